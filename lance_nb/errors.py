@@ -1,0 +1,257 @@
+"""Every error that lance_nb raises, in one tree grouped by what the caller would do about it.
+
+::
+
+    LanceError
+    ├── InvalidInputError (ValueError)             fix the call
+    │   ├── SchemaMismatchError
+    │   ├── InvalidRefError
+    │   └── PredicateError
+    ├── NotFoundError (LookupError)                fix the name
+    │   ├── DatasetNotFoundError (FileNotFoundError, ValueError)
+    │   ├── VersionNotFoundError (ValueError)
+    │   ├── RefNotFoundError (ValueError)
+    │   ├── ColumnNotFoundError (ValueError)
+    │   └── ObjectNotFoundError (FileNotFoundError)
+    ├── AlreadyExistsError                         pick another name
+    │   ├── DatasetAlreadyExistsError (OSError)
+    │   ├── RefConflictError (ValueError)
+    │   └── ObjectExistsError (FileExistsError)
+    ├── FormatError                                the bytes are wrong
+    │   └── CorruptFileError (OSError)
+    ├── NotSupportedError (NotImplementedError)    needs a newer or larger lance_nb
+    ├── CommitError (OSError)                      the write did not land
+    │   ├── CommitConflictError                    do not retry
+    │   ├── RetryableCommitConflictError           read again, do it again
+    │   └── TooMuchWriteContentionError            try later
+    ├── CommitStateUnknownError (OSError)          it may have landed: look first, keep the files
+    ├── StorageError (OSError)                     network, permissions; may pass by itself
+    └── InternalError                              a broken invariant of ours: report it
+
+Each class also derives from the builtin that pylance raises in the same situation, so ``except``
+clauses written for pylance keep working. Every error pickles with its fields: they go through
+``super().__init__(*fields)`` and the text is built in ``__str__`` (an error that crosses a Spark
+task is pickled).
+"""
+
+from __future__ import annotations
+
+
+class LanceError(Exception):
+    """The root: catch this to catch everything that lance_nb raises on purpose."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else type(self).__name__
+
+
+class InvalidInputError(LanceError, ValueError):
+    """The call cannot mean anything: fix its arguments."""
+
+
+class SchemaMismatchError(InvalidInputError):
+    """The data handed in does not have the schema that the dataset needs."""
+
+
+class InvalidRefError(InvalidInputError):
+    """A tag or branch name breaks the naming rules, or a ref has no meaning."""
+
+
+class PredicateError(InvalidInputError):
+    """A filter cannot be parsed or does not fit the schema."""
+
+
+class NotFoundError(LanceError, LookupError):
+    """Something that was named does not exist."""
+
+    __str__ = LanceError.__str__
+
+
+class DatasetNotFoundError(NotFoundError, FileNotFoundError, ValueError):
+    """There is no Lance dataset at ``uri``."""
+
+    def __init__(self, uri: str, reason: str = "") -> None:
+        super().__init__(uri, reason)
+        self.uri = uri
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.uri, self.reason)
+
+    def __str__(self) -> str:
+        reason = f": {self.reason}" if self.reason else ""
+        return (
+            f"no Lance dataset at {self.uri!r}{reason}; "
+            "expected a folder with a _versions folder that holds at least one manifest"
+        )
+
+
+class VersionNotFoundError(NotFoundError, ValueError):
+    """The dataset (or branch) has no such version."""
+
+    def __init__(self, uri: str, version: object, available: str = "") -> None:
+        super().__init__(uri, version, available)
+        self.uri = uri
+        self.version = version
+        self.available = available
+
+    def __str__(self) -> str:
+        hint = f"; available: {self.available}" if self.available else ""
+        return f"version {self.version} of {self.uri!r} was not found{hint}"
+
+
+class RefNotFoundError(NotFoundError, ValueError):
+    """No tag or branch has that name. ``kind`` is "tag" or "branch"."""
+
+    def __init__(self, kind: str, name: str, available: tuple[str, ...] = ()) -> None:
+        super().__init__(kind, name, available)
+        self.kind = kind
+        self.name = name
+        self.available = available
+
+    def __str__(self) -> str:
+        shown = ", ".join(repr(name) for name in self.available[:10])
+        more = f" and {len(self.available) - 10} more" if len(self.available) > 10 else ""
+        plural = "branches" if self.kind == "branch" else f"{self.kind}s"
+        hint = f"; {plural} that exist: {shown}{more}" if shown else f"; no {plural} exist"
+        return f"{self.kind} {self.name!r} does not exist{hint}"
+
+
+class ColumnNotFoundError(NotFoundError, ValueError):
+    """The schema has no such column."""
+
+    def __init__(self, column: str, available: tuple[str, ...] = ()) -> None:
+        super().__init__(column, available)
+        self.column = column
+        self.available = available
+
+    def __str__(self) -> str:
+        shown = ", ".join(repr(name) for name in self.available[:20])
+        more = f" and {len(self.available) - 20} more" if len(self.available) > 20 else ""
+        return f"no column named {self.column!r}; columns: {shown}{more}"
+
+
+class ObjectNotFoundError(NotFoundError, FileNotFoundError):
+    """A stored object (file) does not exist."""
+
+    def __init__(self, path: str, needed_by: str = "") -> None:
+        super().__init__(path, needed_by)
+        self.path = path
+        self.needed_by = needed_by
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.path, self.needed_by)
+
+    def __str__(self) -> str:
+        reason = f", needed by {self.needed_by}" if self.needed_by else ""
+        return f"file {self.path!r} does not exist{reason}"
+
+
+class AlreadyExistsError(LanceError):
+    """The name is taken."""
+
+
+class DatasetAlreadyExistsError(AlreadyExistsError, OSError):
+    """A dataset is already there and the mode does not allow to add to it."""
+
+    __str__ = LanceError.__str__
+
+
+class RefConflictError(AlreadyExistsError, ValueError):
+    """A tag or branch of that name exists, or something depends on it."""
+
+
+class ObjectExistsError(AlreadyExistsError, FileExistsError):
+    """``write_if_absent`` found the object there already."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.path,)
+
+    def __str__(self) -> str:
+        return f"object {self.path!r} exists already"
+
+
+class FormatError(LanceError):
+    """Bytes that were read do not follow the format."""
+
+
+class CorruptFileError(FormatError, OSError):
+    """A file is damaged, truncated, or not what its name says.
+
+    ``offset_bytes`` counts from the start of the file, ``None`` when no single place is to blame.
+    """
+
+    def __init__(
+        self, path: str, offset_bytes: int | None = None, expected: str = "", found: str = ""
+    ) -> None:
+        super().__init__(path, offset_bytes, expected, found)
+        self.path = path
+        self.offset_bytes = offset_bytes
+        self.expected = expected
+        self.found = found
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.path, self.offset_bytes, self.expected, self.found)
+
+    def __str__(self) -> str:
+        place = f" at byte {self.offset_bytes}" if self.offset_bytes is not None else ""
+        expected = f": expected {self.expected}" if self.expected else ""
+        found = f", found {self.found}" if self.found else ""
+        where = self.path or "data"
+        return f"{where} is damaged{place}{expected}{found}"
+
+
+class NotSupportedError(LanceError, NotImplementedError):
+    """The format uses something this release of lance_nb does not know or do."""
+
+    __str__ = LanceError.__str__
+
+
+class CommitError(LanceError, OSError):
+    """The write did not land; the dataset is as it was."""
+
+    __str__ = LanceError.__str__
+
+
+class CommitConflictError(CommitError):
+    """A concurrent commit makes this one meaningless: do not retry it."""
+
+
+class RetryableCommitConflictError(CommitError):
+    """A concurrent commit got there first: read the new version and do the change again."""
+
+
+class TooMuchWriteContentionError(CommitError):
+    """Every attempt lost the race; try again later."""
+
+
+class CommitStateUnknownError(LanceError, OSError):
+    """The commit may or may not have landed: look before retrying, and delete nothing."""
+
+    __str__ = LanceError.__str__
+
+
+class StorageError(LanceError, OSError):
+    """Storage failed: network, permissions, disk. May pass by itself.
+
+    ``outcome`` says what is known about the request: ``"failed"`` or ``"unknown"``.
+    """
+
+    def __init__(self, path: str, problem: str, outcome: str = "failed") -> None:
+        super().__init__(path, problem, outcome)
+        self.path = path
+        self.problem = problem
+        self.outcome = outcome
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.path, self.problem, self.outcome)
+
+    def __str__(self) -> str:
+        return f"cannot access {self.path!r}: {self.problem}"
+
+
+class InternalError(LanceError):
+    """Something that cannot happen did. Please report it."""
