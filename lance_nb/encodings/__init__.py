@@ -1,0 +1,1 @@
+"""Encodings: page buffers to Arrow arrays and back, without I/O and without field ids."""

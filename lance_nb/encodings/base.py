@@ -1,0 +1,271 @@
+"""The vocabulary of the encodings floor: data blocks, buffers at hand, and the three codec roles.
+
+A *data block* is a run of leaf values as plain numpy buffers, without nulls and without Arrow: what
+a codec produces and what ``arrow_arrays`` turns into Arrow. A *layout* opens one page and decodes
+the rows that are wanted; it asks a *codec* to undo the compressive encoding of its values. A codec
+never imports a sibling: children are decoded through the ``Codecs`` lookup that it is handed.
+
+Roles of a codec (a codec implements those that the format lets it play):
+
+* mini-block: the values of many chunks at once, each chunk with one or more small buffers;
+* block: one opaque buffer per block (repetition and definition levels, dictionaries);
+* per value: full-zip pages, where values are stored one by one.
+
+Everything works on many chunks per call, so that no role ever loops over values.
+
+Limits: counts are 64-bit; a chunk holds at most 2**15 values unless it is the last of its page.
+Source: messages ``CompressiveEncoding`` and ``PageLayout`` of lance.encodings21 (pylance 14.0.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_nb._pb import encodings21
+from lance_nb.errors import CorruptFileError
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+Levels = npt.NDArray[np.uint16]
+
+
+def corrupt(expected: str, found: str) -> CorruptFileError:
+    """Build the error of a broken page; the file floor adds path, column and page as notes."""
+    return CorruptFileError("", None, expected, found)
+
+
+# --- data blocks ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FixedWidth:
+    """``num_values`` values of ``bits_per_value`` bits each, packed back to back.
+
+    ``data`` is a C-contiguous uint8 array of exactly ceil(num_values * bits / 8) bytes. With one bit
+    per value it is a bitmap, least significant bit first.
+    """
+
+    bits_per_value: int
+    num_values: int
+    data: Bytes
+
+
+@dataclass(frozen=True, slots=True)
+class VariableWidth:
+    """Byte strings: value ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
+
+    ``offsets`` has ``num_values + 1`` non-decreasing items, int32 or int64, starting at 0; the last
+    one is at most ``len(data)``.
+    """
+
+    num_values: int
+    offsets: npt.NDArray[np.int32] | Ints
+    data: Bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSizeList:
+    """``num_values`` lists of ``dimension`` items; ``validity`` (a bitmap, LSB first) is per item."""
+
+    dimension: int
+    num_values: int
+    items: DataBlock
+    validity: Bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class PackedStruct:
+    """Struct rows whose children were stored together; every child has ``num_values`` values."""
+
+    num_values: int
+    children: tuple[DataBlock, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dictionary:
+    """``indices`` (FixedWidth, unsigned, below ``items.num_values``) into ``items``."""
+
+    num_values: int
+    indices: FixedWidth
+    items: DataBlock
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """``num_values`` times the single value of ``value``."""
+
+    num_values: int
+    value: DataBlock
+
+
+@dataclass(frozen=True, slots=True)
+class AllNull:
+    """``num_values`` nulls: no value is stored at all."""
+
+    num_values: int
+
+
+DataBlock = (
+    FixedWidth | VariableWidth | FixedSizeList | PackedStruct | Dictionary | Constant | AllNull
+)
+
+
+# --- buffers and chunks -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkBuffer:
+    """One buffer of each of many chunks: chunk ``i`` owns ``data[starts[i]:starts[i] + sizes[i]]``.
+
+    The creator has checked that every chunk lies inside ``data``. Chunks need not be adjacent.
+    """
+
+    data: Bytes
+    starts: Ints
+    sizes: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """Many chunks, with their value buffers and the number of values in each (int64, all >= 0)."""
+
+    buffers: tuple[ChunkBuffer, ...]
+    num_values: Ints
+
+
+def single_chunk(num_values: int, *buffers: Bytes) -> Chunks:
+    """View whole buffers as one chunk."""
+    zero = np.zeros(1, np.int64)
+    return Chunks(
+        tuple(ChunkBuffer(data, zero, np.array([data.size], np.int64)) for data in buffers),
+        np.array([num_values], np.int64),
+    )
+
+
+class Codecs(Protocol):
+    """The lookup that decodes a child, whatever its arm. Raises NotSupportedError for unknown arms
+    or for an arm in a role it does not have."""
+
+    def decode_chunks(
+        self, encoding: encodings21.CompressiveEncoding, chunks: Chunks
+    ) -> DataBlock:
+        """Decode the value buffers of mini-block chunks; consumes ``chunks.buffers`` from the front
+        (the number of buffers an encoding uses is ``num_buffers``)."""
+        ...
+
+    def num_buffers(self, encoding: encodings21.CompressiveEncoding) -> int:
+        """Return how many mini-block value buffers the encoding uses."""
+        ...
+
+    def decode_blocks(
+        self, encoding: encodings21.CompressiveEncoding, blocks: Chunks
+    ) -> DataBlock:
+        """Decode block-compressed buffers (levels, dictionaries): one buffer per block."""
+        ...
+
+    def decode_values(
+        self, encoding: encodings21.CompressiveEncoding, values: FixedWidth | VariableWidth
+    ) -> DataBlock:
+        """Decode values that were stored one by one (full-zip)."""
+        ...
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Wanted rows of one page: sorted, disjoint, non-empty half-open ranges (int64 arrays)."""
+
+    starts: Ints
+    stops: Ints
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows wanted."""
+        return int((self.stops - self.starts).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class PageShape:
+    """What the file says about a page: rows, bytes of each page buffer, file version (2, 1)..."""
+
+    num_rows: int
+    buffer_sizes: tuple[int, ...]
+    file_version: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A byte range of one page buffer: ``[start, stop)`` counted from the start of that buffer."""
+
+    buffer: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageBuffer:
+    """The bytes of one page buffer that are at hand.
+
+    ``span_starts`` is None when ``data`` is the whole buffer (a mapped local file). Otherwise
+    ``data`` holds the requested spans of this buffer back to back, in order: the span that starts at
+    buffer offset ``span_starts[k]`` lies at ``data[positions[k]:]``.
+    """
+
+    data: Bytes
+    span_starts: Ints | None = None
+    positions: Ints | None = None
+
+    def locate(self, offsets: Ints) -> Ints:
+        """Translate buffer offsets (each inside a requested span) into offsets in ``data``."""
+        if self.span_starts is None or self.positions is None:
+            return offsets
+        span = np.searchsorted(self.span_starts, offsets, side="right") - 1
+        return offsets - self.span_starts[span] + self.positions[span]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedPage:
+    """The wanted rows of one page.
+
+    ``values`` holds one value per visible leaf slot. ``rep`` and ``definition`` are None when the
+    page has no such levels, else one uint16 per entry. ``layers`` are the page's RepDefLayer
+    numbers, leaf first.
+    """
+
+    values: DataBlock
+    rep: Levels | None
+    definition: Levels | None
+    layers: tuple[int, ...]
+
+
+class PageReader(Protocol):
+    """A page whose index buffers (chunk metadata, repetition index, dictionary) are in memory."""
+
+    def spans(self, rows: Rows) -> Sequence[Span]:
+        """Return the byte ranges that ``decode`` will need: sorted per buffer, adjacent ones merged."""
+        ...
+
+    def decode(self, rows: Rows, buffers: Mapping[int, PageBuffer]) -> DecodedPage:
+        """Decode exactly ``rows``; ``buffers`` has at least the spans asked for."""
+        ...
+
+
+class Layout(Protocol):
+    """One arm of PageLayout. ``layout`` below is the arm's own message."""
+
+    def index_buffers(self, layout: object, shape: PageShape) -> tuple[int, ...]:
+        """Return the numbers of the page buffers that ``open`` needs whole."""
+        ...
+
+    def open(
+        self, layout: object, shape: PageShape, buffers: Mapping[int, Bytes], codecs: Codecs
+    ) -> PageReader:
+        """Validate the page and return its reader. Raises CorruptFileError."""
+        ...
