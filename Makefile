@@ -1,0 +1,121 @@
+# Two commands for a newcomer: `make lab` and `make test`. Both need only python3 >= 3.11 and a
+# package index. `make` alone prints the list.
+
+VENV ?= .venv
+JOBS ?= 2
+# More options for JupyterLab, for example LAB_FLAGS="--no-browser --port 9999".
+LAB_FLAGS ?=
+# More options for pytest in every tier, for example PYTEST_FLAGS="-x -k manifest".
+PYTEST_FLAGS ?=
+
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+TOUR := notebooks/01_tour.ipynb
+DEMO := notebooks/data/demo.lance
+# demo_data.py creates this tag last, so its file means that the dataset is complete.
+DEMO_DONE := $(DEMO)/_refs/tags/reviewed.json
+OUT := notebooks/out
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help lab demo demo-data test test-setup test-fast test-interop test-ui lint protos clean
+
+help:  ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+
+# ------------------------------------------------------------------------------- environment
+
+# A version that all our dependencies have wheels for comes before whatever `python3` is.
+$(VENV)/.stamp-venv:
+	@python=""; \
+	for name in python3.13 python3.12 python3.11 python3; do \
+	    if "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        python=$$name; break; \
+	    fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+	    echo "lance_nb needs Python 3.11 or newer, and no python3 on PATH is." >&2; \
+	    echo "Install one (for example: apt install python3 python3-venv) and run make again." >&2; \
+	    exit 1; \
+	fi; \
+	echo "Creating $(VENV) with $$($$python --version)"; \
+	if ! $$python -m venv $(VENV); then \
+	    echo "$$python cannot create a virtual environment." >&2; \
+	    echo "On Debian and Ubuntu: apt install python3-venv. Then run make again." >&2; \
+	    exit 1; \
+	fi
+	@touch $@
+
+$(VENV)/.stamp-lab: pyproject.toml $(VENV)/.stamp-venv
+	@echo "Installing lance_nb and JupyterLab into $(VENV) (a minute or two, once)"
+	@$(PIP) --editable '.[lab]'
+	@touch $@
+
+# `test` contains `lab`, so this one fulfils both.
+$(VENV)/.stamp-test: pyproject.toml $(VENV)/.stamp-venv
+	@echo "Installing lance_nb and what its tests need into $(VENV) (a minute or two, once)"
+	@$(PIP) --editable '.[test]'
+	@touch $(VENV)/.stamp-lab $@
+
+# ---------------------------------------------------------------------------------- notebooks
+
+$(DEMO_DONE): | $(VENV)/.stamp-lab
+	@$(PY) notebooks/demo_data.py $(DEMO)
+
+demo-data: $(DEMO_DONE)  ## write the demo dataset, if it is not there
+
+lab: $(VENV)/.stamp-lab $(DEMO_DONE)  ## open JupyterLab on the tour of lance_nb
+	$(PY) -m jupyterlab $(TOUR) $$([ "$$(id -u)" != 0 ] || echo --allow-root) $(LAB_FLAGS)
+
+demo: $(VENV)/.stamp-lab $(DEMO_DONE)  ## run the tour without a browser and keep the result
+	@mkdir -p $(OUT)
+	@start=$$(date +%s); \
+	$(PY) -m nbconvert --log-level=WARN --to notebook --execute \
+	    --ExecutePreprocessor.timeout=600 --output-dir $(OUT) --output 01_tour.ipynb $(TOUR) && \
+	$(PY) -m nbconvert --log-level=ERROR --to html --output-dir $(OUT) $(OUT)/01_tour.ipynb && \
+	echo "The tour ran in $$(( $$(date +%s) - start )) s. Result, with every output:" && \
+	echo "  $(OUT)/01_tour.ipynb" && \
+	echo "  $(OUT)/01_tour.html"
+
+# -------------------------------------------------------------------------------------- tests
+
+# All tiers run even when one fails, so that one run shows everything; the closing table says
+# which failed and how long each took.
+test: test-setup  ## install what tests need, then lint and run every tier
+	@failed=""; table=""; began=$$(date +%s); \
+	for tier in lint test-fast test-interop test-ui; do \
+	    echo; echo "==> $$tier"; start=$$(date +%s); \
+	    if $(MAKE) --no-print-directory $$tier; then result=passed; \
+	    else result=FAILED; failed="$$failed $$tier"; fi; \
+	    table="$$table$$(printf '  %-13s %5d s  %s' $$tier $$(( $$(date +%s) - start )) $$result)\n"; \
+	done; \
+	echo; printf "$$table"; printf '  %-13s %5d s\n' total $$(( $$(date +%s) - began )); \
+	if [ -n "$$failed" ]; then echo "failed:$$failed" >&2; exit 1; fi
+
+test-setup: $(VENV)/.stamp-test
+	@sh tests/system_packages.sh
+
+lint: $(VENV)/.stamp-test  ## ruff, mypy, import floors, generated files up to date
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+	@$(VENV)/bin/lint-imports --no-logo
+	@$(PY) protos/compile.py --check
+
+test-fast: $(VENV)/.stamp-test  ## unit, property and house tests: no pylance, no browser
+	$(PY) -m pytest -n $(JOBS) -m "not interop and not slow and not ui and not spark" $(PYTEST_FLAGS)
+
+# Exit status 5 is pytest's "no tests": fine only while the folder does not exist.
+test-interop: $(VENV)/.stamp-test  ## compare with pylance; also the slow tests
+	$(PY) -m pytest -n $(JOBS) -m "(interop or slow) and not ui and not spark" $(PYTEST_FLAGS) \
+	    || { [ $$? -eq 5 ] && [ ! -d tests/interop ]; }
+
+test-ui: $(VENV)/.stamp-test  ## drive JupyterLab in a real browser
+	$(PY) -m pytest -m ui $(PYTEST_FLAGS) || { [ $$? -eq 5 ] && [ ! -d tests/ui ]; }
+
+protos: $(VENV)/.stamp-test  ## compile protos/ into lance_nb/_pb
+	$(PY) protos/compile.py
+
+clean:  ## remove everything that make made, the virtual environment included
+	rm -rf $(VENV) $(OUT) notebooks/data build dist tests/artifacts \
+	    .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find lance_nb tests notebooks protos -name __pycache__ -type d -prune -exec rm -rf {} +

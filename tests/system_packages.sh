@@ -1,0 +1,45 @@
+#!/bin/sh
+# Install the system packages that some tests need, when they are missing and we may: Debian's
+# Chromium for tests/ui, a Java runtime for tests/spark. Elsewhere say what is missing and why it
+# matters; the tests that need it then skip with the same reason. Never fails.
+set -u
+
+here=$(dirname "$0")
+
+can_install() {
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1
+}
+
+apt_install() {
+    echo "installing $* (system packages)"
+    export DEBIAN_FRONTEND=noninteractive
+    { apt-get -qq update && apt-get -qq install --yes --no-install-recommends "$@"; } \
+        </dev/null >/dev/null || echo "apt-get could not install $*"
+}
+
+need_chromium() {
+    for name in chromium chromium-browser google-chrome; do
+        if command -v "$name" >/dev/null 2>&1; then return; fi
+    done
+    if can_install; then
+        # Without a font every text in a screenshot is a row of boxes.
+        apt_install chromium fonts-dejavu-core
+    else
+        echo "browser tests will be skipped: Chromium is missing, and only root with apt-get can" \
+            "install it from here (apt install chromium fonts-dejavu-core)"
+    fi
+}
+
+need_java() {
+    if command -v java >/dev/null 2>&1; then return; fi
+    if can_install; then
+        apt_install openjdk-17-jre-headless
+    else
+        echo "Spark tests will be skipped: Java is missing, and only root with apt-get can" \
+            "install it from here (apt install openjdk-17-jre-headless)"
+    fi
+}
+
+if [ -d "$here/ui" ]; then need_chromium; fi
+if [ -d "$here/spark" ]; then need_java; fi
+exit 0
