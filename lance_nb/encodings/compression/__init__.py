@@ -1,0 +1,1 @@
+"""One module per arm of ``CompressiveEncoding``; only ``encodings.registry`` imports them all."""

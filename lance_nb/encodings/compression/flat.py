@@ -1,0 +1,91 @@
+"""Flat: values stored as they are.
+
+Layout: mini-block and block: one buffer, ``num_values * bits_per_value`` bits, back to back. With
+one bit per value it is a bitmap (least significant bit first) and every chunk begins on a byte.
+Per value (full-zip): the bytes of each value.
+Limits: ``bits_per_value`` is 1 or a multiple of 8; a buffer may be longer than its values.
+Not supported: buffer compression inside the message, which no known release writes.
+Source: message ``Flat`` of lance.encodings21 (pylance 14.0.2).
+"""
+
+from __future__ import annotations
+
+from lance_nb._pb import encodings21
+from lance_nb.encodings.base import (
+    Bytes,
+    Chunks,
+    Codecs,
+    FixedWidth,
+    Ints,
+    VariableWidth,
+    corrupt,
+)
+from lance_nb.encodings.kernels import ranges
+from lance_nb.errors import NotSupportedError
+
+_MOST_BITS = 1 << 36  # of one value: keeps every product of the checks below inside 64 bits
+
+
+class Flat:
+    """Decode raw fixed-width values."""
+
+    def num_buffers(self, _encoding: encodings21.Flat, _codecs: Codecs) -> int:
+        """Return 1: the values."""
+        return 1
+
+    def decode_chunks(
+        self, encoding: encodings21.Flat, chunks: Chunks, _codecs: Codecs
+    ) -> FixedWidth:
+        """Copy the values of all chunks into one buffer."""
+        bits = _checked_bits(encoding)
+        values = chunks.buffers[0]
+        num_bits = _checked_num_bits(bits, chunks.num_values)
+        sizes = (num_bits + 7) // 8
+        if bool((sizes > values.sizes).any()):
+            found = int(values.sizes[sizes > values.sizes][0])
+            raise corrupt(f"flat chunks that hold all their {bits}-bit values", f"{found} bytes")
+        total = int(chunks.num_values.sum())
+        data: Bytes
+        if bits % 8 == 0:
+            data = ranges.concatenate(values.data, values.starts, sizes)
+        else:
+            data = ranges.concatenate_bits(values.data, values.starts, num_bits)
+        return FixedWidth(bits, total, data)
+
+    def decode_blocks(
+        self, encoding: encodings21.Flat, blocks: Chunks, codecs: Codecs
+    ) -> FixedWidth:
+        """Copy the values of all blocks into one buffer."""
+        return self.decode_chunks(encoding, blocks, codecs)
+
+    def decode_values(
+        self, encoding: encodings21.Flat, values: FixedWidth | VariableWidth, _codecs: Codecs
+    ) -> FixedWidth:
+        """Return the values themselves: nothing was done to them."""
+        bits = _checked_bits(encoding)
+        if not isinstance(values, FixedWidth) or values.bits_per_value != bits:
+            raise corrupt(f"flat values of {bits} bits", _described(values))
+        return values
+
+
+def _checked_bits(encoding: encodings21.Flat) -> int:
+    if encoding.HasField("data") and encoding.data.scheme:
+        raise NotSupportedError("buffer compression inside a flat encoding is not supported")
+    bits = encoding.bits_per_value
+    if bits != 1 and (bits == 0 or bits % 8 or bits > _MOST_BITS):
+        raise corrupt("a flat width of 1 bit or of whole bytes", f"{bits} bits per value")
+    return bits
+
+
+def _checked_num_bits(bits: int, num_values: Ints) -> Ints:
+    """Return the bits of each chunk, after ruling out counts that overflow 64 bits."""
+    most = int(num_values.max()) if num_values.size else 0
+    if most * bits >= 1 << 60:
+        raise corrupt("a flat chunk smaller than 2**57 bytes", f"{most} values of {bits} bits")
+    return num_values * bits
+
+
+def _described(values: FixedWidth | VariableWidth) -> str:
+    if isinstance(values, FixedWidth):
+        return f"values of {values.bits_per_value} bits"
+    return "values of variable width"

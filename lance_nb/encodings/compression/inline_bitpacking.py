@@ -1,0 +1,95 @@
+"""Inline bit packing: blocks of 1024 integers, each block with its own width in front.
+
+Layout: one word of T bits holds the width W (0 <= W <= T), then ``1024 * W / T`` words of T bits in
+FastLanes order (``kernels.bitpack``). A short last chunk is filled with zeros up to 1024 values.
+Limits: T is 8, 16, 32 or 64; at most 1024 values per chunk or block.
+Not supported: buffer compression inside the message, which no known release writes.
+Source: message ``InlineBitpacking`` of lance.encodings21 (pylance 14.0.2).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lance_nb._pb import encodings21
+from lance_nb.encodings.base import ChunkBuffer, Chunks, Codecs, FixedWidth, Ints, corrupt
+from lance_nb.encodings.kernels import bitpack, memory, ranges
+from lance_nb.errors import NotSupportedError
+
+
+class InlineBitpacking:
+    """Decode chunks that carry their own bit width."""
+
+    def num_buffers(self, _encoding: encodings21.InlineBitpacking, _codecs: Codecs) -> int:
+        """Return 1: the width and the packed words."""
+        return 1
+
+    def decode_chunks(
+        self, encoding: encodings21.InlineBitpacking, chunks: Chunks, _codecs: Codecs
+    ) -> FixedWidth:
+        """Unpack all chunks, those of equal width together."""
+        word_bits = _checked_word_bits(encoding)
+        values = chunks.buffers[0]
+        _check_counts(chunks.num_values)
+        filled = np.flatnonzero(chunks.num_values)
+        if filled.size != chunks.num_values.size:
+            values = ChunkBuffer(values.data, values.starts[filled], values.sizes[filled])
+        widths = _checked_widths(values, word_bits)
+        size = filled.size * bitpack.VALUES * (word_bits // 8)
+        out = memory.allocate(size).view(f"u{word_bits // 8}").reshape(-1, bitpack.VALUES)
+        first = values.starts + word_bits // 8
+        for width in np.unique(widths).tolist():
+            group = np.flatnonzero(widths == width)
+            if int(group[-1]) - int(group[0]) + 1 == group.size:
+                target = out[group[0] : group[-1] + 1]
+                bitpack.unpack(values.data, first[group], width, target)
+            else:
+                target = np.empty((group.size, bitpack.VALUES), out.dtype)
+                bitpack.unpack(values.data, first[group], width, target)
+                out[group] = target
+        data = bitpack.trim(out, chunks.num_values[filled])
+        return FixedWidth(word_bits, int(chunks.num_values.sum()), data)
+
+    def decode_blocks(
+        self, encoding: encodings21.InlineBitpacking, blocks: Chunks, codecs: Codecs
+    ) -> FixedWidth:
+        """Unpack all blocks."""
+        return self.decode_chunks(encoding, blocks, codecs)
+
+
+def _checked_word_bits(encoding: encodings21.InlineBitpacking) -> int:
+    if encoding.HasField("values") and encoding.values.scheme:
+        raise NotSupportedError("buffer compression inside inline bit packing is not supported")
+    bits = encoding.uncompressed_bits_per_value
+    if bits not in {8, 16, 32, 64}:
+        raise corrupt("bit packing of 8, 16, 32 or 64 bit words", f"{bits} bits")
+    return bits
+
+
+def _check_counts(num_values: Ints) -> None:
+    most = int(num_values.max()) if num_values.size else 0
+    if most > bitpack.VALUES:
+        raise corrupt("at most 1024 values in a bit-packed chunk", f"{most} values")
+
+
+def _checked_widths(values: ChunkBuffer, word_bits: int) -> Ints:
+    """Return the width of each chunk, checked against the word and the size of the chunk."""
+    word = word_bits // 8
+    if bool((values.sizes < word).any()):
+        raise corrupt(
+            f"a bit-packed chunk of at least {word} bytes", f"{int(values.sizes.min())} bytes"
+        )
+    heads = ranges.rows(values.data, values.starts, word)
+    widths = np.ascontiguousarray(heads).view(f"<u{word}").reshape(-1)
+    if bool((widths > word_bits).any()):
+        raise corrupt(f"a bit width of at most {word_bits}", f"width {int(widths.max())}")
+    checked = widths.astype(np.int64)
+    wrong = np.flatnonzero(values.sizes != word + checked * (bitpack.VALUES // 8))
+    if wrong.size:
+        first = int(wrong[0])
+        width = int(checked[first])
+        raise corrupt(
+            f"{word + width * 128} bytes for 1024 values of {width} bits",
+            f"{int(values.sizes[first])} bytes",
+        )
+    return checked

@@ -1,0 +1,184 @@
+"""Variable: byte strings with their offsets in front.
+
+Layout: mini-block: ``n + 1`` offsets of 32 or 64 bits, counted from the start of the chunk (so the
+first one is the size of the offsets), then the bytes, then padding. Block: ``bits`` and
+``data_start`` as two words of that width, ``n + 1`` offsets counted from ``data_start``, then the
+bytes. Per value (full-zip): the bytes of each value.
+Limits: offsets never decrease and stay inside their chunk.
+Not supported: offsets that are themselves compressed, buffer compression inside the message, and
+the block form with a one-byte header of long-dead releases.
+Source: message ``Variable`` of lance.encodings21 (pylance 14.0.2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_nb._pb import encodings21
+from lance_nb.encodings.base import (
+    Bytes,
+    Chunks,
+    Codecs,
+    FixedWidth,
+    Ints,
+    VariableWidth,
+    corrupt,
+)
+from lance_nb.encodings.kernels import memory, ranges
+from lance_nb.errors import NotSupportedError
+
+_INT32_MAX = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Strings:
+    """Where the strings of many chunks are: all positions count from the start of ``data``."""
+
+    data: Bytes
+    offsets_at: Ints
+    origins: Ints  # what offset 0 means
+    limits: Ints  # end of the chunk
+    first: Ints  # what the first offset must be
+    num_values: Ints
+
+
+class Variable:
+    """Decode byte strings stored with their offsets."""
+
+    def num_buffers(self, _encoding: encodings21.Variable, _codecs: Codecs) -> int:
+        """Return 1: offsets and bytes together."""
+        return 1
+
+    def decode_chunks(
+        self, encoding: encodings21.Variable, chunks: Chunks, _codecs: Codecs
+    ) -> VariableWidth:
+        """Join the strings of all chunks."""
+        word = checked_offset_bits(encoding) // 8
+        values = chunks.buffers[0]
+        _check_room(values.sizes, chunks.num_values, word)
+        ends = values.starts + values.sizes
+        first = (chunks.num_values + 1) * word
+        strings = _Strings(
+            values.data, values.starts, values.starts, ends, first, chunks.num_values
+        )
+        return _join(strings, word)
+
+    def decode_blocks(
+        self, encoding: encodings21.Variable, blocks: Chunks, _codecs: Codecs
+    ) -> VariableWidth:
+        """Join the strings of all blocks."""
+        word = checked_offset_bits(encoding) // 8
+        buffer = blocks.buffers[0]
+        _check_room(buffer.sizes - 2 * word, blocks.num_values, word)
+        heads = np.ascontiguousarray(ranges.rows(buffer.data, buffer.starts, 2 * word))
+        words = heads.view(f"<u{word}")
+        data_start = (blocks.num_values + 3) * word
+        if bool((words[:, 0] != word * 8).any() or (words[:, 1] != data_start).any()):
+            raise corrupt(
+                f"a block of strings with {word * 8}-bit offsets", f"header {words[0].tolist()}"
+            )
+        strings = _Strings(
+            buffer.data,
+            buffer.starts + 2 * word,
+            buffer.starts + data_start,
+            buffer.starts + buffer.sizes,
+            np.zeros_like(data_start),
+            blocks.num_values,
+        )
+        return _join(strings, word)
+
+    def decode_values(
+        self, encoding: encodings21.Variable, values: FixedWidth | VariableWidth, _codecs: Codecs
+    ) -> VariableWidth:
+        """Return the strings themselves: nothing was done to them."""
+        checked_offset_bits(encoding)
+        if not isinstance(values, VariableWidth):
+            raise corrupt("values of variable width", f"values of {values.bits_per_value} bits")
+        return values
+
+
+def checked_offset_bits(encoding: encodings21.Variable) -> int:
+    """Return the width of the offsets: 32 or 64."""
+    if encoding.HasField("values") and encoding.values.scheme:
+        raise NotSupportedError("buffer compression inside a variable encoding is not supported")
+    arm = encoding.offsets.WhichOneof("compression")
+    if arm != "flat":
+        raise NotSupportedError(f"string offsets in encoding {arm!r} are not supported")
+    bits = encoding.offsets.flat.bits_per_value
+    if bits not in {32, 64}:
+        raise corrupt("string offsets of 32 or 64 bits", f"{bits} bits")
+    return bits
+
+
+def _check_room(sizes: Ints, num_values: Ints, word: int) -> None:
+    """Refuse chunks too short for their offsets, without overflowing on hostile counts."""
+    short = np.flatnonzero(sizes // word - 1 < num_values)
+    if short.size:
+        first = int(short[0])
+        raise corrupt(
+            f"room for {int(num_values[first]) + 1} offsets of {word} bytes",
+            f"{int(sizes[first])} bytes",
+        )
+
+
+def _join(strings: _Strings, word: int) -> VariableWidth:
+    """Check the offsets of all chunks and join offsets and bytes."""
+    total = int(strings.num_values.sum())
+    same = ranges.uniform_prefix(strings.num_values)
+    count = int(strings.num_values[0]) if same else 0
+    head = ranges.rows(strings.data, strings.offsets_at[:same], (count + 1) * word)
+    grid = np.ascontiguousarray(head).view(f"<u{word}").reshape(same, count + 1)
+    rest_counts = strings.num_values[same:] + 1
+    rest = ranges.concatenate(strings.data, strings.offsets_at[same:], rest_counts * word)
+    flat = rest.view(f"<u{word}")
+    ends = ranges.starts_of(rest_counts)
+    low = np.concatenate([grid[:, 0], flat[ends[:-1]]])
+    high = np.concatenate([grid[:, -1], flat[ends[1:] - 1]])
+    _check_bounds(strings, low, high)
+    if bool((grid[:, 1:] < grid[:, :-1]).any()) or not _rises(flat, ends):
+        raise corrupt("string offsets that never decrease", "an offset below the one before it")
+    low, high = low.astype(np.int64), high.astype(np.int64)
+    sizes = high - low
+    base = ranges.starts_of(sizes)
+    offsets = _offsets(total, int(base[-1]), word)
+    kind = offsets.dtype
+    split = same * count
+    shift = (base[:-1] - low).astype(kind)
+    body = offsets[1 : split + 1].reshape(same, count)
+    signed = grid.view(kind) if kind.itemsize == word else grid
+    np.add(signed[:, 1:], shift[:same, None], out=body)
+    if rest_counts.size:
+        keep = np.ones(flat.size, np.bool_)
+        keep[ends[:-1]] = False
+        offsets[split + 1 :] = flat[keep].astype(kind) + np.repeat(shift[same:], rest_counts - 1)
+    data = ranges.concatenate(strings.data, strings.origins + low, sizes)
+    return VariableWidth(total, offsets, data)
+
+
+def _check_bounds(strings: _Strings, low: Ints, high: Ints) -> None:
+    """Check the first offset exactly and the last one against the end of the chunk."""
+    if bool((low != strings.first).any()):
+        wrong = int(np.flatnonzero(low != strings.first)[0])
+        raise corrupt(f"a first offset of {int(strings.first[wrong])}", f"{int(low[wrong])}")
+    room = (strings.limits - strings.origins).astype(np.uint64)
+    if bool((high > room).any()):
+        wrong = int(np.flatnonzero(high > room)[0])
+        raise corrupt(f"string offsets up to {int(room[wrong])}", f"{int(high[wrong])}")
+
+
+def _rises(flat: npt.NDArray[np.uint64], ends: Ints) -> bool:
+    """Tell whether the offsets never decrease inside any chunk."""
+    falls = np.flatnonzero(flat[1:] < flat[:-1]) + 1
+    return bool(np.isin(falls, ends[:-1]).all())
+
+
+def _offsets(total: int, num_bytes: int, word: int) -> npt.NDArray[np.int32] | Ints:
+    """Return room for the joined offsets, the first one set to 0."""
+    narrow = word == 4 and num_bytes <= _INT32_MAX
+    room = memory.allocate((total + 1) * (4 if narrow else 8))
+    offsets = room.view(np.int32) if narrow else room.view(np.int64)
+    offsets[0] = 0
+    return offsets

@@ -1,0 +1,131 @@
+"""Copy many byte ranges into one buffer, without a Python loop per value.
+
+Layout: range ``i`` is ``data[starts[i]:starts[i] + sizes[i]]``; results hold the ranges in order,
+back to back.
+Limits: the caller has checked that every range lies inside ``data``.
+Not supported: negative sizes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from numpy.lib.stride_tricks import as_strided
+
+from lance_nb.encodings.kernels.memory import allocate
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+
+_FEW_RANGES = 256  # below, a Python loop of slice copies beats importing pyarrow.compute
+_SHORT_RANGE = 48  # below this mean size, an index per byte beats a copy per range
+
+
+def starts_of(sizes: Ints) -> Ints:
+    """Return where each range begins when they lie back to back, and the total as last item."""
+    out = np.zeros(sizes.size + 1, np.int64)
+    np.cumsum(sizes, out=out[1:])
+    return out
+
+
+def uniform_prefix(values: Ints) -> int:
+    """Return how many of the first items equal the very first one."""
+    different = np.flatnonzero(values != values[:1])
+    return int(different[0]) if different.size else values.size
+
+
+def ragged_indices(starts: Ints, counts: Ints) -> Ints:
+    """Return ``starts[i], starts[i] + 1, ...`` (``counts[i]`` of them) for every ``i``, flat."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if ends.size else 0
+    shift = starts - (ends - counts)
+    indices: Ints = np.arange(total, dtype=np.int64)
+    indices += np.repeat(shift, counts)
+    return indices
+
+
+def rows(data: Bytes, starts: Ints, size: int) -> Bytes:
+    """Return the equally long ranges as a matrix ``(len(starts), size)``.
+
+    A read-only view when the ranges are equally far apart, else a copy.
+    """
+    count = starts.size
+    if count == 0 or size == 0:
+        return np.empty((count, size), np.uint8)
+    if count == 1:
+        first = int(starts[0])
+        return data[first : first + size].reshape(1, size)
+    stride = int(starts[1] - starts[0])
+    if stride >= 0 and bool((starts[1:] - starts[:-1] == stride).all()):
+        first = int(starts[0])
+        return as_strided(data[first:], (count, size), (stride, 1), writeable=False)
+    return _gather_rows(data, starts, size)
+
+
+def _gather_rows(data: Bytes, starts: Ints, size: int) -> Bytes:
+    """Copy ranges out of overlapping windows, in the widest words that fit every start."""
+    word = _common_word(data, starts, size)
+    words = data[: data.size // word * word].view(f"u{word}")
+    width = size // word
+    windows = as_strided(words, (words.size - width + 1, width), (word, word), writeable=False)
+    # Indexing the first axis copies one whole window per start; ``take`` would copy all windows.
+    return np.ascontiguousarray(windows[starts // word]).view(np.uint8).reshape(starts.size, size)
+
+
+def _common_word(data: Bytes, starts: Ints, size: int) -> int:
+    bits = int(np.bitwise_or.reduce(starts)) | size | data.ctypes.data
+    return 8 if bits % 8 == 0 else 4 if bits % 4 == 0 else 2 if bits % 2 == 0 else 1
+
+
+def concatenate(data: Bytes, starts: Ints, sizes: Ints) -> Bytes:
+    """Copy the ranges, back to back, into a new buffer."""
+    ends = starts_of(sizes)
+    total = int(ends[-1])
+    out = allocate(total)
+    if total == 0:
+        return out
+    same = uniform_prefix(sizes)
+    if same > 1:
+        size = int(sizes[0])
+        out[: same * size].reshape(same, size)[:] = rows(data, starts[:same], size)
+    else:
+        same = 0
+    if same < sizes.size:
+        _copy_ragged(data, starts[same:], sizes[same:], out[int(ends[same]) :])
+    return out
+
+
+def _copy_ragged(data: Bytes, starts: Ints, sizes: Ints, out: Bytes) -> None:
+    if out.size < _SHORT_RANGE * sizes.size and sizes.size > _FEW_RANGES:
+        np.take(data, ragged_indices(starts, sizes), out=out)
+    elif sizes.size > _FEW_RANGES and bool((starts[1:] >= starts[:-1] + sizes[:-1]).all()):
+        out[:] = _take_ranges(data, starts, sizes)
+    else:
+        position = 0
+        for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
+            out[position : position + size] = data[start : start + size]
+            position += size
+
+
+def _take_ranges(data: Bytes, starts: Ints, sizes: Ints) -> Bytes:
+    """Let Arrow copy ascending ranges: they are every other value of one binary array."""
+    bounds = np.empty(2 * starts.size + 1, np.int64)
+    bounds[:-1:2] = starts
+    bounds[1::2] = starts + sizes
+    bounds[-1] = bounds[-2]
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(data)]
+    array = pa.Array.from_buffers(pa.large_binary(), 2 * starts.size, buffers)
+    taken = array.take(pa.array(np.arange(0, 2 * starts.size, 2)))
+    return np.frombuffer(taken.buffers()[2], np.uint8, int(sizes.sum()))
+
+
+def concatenate_bits(data: Bytes, starts: Ints, num_bits: Ints) -> Bytes:
+    """Join bitmaps (least significant bit first), each starting on a byte, into one bitmap."""
+    sizes = (num_bits + 7) // 8
+    joined = concatenate(data, starts, sizes)
+    if not bool((num_bits[:-1] % 8).any()):
+        return joined
+    bits = np.unpackbits(joined, bitorder="little")
+    wanted = bits[ragged_indices(starts_of(sizes)[:-1] * 8, num_bits)]
+    return np.packbits(wanted, bitorder="little")

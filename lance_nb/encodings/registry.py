@@ -1,0 +1,151 @@
+"""Which module decodes which arm: one line per compressive encoding and per page layout.
+
+A codec plays the roles that its arm has in the format, as methods of the protocols below; it never
+imports a sibling but decodes its children through the ``codecs`` it is handed. The set of arms is
+closed by the format: an unknown arm, or an arm in a role that it does not have, is refused.
+
+Limits: encodings nest at most ``MAX_DEPTH`` deep.
+Source: the ``oneof`` of ``CompressiveEncoding`` and of ``PageLayout`` in lance.encodings21.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from lance_nb._pb import encodings21
+from lance_nb.encodings.base import (
+    Chunks,
+    Codecs,
+    DataBlock,
+    FixedWidth,
+    Layout,
+    VariableWidth,
+    corrupt,
+)
+from lance_nb.encodings.compression.flat import Flat
+from lance_nb.encodings.compression.inline_bitpacking import InlineBitpacking
+from lance_nb.encodings.compression.out_of_line_bitpacking import OutOfLineBitpacking
+from lance_nb.encodings.compression.variable import Variable
+from lance_nb.errors import NotSupportedError
+
+MAX_DEPTH = 20
+
+
+# In every role, ``encoding`` is the arm's own message (``encoding.flat``, ``encoding.rle`` ...).
+class Codec(Protocol):
+    """What all arms have in common: nothing but the roles below, at least one of them."""
+
+
+@runtime_checkable
+class MiniBlockCodec(Protocol):
+    """Decodes the value buffers of mini-block chunks."""
+
+    def num_buffers(self, encoding: Any, codecs: Codecs) -> int:
+        """Return how many value buffers of each chunk belong to the encoding."""
+        ...
+
+    def decode_chunks(self, encoding: Any, chunks: Chunks, codecs: Codecs) -> DataBlock:
+        """Decode the first ``num_buffers`` buffers of all chunks."""
+        ...
+
+
+@runtime_checkable
+class BlockCodec(Protocol):
+    """Decodes opaque blocks of one buffer each."""
+
+    def decode_blocks(self, encoding: Any, blocks: Chunks, codecs: Codecs) -> DataBlock:
+        """Decode the first buffer of all blocks."""
+        ...
+
+
+@runtime_checkable
+class PerValueCodec(Protocol):
+    """Decodes values that were stored one by one."""
+
+    def decode_values(
+        self, encoding: Any, values: FixedWidth | VariableWidth, codecs: Codecs
+    ) -> DataBlock:
+        """Decode every value."""
+        ...
+
+
+CODECS: dict[str, Codec] = {
+    "flat": Flat(),
+    "variable": Variable(),
+    "out_of_line_bitpacking": OutOfLineBitpacking(),
+    "inline_bitpacking": InlineBitpacking(),
+}
+
+LAYOUTS: dict[str, Layout] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """The ``Codecs`` handed to a codec; each level of nesting sees one with less depth left."""
+
+    depth_left: int
+
+    def decode_chunks(
+        self, encoding: encodings21.CompressiveEncoding, chunks: Chunks
+    ) -> DataBlock:
+        """Decode the value buffers of mini-block chunks."""
+        arm, codec = self._find(encoding)
+        if not isinstance(codec, MiniBlockCodec):
+            raise _refused(arm, "in mini-block chunks")
+        needed = codec.num_buffers(getattr(encoding, arm), self._child())
+        if len(chunks.buffers) < needed:
+            raise corrupt(
+                f"{needed} value buffers in each chunk for encoding {arm!r}",
+                f"{len(chunks.buffers)} buffers",
+            )
+        return codec.decode_chunks(getattr(encoding, arm), chunks, self._child())
+
+    def num_buffers(self, encoding: encodings21.CompressiveEncoding) -> int:
+        """Return how many mini-block value buffers the encoding uses."""
+        arm, codec = self._find(encoding)
+        if not isinstance(codec, MiniBlockCodec):
+            raise _refused(arm, "in mini-block chunks")
+        return codec.num_buffers(getattr(encoding, arm), self._child())
+
+    def decode_blocks(
+        self, encoding: encodings21.CompressiveEncoding, blocks: Chunks
+    ) -> DataBlock:
+        """Decode block-compressed buffers."""
+        arm, codec = self._find(encoding)
+        if not isinstance(codec, BlockCodec):
+            raise _refused(arm, "for a block")
+        if len(blocks.buffers) != 1:
+            raise corrupt("one buffer per block", f"{len(blocks.buffers)} buffers")
+        return codec.decode_blocks(getattr(encoding, arm), blocks, self._child())
+
+    def decode_values(
+        self, encoding: encodings21.CompressiveEncoding, values: FixedWidth | VariableWidth
+    ) -> DataBlock:
+        """Decode values that were stored one by one."""
+        arm, codec = self._find(encoding)
+        if not isinstance(codec, PerValueCodec):
+            raise _refused(arm, "value by value (full-zip)")
+        return codec.decode_values(getattr(encoding, arm), values, self._child())
+
+    def _find(self, encoding: encodings21.CompressiveEncoding) -> tuple[str, Codec]:
+        if self.depth_left == 0:
+            raise NotSupportedError(f"encodings nested over {MAX_DEPTH} deep are not supported")
+        arm = encoding.WhichOneof("compression")
+        if arm is None:
+            raise NotSupportedError(
+                "a page uses a compressive encoding that this release of lance_nb does not know"
+            )
+        return arm, CODECS[arm]
+
+    def _child(self) -> _Lookup:
+        return _LOOKUPS[self.depth_left - 1]
+
+
+def _refused(arm: str, role: str) -> NotSupportedError:
+    return NotSupportedError(f"compressive encoding {arm!r} is not supported {role}")
+
+
+_LOOKUPS = tuple(_Lookup(depth) for depth in range(MAX_DEPTH + 1))
+
+codecs: Codecs = _LOOKUPS[MAX_DEPTH]
