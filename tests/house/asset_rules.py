@@ -1,0 +1,59 @@
+"""Rules about browser assets and about every text file."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterable, Iterator
+
+from tests.house.source import Source
+
+JS_GZIP_BYTES_MAX = 80 * 1024
+# Text from a dataset must never become markup or code.
+INJECTING = re.compile(
+    r"\.(?:inner|outer)HTML\b|\binsertAdjacentHTML\b|\beval\s*\(|\bnew\s+Function\b"
+    r"|\bdocument\.write(?:ln)?\b|\bcreateContextualFragment\b|\bsrcdoc\b"
+)
+# Views load nothing: no CDN, no font, no beacon. SVG's namespace is a name, not an address.
+ADDRESS = re.compile(r"(?:https?|wss?):" + r"//(?!www\.w3\.org/(?:2000/svg|1999/xhtml)\b)")
+LOADING = re.compile(r"@import\b|\bimport\s*\(|\bimportScripts\b")
+# Written in pieces: this file must not contain what it looks for.
+MACHINE_WORDS = ("/wo" + "rk/", "/tmp/" + "dev", "fa" + "rm")
+MACHINE = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, MACHINE_WORDS))})", re.IGNORECASE)
+
+
+def no_injection(source: Source) -> Iterator[str]:
+    """A view builds elements and sets their text."""
+    if source.path.endswith(".js"):
+        yield from _matches(source, INJECTING, "text could become markup or code")
+
+
+def no_address(source: Source) -> Iterator[str]:
+    """A view works on a machine without a network."""
+    if source.path.endswith((".js", ".css")):
+        yield from _matches(source, ADDRESS, "a web address in a view")
+        yield from _matches(source, LOADING, "a view loads nothing by itself")
+
+
+def no_machine_words(source: Source) -> Iterator[str]:
+    """Nothing of the machine that a file was written on belongs into it."""
+    yield from _matches(source, MACHINE, "names the machine that it was written on")
+
+
+def _matches(source: Source, pattern: re.Pattern[str], message: str) -> Iterator[str]:
+    for number, line in enumerate(source.text.splitlines(), 1):
+        found = pattern.search(line)
+        if found:
+            yield source.at(number, f"'{found.group().strip()}': {message}")
+
+
+def asset_bytes(sources: Iterable[Source]) -> int:
+    """Return what all views' assets weigh, each compressed by itself as it travels."""
+    return sum(
+        len(gzip.compress(source.text.encode(), mtime=0))
+        for source in sources
+        if source.path.startswith("lance_nb/") and source.path.endswith((".js", ".css"))
+    )
+
+
+ASSET_RULES = (no_injection, no_address, no_machine_words)

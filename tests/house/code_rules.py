@@ -1,0 +1,230 @@
+"""Rules about what Python code may do, and where."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+
+from tests.house.source import Source, functions
+
+OLDEST_PYTHON = (3, 11)
+# The two places where a user must get an answer whatever happens.
+BROAD_EXCEPT_ALLOWED = ("lance_nb/explorer/messages.py", "lance_nb/magic.py")
+PRINT_ALLOWED = ("notebooks/demo_data.py", "protos/compile.py")
+ENVIRONMENT_ALLOWED = ("lance_nb/explorer/", "lance_nb/spark/", "lance_nb/magic.py")
+# The lazy doors: what is behind them is not paid for by `import lance_nb`.
+LAZY_IMPORT_ALLOWED = ("lance_nb/__init__.py", "lance_nb/storage/registry.py")
+VALUE_FOLDERS = (
+    "lance_nb/storage/", "lance_nb/format/", "lance_nb/encodings/", "lance_nb/file/",
+    "lance_nb/table/", "lance_nb/transactions/",
+)  # fmt: skip
+# Slow to import (numba: half a second), and most sessions never need them.
+LAZY_PACKAGES = ("numba", "pyarrow.compute", "pyarrow.dataset")
+# What Python's own protocols demand in these methods, and nowhere else.
+PROTOCOL_ERRORS = frozenset({"AttributeError", "IndexError", "KeyError", "StopIteration"})
+BROAD = frozenset({"Exception", "BaseException"})
+BUILTIN_ERRORS = frozenset(
+    name
+    for name, value in vars(builtins).items()
+    if isinstance(value, type) and issubclass(value, BaseException)
+)
+MARKERS = ("TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK")
+
+
+def parses(source: Source) -> Iterator[str]:
+    """Every file is valid for the oldest Python that we support."""
+    if not source.path.endswith(".py"):
+        return
+    try:
+        ast.parse(source.text, feature_version=OLDEST_PYTHON)
+    except SyntaxError as error:
+        yield source.at(error.lineno or 1, f"not Python {OLDEST_PYTHON}: {error.msg}")
+
+
+def no_assert(source: Source) -> Iterator[str]:
+    """``python -O`` removes assertions; raise InternalError or CorruptFileError instead."""
+    if not source.is_product_code:
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Assert):
+            yield source.at(node, "assert outside tests")
+
+
+def no_broad_except(source: Source) -> Iterator[str]:
+    """A broad except hides our own faults."""
+    if not source.is_product_code or source.is_in(*BROAD_EXCEPT_ALLOWED):
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ExceptHandler):
+            if node.type is None or BROAD & _names(node.type):
+                yield source.at(node, "broad except")
+        elif (
+            isinstance(node, ast.Call)
+            and "suppress" in _names(node.func)
+            and any(BROAD & _names(argument) for argument in node.args)
+        ):
+            yield source.at(node, "broad suppress")
+
+
+def no_print(source: Source) -> Iterator[str]:
+    """A library returns and raises; it does not talk."""
+    if not source.is_product_code or source.is_in(*PRINT_ALLOWED):
+        return
+    for node in ast.walk(source.tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "print"
+        ):
+            yield source.at(node, "print")
+
+
+def no_environment(source: Source) -> Iterator[str]:
+    """Below the user's floors, everything that matters is an argument."""
+    if not source.is_package_code or source.is_in(*ENVIRONMENT_ALLOWED):
+        return
+    for node in ast.walk(source.tree):
+        named = isinstance(node, ast.Attribute) and node.attr in {"environ", "environb", "getenv"}
+        imported = isinstance(node, ast.ImportFrom) and node.module == "os" and any(
+            alias.name in {"environ", "environb", "getenv"} for alias in node.names
+        )
+        if named or imported:
+            yield source.at(node, "environment variable read below explorer, spark and magic")
+
+
+def no_markers(source: Source) -> Iterator[str]:
+    """What is left to do is an issue, where people look for it."""
+    for number, line in enumerate(source.text.splitlines(), 1):
+        words = line.replace(":", " ").replace("(", " ").split()
+        if any(marker in words for marker in MARKERS):
+            yield source.at(number, "open end in a comment; write an issue")
+
+
+def no_late_own_imports(source: Source) -> Iterator[str]:
+    """An import inside a function hides a knot between floors."""
+    if not source.is_package_code or source.is_in(*LAZY_IMPORT_ALLOWED):
+        return
+    for function in functions(source.tree):
+        for node in ast.walk(function):
+            if any(name.split(".")[0] in {"lance_nb", ""} for name in _imported(node)):
+                yield source.at(node, "own module imported inside a function")
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and _names(node.func) & {"import_module", "__import__"}:
+            yield source.at(node, "import by name outside the lazy doors")
+
+
+def lazy_packages(source: Source) -> Iterator[str]:
+    """Opening a dataset must not pay for what few sessions use."""
+    if not source.is_package_code:
+        return
+    for node in _module_level(source.tree.body):
+        for name in _imported(node):
+            if any(name == lazy or name.startswith(f"{lazy}.") for lazy in LAZY_PACKAGES):
+                yield source.at(node, f"{name} is imported inside the function that needs it")
+
+
+def own_errors_only(source: Source) -> Iterator[str]:
+    """Callers catch LanceError: whatever we raise on purpose is in its tree."""
+    if not source.is_package_code or source.is_in("lance_nb/errors.py"):
+        return
+    special = {
+        id(node)
+        for function in functions(source.tree)
+        if function.name.startswith("__") and function.name.endswith("__")
+        for node in ast.walk(function)
+    }
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.Raise) or node.exc is None:
+            continue
+        raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        name = raised.id if isinstance(raised, ast.Name) else ""
+        if name in BUILTIN_ERRORS and not (name in PROTOCOL_ERRORS and id(node) in special):
+            yield source.at(node, f"raises the builtin {name}; take one from lance_nb.errors")
+
+
+def frozen_values(source: Source) -> Iterator[str]:
+    """A value that can change under its holder is a bug in waiting."""
+    if not source.is_in(*VALUE_FOLDERS) or not source.is_package_code:
+        return
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for decorator in node.decorator_list:
+            call = decorator if isinstance(decorator, ast.Call) else None
+            if "dataclass" not in _names(call.func if call else decorator):
+                continue
+            options = {
+                keyword.arg
+                for keyword in (call.keywords if call else [])
+                if isinstance(keyword.value, ast.Constant) and keyword.value.value is True
+            }
+            if not {"frozen", "slots"} <= options:
+                yield source.at(node, f"{node.name}: @dataclass(frozen=True, slots=True)")
+
+
+def docstrings(source: Source) -> Iterator[str]:
+    """Every module is a spec card; every public name says what it is."""
+    if not source.is_product_code:
+        return
+    if not ast.get_docstring(source.tree):
+        yield source.at(1, "module without a docstring")
+    yield from _undocumented(source, source.tree.body)
+
+
+def _undocumented(source: Source, body: list[ast.stmt]) -> Iterator[str]:
+    for node in body:
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        if node.name.startswith("_") or _is_variant(node):
+            continue
+        if not ast.get_docstring(node):
+            yield source.at(node, f"{node.name} has no docstring")
+        if isinstance(node, ast.ClassDef):
+            yield from _undocumented(source, node.body)
+
+
+def _is_variant(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    """Tell whether another definition of the same name carries the docstring."""
+    return any(
+        _names(decorator) & {"overload", "setter", "deleter"} for decorator in node.decorator_list
+    )
+
+
+def _names(node: ast.AST | None) -> set[str]:
+    """Return every plain or attribute name in an expression."""
+    found: set[str] = set()
+    for part in ast.walk(node) if node else ():
+        if isinstance(part, ast.Name):
+            found.add(part.id)
+        elif isinstance(part, ast.Attribute):
+            found.add(part.attr)
+    return found
+
+
+def _imported(node: ast.AST) -> list[str]:
+    """Return the full names an import statement brings in; a relative one starts with a dot."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        start = "." * node.level + (node.module or "")
+        return [start, *(f"{start}.{alias.name}" for alias in node.names)]
+    return []
+
+
+def _module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Walk the statements that run on import; `if TYPE_CHECKING` does not."""
+    for node in body:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in _names(node.test):
+            yield from _module_level(node.orelse)
+            continue
+        yield node
+        for field in ("body", "orelse", "finalbody"):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from _module_level(getattr(node, field, []))
+
+
+CODE_RULES = (
+    parses, no_assert, no_broad_except, no_print, no_environment, no_markers, no_late_own_imports,
+    lazy_packages, own_errors_only, frozen_values, docstrings,
+)  # fmt: skip

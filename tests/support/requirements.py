@@ -1,0 +1,52 @@
+"""Ask for what a test needs from its surroundings, or skip with the reason.
+
+Under CI (``CI`` set) a missing pylance fails instead: there it is installed, and a skip would hide
+that nothing was compared any more.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shutil
+from types import ModuleType
+from typing import NoReturn
+
+import pytest
+
+PYLANCE_VERSION = "14.0.2"
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+def require_pylance(version: str = PYLANCE_VERSION) -> ModuleType:
+    """Return the ``lance`` module of exactly this release of pylance."""
+    try:
+        found = importlib.metadata.version("pylance")
+    except importlib.metadata.PackageNotFoundError:
+        _missing(f"pylance {version} is not installed")
+    if found != version:
+        _missing(f"pylance {found} is installed, these tests judge by {version}")
+    return importlib.import_module("lance")
+
+
+def require_chromium() -> str:
+    """Return the path of a Chromium: ``CHROMIUM`` if set, else the system's."""
+    on_path = filter(None, map(shutil.which, CHROMIUM_NAMES))
+    found = os.environ.get("CHROMIUM") or next(on_path, None)
+    if not found:
+        pytest.skip("Chromium is missing (apt install chromium fonts-dejavu-core)")
+    return found
+
+
+def require_java() -> str:
+    """Return the path of ``java``, which Spark needs."""
+    found = shutil.which("java")
+    if not found:
+        pytest.skip("Java is missing (apt install openjdk-17-jre-headless)")
+    return found
+
+
+def _missing(reason: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)

@@ -1,0 +1,252 @@
+"""The house rules, held against every file of the repository.
+
+Each rule is also shown a planted offence and a clean twin: a rule that cannot fail is no rule.
+The import floors are import-linter's (see pyproject.toml) and run with ``make lint``.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.house import asset_rules, code_rules, size_rules, tree_rules
+from tests.house.source import ROOT, Source, is_ours, repository_sources
+
+Rule = Callable[[Source], Iterator[str]]
+RULES: tuple[Rule, ...] = (
+    *size_rules.SIZE_RULES,
+    *code_rules.CODE_RULES,
+    *asset_rules.ASSET_RULES,
+)
+
+MODULE = "lance_nb/table/scan.py"
+WIDGET = "lance_nb/explorer/widgets/rows.js"
+DOC = '"""A module."""\n'
+
+
+def nested(depth: int) -> str:
+    """Write a function with ``depth`` blocks in each other."""
+    lines = [f"{'    ' * (level + 1)}if x > {level}:" for level in range(depth)]
+    return "\n".join(["def f(x):", *lines, f"{'    ' * (depth + 1)}return x", ""])
+
+
+def lines(count: int) -> str:
+    """Write a function of ``count`` lines."""
+    return "def f():\n" + "    x = 1\n" * (count - 1)
+
+
+def method(count: int) -> str:
+    """Write a method whose body, docstring apart, has ``count`` lines."""
+    body = "        x = 1\n" * count
+    return f'class C:\n    def m(\n        self,\n    ):\n        """Do.\n\n        So."""\n{body}'
+
+
+# rule, path of the planted file, offending text, clean text under the same path
+PLANTED = [
+    (size_rules.file_size, MODULE, "x = 1\n" * 501, "x = 1\n" * 500),
+    (size_rules.file_size, "tests/unit/test_x.py", "x = 1\n" * 601, "x = 1\n" * 600),
+    (size_rules.file_size, WIDGET, "x = 1\n" * 501, "x = 1\n" * 500),
+    (size_rules.function_size, MODULE, lines(71), lines(70)),
+    (size_rules.parameters, MODULE, "def f(a,b,c,d,e,f,g): ...", "def f(a,b,c,*,d,e,f,g): ..."),
+    (size_rules.parameters, MODULE, "def f(a,b,c,/,d,e,f,g): ...", "def m(self,b,c,d,e,f,g): ..."),
+    (size_rules.nesting, MODULE, nested(5), nested(4)),
+    (
+        size_rules.nesting,
+        MODULE,
+        "def f():\n for a in b:\n  with c:\n   try:\n    while d:\n     if e: pass\n   finally: x",
+        "def f(x):\n if x: pass\n elif x: pass\n elif x: pass\n elif x: pass\n elif x: pass",
+    ),
+    (size_rules.facade_methods, "lance_nb/dataset/reading.py", method(16), method(15)),
+    (size_rules.facade_methods, "lance_nb/dataset.py", method(16), method(15)),
+    (code_rules.parses, MODULE, "def f(:", "def f(): ..."),
+    (code_rules.no_assert, MODULE, "assert x", "if not x: raise y"),
+    (code_rules.no_broad_except, MODULE, "try: x\nexcept Exception: y", "try: x\nexcept Odd: y"),
+    (code_rules.no_broad_except, MODULE, "try: x\nexcept: y", "try: x\nfinally: y"),
+    (
+        code_rules.no_broad_except,
+        MODULE,
+        "try: x\nexcept (KeyError, BaseException): y",
+        "try: x\nexcept (KeyError, ValueError): y",
+    ),
+    (code_rules.no_broad_except, MODULE, "with suppress(Exception): x", "with suppress(Error): x"),
+    (code_rules.no_print, MODULE, "print('x')", "printer.print('x')"),
+    (code_rules.no_environment, MODULE, "import os\nos.environ['HOME']", "import os\nos.getpid()"),
+    (code_rules.no_environment, MODULE, "from os import getenv", "from os import fsync"),
+    (code_rules.no_markers, MODULE, "# TO" + "DO: later", "# to do: nothing"),
+    (code_rules.no_markers, WIDGET, "// FIX" + "ME(me)", "// fixed"),
+    (
+        code_rules.no_late_own_imports,
+        MODULE,
+        "def f():\n    from lance_nb.format import manifest",
+        "from lance_nb.format import manifest\ndef f():\n    import numba",
+    ),
+    (
+        code_rules.no_late_own_imports,
+        MODULE,
+        "def f():\n    from . import manifest",
+        "def f():\n    from lance_nbx import y",
+    ),
+    (code_rules.no_late_own_imports, MODULE, "importlib.import_module(x)", "importlib.reload(x)"),
+    (code_rules.lazy_packages, MODULE, "import numba", "def f():\n    import numba"),
+    (
+        code_rules.lazy_packages,
+        MODULE,
+        "try:\n    from pyarrow import compute\nfinally: pass",
+        "import pyarrow as pa\nif TYPE_CHECKING:\n    from pyarrow import compute",
+    ),
+    (code_rules.own_errors_only, MODULE, "raise ValueError('x')", "raise InvalidInputError('x')"),
+    (
+        code_rules.own_errors_only,
+        MODULE,
+        "def f(): raise KeyError(k)",
+        "def __getitem__(self, k): raise KeyError(k)",
+    ),
+    (
+        code_rules.frozen_values,
+        "lance_nb/format/fragment.py",
+        "@dataclass(frozen=True)\nclass C: pass",
+        "@dataclasses.dataclass(frozen=True, slots=True)\nclass C: pass",
+    ),
+    (code_rules.frozen_values, MODULE, "@dataclass\nclass C: pass", "class C: pass"),
+    (code_rules.docstrings, MODULE, "x = 1", DOC),
+    (code_rules.docstrings, MODULE, f"{DOC}def f(): ...", f"{DOC}def _f(): ..."),
+    (
+        code_rules.docstrings,
+        MODULE,
+        f"{DOC}class C:\n    '''Hold.'''\n    def m(self): ...",
+        f"{DOC}class C:\n    '''Hold.'''\n    @m.setter\n    def m(self, x): ...",
+    ),
+    (asset_rules.no_injection, WIDGET, "cell.innerHTML = text", "cell.textContent = text"),
+    (asset_rules.no_injection, WIDGET, "cell.insertAdjacentHTML('x', t)", "cell.append(t)"),
+    (asset_rules.no_injection, WIDGET, "cell.outerHTML = text", "cell.replaceWith(other)"),
+    (asset_rules.no_injection, WIDGET, "eval (text)", "retrieval(text)"),
+    (asset_rules.no_injection, WIDGET, "new Function(text)", "new Formatter(text)"),
+    (asset_rules.no_injection, WIDGET, "document.write(text)", "document.body"),
+    (
+        asset_rules.no_address,
+        WIDGET,
+        "fetch('https://example.org')",
+        "const SVG = 'http://www.w3.org/2000/svg'",
+    ),
+    (asset_rules.no_address, WIDGET, "await import('./x.js')", "import x from './x.js'"),
+    (asset_rules.no_address, "lance_nb/explorer/x.css", "@import 'x'", ".important { top: 0 }"),
+    (asset_rules.no_machine_words, "README.md", "see /wo" + "rk/notes", "see /works/notes"),
+    (asset_rules.no_machine_words, MODULE, "# on the Fa" + "rm", "# on the platfo" + "rm"),
+    (asset_rules.no_machine_words, "Makefile", "cd /tmp/" + "dev/x", "cd /tmp/x"),
+    *(
+        (size_rules.module_names, f"lance_nb/table/{name}.py", "", "")
+        for name in sorted(size_rules.BANNED_NAMES)
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def sources() -> list[Source]:
+    return repository_sources()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_repository_keeps_the_rule(rule: Rule, sources: list[Source]) -> None:
+    offences = [offence for source in sources for offence in rule(source)]
+
+    assert not offences, f"{rule.__doc__}\n" + "\n".join(offences)
+
+
+@pytest.mark.parametrize(("rule", "path", "bad", "good"), PLANTED)
+def test_rule_sees_a_planted_offence_and_passes_its_clean_twin(
+    rule: Rule, path: str, bad: str, good: str
+) -> None:
+    clean_path = MODULE if rule is size_rules.module_names else path
+
+    assert list(rule(Source(path, bad)))
+    assert not list(rule(Source(clean_path, good)))
+
+
+def test_every_rule_has_a_planted_offence() -> None:
+    assert {rule for rule, *_ in PLANTED} == set(RULES)
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "text"),
+    [
+        (code_rules.no_print, "notebooks/demo_data.py", "print('x')"),
+        (code_rules.no_broad_except, "lance_nb/magic.py", "try: x\nexcept Exception: y"),
+        (code_rules.no_environment, "lance_nb/explorer/app.py", "os.environ['HOME']"),
+        (code_rules.no_environment, "lance_nb/magic.py", "os.environ['HOME']"),
+        (code_rules.no_late_own_imports, "lance_nb/__init__.py", "def f(): import lance_nb.x"),
+        (code_rules.no_assert, "tests/unit/test_x.py", "assert x"),
+    ],
+)
+def test_rule_leaves_its_named_exceptions_alone(rule: Rule, path: str, text: str) -> None:
+    assert not list(rule(Source(path, text)))
+
+
+def test_views_weigh_little(sources: list[Source]) -> None:
+    assert asset_rules.asset_bytes(sources) <= asset_rules.JS_GZIP_BYTES_MAX
+
+
+def test_weight_counts_compressed_assets_of_the_package_only() -> None:
+    view = Source(WIDGET, "export default {}" * 1000)
+
+    assert 0 < asset_rules.asset_bytes([view]) < 1000
+    assert asset_rules.asset_bytes([Source("tests/x.js", view.text)]) == 0
+
+
+def test_every_registered_module_has_a_unit_test_of_its_name(sources: list[Source]) -> None:
+    offences = list(tree_rules.registered_modules_have_tests({source.path for source in sources}))
+
+    assert not offences, "\n".join(offences)
+
+
+def test_registered_module_without_a_test_is_seen() -> None:
+    codec = "lance_nb/encodings/compression/rle.py"
+    store = "lance_nb/storage/memory.py"
+    base = "lance_nb/storage/base.py"
+
+    assert len(list(tree_rules.registered_modules_have_tests({codec, store, base}))) == 2
+    tests = {"tests/unit/encodings/compression/test_rle.py", "tests/unit/storage/test_memory.py"}
+    assert not list(tree_rules.registered_modules_have_tests({codec, store, base, *tests}))
+
+
+def test_leaves_are_imported_by_their_registry_alone(sources: list[Source]) -> None:
+    offences = list(tree_rules.only_registries_import_leaves(sources))
+
+    assert not offences, "\n".join(offences)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from lance_nb.encodings.compression import rle",
+        "from lance_nb.encodings.compression.rle import Rle",
+        "import lance_nb.encodings.compression.rle",
+    ],
+)
+def test_import_of_a_leaf_past_its_registry_is_seen(text: str) -> None:
+    assert list(tree_rules.only_registries_import_leaves([Source(MODULE, text)]))
+    registry = Source("lance_nb/encodings/registry.py", text)
+    assert not list(tree_rules.only_registries_import_leaves([registry]))
+
+
+def test_top_level_has_no_folder_of_its_own_making() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout: ignored folders cannot be told from ours")
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+    assert list(tree_rules.top_folders(listed.stdout.splitlines())) == []
+    assert list(tree_rules.top_folders(["docs/index.md", "README.md"]))
+
+
+def test_house_reads_what_people_write_and_nothing_else(sources: list[Source]) -> None:
+    paths = {source.path for source in sources}
+
+    assert {"Makefile", "pyproject.toml", "lance_nb/__init__.py", "tests/test_house.py"} <= paths
+    assert is_ours("lance_nb/_pb/__init__.py")
+    assert not is_ours("lance_nb/_pb/table.pyi")
+    assert not is_ours("notebooks/data/demo.lance/x.txt")
+    assert not is_ours("tests/golden/broken.py")
