@@ -76,9 +76,8 @@ def test_wheel_needs_no_optional_package(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
     (metadata,) = [name for name in archive.namelist() if name.endswith("METADATA")]
     headers = HeaderParser().parsestr(archive.read(metadata).decode())
-    required = {
-        line.split(">")[0] for line in headers.get_all("Requires-Dist", []) if "extra ==" not in line
-    }
+    lines = headers.get_all("Requires-Dist", [])
+    required = {line.split(">")[0] for line in lines if "extra ==" not in line}
 
     assert required == {
         "fsspec", "lz4", "numba", "numpy", "protobuf", "pyarrow", "pyroaring", "sqlglot",
