@@ -182,26 +182,44 @@ class CorruptFileError(FormatError, OSError):
     """A file is damaged, truncated, or not what its name says.
 
     ``offset_bytes`` counts from the start of the file, ``None`` when no single place is to blame.
+    ``place`` says where in the file in the format's own terms ("column 'a.b', page 3").
     """
 
     def __init__(
-        self, path: str, offset_bytes: int | None = None, expected: str = "", found: str = ""
+        self,
+        path: str,
+        offset_bytes: int | None = None,
+        expected: str = "",
+        found: str = "",
+        place: str = "",
     ) -> None:
-        super().__init__(path, offset_bytes, expected, found)
+        super().__init__(path, offset_bytes, expected, found, place)
         self.path = path
         self.offset_bytes = offset_bytes
         self.expected = expected
         self.found = found
+        self.place = place
+
+    def located(self, path: str, offset_bytes: int | None, place: str) -> CorruptFileError:
+        """Return the same error with the place that the floor below could not know."""
+        return CorruptFileError(
+            self.path or path,
+            offset_bytes if self.offset_bytes is None else self.offset_bytes,
+            self.expected,
+            self.found,
+            self.place or place,
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.path, self.offset_bytes, self.expected, self.found)
+        fields = (self.path, self.offset_bytes, self.expected, self.found, self.place)
+        return type(self), fields
 
     def __str__(self) -> str:
-        place = f" at byte {self.offset_bytes}" if self.offset_bytes is not None else ""
+        offset = f" at byte {self.offset_bytes}" if self.offset_bytes is not None else ""
+        place = f" ({self.place})" if self.place else ""
         expected = f": expected {self.expected}" if self.expected else ""
         found = f", found {self.found}" if self.found else ""
-        where = self.path or "data"
-        return f"{where} is damaged{place}{expected}{found}"
+        return f"{self.path or 'data'} is damaged{offset}{place}{expected}{found}"
 
 
 class NotSupportedError(LanceError, NotImplementedError):

@@ -27,6 +27,10 @@ from lance_nb.encodings.compression.flat import Flat
 from lance_nb.encodings.compression.inline_bitpacking import InlineBitpacking
 from lance_nb.encodings.compression.out_of_line_bitpacking import OutOfLineBitpacking
 from lance_nb.encodings.compression.variable import Variable
+from lance_nb.encodings.layouts.blob_layout import BlobLayout
+from lance_nb.encodings.layouts.constant_layout import ConstantLayout
+from lance_nb.encodings.layouts.full_zip_layout import FullZipLayout
+from lance_nb.encodings.layouts.mini_block_layout import MiniBlockLayout
 from lance_nb.errors import NotSupportedError
 
 MAX_DEPTH = 20
@@ -77,7 +81,12 @@ CODECS: dict[str, Codec] = {
     "inline_bitpacking": InlineBitpacking(),
 }
 
-LAYOUTS: dict[str, Layout] = {}
+LAYOUTS: dict[str, Layout] = {
+    "mini_block_layout": MiniBlockLayout(),
+    "constant_layout": ConstantLayout(),
+    "full_zip_layout": FullZipLayout(),
+    "blob_layout": BlobLayout(),
+}
 
 
 @dataclass(frozen=True, slots=True)

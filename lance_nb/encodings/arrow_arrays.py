@@ -1,0 +1,190 @@
+"""Data blocks to Arrow arrays, without copying where the bytes already are Arrow's.
+
+The Arrow type decides how bytes are read; the block decides where they are. A block that cannot be
+of that type (width, kind) is a damaged file, not a programming error.
+
+Ownership: the arrays keep the numpy buffers (and through them a mapped file) alive.
+Source: Arrow columnar format, buffer layouts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_nb.encodings.base import (
+    AllNull,
+    Bytes,
+    Constant,
+    DataBlock,
+    Dictionary,
+    FixedSizeList,
+    FixedWidth,
+    PackedStruct,
+    VariableWidth,
+    corrupt,
+)
+from lance_nb.encodings.slicing import take_block
+
+Mask = npt.NDArray[np.bool_]
+_INT32_MAX = 2**31 - 1
+
+
+def validity_buffer(validity: Mask | None) -> pa.Buffer | None:
+    """Pack a mask into an Arrow validity bitmap; None stays None."""
+    if validity is None:
+        return None
+    return pa.py_buffer(np.packbits(validity, bitorder="little"))
+
+
+def to_arrow(block: DataBlock, type_: pa.DataType, validity: Mask | None = None) -> pa.Array:
+    """Build an array of ``type_`` from the block; ``validity`` has one bool per value.
+
+    Raises CorruptFileError when block and type do not fit.
+    """
+    if isinstance(type_, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(type_, to_arrow(block, type_.storage_type, validity))
+    match block:
+        case AllNull(count):
+            return pa.nulls(count, type_)
+        case Constant(count, value):
+            if pa.types.is_boolean(type_) and isinstance(value, FixedWidth):
+                value = FixedWidth(1, 1, value.data[:1] & 1)  # stored as one byte, not one bit
+            repeated = take_block(value, np.zeros(count, np.int64))
+            return to_arrow(repeated, type_, validity)
+        case Dictionary():
+            return _from_dictionary(block, type_, validity)
+        case FixedWidth():
+            return _from_fixed_width(block, type_, validity)
+        case VariableWidth():
+            return _from_variable_width(block, type_, validity)
+        case FixedSizeList():
+            return _from_fixed_size_list(block, type_, validity)
+        case PackedStruct():
+            return _from_packed_struct(block, type_, validity)
+
+
+def _from_fixed_width(block: FixedWidth, type_: pa.DataType, validity: Mask | None) -> pa.Array:
+    if pa.types.is_null(type_):
+        return pa.nulls(block.num_values)
+    if pa.types.is_dictionary(type_):
+        raise corrupt(f"a dictionary for a column of type {type_}", "plain values")
+    try:
+        width = type_.bit_width
+    except ValueError:
+        width = -1
+    nested = pa.types.is_nested(type_)
+    if nested or width != block.bits_per_value:
+        raise corrupt(f"values of type {type_}", f"{block.bits_per_value} bits per value")
+    return pa.Array.from_buffers(
+        type_, block.num_values, [validity_buffer(validity), pa.py_buffer(block.data)]
+    )
+
+
+def _from_variable_width(
+    block: VariableWidth, type_: pa.DataType, validity: Mask | None
+) -> pa.Array:
+    large = pa.types.is_large_string(type_) or pa.types.is_large_binary(type_)
+    small = pa.types.is_string(type_) or pa.types.is_binary(type_)
+    if not large and not small:
+        raise corrupt(f"values of type {type_}", "byte strings")
+    offsets = block.offsets
+    wanted = np.int64 if large else np.int32
+    if offsets.dtype != wanted:
+        if not large and offsets.size and int(offsets[-1]) > _INT32_MAX:
+            raise corrupt("at most 2 GiB of text in one page", f"{int(offsets[-1])} bytes")
+        offsets = offsets.astype(wanted)
+    array = pa.Array.from_buffers(
+        type_,
+        block.num_values,
+        [validity_buffer(validity), pa.py_buffer(offsets), pa.py_buffer(block.data)],
+    )
+    if pa.types.is_string(type_) or pa.types.is_large_string(type_):
+        _check_utf8(block.data, array)
+    return array
+
+
+def _check_utf8(data: Bytes, array: pa.Array) -> None:
+    """Text that is not UTF-8 would crash readers far from here. ASCII needs no second look."""
+    if data.size and int(data.max()) >= 0x80:
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid as exc:
+            raise corrupt("text in UTF-8", str(exc)) from exc
+
+
+def _from_fixed_size_list(
+    block: FixedSizeList, type_: pa.DataType, validity: Mask | None
+) -> pa.Array:
+    if not pa.types.is_fixed_size_list(type_) or type_.list_size != block.dimension:
+        raise corrupt(f"values of type {type_}", f"lists of {block.dimension} items")
+    item_validity = None
+    if block.validity is not None:
+        count = block.num_values * block.dimension
+        item_validity = np.unpackbits(block.validity, count=count, bitorder="little").astype(bool)
+        if bool(item_validity.all()):
+            item_validity = None
+    items = to_arrow(block.items, type_.value_type, item_validity)
+    return pa.Array.from_buffers(
+        type_, block.num_values, [validity_buffer(validity)], children=[items]
+    )
+
+
+def _from_packed_struct(
+    block: PackedStruct, type_: pa.DataType, validity: Mask | None
+) -> pa.Array:
+    if not pa.types.is_struct(type_) or type_.num_fields != len(block.children):
+        raise corrupt(f"values of type {type_}", f"structs of {len(block.children)} fields")
+    children = [
+        to_arrow(child, type_.field(position).type)
+        for position, child in enumerate(block.children)
+    ]
+    return pa.Array.from_buffers(
+        type_, block.num_values, [validity_buffer(validity)], children=children
+    )
+
+
+def _from_dictionary(block: Dictionary, type_: pa.DataType, validity: Mask | None) -> pa.Array:
+    indices = _clean_indices(block, validity)
+    if pa.types.is_dictionary(type_):
+        width = type_.index_type.bit_width
+        if width == block.indices.bits_per_value:
+            keys = _from_fixed_width(
+                FixedWidth(width, block.num_values, indices.view(np.uint8)),
+                type_.index_type,
+                validity,
+            )
+        else:
+            keys = pa.array(indices.astype(f"i{width // 8}"), type_.index_type)
+        return pa.DictionaryArray.from_arrays(
+            keys, to_arrow(block.items, type_.value_type), ordered=type_.ordered, safe=False
+        )
+    items = to_arrow(block.items, type_)
+    keys = pa.Array.from_buffers(
+        pa.int64() if indices.dtype.itemsize == 8 else pa.int32(),
+        block.num_values,
+        [validity_buffer(validity), pa.py_buffer(_signed(indices))],
+    )
+    return items.take(keys)
+
+
+def _signed(indices: np.ndarray) -> np.ndarray:
+    """Give small index types the width that ``take`` is fastest with."""
+    return indices if indices.dtype.itemsize >= 4 else indices.astype(np.uint32)
+
+
+def _clean_indices(block: Dictionary, validity: Mask | None) -> np.ndarray:
+    """View the indices as unsigned integers; zero those of null slots, whose bytes mean nothing."""
+    bits = block.indices.bits_per_value
+    if bits not in (8, 16, 32, 64):
+        raise corrupt("dictionary indices of 8, 16, 32 or 64 bits", f"{bits} bits")
+    indices = block.indices.data.view(f"<u{bits // 8}")
+    if indices.size and int(indices.max()) >= block.items.num_values:
+        if validity is not None:
+            indices = np.where(validity, indices, indices.dtype.type(0))
+        if int(indices.max()) >= block.items.num_values:
+            raise corrupt(
+                f"dictionary indices below {block.items.num_values}", str(int(indices.max()))
+            )
+    return indices

@@ -1,0 +1,129 @@
+"""The chunk table of a mini-block page: where chunks lie, what they hold, how their headers read.
+
+Layout: see ``layouts/mini_block_layout``. The three parts here are the chunk metadata words (buffer
+0), the repetition index (last buffer) and the header at the start of every chunk.
+
+Limits: counts and sizes are checked against the page before anything is allocated from them.
+Source: message MiniBlockLayout of lance.encodings21; byte layout verified against pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_nb._pb import encodings21
+from lance_nb.encodings.base import Bytes, ChunkBuffer, Chunks, Ints, PageBuffer, PageShape, corrupt
+
+_WORD_LOG_BITS = 4
+_CHUNK_ALIGNMENT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTable:
+    """Where each chunk lies in buffer 1 and what it holds. ``value_ends`` is cumulative."""
+
+    starts: Ints
+    sizes: Ints
+    num_values: Ints
+    value_ends: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class RowIndex:
+    """For pages with repetition: rows that have ended, and started, by the end of each chunk."""
+
+    ended: Ints
+    started: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedChunks:
+    """Chunks taken apart: levels per chunk, the level buffers, and the value buffers."""
+
+    num_levels: Ints
+    rep: ChunkBuffer | None
+    definition: ChunkBuffer | None
+    values: Chunks
+
+
+def read_chunk_table(
+    layout: encodings21.MiniBlockLayout, shape: PageShape, words_bytes: Bytes
+) -> ChunkTable:
+    width = 4 if layout.has_large_chunk else 2
+    if words_bytes.size % width:
+        raise corrupt(f"chunk metadata in {width}-byte words", f"{words_bytes.size} bytes")
+    words = words_bytes.view(f"<u{width}").astype(np.int64)
+    num_items = layout.num_items
+    if not words.size:
+        if num_items or shape.num_rows:
+            raise corrupt(f"chunks for {num_items} values", "no chunk")
+        empty = np.zeros(0, np.int64)
+        return ChunkTable(empty, empty, empty, empty)
+    sizes = ((words >> _WORD_LOG_BITS) + 1) * _CHUNK_ALIGNMENT
+    counts = np.left_shift(1, words & ((1 << _WORD_LOG_BITS) - 1))
+    rest = num_items - int(counts[:-1].sum())
+    if words[-1] & ((1 << _WORD_LOG_BITS) - 1) or rest < 0:
+        raise corrupt(f"chunks that hold {num_items} values", "another chunk table")
+    counts[-1] = rest
+    ends = np.cumsum(sizes)
+    if int(ends[-1]) > shape.buffer_sizes[1]:
+        raise corrupt(f"{int(ends[-1])} bytes of chunks", f"{shape.buffer_sizes[1]} bytes")
+    return ChunkTable(ends - sizes, sizes, counts, np.cumsum(counts))
+
+
+def read_row_index(index: Bytes, num_chunks: int, num_rows: int) -> RowIndex:
+    if index.size != 16 * num_chunks:
+        raise corrupt(f"a repetition index of {16 * num_chunks} bytes", f"{index.size} bytes")
+    pairs = index.view("<u8").reshape(-1, 2)
+    if pairs.size and int(pairs.max()) > max(num_rows, 1 << 32):
+        raise corrupt(f"a repetition index of {num_rows} rows", f"{int(pairs.max())}")
+    ends = np.cumsum(pairs[:, 0].astype(np.int64))
+    if num_chunks and int(ends[-1]) != num_rows:
+        raise corrupt(f"a repetition index of {num_rows} rows", f"{int(ends[-1])} rows")
+    return RowIndex(ends, ends + (pairs[:, 1] > 0))
+
+
+def parse_chunks(
+    layout: encodings21.MiniBlockLayout, table: ChunkTable, chunks: Ints, buffer: PageBuffer
+) -> ParsedChunks:
+    """Read the headers of ``chunks``, all at once, and locate levels and value buffers."""
+    data = buffer.data
+    starts = buffer.locate(table.starts[chunks])
+    ends = starts + table.sizes[chunks]
+    if int(ends.max()) > data.size:
+        raise corrupt(f"{int(ends.max())} bytes of chunks", f"{data.size} bytes")
+    header = _header_type(layout)
+    if int((ends - starts).min()) < header.itemsize:
+        raise corrupt(f"chunks of at least {header.itemsize} bytes", "a smaller chunk")
+    raw = data[starts[:, None] + np.arange(header.itemsize)]
+    heads = np.ascontiguousarray(raw).view(header).reshape(-1)
+    position = starts + _pad8(np.int64(header.itemsize))
+    found: dict[str, ChunkBuffer] = {}
+    for name in (header.names or ())[1:]:
+        sizes = heads[name].astype(np.int64)
+        found[name] = ChunkBuffer(data, position, sizes)
+        if bool((position + sizes > ends).any()):
+            raise corrupt("chunk parts that fit their chunk", "larger parts")
+        position = position + _pad8(sizes)
+    values = tuple(found[name] for name in (header.names or ()) if name.startswith("value"))
+    levels = heads["levels"].astype(np.int64)
+    counts = table.num_values[chunks]
+    flat = not layout.repetition_index_depth and ("rep" in found or "def" in found)
+    if flat and not np.array_equal(levels, counts):
+        raise corrupt("one level per value", "another number of levels")
+    return ParsedChunks(levels, found.get("rep"), found.get("def"), Chunks(values, counts))
+
+
+def _header_type(layout: encodings21.MiniBlockLayout) -> np.dtype[np.void]:
+    fields = [("levels", "<u2")]
+    fields += [("rep", "<u2")] * layout.HasField("rep_compression")
+    fields += [("def", "<u2")] * layout.HasField("def_compression")
+    wide = "<u4" if layout.has_large_chunk else "<u2"
+    fields += [(f"value{k}", wide) for k in range(layout.num_buffers)]
+    return np.dtype(fields)
+
+
+def _pad8(sizes: Ints) -> Ints:
+    return (sizes + 7) & ~np.int64(7)

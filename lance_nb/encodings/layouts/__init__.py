@@ -1,0 +1,1 @@
+"""One module per arm of PageLayout; each opens a page and decodes wanted rows."""

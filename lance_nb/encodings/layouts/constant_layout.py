@@ -1,0 +1,184 @@
+"""Constant pages: every visible value is the same, or null.
+
+Layout (page buffers): none; or the scalar; or repetition and definition levels; or the scalar and
+the levels, in that order. The scalar is inline in the message when it has at most 32 bytes. A scalar
+buffer is ``u32 n``, n x ``u32 length``, then n buffers: the Arrow value buffers of a one-row array
+(offsets of strings are u32 pairs, u64 pairs for the large types). Levels are raw u16 unless
+``rep_compression`` / ``def_compression`` are set.
+
+Limits: file version 2.1 only has the all-null form. Source: message ConstantLayout of
+lance.encodings21; byte layout verified against pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from lance_nb._pb import encodings21
+from lance_nb.encodings.base import (
+    AllNull,
+    Bytes,
+    Codecs,
+    Constant,
+    DataBlock,
+    DecodedPage,
+    FixedWidth,
+    Levels,
+    PageBuffer,
+    PageReader,
+    PageShape,
+    Rows,
+    Span,
+    VariableWidth,
+    corrupt,
+    single_chunk,
+)
+from lance_nb.encodings.repdef import (
+    check_layers,
+    check_levels,
+    num_list_layers,
+    visible_entries,
+)
+from lance_nb.encodings.slicing import expand_ranges
+
+_INLINE_BYTES_MAX = 32
+_SCALAR_BUFFERS_MAX = 2
+
+
+class ConstantLayout:
+    """The layout arm: everything it has is small, so every buffer is an index buffer."""
+
+    def index_buffers(
+        self, layout: encodings21.ConstantLayout, shape: PageShape
+    ) -> tuple[int, ...]:
+        """Scalar and levels are read before rows can be cut."""
+        if len(shape.buffer_sizes) > 3:
+            raise corrupt("at most 3 constant page buffers", str(len(shape.buffer_sizes)))
+        return tuple(range(len(shape.buffer_sizes)))
+
+    def open(
+        self,
+        layout: encodings21.ConstantLayout,
+        shape: PageShape,
+        buffers: Mapping[int, Bytes],
+        codecs: Codecs,
+    ) -> PageReader:
+        """Read scalar and levels, check them against the page's rows, return the reader."""
+        layers = check_layers(layout.layers)
+        count = len(shape.buffer_sizes)
+        scalar: DataBlock | None = None
+        if layout.HasField("inline_value"):
+            scalar = _inline(layout.inline_value)
+            if count not in (0, 2):
+                raise corrupt("no scalar buffer beside an inline value", f"{count} buffers")
+        elif count in (1, 3):
+            scalar = _scalar_buffer(buffers[0])
+        if scalar is not None and shape.file_version < (2, 2):
+            raise corrupt("an all-null constant page in a 2.1 file", "a value")
+        rep = definition = None
+        if count >= 2:
+            rep = _levels(buffers[count - 2], layout, "rep", codecs)
+            definition = _levels(buffers[count - 1], layout, "def", codecs)
+        check_levels(rep, definition, layers)
+        return ConstantPage(shape.num_rows, layers, scalar, (rep, definition))
+
+
+def _inline(value: bytes) -> FixedWidth:
+    if not value or len(value) > _INLINE_BYTES_MAX:
+        raise corrupt(f"an inline value of 1 to {_INLINE_BYTES_MAX} bytes", f"{len(value)} bytes")
+    return FixedWidth(8 * len(value), 1, np.frombuffer(value, np.uint8))
+
+
+def _scalar_buffer(buffer: Bytes) -> DataBlock:
+    """Take the Arrow buffers of a one-row array apart."""
+    if buffer.size < 4:
+        raise corrupt("a scalar buffer of at least 4 bytes", f"{buffer.size} bytes")
+    count = int(buffer[:4].view("<u4")[0])
+    if not 1 <= count <= _SCALAR_BUFFERS_MAX or buffer.size < 4 + 4 * count:
+        raise corrupt(f"1 or {_SCALAR_BUFFERS_MAX} scalar buffers", str(count))
+    lengths = buffer[4 : 4 + 4 * count].view("<u4").astype(np.int64)
+    start = 4 + 4 * count
+    if start + int(lengths.sum()) > buffer.size:
+        raise corrupt(f"{int(lengths.sum())} bytes of scalar", f"{buffer.size - start} bytes")
+    first = buffer[start : start + int(lengths[0])]
+    if count == 1:
+        return FixedWidth(8 * first.size, 1, first)
+    data = buffer[start + first.size : start + int(lengths.sum())]
+    if first.size not in (8, 16):
+        raise corrupt("a pair of offsets", f"{first.size} bytes")
+    offsets = np.ascontiguousarray(first).view("<i4" if first.size == 8 else "<i8")
+    if offsets[0] or int(offsets[1]) != data.size:
+        raise corrupt(f"offsets 0 and {data.size}", f"{int(offsets[0])} and {int(offsets[1])}")
+    return VariableWidth(1, offsets, data)
+
+
+def _levels(
+    buffer: Bytes, layout: encodings21.ConstantLayout, name: str, codecs: Codecs
+) -> Levels | None:
+    if not buffer.size:
+        return None
+    if not layout.HasField(f"{name}_compression"):
+        if buffer.size % 2:
+            raise corrupt("16-bit levels", f"{buffer.size} bytes")
+        return buffer.view("<u2")
+    count = getattr(layout, f"num_{name}_values")
+    block = codecs.decode_blocks(
+        getattr(layout, f"{name}_compression"), single_chunk(count, buffer)
+    )
+    if not isinstance(block, FixedWidth) or block.bits_per_value != 16:
+        raise corrupt("16-bit levels", type(block).__name__)
+    return block.data.view("<u2")
+
+
+class ConstantPage:
+    """One opened constant page. Rows without levels cost nothing until they are shown."""
+
+    def __init__(
+        self,
+        num_rows: int,
+        layers: tuple[int, ...],
+        scalar: DataBlock | None,
+        levels: tuple[Levels | None, Levels | None],
+    ) -> None:
+        self._num_rows = num_rows
+        self._layers = layers
+        self._scalar = scalar
+        self._rep, self._definition = levels
+        self._row_starts = None
+        if num_list_layers(layers):
+            if self._rep is None:
+                raise corrupt("repetition levels on a page of lists", "none")
+            self._row_starts = np.flatnonzero(self._rep == num_list_layers(layers))
+            found = int(self._row_starts.size)
+        else:
+            found = num_rows if self._definition is None else int(self._definition.size)
+        if found != num_rows:
+            raise corrupt(f"levels for {num_rows} rows", f"{found} rows")
+        both = self._rep is not None and self._definition is not None
+        if both and self._rep.size != self._definition.size:  # type: ignore[union-attr]
+            raise corrupt("as many definition as repetition levels", "another number")
+
+    def spans(self, rows: Rows) -> Sequence[Span]:
+        """Nothing is left to read."""
+        return ()
+
+    def decode(self, rows: Rows, buffers: Mapping[int, PageBuffer]) -> DecodedPage:
+        """Cut the levels of the rows; the value is repeated only when it becomes Arrow."""
+        if self._row_starts is None:
+            definition = self._definition
+            if definition is not None:
+                definition = definition[expand_ranges(rows.starts, rows.stops)]
+            return self._page(rows.num_rows, None, definition)
+        bounds = np.append(self._row_starts, 0 if self._rep is None else self._rep.size)
+        entries = expand_ranges(bounds[rows.starts], bounds[rows.stops])
+        rep = None if self._rep is None else self._rep[entries]
+        definition = None if self._definition is None else self._definition[entries]
+        visible = visible_entries(definition, self._layers)
+        count = int(entries.size) if visible is None else int(visible.sum())
+        return self._page(count, rep, definition)
+
+    def _page(self, count: int, rep: Levels | None, definition: Levels | None) -> DecodedPage:
+        values = AllNull(count) if self._scalar is None else Constant(count, self._scalar)
+        return DecodedPage(values, rep, definition, self._layers)

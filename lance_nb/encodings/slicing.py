@@ -1,0 +1,121 @@
+"""Cut and gather data blocks: plain numpy work on every kind of block.
+
+Ownership: ``slice_block`` returns views wherever bytes allow it; ``gather_ranges`` copies.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lance_nb.encodings.base import (
+    AllNull,
+    Bytes,
+    Constant,
+    DataBlock,
+    Dictionary,
+    FixedSizeList,
+    FixedWidth,
+    Ints,
+    PackedStruct,
+    VariableWidth,
+)
+
+
+def slice_block(block: DataBlock, start: int, stop: int) -> DataBlock:
+    """Return values ``[start, stop)`` of the block."""
+    count = stop - start
+    if start == 0 and count == block.num_values:
+        return block
+    match block:
+        case FixedWidth(bits, _, data):
+            return FixedWidth(bits, count, _slice_bits(data, start * bits, stop * bits))
+        case VariableWidth(_, offsets, data):
+            first, last = int(offsets[start]), int(offsets[stop])
+            return VariableWidth(count, offsets[start : stop + 1] - offsets[start], data[first:last])
+        case FixedSizeList(dimension, _, items, validity):
+            first, last = start * dimension, stop * dimension
+            cut = None if validity is None else _slice_bits(validity, first, last)
+            return FixedSizeList(dimension, count, slice_block(items, first, last), cut)
+        case PackedStruct(_, children):
+            return PackedStruct(count, tuple(slice_block(child, start, stop) for child in children))
+        case Dictionary(_, indices, items):
+            cut_indices = slice_block(indices, start, stop)
+            return Dictionary(count, _fixed(cut_indices), items)
+        case Constant(_, value):
+            return Constant(count, value)
+        case AllNull():
+            return AllNull(count)
+
+
+def gather_ranges(block: DataBlock, starts: Ints, stops: Ints) -> DataBlock:
+    """Return the values of the ranges ``[starts[i], stops[i])`` one after the other."""
+    if starts.size == 1:
+        return slice_block(block, int(starts[0]), int(stops[0]))
+    return take_block(block, expand_ranges(starts, stops))
+
+
+def take_block(block: DataBlock, positions: Ints) -> DataBlock:
+    """Return the values at ``positions`` (int64, in range, any order)."""
+    count = int(positions.size)
+    match block:
+        case FixedWidth(1, num_values, data):
+            bits = np.unpackbits(data, count=num_values, bitorder="little")
+            return FixedWidth(1, count, np.packbits(bits[positions], bitorder="little"))
+        case FixedWidth(bits, num_values, data):
+            words = data.reshape(num_values, bits // 8)
+            return FixedWidth(bits, count, words[positions].reshape(-1))
+        case VariableWidth(_, offsets, data):
+            return _take_variable(offsets, data, positions)
+        case FixedSizeList(dimension, _, items, validity):
+            flat = (positions[:, None] * dimension + np.arange(dimension)).reshape(-1)
+            return FixedSizeList(
+                dimension, count, take_block(items, flat), _take_bits(validity, flat)
+            )
+        case PackedStruct(_, children):
+            return PackedStruct(count, tuple(take_block(child, positions) for child in children))
+        case Dictionary(_, indices, items):
+            return Dictionary(count, _fixed(take_block(indices, positions)), items)
+        case Constant(_, value):
+            return Constant(count, value)
+        case AllNull():
+            return AllNull(count)
+
+
+def expand_ranges(starts: Ints, stops: Ints) -> Ints:
+    """List every integer of the ranges ``[starts[i], stops[i])``, in order."""
+    lengths = stops - starts
+    total = int(lengths.sum())
+    ends = np.cumsum(lengths)
+    return np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - lengths), lengths)
+
+
+def _fixed(block: DataBlock) -> FixedWidth:
+    if not isinstance(block, FixedWidth):
+        raise TypeError(type(block).__name__)
+    return block
+
+
+def _slice_bits(data: Bytes, first_bit: int, last_bit: int) -> Bytes:
+    if first_bit % 8 == 0:
+        return data[first_bit // 8 : -(-last_bit // 8)]
+    window = np.unpackbits(data[first_bit // 8 : -(-last_bit // 8)], bitorder="little")
+    shift = first_bit % 8
+    return np.packbits(window[shift : shift + last_bit - first_bit], bitorder="little")
+
+
+def _take_bits(bitmap: Bytes | None, positions: Ints) -> Bytes | None:
+    if bitmap is None:
+        return None
+    bits = np.unpackbits(bitmap, bitorder="little")
+    return np.packbits(bits[positions], bitorder="little")
+
+
+def _take_variable(
+    offsets: np.ndarray, data: Bytes, positions: Ints
+) -> VariableWidth:
+    starts = offsets[positions].astype(np.int64)
+    stops = offsets[positions + 1].astype(np.int64)
+    out = np.zeros(positions.size + 1, np.int64)
+    np.cumsum(stops - starts, out=out[1:])
+    taken = data[expand_ranges(starts, stops)]
+    return VariableWidth(int(positions.size), out.astype(offsets.dtype), taken)

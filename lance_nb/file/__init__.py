@@ -1,0 +1,1 @@
+"""One .lance data file: its container, its pages, and its columns as Arrow arrays."""

@@ -1,0 +1,111 @@
+"""What a data file says about its columns and pages: protobuf in, plain values out.
+
+Layout: global buffer 0 is a FileDescriptor; each column has a ColumnMetadata message whose pages
+carry an ``Any`` with the page's layout (2.1, 2.2) or array encoding (2.0).
+
+Limits: every buffer must lie inside the file, page rows must add up.
+Not supported: encodings stored outside the message (``indirect``): no release writes them.
+Source: messages FileDescriptor, ColumnMetadata, Page of lance.file and lance.file.v2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from lance_nb._pb import encodings, encodings21, file, file2
+from lance_nb.encodings.base import Ints
+from lance_nb.errors import CorruptFileError, NotSupportedError
+
+PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
+ARRAY_ENCODING_URL = "/lance.encodings.ArrayEncoding"
+ROWS_MAX = 2**48
+
+
+@dataclass(frozen=True, slots=True)
+class PageMetadata:
+    """One page of one column: where its buffers lie (bytes from file start) and how it reads."""
+
+    buffer_offsets: tuple[int, ...]
+    buffer_sizes: tuple[int, ...]
+    num_rows: int
+    encoding_url: str
+    encoding: bytes
+
+    def layout(self) -> encodings21.PageLayout:
+        """Parse the page layout. Raises NotSupportedError for another kind of encoding."""
+        if self.encoding_url != PAGE_LAYOUT_URL:
+            raise NotSupportedError(f"page encoding {self.encoding_url!r} is not known")
+        return encodings21.PageLayout.FromString(self.encoding)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMetadata:
+    """One column: its pages in order, and ``page_ends``, the cumulative rows (int64)."""
+
+    pages: tuple[PageMetadata, ...]
+    page_ends: Ints
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of all pages together."""
+        return int(self.page_ends[-1]) if self.page_ends.size else 0
+
+
+def parse_column(
+    raw: memoryview, file_version: tuple[int, int], file_size_bytes: int
+) -> ColumnMetadata:
+    """Read one ColumnMetadata message. Raises CorruptFileError without a path."""
+    message = file2.ColumnMetadata()
+    try:
+        message.ParseFromString(raw)
+    except DecodeError as exc:
+        raise CorruptFileError("", None, "a ColumnMetadata message", "other bytes") from exc
+    if file_version >= (2, 1) and not message.encoding.HasField("direct"):
+        raise CorruptFileError("", None, "a column encoding", "none")
+    pages = tuple(_page(page, file_version, file_size_bytes) for page in message.pages)
+    lengths = np.array([page.num_rows for page in pages], np.int64)
+    return ColumnMetadata(pages, np.cumsum(lengths))
+
+
+def _page(
+    page: file2.Page, file_version: tuple[int, int], file_size_bytes: int
+) -> PageMetadata:
+    offsets, sizes = tuple(page.buffer_offsets), tuple(page.buffer_sizes)
+    if len(offsets) != len(sizes):
+        raise CorruptFileError("", None, f"{len(offsets)} buffer sizes", str(len(sizes)))
+    for offset, size in zip(offsets, sizes, strict=True):
+        if offset + size > file_size_bytes:
+            raise CorruptFileError(
+                "", offset, f"a page buffer inside {file_size_bytes} bytes", f"{size} bytes"
+            )
+    if page.length > ROWS_MAX:
+        raise CorruptFileError("", None, f"at most {ROWS_MAX} rows in a page", str(page.length))
+    url, encoding = _encoding(page.encoding)
+    if file_version >= (2, 1) and url == ARRAY_ENCODING_URL:
+        raise CorruptFileError("", None, "a page layout", "a 2.0 array encoding")
+    return PageMetadata(offsets, sizes, page.length, url, encoding)
+
+
+def _encoding(message: file2.Encoding) -> tuple[str, bytes]:
+    if message.WhichOneof("location") != "direct":
+        raise NotSupportedError("a page encoding that is not stored in the page's own message")
+    try:
+        wrapped = encodings.Any.FromString(message.direct.encoding)
+    except DecodeError as exc:
+        raise CorruptFileError("", None, "an Any message", "other bytes") from exc
+    return wrapped.type_url, wrapped.value
+
+
+def parse_descriptor(raw: memoryview) -> tuple[Sequence[file.Field], int]:
+    """Read global buffer 0: the file's own fields and its number of rows."""
+    try:
+        descriptor = file.FileDescriptor.FromString(bytes(raw))
+    except DecodeError as exc:
+        raise CorruptFileError("", None, "a FileDescriptor message", "other bytes") from exc
+    if descriptor.length > ROWS_MAX:
+        raise CorruptFileError("", None, f"at most {ROWS_MAX} rows", str(descriptor.length))
+    return list(descriptor.schema.fields), descriptor.length

@@ -1,0 +1,187 @@
+"""From wanted rows of a column to decoded pages: split by page, fetch, decode.
+
+Two rounds of reading at most: index buffers (chunk tables, row indices, dictionaries) of pages that
+are opened for the first time, then the bytes of the rows. Opened pages stay with their column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from lance_nb.encodings.base import (
+    DecodedPage,
+    Layout,
+    PageBuffer,
+    PageReader,
+    PageShape,
+    Rows,
+    Span,
+)
+from lance_nb.encodings.registry import LAYOUTS, codecs
+from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.file.metadata import ColumnMetadata, PageMetadata
+from lance_nb.file.source import FileSource
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of an open file, with the pages that have been opened so far."""
+
+    name: str
+    file_version: tuple[int, int]
+    metadata: ColumnMetadata
+    opened: dict[int, PageReader] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PageRows:
+    """The wanted rows of one page of one column."""
+
+    column: Column
+    page: int
+    rows: Rows
+
+    @property
+    def place(self) -> str:
+        """Name the page for an error message."""
+        return f"column {self.column.name!r}, page {self.page}"
+
+    @property
+    def metadata(self) -> PageMetadata:
+        """The page's metadata."""
+        return self.column.metadata.pages[self.page]
+
+
+def split_rows(column: Column, rows: Rows) -> list[PageRows]:
+    """Cut file rows at page borders; pages without wanted rows are left out.
+
+    A column without wanted rows (or without pages) yields nothing.
+    """
+    ends = column.metadata.page_ends
+    if not rows.starts.size:
+        return []
+    first = int(np.searchsorted(ends, rows.starts[0], side="right"))
+    last = int(np.searchsorted(ends, rows.stops[-1] - 1, side="right"))
+    parts = []
+    for page in range(first, last + 1):
+        begin = int(ends[page - 1]) if page else 0
+        end = int(ends[page])
+        low = int(np.searchsorted(rows.stops, begin, side="right"))
+        high = int(np.searchsorted(rows.starts, end, side="left"))
+        if low < high:
+            starts = np.maximum(rows.starts[low:high], begin) - begin
+            stops = np.minimum(rows.stops[low:high], end) - begin
+            parts.append(PageRows(column, page, Rows(starts, stops)))
+    return parts
+
+
+def decode_pages(source: FileSource, parts: Sequence[PageRows]) -> list[DecodedPage]:
+    """Decode the wanted rows of every part, in order."""
+    _open_pages(source, parts)
+    spans = [part.column.opened[part.page].spans(part.rows) for part in parts]
+    if source.is_mapped:
+        return [_decode(source, part, _whole_buffers(source, part)) for part in parts]
+    return [
+        _decode(source, part, buffers)
+        for part, buffers in zip(parts, _fetch(source, parts, spans), strict=True)
+    ]
+
+
+def _decode(
+    source: FileSource, part: PageRows, buffers: dict[int, PageBuffer]
+) -> DecodedPage:
+    try:
+        return part.column.opened[part.page].decode(part.rows, buffers)
+    except CorruptFileError as exc:
+        raise _located(exc, source, part) from exc
+    except NotSupportedError as exc:
+        exc.add_note(f"{source.path}, {part.place}")
+        raise
+
+
+def _located(exc: CorruptFileError, source: FileSource, part: PageRows) -> CorruptFileError:
+    offsets = part.metadata.buffer_offsets
+    return exc.located(source.path, offsets[0] if offsets else None, part.place)
+
+
+def _open_pages(source: FileSource, parts: Sequence[PageRows]) -> None:
+    """Read the index buffers of all pages that are not open yet, in one go, and open them."""
+    wanted = []
+    for part in parts:
+        if part.page in part.column.opened:
+            continue
+        layout, message = _layout_of(source, part)
+        shape = PageShape(
+            part.metadata.num_rows, part.metadata.buffer_sizes, part.column.file_version
+        )
+        try:
+            numbers = layout.index_buffers(message, shape)
+        except CorruptFileError as exc:
+            raise _located(exc, source, part) from exc
+        wanted.append((part, layout, message, shape, numbers))
+    ranges = [
+        _buffer_range(part.metadata, number) for part, *_, numbers in wanted for number in numbers
+    ]
+    arrays = iter(source.arrays(ranges))
+    for part, layout, message, shape, numbers in wanted:
+        buffers = {number: next(arrays) for number in numbers}
+        try:
+            part.column.opened[part.page] = layout.open(message, shape, buffers, codecs)
+        except CorruptFileError as exc:
+            raise _located(exc, source, part) from exc
+        except NotSupportedError as exc:
+            exc.add_note(f"{source.path}, {part.place}")
+            raise
+
+
+def _layout_of(source: FileSource, part: PageRows) -> tuple[Layout, object]:
+    try:
+        message = part.metadata.layout()
+    except DecodeError as exc:
+        raise CorruptFileError(
+            source.path, None, "a PageLayout message", "other bytes", part.place
+        ) from exc
+    arm = message.WhichOneof("layout")
+    if arm is None or arm not in LAYOUTS:
+        raise NotSupportedError(f"{source.path}, {part.place}: page layout {arm!r} is not known")
+    return LAYOUTS[arm], getattr(message, arm)
+
+
+def _buffer_range(page: PageMetadata, number: int) -> tuple[int, int]:
+    start = page.buffer_offsets[number]
+    return start, start + page.buffer_sizes[number]
+
+
+def _whole_buffers(source: FileSource, part: PageRows) -> dict[int, PageBuffer]:
+    ranges = [
+        _buffer_range(part.metadata, number) for number in range(len(part.metadata.buffer_sizes))
+    ]
+    return {number: PageBuffer(array) for number, array in enumerate(source.arrays(ranges))}
+
+
+def _fetch(
+    source: FileSource, parts: Sequence[PageRows], spans: Sequence[Sequence[Span]]
+) -> list[dict[int, PageBuffer]]:
+    """Read the spans of all parts at once and hand each part its buffers."""
+    ranges = []
+    for part, wanted in zip(parts, spans, strict=True):
+        for span in wanted:
+            start = part.metadata.buffer_offsets[span.buffer]
+            ranges.append((start + span.start, start + span.stop))
+    arrays = iter(source.arrays(ranges))
+    return [_buffers_of(wanted, [next(arrays) for _ in wanted]) for wanted in spans]
+
+
+def _buffers_of(spans: Sequence[Span], arrays: Sequence[np.ndarray]) -> dict[int, PageBuffer]:
+    buffers = {}
+    for number in {span.buffer for span in spans}:
+        mine = [(s.start, a) for s, a in zip(spans, arrays, strict=True) if s.buffer == number]
+        sizes = np.array([array.size for _, array in mine], np.int64)
+        starts = np.array([start for start, _ in mine], np.int64)
+        data = mine[0][1] if len(mine) == 1 else np.concatenate([array for _, array in mine])
+        buffers[number] = PageBuffer(data, starts, np.cumsum(sizes) - sizes)
+    return buffers

@@ -1,0 +1,136 @@
+"""Read a .lance data file: open it once, then any rows of any leaf.
+
+Nothing but the tail is read until rows are asked for; column metadata is parsed for the columns that
+are asked for.
+
+Limits: see the floors below. Not supported: file versions 0.1, 2.0 and 2.3.
+Source: spec page "file format"; verified against pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lance_nb.encodings.base import Rows
+from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.file.columns import Leaf, LeafPart, leaf_part
+from lance_nb.file.footer import FOOTER_BYTES, TABLE_ENTRY_BYTES, Footer, parse_footer, parse_table
+from lance_nb.file.metadata import ColumnMetadata, parse_column, parse_descriptor
+from lance_nb.file.page_reader import Column, decode_pages, split_rows
+from lance_nb.file.source import FileSource
+from lance_nb.storage.base import Store
+
+READABLE_VERSIONS = ((2, 1), (2, 2))
+
+
+class FileReader:
+    """An open data file. Safe to share between threads for reading."""
+
+    def __init__(self, store: Store, path: str, size_bytes: int = 0) -> None:
+        """Read the tail. ``size_bytes`` is what the manifest says (0 = not known).
+
+        Raises ObjectNotFoundError, CorruptFileError, NotSupportedError.
+        """
+        self._source = FileSource(store, path)
+        self.path = path
+        if size_bytes and size_bytes != self._source.size_bytes:
+            raise CorruptFileError(
+                path, None, f"{size_bytes} bytes as the manifest says", f"{self.size_bytes} bytes"
+            )
+        self.footer: Footer = parse_footer(
+            self._source.tail(FOOTER_BYTES), self._source.size_bytes, path
+        )
+        if self.footer.file_version not in READABLE_VERSIONS:
+            major, minor = self.footer.file_version
+            raise NotSupportedError(
+                f"{path}: data file version {major}.{minor} cannot be read by this release; "
+                "it reads 2.1 and 2.2"
+            )
+        self._column_table = self._table(self.footer.column_table_start, self.footer.num_columns)
+        self._columns: dict[int, Column] = {}
+        self._num_rows: int | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the file."""
+        return self._source.size_bytes
+
+    @property
+    def num_columns(self) -> int:
+        """Physical columns in the file."""
+        return self.footer.num_columns
+
+    @property
+    def num_rows(self) -> int:
+        """Rows in the file, from its descriptor."""
+        if self._num_rows is None:
+            table = self._table(self.footer.global_table_start, self.footer.num_global_buffers)
+            if not table:
+                raise CorruptFileError(self.path, None, "a file descriptor", "no global buffer")
+            position, size = table[0]
+            _, self._num_rows = parse_descriptor(self._source.view(position, position + size))
+        return self._num_rows
+
+    def column_metadata(self, column: int) -> ColumnMetadata:
+        """Return what the file says about column ``column``, parsed on first use."""
+        return self._column(column, f"#{column}").metadata
+
+    def read_leaves(
+        self, leaves: Sequence[Leaf], owners: Mapping[int, int], rows: Rows
+    ) -> dict[int, list[LeafPart]]:
+        """Decode ``rows`` of each leaf; returns its parts in row order, by field id.
+
+        ``owners`` maps field ids to column numbers of this file. Raises CorruptFileError when a
+        column is shorter than the rows asked for.
+        """
+        parts = []
+        counts = []
+        last = int(rows.stops[-1]) if rows.stops.size else 0
+        for leaf in leaves:
+            column = self._column(owners[leaf.field_id], leaf.name)
+            if column.metadata.num_rows < last:
+                raise CorruptFileError(
+                    self.path,
+                    None,
+                    f"{last} rows",
+                    f"{column.metadata.num_rows} rows",
+                    f"column {leaf.name!r}",
+                )
+            mine = split_rows(column, rows)
+            parts.extend(mine)
+            counts.append(len(mine))
+        decoded = iter(zip(parts, decode_pages(self._source, parts), strict=True))
+        found: dict[int, list[LeafPart]] = {}
+        for leaf, count in zip(leaves, counts, strict=True):
+            found[leaf.field_id] = []
+            for part, page in (next(decoded) for _ in range(count)):
+                try:
+                    found[leaf.field_id].append(leaf_part(leaf, page))
+                except CorruptFileError as exc:
+                    raise exc.located(self.path, None, part.place) from exc
+        return found
+
+    def _table(self, start: int, count: int) -> list[tuple[int, int]]:
+        return parse_table(self._source.view(start, start + count * TABLE_ENTRY_BYTES), count)
+
+    def _column(self, number: int, name: str) -> Column:
+        if number not in self._columns:
+            if not 0 <= number < len(self._column_table):
+                raise CorruptFileError(
+                    self.path,
+                    None,
+                    f"a column number below {len(self._column_table)}",
+                    str(number),
+                    f"column {name!r}",
+                )
+            position, size = self._column_table[number]
+            try:
+                metadata = parse_column(
+                    self._source.view(position, position + size),
+                    self.footer.file_version,
+                    self._source.size_bytes,
+                )
+            except CorruptFileError as exc:
+                raise exc.located(self.path, position, f"column {name!r}") from exc
+            self._columns[number] = Column(name, self.footer.file_version, metadata)
+        return self._columns[number]

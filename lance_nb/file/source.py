@@ -1,0 +1,69 @@
+"""Where a data file's bytes come from: a mapped local file, or ranges of a remote object.
+
+A mapped file hands out views and never copies. A remote one reads its tail once (which for small
+files is the whole file) and then the ranges it is asked for, coalesced by the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from lance_nb.encodings.base import Bytes
+from lance_nb.errors import CorruptFileError
+from lance_nb.storage.base import ByteRange, Store
+
+_TAIL_BYTES = 64 * 1024
+
+
+class FileSource:
+    """The bytes of one immutable data file."""
+
+    def __init__(self, store: Store, path: str) -> None:
+        self.path = path
+        self._store = store
+        mapped = store.map(path)
+        self.is_mapped = mapped is not None
+        if mapped is not None:
+            self._tail, self.size_bytes = mapped, len(mapped)
+        else:
+            self._tail, self.size_bytes = store.read_tail(path, _TAIL_BYTES)
+        self._tail_start = self.size_bytes - len(self._tail)
+
+    def tail(self, size_bytes: int) -> memoryview:
+        """Return the last ``size_bytes`` bytes (fewer when the file is shorter)."""
+        return self.view(max(0, self.size_bytes - size_bytes), self.size_bytes)
+
+    def view(self, start: int, stop: int) -> memoryview:
+        """Return bytes ``[start, stop)`` of the file. Raises CorruptFileError outside of it."""
+        self._check(start, stop)
+        if start >= self._tail_start:
+            return self._tail[start - self._tail_start : stop - self._tail_start]
+        return self._store.read_range(self.path, ByteRange(start, stop))
+
+    def arrays(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
+        """Return each range as a uint8 array, reading all that is missing in one go."""
+        found: list[Bytes | None] = []
+        missing: list[ByteRange] = []
+        for start, stop in ranges:
+            self._check(start, stop)
+            if start >= self._tail_start:
+                piece = self._tail[start - self._tail_start : stop - self._tail_start]
+                found.append(np.frombuffer(piece, np.uint8))
+            else:
+                found.append(None)
+                missing.append(ByteRange(start, stop))
+        if missing:
+            fetched = iter(self._store.read_ranges(self.path, missing))
+            return [
+                np.frombuffer(next(fetched), np.uint8) if piece is None else piece
+                for piece in found
+            ]
+        return [piece for piece in found if piece is not None]
+
+    def _check(self, start: int, stop: int) -> None:
+        if not 0 <= start <= stop <= self.size_bytes:
+            raise CorruptFileError(
+                self.path, start, f"bytes inside the file ({self.size_bytes})", f"up to {stop}"
+            )

@@ -1,0 +1,97 @@
+"""Where the files of a dataset version live: its own folder, its branch's, or another base path.
+
+A file without ``base_id`` lies in the folder of the manifest's branch. With one it lies under that
+base path of the manifest: in the usual folders when the base is a dataset root, else directly in it.
+
+Safety: a manifest can name any folder or bucket as a base, and reading it would use the reader's own
+credentials. A base that is not the dataset's own root, or below it, is refused unless the caller has
+allowed it by name.
+
+Source: message BasePath of lance.table; guide on branches and clones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lance_nb.errors import CorruptFileError, InvalidInputError
+from lance_nb.format.layout import DATA, DELETIONS, INDICES
+from lance_nb.format.manifest import BasePath
+from lance_nb.storage.base import Store
+from lance_nb.storage.registry import StorageOptions, open_store, split_uri
+
+
+@dataclass(frozen=True, slots=True)
+class Locations:
+    """Resolves (base id, folder, name) to a store and a path in it.
+
+    ``root`` is the dataset's root store, ``home`` the store of the branch (the root itself on main).
+    """
+
+    root: Store
+    home: Store
+    bases: tuple[BasePath, ...] = ()
+    allowed: tuple[str, ...] = ()
+    options: StorageOptions | None = None
+    opened: dict[int, Store] = field(default_factory=dict)
+
+    def data_file(self, path: str, base_id: int | None) -> tuple[Store, str]:
+        """Locate a data file (``path`` as the manifest has it)."""
+        return self._locate(base_id, DATA, path)
+
+    def deletion_file(self, path: str, base_id: int | None) -> tuple[Store, str]:
+        """Locate a deletion file; ``path`` begins with ``_deletions/``."""
+        return self._locate(base_id, DELETIONS, path.removeprefix(f"{DELETIONS}/"))
+
+    def index_folder(self, uuid: str, base_id: int | None) -> tuple[Store, str]:
+        """Locate the folder of an index."""
+        return self._locate(base_id, INDICES, uuid)
+
+    def _locate(self, base_id: int | None, folder: str, name: str) -> tuple[Store, str]:
+        if base_id is None:
+            return self.home, f"{folder}/{name}"
+        base = next((base for base in self.bases if base.id == base_id), None)
+        if base is None:
+            known = ", ".join(str(base.id) for base in self.bases) or "none"
+            raise CorruptFileError(
+                "manifest", None, f"base paths that include id {base_id}", f"ids {known}"
+            )
+        if base_id not in self.opened:
+            self.opened[base_id] = self._open(base)
+        path = f"{folder}/{name}" if base.is_dataset_root else name
+        return self.opened[base_id], path
+
+    def _open(self, base: BasePath) -> Store:
+        inside = _below(base.path, self.root.uri)
+        if inside is not None:
+            return self.root.child(inside) if inside else self.root
+        if not any(_below(base.path, allowed) is not None for allowed in self.allowed):
+            raise InvalidInputError(
+                f"this version keeps files under another base path, {base.path!r}, which is outside "
+                f"of the dataset ({self.root.uri!r}); if you trust it, open the dataset with "
+                f"allow_bases=[{base.path!r}]"
+            )
+        return open_store(base.path, self.options)
+
+
+def _below(path: str, root: str) -> str | None:
+    """Return ``path`` relative to ``root`` ("" when equal), None when it is not at or below it."""
+    scheme, place = split_uri(path)
+    root_scheme, root_place = split_uri(root)
+    if scheme != root_scheme:
+        return None
+    if scheme == "file":
+        place, root_place = os.path.realpath(place), os.path.realpath(root_place)
+    place, root_place = place.rstrip("/"), root_place.rstrip("/")
+    if place == root_place:
+        return ""
+    inside = place.removeprefix(f"{root_place}/")
+    if inside == place or _leaves(inside.split("/")):
+        return None
+    return inside
+
+
+def _leaves(segments: Sequence[str]) -> bool:
+    return any(segment in ("", ".", "..") for segment in segments)

@@ -1,0 +1,118 @@
+"""Tags and branches of a dataset, and what a ref means.
+
+A ref is a version number, a tag name, or ``(branch, version)`` with None for main and for latest.
+Refs are files in ``_refs`` of the root; a tag may point at a version of a branch.
+
+Limits: a ref file has at most 1 MB. Source: spec page "branch and tag"; both JSON spellings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lance_nb.errors import InvalidRefError, ObjectNotFoundError, RefNotFoundError
+from lance_nb.format import layout
+from lance_nb.format.refs import Branch, Tag, check_branch_name
+from lance_nb.storage.base import Store
+
+Ref = int | str | tuple[str | None, int | None]
+MAIN = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a ref resolves to: branch (None is main) and version (None is the latest)."""
+
+    branch: str | None
+    version: int | None
+
+
+def list_tags(root: Store) -> dict[str, Tag]:
+    """Read every tag, sorted by name."""
+    return {name: read_tag(root, name) for name in tag_names(root)}
+
+
+def list_branches(root: Store) -> dict[str, Branch]:
+    """Read every branch, sorted by name. Main has no file and is not listed."""
+    return {name: read_branch(root, name) for name in branch_names(root)}
+
+
+def tag_names(root: Store) -> list[str]:
+    """List tag names, sorted."""
+    return _names(root, layout.TAGS)
+
+
+def branch_names(root: Store) -> list[str]:
+    """List branch names, sorted."""
+    return _names(root, layout.BRANCHES)
+
+
+def read_tag(root: Store, name: str) -> Tag:
+    """Read one tag. Raises RefNotFoundError."""
+    path = layout.tag_path(name)
+    try:
+        return Tag.from_json(_read_ref(root, path), path)
+    except ObjectNotFoundError as exc:
+        raise RefNotFoundError("tag", name, tuple(tag_names(root))) from exc
+
+
+def read_branch(root: Store, name: str) -> Branch:
+    """Read one branch. Raises RefNotFoundError."""
+    path = layout.branch_path(name)
+    try:
+        return Branch.from_json(_read_ref(root, path), path)
+    except ObjectNotFoundError as exc:
+        raise RefNotFoundError("branch", name, tuple(branch_names(root))) from exc
+
+
+def resolve(root: Store, ref: Ref | None, branch: str | None) -> Target:
+    """Find out what ``ref`` means, seen from ``branch``.
+
+    A number is a version of ``branch``; None is its latest version. Raises InvalidRefError,
+    RefNotFoundError.
+    """
+    match ref:
+        case None:
+            return Target(branch, None)
+        case bool():
+            raise InvalidRefError(f"a version is a number, a tag or (branch, version), not {ref!r}")
+        case int():
+            return Target(branch, _check_version(ref))
+        case str():
+            if ref not in tag_names(root):
+                raise RefNotFoundError("tag", ref, tuple(tag_names(root)))
+            tag = read_tag(root, ref)
+            return Target(_check_branch(root, tag.branch), tag.version)
+        case (str() | None as name, int() | None as version) if not isinstance(version, bool):
+            checked = None if version is None else _check_version(version)
+            return Target(_check_branch(root, name), checked)
+    raise InvalidRefError(f"a version is a number, a tag or (branch, version), not {ref!r}")
+
+
+def branch_store(root: Store, branch: str | None) -> Store:
+    """Return the store of a branch's own folder."""
+    return root if branch is None else root.child(layout.branch_root(branch))
+
+
+def _check_branch(root: Store, name: str | None) -> str | None:
+    if name is None or name == MAIN:
+        return None
+    check_branch_name(name)
+    if name not in branch_names(root):
+        raise RefNotFoundError("branch", name, tuple(branch_names(root)))
+    return name
+
+
+def _check_version(version: int) -> int:
+    if not 0 < version < 2**64:
+        raise InvalidRefError(f"version {version} is not a positive number")
+    return version
+
+
+def _names(root: Store, folder: str) -> list[str]:
+    found = (layout.parse_ref_file_name(name) for name in root.list_names(folder))
+    return sorted(name for name in found if name is not None)
+
+
+def _read_ref(root: Store, path: str) -> bytes:
+    return bytes(root.read(path))
