@@ -1,0 +1,203 @@
+"""One node of a dataset's schema tree, and the flat list of them that manifests and files hold.
+
+Layout: the list is depth first; ``parent_id`` (-1 at the top) rebuilds the tree. Ids start at 0,
+are never reused while the schema lives, and are what data files refer to; names may change.
+
+Limits: the tree is at most ``DEPTH_MAX`` deep. Fields with a negative id are positions without
+identity: the parts of a blob descriptor inside a data file all have id -1.
+Source: message ``lance.file.Field``; ``type`` is never written (always zero).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lance_nb._pb import file as pb
+from lance_nb.errors import CorruptFileError
+from lance_nb.format.wire import unknown_bytes
+
+DEPTH_MAX = 100
+TOP = -1
+
+_NO_METADATA: Mapping[str, bytes] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The unenforced primary and clustering key marks of a field."""
+
+    primary: bool = False
+    primary_position: int = 0
+    clustering: bool = False
+    clustering_position: int = 0
+
+
+_NO_KEYS = Keys()
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column or a part of one.
+
+    ``encoding`` and ``dictionary`` (offset and length of a 0.1 dictionary) are carried for old
+    files; ``unknown`` holds serialized fields of newer writers.
+    """
+
+    id: int
+    parent_id: int
+    name: str
+    logical_type: str
+    nullable: bool = True
+    children: tuple[Field, ...] = ()
+    metadata: Mapping[str, bytes] = field(default_factory=lambda: _NO_METADATA)
+    extension_name: str = ""
+    encoding: int = 0
+    dictionary: tuple[int, int] | None = None
+    keys: Keys = _NO_KEYS
+    unknown: bytes = b""
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the field has no children."""
+        return not self.children
+
+    def walk(self) -> Iterator[Field]:
+        """Yield this field and everything below it, depth first."""
+        stack = [self]
+        while stack:
+            here = stack.pop()
+            yield here
+            stack.extend(reversed(here.children))
+
+    def leaves(self) -> Iterator[Field]:
+        """Yield the fields below (or this one) that have no children."""
+        return (one for one in self.walk() if not one.children)
+
+    def child(self, name: str) -> Field | None:
+        """Return the child of that name, None if there is none."""
+        return next((one for one in self.children if one.name == name), None)
+
+    def to_pb(self) -> pb.Field:
+        """Return the message of this node, without its children."""
+        message = pb.Field(
+            name=self.name,
+            id=self.id,
+            parent_id=self.parent_id,
+            logical_type=self.logical_type,
+            nullable=self.nullable,
+            encoding=self.encoding,  # type: ignore[arg-type]
+            extension_name=self.extension_name,
+            metadata=dict(self.metadata),
+            unenforced_primary_key=self.keys.primary,
+            unenforced_primary_key_position=self.keys.primary_position,
+            unenforced_clustering_key=self.keys.clustering,
+            unenforced_clustering_key_position=self.keys.clustering_position,
+        )
+        if self.dictionary is not None:
+            message.dictionary.offset, message.dictionary.length = self.dictionary
+        if self.unknown:
+            message.MergeFromString(self.unknown)
+        return message
+
+
+def fields_to_pb(fields: Iterable[Field]) -> list[pb.Field]:
+    """Return the flat depth-first list of messages for some top-level fields."""
+    return [node.to_pb() for top in fields for node in top.walk()]
+
+
+def fields_from_pb(messages: Sequence[pb.Field], path: str) -> tuple[Field, ...]:
+    """Rebuild the tree from the flat list; ``path`` is the file it was read from.
+
+    Raises CorruptFileError for duplicate ids or sibling names, missing parents, cycles, or a tree
+    that is too deep. Works without recursion, in time proportional to the list.
+    """
+    position_of = _positions(messages, path)
+    children: dict[int, list[int]] = {}
+    for position, message in enumerate(messages):
+        parent = message.parent_id
+        if parent != TOP and parent not in position_of:
+            raise _corrupt(path, message, "a parent that exists", f"parent id {parent}")
+        children.setdefault(parent, []).append(position)
+    for siblings in children.values():
+        _check_names(messages, siblings, path)
+    order = _depth_first(messages, children, path)
+    if len(order) != len(messages):
+        reached = set(order)
+        lost = next(one for at, one in enumerate(messages) if at not in reached)
+        raise _corrupt(path, lost, "a tree of fields", "fields that are their own ancestors")
+    built: dict[int, Field] = {}
+    for position in reversed(order):
+        message = messages[position]
+        below = children.get(message.id, ()) if message.id >= 0 else ()
+        built[position] = _from_pb(message, tuple(built.pop(child) for child in below))
+    return tuple(built[position] for position in children.get(TOP, ()))
+
+
+def _positions(messages: Sequence[pb.Field], path: str) -> dict[int, int]:
+    positions: dict[int, int] = {}
+    for position, message in enumerate(messages):
+        if message.id < 0:
+            continue
+        if message.id in positions:
+            raise _corrupt(path, message, "field ids that differ", f"id {message.id} twice")
+        positions[message.id] = position
+    return positions
+
+
+def _check_names(messages: Sequence[pb.Field], siblings: Sequence[int], path: str) -> None:
+    seen = set()
+    for position in siblings:
+        name = messages[position].name
+        if name in seen:
+            raise _corrupt(path, messages[position], "names that differ", f"{name!r} twice")
+        seen.add(name)
+
+
+def _depth_first(
+    messages: Sequence[pb.Field], children: Mapping[int, Sequence[int]], path: str
+) -> list[int]:
+    order = []
+    stack = [(position, 1) for position in reversed(children.get(TOP, ()))]
+    while stack:
+        position, depth = stack.pop()
+        if depth > DEPTH_MAX:
+            raise _corrupt(path, messages[position], f"at most {DEPTH_MAX} levels", "a deeper one")
+        order.append(position)
+        identity = messages[position].id
+        if identity >= 0:
+            stack.extend((child, depth + 1) for child in reversed(children.get(identity, ())))
+    return order
+
+
+def _from_pb(message: pb.Field, children: tuple[Field, ...]) -> Field:
+    keys = _NO_KEYS
+    if message.unenforced_primary_key or message.unenforced_clustering_key:
+        keys = Keys(
+            message.unenforced_primary_key,
+            message.unenforced_primary_key_position,
+            message.unenforced_clustering_key,
+            message.unenforced_clustering_key_position,
+        )
+    location = None
+    if message.HasField("dictionary"):
+        location = (message.dictionary.offset, message.dictionary.length)
+    return Field(
+        message.id,
+        message.parent_id,
+        message.name,
+        message.logical_type,
+        message.nullable,
+        children,
+        dict(message.metadata) if message.metadata else _NO_METADATA,
+        message.extension_name,
+        message.encoding,
+        location,
+        keys,
+        unknown_bytes(message),
+    )
+
+
+def _corrupt(path: str, message: pb.Field, expected: str, found: str) -> CorruptFileError:
+    name = message.name[:80]
+    return CorruptFileError(path, None, f"{expected} in the schema (field {name!r})", found)

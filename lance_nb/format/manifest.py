@@ -1,0 +1,320 @@
+"""The manifest: everything that one version of a dataset is.
+
+Layout: manifest_framing.py (the file), message ``lance.table.Manifest`` (the fields).
+
+Limits: fragments stay bytes until they are asked for (fragment_list.py). The inline transaction is
+looked for in field 23, then in 21, by presence and not by value, because 0 is a usual offset.
+Not supported: ``fragment_tree`` (reserved; a feature flag refuses it).
+Source: lance.table of pylance 14.0.2, which writes the sections in the order index, transaction,
+manifest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from lance_nb._pb import table as pb
+from lance_nb.errors import CorruptFileError
+from lance_nb.format import manifest_framing as framing
+from lance_nb.format.fragment_list import FragmentList
+from lance_nb.format.manifest_framing import TAIL_BYTES, Section
+from lance_nb.format.schema import Schema
+from lance_nb.format.wire import parse, unknown_bytes
+
+__all__ = [
+    "TAIL_BYTES",
+    "BasePath",
+    "DataStorageFormat",
+    "Manifest",
+    "Section",
+    "WriterVersion",
+    "parse_manifest",
+    "parse_manifest_tail",
+]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SECONDS_MAX = 253_402_300_799  # the end of the year 9999
+_SECONDS_MIN = -62_135_596_800  # the beginning of the year 1
+
+
+@dataclass(frozen=True, slots=True)
+class WriterVersion:
+    """Which library wrote the version; informative."""
+
+    library: str
+    version: str
+    prerelease: str = ""
+    build_metadata: str = ""
+
+    def __str__(self) -> str:
+        pre = f"-{self.prerelease}" if self.prerelease else ""
+        build = f"+{self.build_metadata}" if self.build_metadata else ""
+        return f"{self.library} {self.version}{pre}{build}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class DataStorageFormat:
+    """The format of new data files, for example ("lance", "2.2")."""
+
+    file_format: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class BasePath:
+    """Another root that files of this dataset may live under (branches, clones)."""
+
+    id: int
+    path: str
+    is_dataset_root: bool = False
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One version of a dataset.
+
+    ``timestamp_ns`` counts from the epoch, UTC. ``clustering`` and ``fragment_tree`` are serialized
+    messages. ``raw`` is the serialized Manifest message that was parsed, empty for a built one.
+    """
+
+    version: int
+    schema: Schema
+    fragments: FragmentList = field(default_factory=FragmentList)
+    timestamp_ns: int | None = None
+    tag: str = ""
+    reader_feature_flags: int = 0
+    writer_feature_flags: int = 0
+    max_fragment_id: int | None = None
+    transaction_file: str = ""
+    writer_version: WriterVersion | None = None
+    next_row_id: int = 0
+    data_format: DataStorageFormat | None = None
+    config: Mapping[str, str] = field(default_factory=dict)
+    base_paths: tuple[BasePath, ...] = ()
+    table_metadata: Mapping[str, str] = field(default_factory=dict)
+    branch: str | None = None
+    max_allocated_field_id: int | None = None
+    clustering: tuple[bytes, ...] = ()
+    max_clustering_id: int = 0
+    fragment_tree: bytes | None = None
+    version_aux_data: int = 0
+    unknown: bytes = b""
+    index_section: Section | None = field(default=None, compare=False)
+    transaction_section: Section | None = field(default=None, compare=False)
+    size_bytes: int = field(default=0, compare=False)
+    path: str = field(default="", compare=False)
+    raw: bytes | memoryview = field(default=b"", compare=False, repr=False)
+
+    @property
+    def timestamp(self) -> datetime | None:
+        """Commit time as an aware UTC datetime (microseconds), None if not recorded."""
+        if self.timestamp_ns is None:
+            return None
+        return _EPOCH + timedelta(microseconds=self.timestamp_ns // 1000)
+
+    @property
+    def has_unknown_fields(self) -> bool:
+        """Whether the manifest or its schema holds fields of a newer writer.
+
+        Fragments are not decoded for this; each tells for itself.
+        """
+        return bool(self.unknown) or any(one.unknown for one in self.schema.walk())
+
+    def base_path(self, base_id: int | None) -> BasePath | None:
+        """Return the base path with that id; None for no id. Raises CorruptFileError if unknown."""
+        if base_id is None:
+            return None
+        for one in self.base_paths:
+            if one.id == base_id:
+                return one
+        raise CorruptFileError(self.path, None, f"a base path with id {base_id}", "none")
+
+    @classmethod
+    def from_pb(cls, message: pb.Manifest, path: str = "") -> Manifest:
+        """Read the message; sections are left out."""
+        return cls(
+            version=message.version,
+            schema=Schema.from_pb(message.fields, message.schema_metadata, path),
+            fragments=FragmentList(message.fragments, path),
+            timestamp_ns=timestamp_ns_of(message, path),
+            tag=message.tag,
+            reader_feature_flags=message.reader_feature_flags,
+            writer_feature_flags=message.writer_feature_flags,
+            max_fragment_id=(
+                message.max_fragment_id if message.HasField("max_fragment_id") else None
+            ),
+            transaction_file=message.transaction_file,
+            writer_version=_writer_version(message),
+            next_row_id=message.next_row_id,
+            data_format=_data_format(message),
+            config=dict(message.config),
+            base_paths=tuple(_base_path(one) for one in message.base_paths),
+            table_metadata=dict(message.table_metadata),
+            branch=message.branch if message.HasField("branch") else None,
+            max_allocated_field_id=(
+                message.max_allocated_field_id
+                if message.HasField("max_allocated_field_id")
+                else None
+            ),
+            clustering=tuple(one.SerializeToString() for one in message.clustering),
+            max_clustering_id=message.max_clustering_id,
+            fragment_tree=(
+                message.fragment_tree.SerializeToString()
+                if message.HasField("fragment_tree")
+                else None
+            ),
+            version_aux_data=message.version_aux_data,
+            unknown=unknown_bytes(message),
+        )
+
+    def to_pb(self) -> pb.Manifest:
+        """Return the message, without section offsets."""
+        message = pb.Manifest(
+            fields=self.schema.to_pb(),
+            fragments=self.fragments.raw,
+            version=self.version,
+            version_aux_data=self.version_aux_data,
+            schema_metadata=dict(self.schema.metadata),
+            tag=self.tag,
+            reader_feature_flags=self.reader_feature_flags,
+            writer_feature_flags=self.writer_feature_flags,
+            max_fragment_id=self.max_fragment_id,
+            transaction_file=self.transaction_file,
+            next_row_id=self.next_row_id,
+            config=dict(self.config),
+            base_paths=[
+                pb.BasePath(
+                    id=one.id,
+                    name=one.name,
+                    is_dataset_root=one.is_dataset_root,
+                    path=one.path,
+                )
+                for one in self.base_paths
+            ],
+            table_metadata=dict(self.table_metadata),
+            branch=self.branch,
+            max_allocated_field_id=self.max_allocated_field_id,
+            clustering=[pb.Clustering.FromString(one) for one in self.clustering],
+            max_clustering_id=self.max_clustering_id,
+        )
+        if self.fragment_tree is not None:
+            message.fragment_tree.MergeFromString(self.fragment_tree)
+            message.fragment_tree.SetInParent()
+        self._set_messages(message)
+        message.MergeFromString(self.unknown)
+        return message
+
+    def _set_messages(self, message: pb.Manifest) -> None:
+        if self.timestamp_ns is not None:
+            seconds, nanos = divmod(self.timestamp_ns, 1_000_000_000)
+            message.timestamp.seconds, message.timestamp.nanos = seconds, nanos
+            message.timestamp.SetInParent()
+        writer = self.writer_version
+        if writer is not None:
+            message.writer_version.library = writer.library
+            message.writer_version.version = writer.version
+            message.writer_version.prerelease = writer.prerelease
+            message.writer_version.build_metadata = writer.build_metadata
+            message.writer_version.SetInParent()
+        if self.data_format is not None:
+            message.data_format.file_format = self.data_format.file_format
+            message.data_format.version = self.data_format.version
+            message.data_format.SetInParent()
+
+    def to_bytes(
+        self, *, index_section: bytes | None = None, transaction: bytes | None = None
+    ) -> bytes:
+        """Return the bytes of a manifest file with these sections (serialized messages).
+
+        The section offsets are computed; those of the file this manifest came from are not used.
+        """
+        message = self.to_pb()
+        if index_section is not None:
+            message.index_section = 0
+        if transaction is not None:
+            message.transaction_section = framing.section_size(index_section)
+        sections = [one for one in (index_section, transaction) if one is not None]
+        return framing.build_file(sections, message.SerializeToString(deterministic=True))
+
+
+def parse_manifest(data: bytes | memoryview, path: str) -> Manifest:
+    """Parse a whole manifest file; ``path`` is for messages. Raises CorruptFileError."""
+    parsed = parse_manifest_tail(data, len(data), path)
+    if isinstance(parsed, int):
+        raise CorruptFileError(path, None, f"{parsed} bytes", f"{len(data)} bytes")
+    return parsed
+
+
+def parse_manifest_tail(tail: bytes | memoryview, file_size: int, path: str) -> Manifest | int:
+    """Parse a manifest from the end of its file.
+
+    Returns the number of bytes from the end that are needed when ``tail`` is too short. A section
+    that lies before ``tail`` is known by its offset only (``Section.data`` is None).
+    """
+    found = message_of(tail, file_size, path)
+    if isinstance(found, int):
+        return found
+    message, raw, position = found
+    view = memoryview(tail)
+    index_at, transaction_at = section_offsets(message)
+    return replace(
+        Manifest.from_pb(message, path),
+        index_section=framing.section(view, file_size, index_at, position, path),
+        transaction_section=framing.section(view, file_size, transaction_at, position, path),
+        size_bytes=file_size,
+        path=path,
+        raw=raw,
+    )
+
+
+def message_of(
+    tail: bytes | memoryview, file_size: int, path: str
+) -> tuple[pb.Manifest, memoryview, int] | int:
+    """Return (message, its bytes, its position in the file), or the bytes needed from the end."""
+    view = memoryview(tail)
+    position = framing.message_position(view, file_size, path)
+    if file_size - position > len(view):
+        return file_size - position
+    raw = framing.message_bytes(view, file_size, position, path)
+    return parse(pb.Manifest, raw, path, position), raw, position
+
+
+def section_offsets(message: pb.Manifest) -> tuple[int | None, int | None]:
+    """Return the file offsets of the index section and of the inline transaction."""
+    index_at = message.index_section if message.HasField("index_section") else None
+    if message.HasField("transaction_section"):
+        return index_at, message.transaction_section
+    if message.HasField("transaction_section_deprecated"):
+        return index_at, message.transaction_section_deprecated
+    return index_at, None
+
+
+def timestamp_ns_of(message: pb.Manifest, path: str) -> int | None:
+    """Return the commit time in nanoseconds. Raises CorruptFileError if no calendar has it."""
+    if not message.HasField("timestamp"):
+        return None
+    seconds, nanos = message.timestamp.seconds, message.timestamp.nanos
+    if not (_SECONDS_MIN <= seconds <= _SECONDS_MAX and 0 <= nanos < 1_000_000_000):
+        raise CorruptFileError(path, None, "a commit time", f"{seconds} s and {nanos} ns")
+    return seconds * 1_000_000_000 + nanos
+
+
+def _writer_version(message: pb.Manifest) -> WriterVersion | None:
+    if not message.HasField("writer_version"):
+        return None
+    one = message.writer_version
+    return WriterVersion(one.library, one.version, one.prerelease, one.build_metadata)
+
+
+def _data_format(message: pb.Manifest) -> DataStorageFormat | None:
+    if not message.HasField("data_format"):
+        return None
+    return DataStorageFormat(message.data_format.file_format, message.data_format.version)
+
+
+def _base_path(message: pb.BasePath) -> BasePath:
+    name = message.name if message.HasField("name") else None
+    return BasePath(message.id, message.path, message.is_dataset_root, name)

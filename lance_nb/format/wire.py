@@ -1,0 +1,45 @@
+"""Protobuf at the edge: parse with one kind of error, and keep what we do not know.
+
+Newer writers add fields. They are carried through as the serialized bytes of the unknown fields of
+one message: protobuf's wire form lets them be appended to any later serialization of it.
+
+Limits: a message nests at most 100 deep (protobuf's own limit); a file has at most
+``FILE_BYTES_MAX`` bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from lance_nb.errors import CorruptFileError
+
+FILE_BYTES_MAX = 512 * 1024 * 1024
+U32_MAX = 2**32 - 1
+U64_MAX = 2**64 - 1
+
+M = TypeVar("M", bound=Message)
+
+
+def parse(kind: type[M], data: bytes | memoryview, path: str, offset_bytes: int | None = None) -> M:
+    """Parse one message. Raises CorruptFileError with ``path`` and the place of the message."""
+    message = kind()
+    try:
+        message.ParseFromString(data)  # type: ignore[arg-type]
+    except DecodeError as error:
+        name = kind.DESCRIPTOR.name
+        raise CorruptFileError(path, offset_bytes, f"a {name} message", "other bytes") from error
+    return message
+
+
+def unknown_bytes(message: Message) -> bytes:
+    """Return the serialized unknown fields of a message (its own level only), usually empty."""
+    if len(UnknownFieldSet(message)) == 0:
+        return b""
+    rest: Any = type(message)()
+    rest.CopyFrom(message)
+    for field, _ in message.ListFields():
+        rest.ClearField(field.name)
+    return bytes(rest.SerializeToString())

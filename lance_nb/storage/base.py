@@ -1,0 +1,165 @@
+"""What a store is: named byte objects below one root URI.
+
+Paths are relative to the root, with ``/`` between segments on every platform, for example
+``_versions/1.manifest``. Objects are immutable by convention (Lance never changes a file in place),
+which is what lets a store hand out read-only views without copying.
+
+Limits: a segment is any text without slash, backslash or NUL, and is not ``.`` or ``..``.
+Not supported: appending to objects, partial writes, renaming; the format needs none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from lance_nb.errors import CorruptFileError, InvalidInputError
+
+Buffer = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """Bytes ``[start, stop)`` of one object, counted from its beginning."""
+
+    start: int
+    stop: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.stop:
+            raise InvalidInputError(f"byte range [{self.start}, {self.stop}) is not a range")
+
+    @property
+    def size_bytes(self) -> int:
+        """Number of bytes in the range."""
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """One object of a listing. ``name`` is relative to the folder that was listed."""
+
+    name: str
+    size_bytes: int
+    modified: datetime | None = None
+    e_tag: str | None = None
+
+
+class Store(Protocol):
+    """Named byte objects below a root. Every method is safe to call from several threads.
+
+    A missing object raises ObjectNotFoundError; any other failure raises StorageError, with the
+    cause attached. A range that reaches past the end of its object raises CorruptFileError, because
+    whoever asked has been told a wrong size by some other file.
+    """
+
+    @property
+    def uri(self) -> str:
+        """The root, as text that ``open_store`` understands; free of secrets."""
+        ...
+
+    @property
+    def scheme(self) -> str:
+        """The URI scheme: ``file``, ``memory``, ``s3``..."""
+        ...
+
+    def child(self, path: str) -> Store:
+        """Return the store rooted at the folder ``path`` below this root."""
+        ...
+
+    def size(self, path: str) -> int:
+        """Return the size of an object in bytes."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Tell whether there is an object (not a folder) at ``path``."""
+        ...
+
+    def read(self, path: str) -> memoryview:
+        """Return a whole object (a read-only view, possibly mapped)."""
+        ...
+
+    def read_range(self, path: str, wanted: ByteRange) -> memoryview:
+        """Return one byte range (a read-only view)."""
+        ...
+
+    def read_ranges(self, path: str, wanted: Sequence[ByteRange]) -> list[memoryview]:
+        """Return several byte ranges of one object, in the order asked for."""
+        ...
+
+    def read_tail(self, path: str, size_bytes: int) -> tuple[memoryview, int]:
+        """Return the last ``size_bytes`` (or all, if it is shorter) and the size of the object."""
+        ...
+
+    def map(self, path: str) -> memoryview | None:
+        """Return a view of a whole object without copying it, None where the store cannot."""
+        ...
+
+    def list(self, prefix: str) -> list[ObjectInfo]:
+        """Return the objects directly in the folder ``prefix`` ("" is the root), in no order.
+
+        A folder that does not exist is empty. Sub-folders are left out.
+        """
+        ...
+
+    def list_names(self, prefix: str) -> list[str]:
+        """Return only the names of ``list(prefix)``: cheap with 10,000 objects."""
+        ...
+
+    def list_recursive(self, prefix: str) -> list[ObjectInfo]:
+        """Return all objects at any depth below ``prefix``; names hold ``/`` and start below it."""
+        ...
+
+    def write(self, path: str, data: Buffer) -> None:
+        """Create or replace an object; readers see the old bytes or the new ones, no mixture."""
+        ...
+
+    def write_if_absent(self, path: str, data: Buffer) -> None:
+        """Create an object unless there is one; of several racing callers exactly one succeeds.
+
+        Three outcomes: it returns (created by us); it raises ObjectExistsError (somebody else's is
+        there, ours was not written); it raises StorageError, whose ``outcome`` is ``"unknown"``
+        when the object may or may not have been created.
+        """
+        ...
+
+    def delete(self, path: str) -> None:
+        """Remove an object; does nothing if there is none."""
+        ...
+
+
+def check_path(path: str) -> str:
+    """Return ``path`` if it names an object below the root. Raises InvalidInputError."""
+    if not path:
+        raise InvalidInputError("the path of a stored object is empty")
+    if "\0" in path or "\\" in path:
+        raise InvalidInputError(f"path {path!r} holds a NUL or a backslash")
+    segments = path.split("/")
+    if "" in segments or "." in segments or ".." in segments:
+        raise InvalidInputError(
+            f"path {path!r} is not a plain relative path: empty, '.' or '..' segments are refused"
+        )
+    if len(path) > 1 and path[1] == ":" and path[0].isalpha():
+        raise InvalidInputError(f"path {path!r} starts with a drive letter")
+    return path
+
+
+def check_prefix(prefix: str) -> str:
+    """Return ``prefix`` without a trailing slash if it names a folder; "" is the root."""
+    prefix = prefix.removesuffix("/")
+    return check_path(prefix) if prefix else ""
+
+
+def join_uri(uri: str, path: str) -> str:
+    """Join a root URI and a relative path for messages and for ``child``."""
+    return f"{uri.rstrip('/')}/{path}" if path else uri
+
+
+def check_range(path: str, wanted: ByteRange, size_bytes: int) -> None:
+    """Refuse a range past the end of its object, before any allocation. Raises CorruptFileError."""
+    if wanted.stop > size_bytes:
+        raise CorruptFileError(
+            path, wanted.start, f"{wanted.size_bytes} bytes there", f"a file of {size_bytes} bytes"
+        )

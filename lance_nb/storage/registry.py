@@ -1,0 +1,99 @@
+"""Which store serves a URI: one line per scheme, loaded when it is first needed.
+
+The only door of this floor that other floors open: ``open_store("s3://bucket/data.lance")``. Plain
+paths, ``~``, relative paths and ``file://`` are local. A scheme that is not in the table goes to
+fsspec, which knows many more.
+
+Limits: ``storage_options`` are for remote stores; local and memory stores take none.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+from urllib.parse import unquote
+
+from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.storage.base import Store
+
+StorageOptions = Mapping[str, Any]
+
+_FSSPEC = "lance_nb.storage.fsspec_store:FsspecStore"
+
+# scheme -> (module:Class, pip line of what it needs beyond the core)
+STORES: dict[str, tuple[str, str]] = {
+    "file": ("lance_nb.storage.local:LocalStore", ""),
+    "memory": ("lance_nb.storage.memory:MemoryStore", ""),
+    "s3": (_FSSPEC, "pip install 'lance-nb[s3]'"),
+    "s3a": (_FSSPEC, "pip install 'lance-nb[s3]'"),
+    "gs": (_FSSPEC, "pip install 'lance-nb[gcs]'"),
+    "gcs": (_FSSPEC, "pip install 'lance-nb[gcs]'"),
+    "az": (_FSSPEC, "pip install 'lance-nb[azure]'"),
+    "abfs": (_FSSPEC, "pip install 'lance-nb[azure]'"),
+    "abfss": (_FSSPEC, "pip install 'lance-nb[azure]'"),
+    "http": (_FSSPEC, "pip install fsspec aiohttp"),
+    "https": (_FSSPEC, "pip install fsspec aiohttp"),
+}
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+def open_store(uri: str | os.PathLike[str], storage_options: StorageOptions | None = None) -> Store:
+    """Return the store rooted at ``uri`` (nothing is read yet).
+
+    Raises InvalidInputError for something that is no URI, NotSupportedError for a scheme that no
+    installed package serves (with the pip line).
+    """
+    scheme, rest = split_uri(uri)
+    if scheme in ("file", "memory"):
+        factory = _load(STORES[scheme][0])
+        return cast("Store", factory(rest))
+    target, pip_line = STORES.get(scheme, (_FSSPEC, ""))
+    factory = _load(target)
+    return cast("Store", factory(rest, dict(storage_options or {}), pip_line))
+
+
+def split_uri(uri: str | os.PathLike[str]) -> tuple[str, str]:
+    """Return (scheme in lower case, what that scheme's store is opened with).
+
+    That is a path for ``file``, the name after ``memory://``, else the whole URI.
+    """
+    if not isinstance(uri, (str, os.PathLike)):
+        raise InvalidInputError(f"a dataset URI is text or a path, not {type(uri).__name__}")
+    text = os.fspath(uri)
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidInputError("the dataset URI is empty")
+    if "\0" in text:
+        raise InvalidInputError("a dataset URI cannot hold a NUL character")
+    found = _SCHEME.match(text)
+    if found is None:
+        return "file", os.path.abspath(os.path.expanduser(text))
+    scheme = found.group(1).lower()
+    rest = text[found.end() :]
+    if scheme in ("file", "file-object-store"):
+        return "file", _local_path(text, rest)
+    if scheme == "memory":
+        return "memory", rest.strip("/")
+    if "+" in scheme:
+        raise NotSupportedError(
+            f"{scheme}:// (an external manifest store) cannot be opened by this release; "
+            f"open {scheme.split('+')[0]}:// for reading what is finished there"
+        )
+    return scheme, f"{scheme}://{rest.rstrip('/')}"
+
+
+def _local_path(uri: str, rest: str) -> str:
+    host, slash, path = rest.partition("/")
+    if host not in ("", "localhost") or not slash:
+        raise InvalidInputError(
+            f"{uri!r} names the host {host!r}; a local file URI is file:///path"
+        )
+    return os.path.abspath("/" + unquote(path))
+
+
+def _load(target: str) -> Any:
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)
