@@ -96,10 +96,12 @@ test-setup: $(VENV)/.stamp-test
 	@sh tests/system_packages.sh
 
 lint: $(VENV)/.stamp-test  ## ruff, mypy, import floors, generated files up to date
-	@$(PY) -m ruff check .
-	@$(PY) -m mypy
-	@$(VENV)/bin/lint-imports --no-logo
-	@$(PY) protos/compile.py --check
+	@status=0; \
+	$(PY) -m ruff check . || status=1; \
+	$(PY) -m mypy || status=1; \
+	$(VENV)/bin/lint-imports --no-logo || status=1; \
+	$(PY) protos/compile.py --check || status=1; \
+	exit $$status
 
 test-fast: $(VENV)/.stamp-test  ## unit, property and house tests: no pylance, no browser
 	$(PY) -m pytest -n $(JOBS) -m "not interop and not slow and not ui and not spark" $(PYTEST_FLAGS)

@@ -181,7 +181,19 @@ def _undocumented(source: Source, body: list[ast.stmt]) -> Iterator[str]:
         if not ast.get_docstring(node):
             yield source.at(node, f"{node.name} has no docstring")
         if isinstance(node, ast.ClassDef):
-            yield from _undocumented(source, node.body)
+            is_protocol = any("Protocol" in _names(base) for base in node.bases)
+            members = [item for item in node.body if not (is_protocol and _is_stub(item))]
+            yield from _undocumented(source, members)
+
+
+def _is_stub(node: ast.stmt) -> bool:
+    """Tell whether this only names what an implementation, which has the docstring, must offer."""
+    return (
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and isinstance(node.body[0], ast.Expr)
+        and isinstance(node.body[0].value, ast.Constant)
+        and node.body[0].value.value is ...
+    )
 
 
 def _is_variant(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
