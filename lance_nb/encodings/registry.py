@@ -23,10 +23,19 @@ from lance_nb.encodings.base import (
     VariableWidth,
     corrupt,
 )
+from lance_nb.encodings.compression.byte_stream_split import ByteStreamSplit
+from lance_nb.encodings.compression.constant import Constant
+from lance_nb.encodings.compression.dictionary import Dictionary
+from lance_nb.encodings.compression.fixed_size_list import FixedSizeList
 from lance_nb.encodings.compression.flat import Flat
+from lance_nb.encodings.compression.fsst import Fsst
+from lance_nb.encodings.compression.general import General
 from lance_nb.encodings.compression.inline_bitpacking import InlineBitpacking
 from lance_nb.encodings.compression.out_of_line_bitpacking import OutOfLineBitpacking
+from lance_nb.encodings.compression.packed_struct import PackedStruct
+from lance_nb.encodings.compression.rle import Rle
 from lance_nb.encodings.compression.variable import Variable
+from lance_nb.encodings.compression.variable_packed_struct import VariablePackedStruct
 from lance_nb.encodings.layouts.blob_layout import BlobLayout
 from lance_nb.encodings.layouts.constant_layout import ConstantLayout
 from lance_nb.encodings.layouts.full_zip_layout import FullZipLayout
@@ -77,8 +86,17 @@ class PerValueCodec(Protocol):
 CODECS: dict[str, Codec] = {
     "flat": Flat(),
     "variable": Variable(),
+    "constant": Constant(),
     "out_of_line_bitpacking": OutOfLineBitpacking(),
     "inline_bitpacking": InlineBitpacking(),
+    "fsst": Fsst(),
+    "dictionary": Dictionary(),
+    "rle": Rle(),
+    "byte_stream_split": ByteStreamSplit(),
+    "general": General(),
+    "fixed_size_list": FixedSizeList(),
+    "packed_struct": PackedStruct(),
+    "variable_packed_struct": VariablePackedStruct(),
 }
 
 LAYOUTS: dict[str, Layout] = {

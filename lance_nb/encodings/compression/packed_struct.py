@@ -1,0 +1,68 @@
+"""Packed struct: the children of a struct stored row by row, all of fixed width.
+
+Layout: the encoding below holds rows of ``sum(bits_per_value)`` bits; child ``i`` takes the next
+``bits_per_value[i]`` bits of each row.
+Limits: every child has whole bytes.
+Source: message ``PackedStruct`` of lance.encodings21 (pylance 14.0.2).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lance_nb._pb import encodings21
+from lance_nb.encodings.base import (
+    Chunks,
+    Codecs,
+    DataBlock,
+    FixedWidth,
+    VariableWidth,
+    corrupt,
+)
+from lance_nb.encodings.base import PackedStruct as PackedStructBlock
+from lance_nb.encodings.kernels import memory
+
+
+class PackedStruct:
+    """Decode the rows and cut them into columns."""
+
+    def num_buffers(self, encoding: encodings21.PackedStruct, codecs: Codecs) -> int:
+        """Return the number of buffers of the rows."""
+        return codecs.num_buffers(encoding.values)
+
+    def decode_chunks(
+        self, encoding: encodings21.PackedStruct, chunks: Chunks, codecs: Codecs
+    ) -> PackedStructBlock:
+        """Cut the rows of all chunks."""
+        return _cut(encoding, codecs.decode_chunks(encoding.values, chunks))
+
+    def decode_values(
+        self,
+        encoding: encodings21.PackedStruct,
+        values: FixedWidth | VariableWidth,
+        codecs: Codecs,
+    ) -> PackedStructBlock:
+        """Cut rows that were stored one by one."""
+        return _cut(encoding, codecs.decode_values(encoding.values, values))
+
+
+def _cut(encoding: encodings21.PackedStruct, rows: DataBlock) -> PackedStructBlock:
+    widths = list(encoding.bits_per_value)
+    if not widths or any(bits == 0 or bits % 8 for bits in widths):
+        raise corrupt("packed children of whole bytes", f"{widths} bits")
+    if not isinstance(rows, FixedWidth) or rows.bits_per_value != sum(widths):
+        raise corrupt(f"packed rows of {sum(widths)} bits", f"{_width(rows)} bits")
+    grid = rows.data.reshape(rows.num_values, -1)
+    children = []
+    start = 0
+    for bits in widths:
+        stop = start + bits // 8
+        column = memory.allocate(rows.num_values * (bits // 8)).reshape(rows.num_values, -1)
+        np.copyto(column, grid[:, start:stop])
+        children.append(FixedWidth(bits, rows.num_values, column.reshape(-1)))
+        start = stop
+    return PackedStructBlock(rows.num_values, tuple(children))
+
+
+def _width(rows: DataBlock) -> str:
+    return str(rows.bits_per_value) if isinstance(rows, FixedWidth) else "a varying number of"

@@ -1,0 +1,175 @@
+"""Decode FSST: each code stands for a symbol of 1 to 8 bytes, 255 for the literal byte after it.
+
+Layout: ``codes[offsets[i]:offsets[i + 1]]`` are the codes of value ``i``; the symbols come as one
+word of 8 bytes each (unused bytes zero) with their lengths.
+
+How: without a compiled loop, Arrow's ``take`` copies symbols out of a table, and it is fastest with
+*pairs* of codes, because 65,536 pairs of symbols make half as many copies. Literals are entries of
+a second half of the table, which needs single codes; most data has none.
+Limits: at most 255 symbols.
+Source: FSST (Boncz, Neumann, Leis 2020), as written by pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_nb.encodings.kernels import compiled
+from lance_nb.encodings.kernels.memory import allocate
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+Offsets = npt.NDArray[np.int32] | Ints
+Codes = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
+
+ESCAPE = 255
+_WIDEST = 8  # bytes of a symbol
+_PAIRS_FROM = 400_000  # codes: below, building the table of pairs costs more than it saves
+_SAVED_SECONDS = 8e-9  # per code, by the compiled loop
+_INT32_MAX = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """The symbols of the codes 0..n-1: 8 bytes each, filled with zeros, and their lengths."""
+
+    words: npt.NDArray[np.uint64]
+    lengths: npt.NDArray[np.uint8]
+
+
+class BrokenCodesError(Exception):
+    """A value ends in an escape, or a code has no symbol."""
+
+
+def decode(codes: Bytes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, Bytes]:
+    """Return the offsets and bytes of the decoded values. Raises BrokenCodesError."""
+    codes = codes[: int(offsets[-1])]
+    saved = codes.size * _SAVED_SECONDS
+    measure = compiled.kernel("measure_fsst", saved)
+    loop = compiled.kernel("decode_fsst", 0.0) if measure is not None else None
+    if measure is None or loop is None:
+        return _decode_by_take(codes, offsets, symbols)
+    wide = codes.size * _WIDEST > _INT32_MAX
+    out_offsets: Offsets = np.empty(offsets.size, np.int64 if wide else offsets.dtype)
+    num_symbols = symbols.lengths.size
+    if measure(codes, offsets, symbols.lengths, num_symbols, out_offsets) >= 0:
+        raise BrokenCodesError
+    total = int(out_offsets[-1])
+    out = allocate(total + _WIDEST)
+    windows = np.ndarray((total + 1,), np.uint64, out.data, 0, (1,))
+    loop(codes, symbols.words, symbols.lengths, windows)
+    return out_offsets, out[:total]
+
+
+def _decode_by_take(codes: Bytes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, Bytes]:
+    highest = int(codes.max()) if codes.size else 0
+    if codes.size and highest == ESCAPE:
+        plain, plain_offsets = _resolve_escapes(codes, offsets, symbols.lengths.size)
+        return _take_single(plain, plain_offsets, _with_literals(symbols))
+    if codes.size and highest >= symbols.lengths.size:
+        raise BrokenCodesError
+    if codes.size < _PAIRS_FROM:
+        return _take_single(codes, offsets, symbols)
+    return _take_pairs(codes, offsets, symbols)
+
+
+def _resolve_escapes(
+    codes: Bytes, offsets: Offsets, num_symbols: int
+) -> tuple[npt.NDArray[np.uint16], Ints]:
+    """Replace each escape and its literal ``b`` by the one code ``256 + b``."""
+    found = np.flatnonzero(codes == ESCAPE)
+    # In a run of 255s every other one is an escape, the first included: the byte before the run is
+    # not an escape, or the run would have begun there.
+    rank = np.arange(found.size)
+    begins = np.flatnonzero(np.diff(found, prepend=-2) != 1)
+    rank -= np.repeat(begins, np.diff(begins, append=found.size))
+    escapes = found[rank % 2 == 0]
+    ends = offsets[np.searchsorted(offsets, escapes, side="right")]
+    if bool((escapes + 1 >= ends).any()):
+        raise BrokenCodesError
+    wide = codes.astype(np.uint16)
+    wide[escapes + 1] += 256
+    keep = np.ones(codes.size, np.bool_)
+    keep[escapes] = False
+    plain = wide[keep]
+    if bool(((plain >= num_symbols) & (plain <= ESCAPE)).any()):
+        raise BrokenCodesError
+    return plain, offsets.astype(np.int64) - np.searchsorted(escapes, offsets)
+
+
+def _with_literals(symbols: Symbols) -> Symbols:
+    """Return 512 symbols: those there are, and the literal bytes from 256 on."""
+    words = np.zeros(512, np.uint64)
+    words[: symbols.words.size] = symbols.words
+    words[256:] = np.arange(256)
+    lengths = np.ones(512, np.uint8)
+    lengths[: symbols.lengths.size] = symbols.lengths
+    return Symbols(words, lengths)
+
+
+def _take_single(codes: Codes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, Bytes]:
+    ends, data = _take(_table(symbols), codes)
+    return ends[offsets], data
+
+
+def _take_pairs(codes: Bytes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, Bytes]:
+    even = codes if codes.size % 2 == 0 else np.append(codes, np.uint8(0))
+    pairs = np.ascontiguousarray(even).view("<u2")
+    ends, data = _take(_pair_table(symbols), pairs)
+    half = offsets >> 1
+    odd = np.flatnonzero(offsets & 1)
+    out_offsets = ends[half]
+    out_offsets[odd] += symbols.lengths[codes[offsets[odd] - 1]]
+    return out_offsets, data
+
+
+def _take(table: pa.Array, indices: Codes) -> tuple[Offsets, Bytes]:
+    """Copy entries of the table; return where each begins, the end of the last, and the bytes."""
+    lengths = np.diff(np.frombuffer(table.buffers()[1], np.int32))
+    longest = int(lengths.max(initial=0))
+    if indices.size * longest > _INT32_MAX:
+        table = table.cast(pa.large_binary())
+    kind = pa.uint8() if indices.dtype.itemsize == 1 else pa.uint16()
+    wanted = pa.Array.from_buffers(kind, indices.size, [None, pa.py_buffer(indices)])
+    _, offsets, data = table.take(wanted).buffers()
+    large = pa.types.is_large_binary(table.type)
+    count = indices.size + 1
+    ends: Offsets = (
+        np.frombuffer(offsets, np.int64, count) if large else np.frombuffer(offsets, np.int32, count)
+    )
+    total = int(ends[-1])
+    return ends, np.frombuffer(data, np.uint8, total) if total else np.empty(0, np.uint8)
+
+
+def _table(symbols: Symbols) -> pa.Array:
+    """Return the symbols as a binary array."""
+    used = np.arange(_WIDEST) < symbols.lengths[:, None]
+    data = symbols.words.view(np.uint8).reshape(-1, _WIDEST)[used]
+    return _binary(symbols.lengths, data)
+
+
+def _pair_table(symbols: Symbols) -> pa.Array:
+    """Return the symbols of the codes ``first | second << 8`` as 65,536 binary entries."""
+    count = symbols.lengths.size
+    lengths = np.zeros((256, 256), np.uint8)
+    lengths[:count, :count] = symbols.lengths[None, :] + symbols.lengths[:, None]
+    wide = np.zeros((count, count, 2), np.uint64)
+    wide[:, :, 0] = symbols.words[None, :]
+    wide[:, :, 1] = symbols.words[:, None]
+    position = np.arange(_WIDEST)
+    used = np.empty((count, count, 2, _WIDEST), np.bool_)
+    used[:, :, 0] = (position < symbols.lengths[:, None])[None, :]
+    used[:, :, 1] = (position < symbols.lengths[:, None])[:, None]
+    data = wide.view(np.uint8).reshape(used.shape)[used]
+    return _binary(lengths.reshape(-1), data)
+
+
+def _binary(lengths: npt.NDArray[np.uint8], data: Bytes) -> pa.Array:
+    offsets = np.zeros(lengths.size + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), lengths.size, buffers)
