@@ -1,0 +1,60 @@
+"""The explorer: one card with header, timeline, rows, version detail, and the same as code.
+
+The card is one widget whose ES module (``app.js``) mounts the views' modules side by side; they share
+the kernel connection and the first screen. Each view is also a widget of its own (``registry``).
+
+Limits: reads only. A dataset that cannot be opened gives a card with the reason, and ``.error``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from lance_nb.errors import LanceError
+from lance_nb.explorer.models.source import Ref
+from lance_nb.explorer.opening import Target, check_target, open_source
+from lance_nb.explorer.widget import LanceWidget
+
+
+class Explorer(LanceWidget):
+    """Look at a dataset: its versions, its rows, and what each version did."""
+
+    entry: ClassVar[str] = "app.js"
+    parts: ClassVar[tuple[str, ...]] = ("card", "timeline", "rows", "detail")
+    default_height: ClassVar[int] = 380
+
+    @property
+    def version(self) -> int:
+        """The version shown; numbers of different branches overlap, see ``dataset.branch``."""
+        return self.dataset.version
+
+    @property
+    def selection(self) -> pa.Table:
+        """The rows selected in the grid, of the version shown."""
+        return self._open_session().selection()
+
+
+def explore(
+    target: Target,
+    version: Ref | None = None,
+    *,
+    height: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Explorer:
+    """Open a dataset and show it: versions, rows, and what each version did.
+
+    ``target`` is a path, a URI or a dataset; ``version`` a number, a tag, a branch,
+    ``"branch:number"`` or ``"HEAD~2"``; ``height`` the height of the grid in pixels. A dataset that
+    cannot be opened gives a card that says why; the exception is in ``.error``.
+
+    Raises InvalidInputError when ``target`` is not something that could be a dataset.
+    """
+    check_target(target)
+    try:
+        source = open_source(target, version, storage_options)
+    except LanceError as error:
+        return Explorer.failed(error, height=height)
+    return Explorer(source, height=height)

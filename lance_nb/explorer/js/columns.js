@@ -1,0 +1,93 @@
+// Reads a row page: JSON sidecar + one or more buffers per column. The layout is described in
+// models/row_page.py; this file and models/page_texts.py are its only two readers.
+
+const ARRAYS = {
+  i8: Int8Array, i16: Int16Array, i32: Int32Array, i64: BigInt64Array,
+  u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, u64: BigUint64Array,
+  f32: Float32Array, f64: Float64Array,
+};
+const utf8 = new TextDecoder();
+
+/** Front ends hand buffers over as DataView or ArrayBuffer, at any alignment. */
+function bytesOf(buffer) {
+  if (buffer instanceof ArrayBuffer) return new Uint8Array(buffer);
+  return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
+}
+
+function typed(kind, buffer) {
+  const bytes = bytesOf(buffer);
+  return new kind(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
+}
+
+/** The shortest digits that give the same 32-bit number. */
+function narrow(value) {
+  for (let digits = 6; digits < 9; digits += 1) {
+    const shown = Number(value.toPrecision(digits));
+    if (Math.fround(shown) === value) return String(shown);
+  }
+  return String(Number(value.toPrecision(9)));
+}
+
+/**
+ * @typedef {{text: string, look: string, spark?: Uint8Array}} Cell
+ * `look`: number, bool, text, plain, json, binary, vector, null, empty, nan
+ */
+function reader(column, buffers) {
+  const part = (at) => buffers[column.buffers[at]];
+  const encoding = column.encoding;
+  if (encoding === "bool") {
+    const flags = bytesOf(part(0));
+    return (row) => ({ text: flags[row] ? "true" : "false", look: "bool" });
+  }
+  if (encoding === "text") {
+    const offsets = typed(Int32Array, part(0));
+    const bytes = bytesOf(part(1));
+    return (row) => {
+      const text = utf8.decode(bytes.subarray(offsets[row], offsets[row + 1]));
+      return text === "" && column.look === "text" ? { text: "empty", look: "empty" } : { text, look: column.look };
+    };
+  }
+  if (encoding === "vector") {
+    const norms = typed(Float32Array, part(0));
+    const shades = bytesOf(part(1));
+    const points = column.points;
+    return (row) => ({
+      text: Number(norms[row].toPrecision(3)).toString(),
+      look: "vector",
+      spark: shades.subarray(row * points, (row + 1) * points),
+    });
+  }
+  const values = typed(ARRAYS[encoding], part(0));
+  const say = encoding === "f32" ? narrow : String;
+  return (row) => {
+    const value = values[row];
+    return Number.isNaN(value) ? { text: "NaN", look: "nan" } : { text: say(value), look: "number" };
+  };
+}
+
+const NULL = { text: "null", look: "null" };
+
+/**
+ * A page ready to be read cell by cell.
+ * @param {Object} page sidecar @param {Array} buffers
+ */
+export function decodePage(page, buffers) {
+  const columns = page.columns.map((column) => {
+    const read = reader(column, buffers);
+    const valid = column.validity === null ? null : bytesOf(buffers[column.validity]);
+    return { name: column.name, type: column.type, look: lookOf(column), cell: valid ? (row) => (valid[row] ? read(row) : NULL) : read };
+  });
+  const { offset, num_rows: numRows, first_column: firstColumn } = page;
+  return {
+    offset, numRows, firstColumn, columns,
+    /** Whether the cell at a row and column of the dataset is in this page. */
+    holds: (row, column) => row >= offset && row < offset + numRows && column >= firstColumn && column < firstColumn + columns.length,
+    /** @returns {Cell} */
+    cell: (row, column) => columns[column - firstColumn].cell(row - offset),
+  };
+}
+
+function lookOf(column) {
+  if (column.encoding === "bool" || column.encoding === "text" || column.encoding === "vector") return column.look ?? column.encoding;
+  return "number";
+}

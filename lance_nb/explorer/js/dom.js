@@ -1,0 +1,95 @@
+// Elements made from plain values. Text is always set as text: nothing in this package parses markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * Make an element. `props`: `class`, `on: {event: handler}`, everything else is an attribute;
+ * null and false leave an attribute out. Children are nodes or texts; null and false are skipped.
+ * @param {string} tag @param {Object} [props] @param {...any} children @returns {HTMLElement}
+ */
+export function h(tag, props = {}, ...children) {
+  return fill(document.createElement(tag), props, children);
+}
+
+/** The same for SVG. @param {string} tag @param {Object} [props] @returns {SVGElement} */
+export function svg(tag, props = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), props, children);
+}
+
+function fill(element, props, children) {
+  for (const [key, value] of Object.entries(props)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key === "on") {
+      for (const [event, handler] of Object.entries(value)) element.addEventListener(event, handler);
+    } else {
+      element.setAttribute(key, value === true ? "" : String(value));
+    }
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** Replace the content of `element`, keeping nothing. */
+export function show(element, ...children) {
+  element.replaceChildren(...children.flat().filter(Boolean));
+}
+
+/** Set text only when it changes, so that a recycled element costs nothing when it stays the same. */
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** Copy to the clipboard, also where the clipboard API is not allowed (plain http). */
+export async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = h("textarea", { class: "lnb-offscreen", "aria-hidden": "true" });
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+}
+
+/** Call `work` at most once per animation frame. */
+export function perFrame(work) {
+  let asked = 0;
+  const later = () => {
+    if (asked) return;
+    asked = requestAnimationFrame(() => {
+      asked = 0;
+      work();
+    });
+  };
+  later.cancel = () => cancelAnimationFrame(asked);
+  return later;
+}
+
+const numbers = new Intl.NumberFormat("en-US");
+
+/** 1204 -> "1,204". */
+export function count(value) {
+  return numbers.format(value);
+}
+
+/** (1, "row") -> "1 row". */
+export function plural(value, noun) {
+  return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+}
+
+const AGES = [
+  [60, 1, "second"], [3600, 60, "minute"], [86400, 3600, "hour"], [2592000, 86400, "day"],
+  [31536000, 2592000, "month"], [Infinity, 31536000, "year"],
+];
+
+/** Milliseconds since 1970 -> "3 days ago". */
+export function age(timeMs) {
+  const seconds = Math.max(0, (Date.now() - timeMs) / 1000);
+  if (seconds < 10) return "just now";
+  const [, unit, name] = AGES.find(([limit]) => seconds < limit);
+  return `${plural(Math.floor(seconds / unit), name)} ago`;
+}

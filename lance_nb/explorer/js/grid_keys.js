@@ -1,0 +1,43 @@
+// The keyboard of the grid, as the ARIA grid pattern has it.
+
+/**
+ * @param {HTMLElement} element the grid
+ * @param {Object} grid `state` (row, column, numRows, numColumns), `page()` and the actions
+ */
+export function gridKeys(element, grid) {
+  element.addEventListener("keydown", (event) => {
+    if (event.target !== element || event.metaKey) return;
+    const act = action(event, grid);
+    if (!act) return;
+    event.preventDefault();
+    event.stopPropagation();
+    act();
+  });
+}
+
+function action(event, { state, page, moveTo, select, open, widen }) {
+  const { row, column, numRows, numColumns } = state;
+  if (event.altKey) {
+    const by = { ArrowLeft: -16, ArrowRight: 16 }[event.key];
+    return by && (() => widen(by));
+  }
+  if (event.key === "Escape") return () => event.target.blur();
+  if (event.key === "Enter") return numRows ? () => open(row, column) : null;
+  if (event.key === " ") return numRows ? () => select(row, event.shiftKey) : null;
+  const far = event.ctrlKey;
+  const target = {
+    ArrowUp: [far ? 0 : row - 1, column],
+    ArrowDown: [far ? numRows - 1 : row + 1, column],
+    ArrowLeft: [row, far ? 0 : column - 1],
+    ArrowRight: [row, far ? numColumns - 1 : column + 1],
+    PageUp: [row - page(), column],
+    PageDown: [row + page(), column],
+    Home: [far ? 0 : row, 0],
+    End: [far ? numRows - 1 : row, numColumns - 1],
+  }[event.key];
+  if (!target) return null;
+  return () => {
+    moveTo(...target);
+    if (event.shiftKey && target[1] === column) select(state.row, true);
+  };
+}

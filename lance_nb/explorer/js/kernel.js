@@ -1,0 +1,92 @@
+// Requests to the kernel: ids, time-outs, latest-wins lines, and knowing when nobody answers.
+
+const NO_ANSWER_MS = 1500;
+let pages = 0;
+
+/**
+ * @param {Object} model the widget's model (anywidget's `get/set/on/off/send`)
+ * @returns what views use to ask the kernel; `close` ends it
+ */
+export function openKernel(model) {
+  const prefix = `${Math.random().toString(36).slice(2, 8)}-${(pages += 1)}`;
+  const waiting = new Map();
+  const listeners = new Set();
+  let state = "connecting";
+  let sent = 0;
+
+  function setState(next) {
+    if (next === state) return;
+    state = next;
+    for (const listener of listeners) listener(state);
+  }
+
+  function onMessage(message, buffers) {
+    const entry = message && waiting.get(message.id);
+    if (!entry) return;
+    waiting.delete(message.id);
+    setState("live");
+    if (message.ok) entry.resolve({ result: message.result, buffers: buffers ?? [] });
+    else entry.reject(Object.assign(new Error(message.error.message), { card: message.error }));
+  }
+  model.on("msg:custom", onMessage);
+
+  /** Ask once. Rejects with an error that carries the kernel's error card. */
+  function ask(type, args = {}) {
+    const id = `${prefix}-${(sent += 1)}`;
+    return new Promise((resolve, reject) => {
+      waiting.set(id, { resolve, reject });
+      try {
+        model.send({ id, type, args });
+      } catch (error) {
+        waiting.delete(id);
+        reject(error);
+      }
+    });
+  }
+
+  /** A line of requests where only the newest matters: one under way, one waiting. */
+  function line() {
+    let busy = false;
+    let next = null;
+    async function run({ type, args, done, failed }) {
+      busy = true;
+      try {
+        done(await ask(type, args));
+      } catch (error) {
+        if (!next) failed(error);
+      }
+      busy = false;
+      const queued = next;
+      next = null;
+      if (queued) run(queued);
+    }
+    return function request(type, args, done, failed) {
+      const wanted = { type, args, done, failed };
+      if (busy) next = wanted;
+      else run(wanted);
+    };
+  }
+
+  // The first message is ours: a kernel that lives answers it. Without an answer this is a picture.
+  const timer = setTimeout(() => state === "connecting" && setState("static"), NO_ANSWER_MS);
+  ask("ready").catch(() => setState("static"));
+
+  return {
+    ask,
+    line,
+    get state() {
+      return state;
+    },
+    onState(listener) {
+      listeners.add(listener);
+      listener(state);
+      return () => listeners.delete(listener);
+    },
+    close() {
+      clearTimeout(timer);
+      model.off("msg:custom", onMessage);
+      waiting.clear();
+      listeners.clear();
+    },
+  };
+}

@@ -1,0 +1,109 @@
+// Where every version stands on the timeline: lanes share one axis of version numbers.
+
+const AXIS = 20;
+const LANE_GAP = 4;
+
+/**
+ * @param {Object} model the timeline model @param {string|null} branch @param {number} version
+ * @param {Object|null} before the map of the screen before: its details are kept
+ * @param {{bar: {main: number, branch: number}, flag: number}} sizes
+ */
+export function laneMap(model, branch, version, before, sizes) {
+  const lanes = model.lanes.map((lane, index) => makeLane(lane, index, model.tags, before));
+  const numbers = [...new Set(lanes.flatMap((lane) => lane.numbers))].sort((a, b) => a - b);
+  let top = 0;
+  for (const lane of lanes) {
+    lane.top = top;
+    lane.height = (lane.index ? sizes.bar.branch : sizes.bar.main) + (lane.tags.length ? sizes.flag : 4);
+    top += lane.height + LANE_GAP;
+  }
+  const map = {
+    lanes,
+    numbers,
+    slot: 14,
+    width: 0,
+    height: top + AXIS,
+    mostRows: 1,
+    hidden: model.hidden_branches,
+    goal: null,
+    here: { lane: Math.max(0, lanes.findIndex((lane) => lane.branch === branch)), version },
+    fit(room) {
+      map.slot = Math.max(14, Math.min(56, Math.floor(room / Math.max(1, numbers.length))));
+      map.width = Math.max(room, map.slot * numbers.length);
+    },
+    measure() {
+      map.mostRows = 1;
+      for (const lane of lanes) {
+        for (const facts of lane.details.values()) {
+          map.mostRows = Math.max(map.mostRows, (facts.added ?? 0) + (facts.removed ?? 0));
+        }
+      }
+    },
+    indexOf: (number) => lowerBound(numbers, number),
+    x: (number) => lowerBound(numbers, number) * map.slot,
+    visible(left, room, overscan) {
+      const first = Math.max(0, Math.floor(left / map.slot) - overscan);
+      const last = Math.min(numbers.length - 1, Math.ceil((left + room) / map.slot) + overscan);
+      return [first, last];
+    },
+    numbersBetween(lane, first, last) {
+      if (last < first) return [];
+      return lane.numbers.slice(lowerBound(lane.numbers, numbers[first]), lowerBound(lane.numbers, numbers[last] + 1));
+    },
+    /** The place that a key leads to from `from`, or null. */
+    step(key, from) {
+      const lane = lanes[from.lane];
+      const at = lowerBound(lane.numbers, from.version);
+      const by = { ArrowLeft: at - 1, ArrowRight: at + 1, PageUp: at - 10, PageDown: at + 10, Home: 0, End: lane.numbers.length - 1 }[key];
+      if (by !== undefined) {
+        const version = lane.numbers[Math.max(0, Math.min(lane.numbers.length - 1, by))];
+        return version === undefined ? null : { lane: from.lane, version };
+      }
+      const other = lanes[from.lane + ({ ArrowUp: -1, ArrowDown: 1 }[key] ?? NaN)];
+      if (!other?.numbers.length) return null;
+      const near = Math.min(other.numbers.length - 1, lowerBound(other.numbers, from.version));
+      return { lane: other.index, version: other.numbers[near] };
+    },
+  };
+  map.measure();
+  return map;
+}
+
+function makeLane(lane, index, tags, before) {
+  const old = before?.lanes.find((other) => other.branch === lane.branch);
+  const details = old?.details ?? new Map();
+  for (const facts of lane.details) details.set(facts.version, facts);
+  return {
+    index,
+    branch: lane.branch,
+    label: lane.label,
+    fork: lane.fork,
+    numbers: lane.runs.flatMap(([first, length]) => Array.from({ length }, (_, at) => first + at)),
+    details,
+    asked: old?.asked ?? new Set(),
+    tags: tagsOf(lane.branch, tags),
+  };
+}
+
+/** Tags of one lane by version, oldest first; several names may share a version. */
+function tagsOf(branch, tags) {
+  const byVersion = new Map();
+  for (const tag of tags) {
+    if ((tag.branch ?? null) !== branch) continue;
+    if (!byVersion.has(tag.version)) byVersion.set(tag.version, []);
+    byVersion.get(tag.version).push(tag.name);
+  }
+  return [...byVersion].sort(([a], [b]) => a - b).map(([version, names]) => ({ version, names }));
+}
+
+/** The first position in ascending `numbers` whose value is not below `number`. */
+function lowerBound(numbers, number) {
+  let low = 0;
+  let high = numbers.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (numbers[middle] < number) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,23 @@
+// How an operation looks: a family (colour), a glyph (never colour alone) and words.
+
+const FAMILIES = {
+  Append: ["add", "+"],
+  Delete: ["remove", "−"],
+  Update: ["change", "~"],
+  Overwrite: ["replace", "="],
+  Restore: ["replace", "↶"],
+  Merge: ["schema", "▦"],
+  Project: ["schema", "▦"],
+  DataReplacement: ["schema", "▦"],
+  Rewrite: ["upkeep", "◇"],
+  CreateIndex: ["upkeep", "⌕"],
+  UpdateConfig: ["upkeep", "⚙"],
+  ReserveFragments: ["upkeep", "·"],
+  Clone: ["fork", "↳"],
+};
+
+/** @param {string} operation @returns {{family: string, glyph: string}} */
+export function lookOfOperation(operation) {
+  const [family, glyph] = FAMILIES[operation] ?? ["upkeep", operation ? "•" : ""];
+  return { family, glyph };
+}

@@ -1,0 +1,83 @@
+// The few row pages kept in the browser, and asking for the ones in sight.
+
+import { decodePage } from "./columns.js";
+
+const MAX_PAGES = 3;
+const ROWS_PER_PAGE = 200;
+const COLUMNS_PER_PAGE = 40;
+
+/**
+ * @param {Object} kernel @param {() => void} changed called when a page arrived or failed
+ */
+export function pageStore(kernel, changed) {
+  const request = kernel.line();
+  let pages = [];
+  let place = null;
+  let failure = null;
+  let underWay = "";
+
+  const find = (row, column) => pages.find((page) => page.holds(row, column));
+
+  return {
+    /** Start over at another version; `page` is the first one, already here. */
+    reset(next, page) {
+      place = next;
+      pages = page ? [page] : [];
+      failure = null;
+      underWay = "";
+    },
+    get failure() {
+      return failure;
+    },
+    get count() {
+      return pages.length;
+    },
+    /** The cell, or undefined while it is not here. */
+    cell: (row, column) => find(row, column)?.cell(row, column),
+    /** Name and type of a column, if any page has told them. */
+    column(at) {
+      const page = pages.find((one) => at >= one.firstColumn && at < one.firstColumn + one.columns.length);
+      return page?.columns[at - page.firstColumn];
+    },
+    /** Ask for what is missing of a rectangle of rows and columns (ends exclusive). */
+    want(rows, columns, down) {
+      if (!place || failure || kernel.state === "static") return;
+      const row = firstMissing(rows, columns);
+      if (row === null) return;
+      const spare = Math.max(0, ROWS_PER_PAGE - (rows[1] - row));
+      const offset = Math.max(0, row - (row > rows[0] ? 0 : Math.floor(spare * (down ? 0.25 : 0.75))));
+      const firstColumn = Math.max(0, columns[0] - Math.floor((COLUMNS_PER_PAGE - (columns[1] - columns[0])) / 2));
+      const args = { ...place, offset, limit: ROWS_PER_PAGE, first_column: firstColumn, num_columns: COLUMNS_PER_PAGE };
+      const key = JSON.stringify(args);
+      if (key === underWay) return;
+      underWay = key;
+      const asked = place;
+      request("rows", args, ({ result, buffers }) => {
+        if (asked !== place) return;
+        underWay = "";
+        keep(decodePage(result, buffers), row);
+        changed();
+      }, (error) => {
+        if (asked !== place) return;
+        underWay = "";
+        failure = error.card ?? { title: "Rows cannot be shown", message: error.message, where: "", hint: "Run the cell again.", kind: "" };
+        changed();
+      });
+    },
+  };
+
+  function firstMissing(rows, columns) {
+    for (let row = rows[0]; row < rows[1]; row += 1) {
+      if (!find(row, columns[0]) || !find(row, columns[1] - 1)) return row;
+    }
+    return null;
+  }
+
+  function keep(page, wanted) {
+    if (!page.numRows || (page.numRows < ROWS_PER_PAGE && wanted >= page.offset + page.numRows)) {
+      // Fewer rows than promised (another program rewrote the place): do not ask for ever.
+      if (!page.numRows) failure = { title: "No rows came back", message: "The version holds fewer rows than its metadata says.", where: "", hint: "Run the cell again.", kind: "" };
+    }
+    pages = [page, ...pages].slice(0, MAX_PAGES);
+  }
+}

@@ -1,0 +1,243 @@
+"""Cells as bounded text: what stands in the grid for values that are not plain numbers.
+
+Layout: numbers, booleans and vectors travel as numbers (see ``row_page``). Everything else is text
+made here: strings with invisible characters shown, timestamps in ISO form, binary as size and first
+bytes, nested values as JSON that stops when its budget is spent.
+
+Limits: ``budget`` characters per cell; of a list only what fits is ever turned into Python objects,
+so a list of a million items costs as much as one of thirty.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.explorer.models import text
+
+MAX_ITEMS = 32
+MAX_DEPTH = 12
+_HEX_BYTES = 16
+
+
+def cell_texts(column: pa.Array | pa.ChunkedArray, budget: int) -> list[str | None]:
+    """Every value of ``column`` as text of about ``budget`` characters; ``None`` for null."""
+    column = plain(column)
+    kind = column.type
+    if is_text(kind):
+        return [None if raw is None else _decoded(raw, budget) for raw in _heads(column, budget)]
+    if is_binary(kind):
+        return [None if raw is None else _binary(raw, size) for raw, size in _sized_heads(column)]
+    return [scalar_text(scalar, budget) if scalar.is_valid else None for scalar in column]
+
+
+def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One contiguous array of stored values: dictionaries decoded, extension types taken off."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    while isinstance(column, (pa.DictionaryArray, pa.ExtensionArray)):
+        dictionary = isinstance(column, pa.DictionaryArray)
+        column = column.dictionary_decode() if dictionary else column.storage
+    return column
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of this type are strings."""
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def is_binary(kind: pa.DataType) -> bool:
+    """Whether values of this type are opaque bytes."""
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_binary_view(kind)
+    )
+
+
+def is_nested(kind: pa.DataType) -> bool:
+    """Whether values of this type hold other values."""
+    return bool(pa.types.is_nested(kind))
+
+
+def scalar_text(scalar: pa.Scalar, budget: int = text.CELL_BYTES) -> str:
+    """One value as text of about ``budget`` characters."""
+    kind = scalar.type
+    if scalar.is_valid and is_text(kind):
+        return _string(scalar, budget)
+    return text.cut("".join(_budgeted(_tokens(scalar, 0), budget)), budget)
+
+
+def _string(scalar: Any, budget: int) -> str:
+    return _decoded(scalar.as_buffer()[: budget * 4].to_pybytes(), budget)
+
+
+def _decoded(raw: bytes, budget: int) -> str:
+    """Invalid UTF-8 is shown with replacement characters, never raised."""
+    return text.cut(text.visible(raw.decode("utf-8", "replace")), budget)
+
+
+def _heads(column: pa.Array, budget: int) -> list[bytes | None]:
+    """The first bytes of every string, cut before Python objects are made of them."""
+    import pyarrow.compute as pc
+
+    heads: list[bytes | None] = pc.binary_slice(
+        column.cast(pa.large_binary()), 0, budget * 4
+    ).to_pylist()
+    return heads
+
+
+def _sized_heads(column: Any) -> Iterator[tuple[bytes | None, int]]:
+    import pyarrow.compute as pc
+
+    raw = column.cast(pa.large_binary())
+    heads = pc.binary_slice(raw, 0, _HEX_BYTES).to_pylist()
+    return zip(heads, (size or 0 for size in pc.binary_length(raw).to_pylist()), strict=True)
+
+
+def _binary(head: bytes, size_bytes: int) -> str:
+    digits = head.hex(" ")
+    more = text.ELLIPSIS if size_bytes > len(head) else ""
+    return f"{text.size(size_bytes)} · {digits}{more}" if size_bytes else "0 B"
+
+
+def _budgeted(tokens: Iterator[str], budget: int) -> Iterator[str]:
+    """Pass tokens on until ``budget`` characters are spent, then one ellipsis."""
+    spent = 0
+    for token in tokens:
+        spent += len(token)
+        if spent > budget:
+            yield text.cut(token, max(1, budget - spent + len(token)))
+            return
+        yield token
+
+
+def _tokens(scalar: pa.Scalar, depth: int) -> Iterator[str]:
+    """One value as pieces of JSON, made only as far as they are asked for."""
+    if not scalar.is_valid:
+        yield "null"
+        return
+    kind = scalar.type
+    if depth >= MAX_DEPTH:
+        yield text.ELLIPSIS
+    elif isinstance(scalar, (pa.ExtensionScalar, pa.DictionaryScalar)):
+        yield from _tokens(_inner(scalar), depth)
+    elif pa.types.is_map(kind):
+        yield from _map_tokens(scalar, depth)
+    elif pa.types.is_struct(kind):
+        yield from _struct_tokens(scalar, depth)
+    elif is_nested(kind) and hasattr(scalar, "values"):
+        yield from _list_tokens(scalar.values, depth)
+    else:
+        yield _leaf(scalar, quoted=depth > 0)
+
+
+def _inner(scalar: Any) -> pa.Scalar:
+    return scalar.value
+
+
+def _list_tokens(values: pa.Array, depth: int) -> Iterator[str]:
+    yield "["
+    for at in range(min(len(values), MAX_ITEMS)):
+        if at:
+            yield ", "
+        yield from _tokens(values[at], depth + 1)
+    if len(values) > MAX_ITEMS:
+        yield f", {text.ELLIPSIS} {text.count(len(values))} items"
+    yield "]"
+
+
+def _struct_tokens(scalar: Any, depth: int) -> Iterator[str]:
+    yield "{"
+    for at in range(min(scalar.type.num_fields, MAX_ITEMS)):
+        if at:
+            yield ", "
+        yield _quoted(scalar.type.field(at).name)
+        yield ": "
+        yield from _tokens(scalar[at], depth + 1)
+    if scalar.type.num_fields > MAX_ITEMS:
+        yield f", {text.ELLIPSIS}"
+    yield "}"
+
+
+def _map_tokens(scalar: Any, depth: int) -> Iterator[str]:
+    entries = scalar.values
+    yield "{"
+    for at in range(min(len(entries), MAX_ITEMS)):
+        if at:
+            yield ", "
+        yield from _tokens(entries[at][0], depth + 1)
+        yield ": "
+        yield from _tokens(entries[at][1], depth + 1)
+    if len(entries) > MAX_ITEMS:
+        yield f", {text.ELLIPSIS} {text.count(len(entries))} items"
+    yield "}"
+
+
+def _leaf(scalar: pa.Scalar, *, quoted: bool) -> str:
+    kind = scalar.type
+    if is_text(kind):
+        return _quoted(_string(scalar, text.CELL_BYTES))
+    if is_binary(kind):
+        return f"<{text.size(len(scalar.as_buffer()))}>"
+    if pa.types.is_boolean(kind):
+        return "true" if scalar.as_py() else "false"
+    if pa.types.is_temporal(kind):
+        shown = temporal_text(scalar)
+        return f'"{shown}"' if quoted else shown
+    if pa.types.is_float16(kind) or pa.types.is_float32(kind):
+        return _narrow_float(scalar)
+    value = scalar.as_py()
+    return "NaN" if isinstance(value, float) and math.isnan(value) else str(value)
+
+
+def _narrow_float(scalar: pa.Scalar) -> str:
+    """The shortest digits that give the same value in its own width."""
+    import numpy as np
+
+    width = np.float16 if pa.types.is_float16(scalar.type) else np.float32
+    value = width(scalar.as_py())
+    return "NaN" if np.isnan(value) else str(value)
+
+
+def _quoted(value: str) -> str:
+    return json.dumps(text.visible(value), ensure_ascii=False)
+
+
+def temporal_text(scalar: Any) -> str:
+    """A date, time, timestamp or duration in ISO form, exact to its unit; never an exception."""
+    form = _TEMPORAL.get(scalar.type.id)
+    try:
+        return form(scalar) if form else str(scalar.cast(pa.string()).as_py()).strip("<>")
+    except (ValueError, OverflowError, pa.ArrowException):
+        # A year that Python or Arrow cannot print: the stored number is still the truth.
+        return f"{scalar.value} {getattr(scalar.type, 'unit', '')}".strip()
+
+
+def _timestamp(scalar: Any) -> str:
+    """A timestamp with a zone is an instant and is shown in UTC, whatever the zone."""
+    kind = scalar.type
+    shown = str(scalar.cast(pa.timestamp(kind.unit)).cast(pa.string()).as_py())
+    if shown.startswith("<"):
+        return shown.strip("<>")
+    shown = shown.replace(" ", "T")
+    whole, _, fraction = shown.partition(".")
+    fraction = fraction.rstrip("0")
+    return whole + (f".{fraction}" if fraction else "") + ("Z" if kind.tz else "")
+
+
+def _duration(scalar: Any) -> str:
+    return f"{scalar.value} {scalar.type.unit}"
+
+
+_TEMPORAL: dict[int, Callable[[Any], str]] = {
+    pa.timestamp("us").id: _timestamp,
+    pa.duration("us").id: _duration,
+}

@@ -1,0 +1,117 @@
+"""An error as a card a person can act on: what happened, where, and what to do.
+
+Layout of ``to_json``: ``title`` (what happened, in plain words), ``message`` (the error's own text),
+``where`` (path and byte, if known), ``hint`` (what to do), ``kind`` (the class, for bug reports).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from lance_nb import errors
+from lance_nb.explorer.models import text
+
+_WORDS: tuple[tuple[type[Exception], str, str], ...] = (
+    (
+        errors.DatasetNotFoundError,
+        "No dataset here",
+        "Check the path: it should be the dataset's own folder, the one that holds _versions. "
+        "A relative path starts at the notebook's folder.",
+    ),
+    (
+        errors.VersionNotFoundError,
+        "This version does not exist",
+        "It may have been cleaned up, or belong to another branch. "
+        "List what is there with %lance versions, or open the dataset without a version.",
+    ),
+    (
+        errors.RefNotFoundError,
+        "No tag or branch of this name",
+        "Check the spelling; names are case-sensitive. Tags: ds.tags.list(), "
+        "branches: ds.branches.list().",
+    ),
+    (
+        errors.ObjectNotFoundError,
+        "A file of the dataset is missing",
+        "The version names a file that is gone: it may have been removed by a clean-up or not "
+        "copied. Restore the file, or look at another version.",
+    ),
+    (
+        errors.CorruptFileError,
+        "A file is damaged",
+        "Compare the file's size with a good copy and copy it again, "
+        "or look at an older version.",
+    ),
+    (
+        errors.FormatError,
+        "The bytes do not follow the Lance format",
+        "Restore the file from a good copy, or look at an older version.",
+    ),
+    (
+        errors.NotSupportedError,
+        "This needs a newer lance_nb",
+        "The dataset uses a feature that this release does not read. Update lance_nb, "
+        "or look at an older version.",
+    ),
+    (
+        errors.InvalidInputError,
+        "This request has no meaning",
+        "Change the argument named above.",
+    ),
+    (
+        errors.StorageError,
+        "The storage did not answer",
+        "Check the network and your credentials, then run the cell again.",
+    ),
+    (
+        errors.NotFoundError,
+        "Not found",
+        "Check the name and its spelling.",
+    ),
+)
+_OWN_FAULT = (
+    "Something went wrong inside lance_nb",
+    "This is a fault of lance_nb, not yours. Please report it with the text above; "
+    "the full trace is in the Jupyter log.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCard:
+    """What an error means for the person in front of the screen. All values are plain text."""
+
+    title: str
+    message: str
+    where: str
+    hint: str
+    kind: str
+
+    def to_json(self) -> dict[str, str]:
+        """The card as JSON-able values."""
+        return asdict(self)
+
+
+def error_card(error: BaseException) -> ErrorCard:
+    """Put an error into words; one that is not a ``LanceError`` is our own fault and says so."""
+    title, hint = next(
+        ((title, hint) for kind, title, hint in _WORDS if isinstance(error, kind)), _OWN_FAULT
+    )
+    if not isinstance(error, errors.LanceError):
+        title, hint = _OWN_FAULT
+    notes = " · ".join(getattr(error, "__notes__", ()))
+    return ErrorCard(
+        title=title,
+        message=text.line(" · ".join(filter(None, (str(error), notes))), 1500),
+        where=_where(error),
+        hint=hint,
+        kind=type(error).__name__,
+    )
+
+
+def _where(error: BaseException) -> str:
+    place = getattr(error, "path", None) or getattr(error, "uri", None)
+    if not isinstance(place, str):
+        return ""
+    offset_bytes = getattr(error, "offset_bytes", None)
+    byte = f", byte {offset_bytes:,}" if isinstance(offset_bytes, int) else ""
+    return text.line(f"{place}{byte}")

@@ -1,0 +1,221 @@
+"""A window of rows as column buffers: what the grid in the browser reads without any Arrow there.
+
+Layout: ``RowPage.to_json`` is the sidecar; every ``buffer`` index in it points into ``buffers``.
+
+============  =======================================================================
+``encoding``  buffers, in order
+============  =======================================================================
+i8..i64       values, little-endian two's complement (i64 reaches the browser as BigInt: exact)
+u8..u64       values
+f32, f64      values (float16 is widened to f32)
+bool          one byte per row, 0 or 1
+text          int32 offsets (``num_rows + 1``), then UTF-8
+vector        f32 norm per row, then ``points`` bytes per row: the vector's outline, 0..255
+              between ``low`` and ``high``; with ``dimension``
+============  =======================================================================
+
+A column with nulls has one buffer more, ``validity``: one byte per row, 0 is null.
+
+Limits: ``MAX_ROWS`` rows and ``MAX_COLUMNS`` columns per page; ``GRID_CHARS`` characters per cell;
+``MAX_READ_BYTES`` estimated bytes are decoded per page, ``MAX_PAGE_BYTES`` are sent: a page may hold
+fewer rows than asked for (never none, if there are rows) and the browser asks again for the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.explorer.models import cells, text
+from lance_nb.explorer.models.schema_tree import type_label
+from lance_nb.explorer.models.source import Source
+
+MAX_ROWS = 500
+MAX_COLUMNS = 64
+GRID_CHARS = 240
+MAX_READ_BYTES = 16_000_000
+MAX_PAGE_BYTES = 900_000
+SPARK_POINTS = 32
+_MIN_VECTOR = 4
+_GUESSED_WIDTH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which rows and columns are wanted: live rows by position, columns by position."""
+
+    offset: int = 0
+    limit: int = 100
+    first_column: int = 0
+    num_columns: int = MAX_COLUMNS
+
+
+@dataclass(frozen=True, slots=True)
+class PageColumn:
+    """One column of a page; ``buffers`` are positions in the page's list."""
+
+    name: str
+    type: str
+    encoding: str
+    buffers: tuple[int, ...]
+    validity: int | None
+    extra: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """The column's part of the sidecar."""
+        return {
+            "name": self.name,
+            "type": self.type,
+            "encoding": self.encoding,
+            "buffers": list(self.buffers),
+            "validity": self.validity,
+            **self.extra,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RowPage:
+    """A rectangle of the rows of one version."""
+
+    offset: int
+    num_rows: int
+    first_column: int
+    columns: tuple[PageColumn, ...]
+    buffers: tuple[bytes, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all buffers."""
+        return sum(map(len, self.buffers))
+
+    def to_json(self) -> dict[str, Any]:
+        """The sidecar, without the buffers."""
+        return {
+            "offset": self.offset,
+            "num_rows": self.num_rows,
+            "first_column": self.first_column,
+            "columns": [column.to_json() for column in self.columns],
+        }
+
+
+def row_page(dataset: Source, window: Window, max_bytes: int = MAX_PAGE_BYTES) -> RowPage:
+    """Read one window of ``dataset``, cut to the limits of this module."""
+    names = dataset.schema.names[window.first_column :][: min(window.num_columns, MAX_COLUMNS)]
+    limit = max(1, min(window.limit, MAX_ROWS, _affordable_rows(dataset, names)))
+    table = dataset.to_table(columns=list(names), limit=limit, offset=window.offset)
+    page = page_of(table, window.offset, window.first_column)
+    while page.size_bytes > max_bytes and page.num_rows > 1:
+        fewer = max(1, min(page.num_rows // 2, page.num_rows * max_bytes // page.size_bytes))
+        page = page_of(table.slice(0, fewer), window.offset, window.first_column)
+    return page
+
+
+def _affordable_rows(dataset: Source, names: list[str]) -> int:
+    """How many rows may be decoded at once, judged by the widths of the types."""
+    width = sum(_width(dataset.schema.field(name).type) for name in names)
+    return max(1, MAX_READ_BYTES // max(1, width))
+
+
+def _width(kind: pa.DataType) -> int:
+    """Bytes per value that the type alone tells; a guess for variable widths."""
+    if pa.types.is_fixed_size_list(kind):
+        return int(kind.list_size) * _width(kind.value_type)
+    if pa.types.is_struct(kind):
+        return sum(_width(kind.field(at).type) for at in range(kind.num_fields))
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:
+        return _GUESSED_WIDTH
+
+
+def page_of(table: pa.Table, offset: int = 0, first_column: int = 0) -> RowPage:
+    """Lay the columns of ``table`` out as buffers; ``offset`` and ``first_column`` are labels."""
+    buffers: list[bytes] = []
+    columns = []
+    for field, column in zip(table.schema, table.columns, strict=True):
+        flat = cells.plain(column)
+        encoding, parts, extra = _encode(flat)
+        at = len(buffers)
+        buffers += parts
+        validity = None
+        if flat.null_count:
+            validity = len(buffers)
+            buffers.append(_bytes_of(flat.is_valid()))
+        places = tuple(range(at, at + len(parts)))
+        shown = type_label(field.type)
+        columns.append(PageColumn(text.name(field.name), shown, encoding, places, validity, extra))
+    return RowPage(offset, table.num_rows, first_column, tuple(columns), tuple(buffers))
+
+
+def _encode(column: pa.Array) -> tuple[str, list[bytes], dict[str, Any]]:
+    """Encoding name, buffers and extra sidecar entries of one column."""
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        return "bool", [_bytes_of(column)], {"look": "bool"}
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        values = _numbers(column)
+        return f"{values.dtype.kind}{values.dtype.itemsize * 8}", [values.tobytes()], {}
+    if _is_vector(kind):
+        return _vector(column)
+    texts = cells.cell_texts(column, GRID_CHARS)
+    return "text", _text_buffers(texts), {"look": _look(kind)}
+
+
+def _look(kind: pa.DataType) -> str:
+    """How the grid sets a text column."""
+    if cells.is_text(kind):
+        return "text"
+    if cells.is_binary(kind):
+        return "binary"
+    if cells.is_nested(kind):
+        return "json"
+    return "number" if pa.types.is_decimal(kind) else "plain"
+
+
+def _bytes_of(booleans: pa.Array) -> bytes:
+    return booleans.fill_null(fill_value=False).cast(pa.uint8()).to_numpy().tobytes()
+
+
+def _numbers(column: pa.Array) -> Any:
+    if pa.types.is_float16(column.type):
+        column = column.cast(pa.float32())
+    return column.fill_null(0).to_numpy(zero_copy_only=False)
+
+
+def _text_buffers(texts: list[str | None]) -> list[bytes]:
+    pieces = [(shown or "").encode() for shown in texts]
+    offsets = np.zeros(len(pieces) + 1, np.int32)
+    np.cumsum([len(piece) for piece in pieces], out=offsets[1:])
+    return [offsets.tobytes(), b"".join(pieces)]
+
+
+def _is_vector(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_fixed_size_list(kind)
+        and kind.list_size >= _MIN_VECTOR
+        and (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
+    )
+
+
+def _vector(column: pa.Array) -> tuple[str, list[bytes], dict[str, Any]]:
+    """Norms and outlines; NaN and infinity count as zero in the outline, not in the norm."""
+    dimension = column.type.list_size
+    size = dimension * len(column)
+    values = _numbers(cells.plain(column.values.slice(column.offset * dimension, size)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        matrix = values.reshape(len(column), dimension).astype(np.float32)
+        norms = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
+        norms = norms.astype(np.float32)
+    finite = np.nan_to_num(matrix, nan=0.0, posinf=0.0, neginf=0.0)
+    points = min(SPARK_POINTS, dimension)
+    starts = np.arange(points) * dimension // points
+    widths = np.diff(np.append(starts, dimension))
+    outline = np.add.reduceat(finite, starts, axis=1, dtype=np.float64) / widths
+    low, high = (float(outline.min()), float(outline.max())) if size else (0.0, 0.0)
+    scale = 255 / (high - low) if high > low else 0.0
+    shades = ((outline - low) * scale).round().astype(np.uint8)
+    extra = {"dimension": dimension, "points": points, "low": low, "high": high, "look": "vector"}
+    return "vector", [norms.tobytes(), shades.tobytes()], extra

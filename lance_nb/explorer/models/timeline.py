@@ -1,0 +1,216 @@
+"""The timeline: version numbers of each branch, tags, fork points, and details for a window only.
+
+Layout of ``to_json``::
+
+    branch, version            where the view stands
+    lanes    [{branch, label, runs: [[first, count], ...], older, fork: [parent branch, version] | null,
+               details: [VersionBar, ...]}, ...]      lane 0 is main
+    hidden_branches            how many more branches exist
+    tags     [{name, branch, version}, ...]           hidden_tags: how many more exist
+
+Version numbers come from file names alone, so 10,000 versions cost one listing and travel as a few
+runs. Details need one manifest each: only ``FIRST_DETAILS`` around the present version are read for
+the first screen, the rest is asked for by the browser, ``MAX_DETAILS`` at a time.
+
+Limits: ``MAX_RUNS`` runs per lane (``older`` counts the versions left out), ``MAX_LANES`` branches,
+``MAX_TAGS`` tags.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lance_nb.errors import LanceError
+from lance_nb.explorer.models import text
+from lance_nb.explorer.models.source import Source, VersionInfo
+
+FIRST_DETAILS = 24
+MAX_DETAILS = 64
+MAX_RUNS = 2000
+MAX_LANES = 6
+MAX_TAGS = 300
+
+_NO_ROWS_CHANGE = frozenset({"Rewrite", "CreateIndex", "UpdateConfig", "ReserveFragments", "Clone"})
+
+
+@dataclass(frozen=True, slots=True)
+class VersionBar:
+    """One version on the timeline. ``added`` and ``removed`` are rows, ``None`` when not known."""
+
+    version: int
+    time: str
+    time_ms: int | None
+    operation: str
+    message: str
+    rows: int
+    added: int | None
+    removed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """The versions of one branch."""
+
+    branch: str | None
+    runs: tuple[tuple[int, int], ...]
+    older: int
+    fork: tuple[str | None, int] | None
+    details: tuple[VersionBar, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The lane as JSON-able values."""
+        return {
+            "branch": self.branch,
+            "label": text.name(self.branch or "main"),
+            "runs": [list(run) for run in self.runs],
+            "older": self.older,
+            "fork": None if self.fork is None else list(self.fork),
+            "details": [asdict(bar) for bar in self.details],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TagFlag:
+    """A tag, as a flag on the version it names."""
+
+    name: str
+    branch: str | None
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Everything the first screen of the timeline needs."""
+
+    branch: str | None
+    version: int
+    lanes: tuple[Lane, ...]
+    hidden_branches: int
+    tags: tuple[TagFlag, ...]
+    hidden_tags: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The timeline as JSON-able values."""
+        return {
+            "branch": self.branch,
+            "version": self.version,
+            "lanes": [lane.to_json() for lane in self.lanes],
+            "hidden_branches": self.hidden_branches,
+            "tags": [asdict(tag) for tag in self.tags],
+            "hidden_tags": self.hidden_tags,
+        }
+
+
+def timeline(dataset: Source, num_details: int = FIRST_DETAILS) -> Timeline:
+    """Read the first screen of the timeline of ``dataset``, whatever version it is at."""
+    branches = dict(dataset.branches.list())
+    shown: list[str | None] = [None, *list(branches)[: MAX_LANES - 1]]
+    if dataset.branch is not None and dataset.branch not in shown:
+        shown[-1] = dataset.branch
+    tags = list(dataset.tags.list().items())
+    return Timeline(
+        branch=dataset.branch,
+        version=dataset.version,
+        lanes=tuple(_lane(dataset, branch, branches, num_details) for branch in shown),
+        hidden_branches=max(0, len(branches) + 1 - len(shown)),
+        tags=tuple(
+            TagFlag(text.name(tag), facts.get("branch"), int(facts["version"]))
+            for tag, facts in tags[:MAX_TAGS]
+        ),
+        hidden_tags=max(0, len(tags) - MAX_TAGS),
+    )
+
+
+def _lane(
+    dataset: Source, branch: str | None, branches: dict[str, Any], num_details: int
+) -> Lane:
+    """One branch; a branch that cannot be read is shown empty rather than hiding the others."""
+    fork = None
+    if branch is not None:
+        fork = (branches[branch].get("parent_branch"), int(branches[branch]["parent_version"]))
+    here = branch == dataset.branch
+    try:
+        source = dataset if here else dataset.checkout_version((branch, None))
+        numbers = list(source.version_numbers())
+    except LanceError:
+        if here:
+            raise
+        return Lane(branch, (), 0, fork, ())
+    runs, older = runs_of(numbers)
+    wanted = _around(numbers, source.version, num_details) if here else []
+    return Lane(branch, runs, older, fork, tuple(version_bars(source, wanted, numbers)))
+
+
+def runs_of(numbers: Sequence[int]) -> tuple[tuple[tuple[int, int], ...], int]:
+    """Ascending numbers as (first, count) runs, newest ``MAX_RUNS``; and how many are left out."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][0] + runs[-1][1] == number:
+            runs[-1][1] += 1
+        else:
+            runs.append([number, 1])
+    kept = runs[-MAX_RUNS:]
+    older = sum(length for _, length in runs[: len(runs) - len(kept)])
+    return tuple((first, length) for first, length in kept), older
+
+
+def _around(numbers: Sequence[int], version: int, limit: int) -> Sequence[int]:
+    """Up to ``limit`` of the numbers around ``version``, leaning towards newer ones."""
+    stop = min(len(numbers), bisect_left(numbers, version) + 1 + limit // 2)
+    return numbers[max(0, stop - limit) : stop]
+
+
+def version_bars(
+    dataset: Source, numbers: Iterable[int], known: Sequence[int]
+) -> list[VersionBar]:
+    """Details of some versions of the branch that ``dataset`` is on; ``known``: all its numbers.
+
+    A version whose manifest cannot be read is left out: its bar stays grey in the view.
+    """
+    bars = []
+    for number in numbers:
+        at = bisect_left(known, number)
+        if at == len(known) or known[at] != number:
+            continue
+        try:
+            info = dataset.version_info(number)
+            before = dataset.version_info(known[at - 1]) if at else None
+        except LanceError:
+            continue
+        bars.append(_bar(info, before, is_first=number == 1))
+    return bars
+
+
+def _bar(info: VersionInfo, before: VersionInfo | None, *, is_first: bool) -> VersionBar:
+    added, removed = _rows_changed(info, before, is_first=is_first)
+    return VersionBar(
+        version=info.version,
+        time=text.moment(info.timestamp),
+        time_ms=text.milliseconds(info.timestamp),
+        operation=text.name(info.operation or ""),
+        message=text.line(info.message or "", 200),
+        rows=info.num_rows,
+        added=added,
+        removed=removed,
+    )
+
+
+def _rows_changed(
+    info: VersionInfo, before: VersionInfo | None, *, is_first: bool
+) -> tuple[int | None, int | None]:
+    """Rows added and removed since the version before, from the two manifests' counts alone.
+
+    An update counts as one removed and one added row, because that is what it writes.
+    """
+    if info.operation in _NO_ROWS_CHANGE:
+        return 0, 0
+    if before is None:
+        return (info.num_rows, 0) if is_first else (None, None)
+    if info.operation == "Overwrite":
+        return info.num_rows, before.num_rows
+    gained = info.num_rows - before.num_rows
+    removed = max(0, info.num_deleted_rows - before.num_deleted_rows, -gained)
+    return gained + removed, removed

@@ -1,0 +1,134 @@
+"""One version in detail: what was done, by which transaction, and what the dataset looked like then.
+
+Layout of ``to_json``: ``label``, ``branch``, ``version``, ``time``, ``time_ms``, ``operation``,
+``description`` (one line), ``message``, ``tags``, ``counts`` ``[{label, value}]``, ``properties``
+``[{label, value}]``, ``transaction`` ``[{label, value}]`` (the decoded operation, flattened),
+``schema`` (see ``schema_tree``).
+
+Limits: ``MAX_FACTS`` entries of each list; values are one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any
+
+from lance_nb.errors import LanceError
+from lance_nb.explorer.models import text
+from lance_nb.explorer.models.schema_tree import SchemaTree, schema_tree
+from lance_nb.explorer.models.source import Source, TransactionInfo, VersionInfo
+
+MAX_FACTS = 40
+_MAX_DEPTH = 6
+_VALUE_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A label and its value, both text."""
+
+    label: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class VersionDetail:
+    """Everything the detail pane shows of one version."""
+
+    label: str
+    branch: str | None
+    version: int
+    time: str
+    time_ms: int | None
+    operation: str
+    description: str
+    message: str
+    tags: tuple[str, ...]
+    counts: tuple[Entry, ...]
+    properties: tuple[Entry, ...]
+    transaction: tuple[Entry, ...]
+    schema: SchemaTree
+
+    def to_json(self) -> dict[str, Any]:
+        """The detail as JSON-able values."""
+        return asdict(self) | {
+            "tags": list(self.tags),
+            "counts": [asdict(entry) for entry in self.counts],
+            "properties": [asdict(entry) for entry in self.properties],
+            "transaction": [asdict(entry) for entry in self.transaction],
+            "schema": self.schema.to_json(),
+        }
+
+
+def version_detail(dataset: Source) -> VersionDetail:
+    """Describe the version that ``dataset`` is at."""
+    info = dataset.version_info(dataset.version)
+    transaction, problem = _transaction(dataset)
+    return VersionDetail(
+        label=text.ref_label(dataset.branch, info.version),
+        branch=None if dataset.branch is None else text.name(dataset.branch),
+        version=info.version,
+        time=text.moment(info.timestamp),
+        time_ms=text.milliseconds(info.timestamp),
+        operation=text.name(info.operation or "operation not recorded"),
+        description=problem or ("" if transaction is None else text.line(transaction.description)),
+        message=text.line(info.message or ""),
+        tags=tuple(text.name(tag) for tag in info.tags[:MAX_FACTS]),
+        counts=_counts(info),
+        properties=tuple(_entries(info.properties)),
+        transaction=() if transaction is None else tuple(_transaction_entries(transaction)),
+        schema=schema_tree(dataset.schema),
+    )
+
+
+def _transaction(dataset: Source) -> tuple[TransactionInfo | None, str]:
+    """The decoded transaction, or why it cannot be shown: the version itself is still readable."""
+    try:
+        return dataset.transaction(dataset.version), ""
+    except LanceError as error:
+        return None, text.line(f"The transaction cannot be read: {error}")
+
+
+def _counts(info: VersionInfo) -> tuple[Entry, ...]:
+    size = "unknown" if info.size_bytes is None else text.size(info.size_bytes)
+    return (
+        Entry("rows", text.count(info.num_rows)),
+        Entry("deleted rows", text.count(info.num_deleted_rows)),
+        Entry("fragments", text.count(info.num_fragments)),
+        Entry("data files", text.count(info.num_data_files)),
+        Entry("deletion files", text.count(info.num_deletion_files)),
+        Entry("size", size),
+    )
+
+
+def _transaction_entries(transaction: TransactionInfo) -> Iterator[Entry]:
+    yield Entry("read version", str(transaction.read_version))
+    yield Entry("transaction", text.name(transaction.uuid))
+    yield from _entries(transaction.details)
+
+
+def _entries(values: Mapping[str, Any]) -> Iterator[Entry]:
+    """Flatten nested values to dotted labels, at most ``MAX_FACTS`` of them."""
+    for label, value in islice(_leaves("", values, 0), MAX_FACTS):
+        yield Entry(text.line(label, 160), text.line(value, _VALUE_CHARS))
+
+
+def _leaves(label: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
+    if depth < _MAX_DEPTH and isinstance(value, Mapping) and value:
+        for key, inner in value.items():
+            yield from _leaves(f"{label}.{key}" if label else str(key), inner, depth + 1)
+    elif depth < _MAX_DEPTH and isinstance(value, (list, tuple)) and _is_deep(value):
+        for at, inner in enumerate(value):
+            yield from _leaves(f"{label}[{at}]", inner, depth + 1)
+    elif isinstance(value, (list, tuple)):
+        shown = ", ".join(text.cut(str(item), 40) for item in value[:20])
+        more = f", {text.ELLIPSIS} {len(value)} items" if len(value) > 20 else ""
+        yield label, f"{shown}{more}" or "none"
+    else:
+        yield label, "none" if value is None or value == {} else text.cut(str(value), 400)
+
+
+def _is_deep(value: list[Any] | tuple[Any, ...]) -> bool:
+    return bool(value) and isinstance(value[0], (Mapping, list, tuple))

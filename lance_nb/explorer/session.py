@@ -1,0 +1,187 @@
+"""The open dataset behind one widget: where it stands, and the answers to the browser's requests.
+
+A session owns the dataset at the version shown and a few other versions already opened. It knows
+nothing of widgets: ``screen`` makes the first screen from the view models, ``handlers`` is the table
+of requests for ``messages.handle``.
+
+Limits: ``MAX_OPEN`` opened versions are kept; numbers in requests are bounded by ``MAX_COUNT``.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.errors import InvalidInputError, LanceError
+from lance_nb.explorer.messages import Answer, Handler, integer, words
+from lance_nb.explorer.models import cells, refs, text
+from lance_nb.explorer.models import timeline as timelines
+from lance_nb.explorer.models.dataset_card import dataset_card
+from lance_nb.explorer.models.error_card import error_card
+from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, Window, row_page
+from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.models.version_detail import version_detail
+
+MAX_OPEN = 8
+MAX_COUNT = 2**53
+MAX_SELECTED = 100_000
+_MAX_RANGES = 1000
+FIRST_WINDOW = Window(limit=100, num_columns=40)
+FIRST_PAGE_BYTES = 120_000
+
+Place = tuple[str | None, int]
+
+
+class Session:
+    """A dataset being looked at; every method reads only."""
+
+    def __init__(self, dataset: Source) -> None:
+        self.dataset = dataset
+        self.selected: list[tuple[int, int]] = []
+        self._opened: OrderedDict[Place, Source] = OrderedDict()
+        self._numbers: dict[str | None, Sequence[int]] = {}
+        self._keep(dataset)
+
+    def _keep(self, dataset: Source) -> Source:
+        self._opened[dataset.branch, dataset.version] = dataset
+        self._opened.move_to_end((dataset.branch, dataset.version))
+        while len(self._opened) > MAX_OPEN:
+            self._opened.popitem(last=False)
+        return dataset
+
+    def open(self, place: Place) -> Source:
+        """The dataset at a branch and version, opened or already open."""
+        if place in self._opened:
+            return self._keep(self._opened[place])
+        return self._keep(self.dataset.checkout_version(place))
+
+    def travel(self, ref: str) -> None:
+        """Stand at the version that ``ref`` names; stays where it is when that fails."""
+        self.dataset = self._keep(refs.resolve(self.dataset, ref))
+        self.selected = []
+
+    def stand(self, place: Place) -> None:
+        """Stand at a branch and version; stays where it is when that fails."""
+        self.dataset = self.open(place)
+        self.selected = []
+
+    def selection(self) -> pa.Table:
+        """The selected rows of the version shown, in row order."""
+        rows = [row for first, stop in sorted(self.selected) for row in range(first, stop)]
+        return self.dataset.take(rows)
+
+    def screen(self, parts: Sequence[str], window: Window = FIRST_WINDOW) -> dict[str, Any]:
+        """The named parts of the first screen; a part that fails is ``{"error": card}``.
+
+        The binary buffers of the rows are under ``rows.buffers``.
+        """
+        makers: dict[str, Callable[[], dict[str, Any]]] = {
+            "card": lambda: dataset_card(self.dataset).to_json(),
+            "timeline": lambda: timelines.timeline(self.dataset).to_json(),
+            "rows": lambda: self._rows_part(window),
+            "detail": lambda: version_detail(self.dataset).to_json(),
+        }
+        return {
+            "error": None,
+            "branch": self.dataset.branch,
+            "version": self.dataset.version,
+            "label": text.ref_label(self.dataset.branch, self.dataset.version),
+            "code": {
+                "python": text.line(refs.python_line(self.dataset), 2000),
+                "magic": text.line(refs.magic_line(self.dataset)),
+            },
+            **{part: _attempt(makers[part]) for part in parts},
+        }
+
+    def _rows_part(self, window: Window) -> dict[str, Any]:
+        page = row_page(self.dataset, window, FIRST_PAGE_BYTES)
+        return {
+            "num_rows": self.dataset.count_rows(),
+            "num_columns": len(self.dataset.schema),
+            "page": page.to_json(),
+            "buffers": list(page.buffers),
+        }
+
+    def handlers(self) -> dict[str, Handler]:
+        """The requests that a session answers."""
+        return {
+            "ready": lambda _args: Answer(),
+            "rows": self._on_rows,
+            "versions": self._on_versions,
+            "detail": self._on_detail,
+            "cell": self._on_cell,
+            "select": self._on_select,
+        }
+
+    def _on_rows(self, args: Mapping[str, Any]) -> Answer:
+        page = row_page(self.open(place_of(args)), window_of(args))
+        return Answer(page.to_json(), page.buffers)
+
+    def _on_versions(self, args: Mapping[str, Any]) -> Answer:
+        branch, newest = place_of(args)
+        numbers = args.get("numbers")
+        if not isinstance(numbers, list) or len(numbers) > timelines.MAX_DETAILS:
+            raise InvalidInputError(f"numbers must be a list of up to {timelines.MAX_DETAILS}")
+        wanted = sorted({integer({"n": n}, "n", low=0, high=MAX_COUNT) for n in numbers})
+        source = self.open((branch, newest))
+        known = self._numbers.get(branch, ())
+        if not known or not set(wanted) <= set(known):
+            known = self._numbers[branch] = source.version_numbers()
+        bars = timelines.version_bars(source, wanted, known)
+        return Answer({"branch": branch, "details": [asdict(bar) for bar in bars]})
+
+    def _on_detail(self, args: Mapping[str, Any]) -> Answer:
+        return Answer(version_detail(self.open(place_of(args))).to_json())
+
+    def _on_cell(self, args: Mapping[str, Any]) -> Answer:
+        source = self.open(place_of(args))
+        row = integer(args, "row", low=0, high=MAX_COUNT)
+        at = integer(args, "column", low=0, high=len(source.schema) - 1)
+        column = source.take([row], columns=[source.schema.names[at]]).column(0)
+        shown = cells.scalar_text(column[0], text.CELL_BYTES)
+        return Answer({"text": shown, "null": not column[0].is_valid})
+
+    def _on_select(self, args: Mapping[str, Any]) -> Answer:
+        ranges = args.get("ranges")
+        if not isinstance(ranges, list) or len(ranges) > _MAX_RANGES:
+            raise InvalidInputError(f"ranges must be a list of up to {_MAX_RANGES} pairs")
+        num_rows = self.dataset.count_rows()
+        selected = []
+        for pair in ranges:
+            if not isinstance(pair, list) or len(pair) != 2:
+                raise InvalidInputError("a range must be a pair [first, stop]")
+            first, stop = (integer({"row": n}, "row", low=0, high=num_rows) for n in pair)
+            selected.append((first, max(first, stop)))
+        total = sum(stop - first for first, stop in selected)
+        if total > MAX_SELECTED:
+            raise InvalidInputError(f"at most {MAX_SELECTED:,} rows can be selected")
+        self.selected = selected
+        return Answer({"num_rows": total})
+
+
+def _attempt(make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """One part of the screen; a dataset that is damaged in one place still shows the others."""
+    try:
+        return make()
+    except LanceError as error:
+        return {"error": error_card(error).to_json()}
+
+
+def place_of(args: Mapping[str, Any]) -> Place:
+    """Branch and version from the arguments of a request."""
+    branch = None if args.get("branch") is None else words(args, "branch", refs.MAX_CHARS)
+    return branch, integer(args, "version", low=0, high=MAX_COUNT)
+
+
+def window_of(args: Mapping[str, Any]) -> Window:
+    """The window of rows and columns that a request asks for."""
+    return Window(
+        offset=integer(args, "offset", low=0, high=MAX_COUNT),
+        limit=integer(args, "limit", low=1, high=MAX_ROWS),
+        first_column=integer(args, "first_column", low=0, high=MAX_COUNT),
+        num_columns=integer(args, "num_columns", low=1, high=MAX_COLUMNS),
+    )

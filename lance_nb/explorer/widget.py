@@ -1,0 +1,158 @@
+"""The base of every widget: one synced first screen, requests answered, a picture for later.
+
+Layout of the synced traits: ``screen`` (the models of this widget's parts, see ``session.screen``;
+binary row buffers inside), ``height`` in pixels. The screen is kept under about 200 KB, so that a
+notebook executed without a browser re-renders from it.
+
+Saved notebooks. A saved output holds no widget state, and a trusted notebook reopened without its
+kernel shows an error in place of the widget, even when the same output carries HTML. So a widget
+displays itself as two outputs: the widget, and a static picture hidden by a style rule for as long as
+a live widget stands before it.
+
+Limits: keyword arguments are checked by the signatures; unknown ones are a TypeError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import anywidget
+import traitlets
+from IPython.core.getipython import get_ipython
+from IPython.display import HTML, display
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.explorer import assets, messages
+from lance_nb.explorer.display import Picture, picture_of_error, picture_of_session
+from lance_nb.explorer.models import refs
+from lance_nb.explorer.models.error_card import error_card
+from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.session import FIRST_WINDOW, Session, place_of, window_of
+
+MIN_HEIGHT = 200
+MAX_HEIGHT = 2000
+
+# The second output is hidden behind a live widget; a dead widget is hidden before its picture.
+PICTURE_STYLE = """<style>
+.jp-OutputArea-child:has(.lnb-live) + .jp-OutputArea-child:has(.lnb-static) { display: none }
+.jp-OutputArea-child:not(:has(.lnb-live)):has(+ .jp-OutputArea-child .lnb-static) { display: none }
+</style>"""
+
+
+class LanceWidget(anywidget.AnyWidget):
+    """A view of one dataset. Subclasses name their ES module and the parts of the screen they show."""
+
+    entry: ClassVar[str]
+    parts: ClassVar[tuple[str, ...]]
+    default_height: ClassVar[int] = 380
+
+    screen = traitlets.Dict().tag(sync=True)
+    height = traitlets.Int(default_height).tag(sync=True)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Link the view's module and style sheets, once per class that names an entry.
+
+        Adding a trait to a widget makes a subclass as well; that one names none.
+        """
+        if "entry" in cls.__dict__:
+            cls._esm = assets.compose_module(cls.entry)
+            cls._css = assets.compose_style(cls.entry)
+        super().__init_subclass__(**kwargs)
+
+    def __init__(self, dataset: Source, *, height: int | None = None) -> None:
+        height = self._checked(height)
+        session = Session(dataset)
+        super().__init__(screen=session.screen(self.parts), height=height)
+        self._session: Session | None = session
+        self._error: Exception | None = None
+        self.on_msg(self._on_message)
+
+    @classmethod
+    def failed(cls, error: Exception, *, height: int | None = None) -> Self:
+        """Make a widget that shows why there is nothing to show."""
+        widget = cls.__new__(cls)
+        screen = {"error": error_card(error).to_json()}
+        anywidget.AnyWidget.__init__(widget, screen=screen, height=cls._checked(height))
+        widget._session = None
+        widget._error = error
+        widget.on_msg(widget._on_message)
+        return widget
+
+    @classmethod
+    def _checked(cls, height: int | None) -> int:
+        if height is None:
+            return cls.default_height
+        if not MIN_HEIGHT <= height <= MAX_HEIGHT:
+            raise InvalidInputError(f"height must be {MIN_HEIGHT} to {MAX_HEIGHT} pixels")
+        return height
+
+    @property
+    def error(self) -> Exception | None:
+        """Why the dataset could not be opened, or None."""
+        return self._error
+
+    @property
+    def dataset(self) -> Source:
+        """The dataset at the version shown."""
+        return self._open_session().dataset
+
+    def travel(self, ref: int | str) -> None:
+        """Show another version: a number, a tag, a branch, ``branch:number`` or ``HEAD~n``."""
+        self._go({"ref": str(ref)})
+
+    def close(self) -> None:
+        """End the widget and let go of the dataset; the picture on the page stays."""
+        self._session = None
+        super().close()
+
+    def _open_session(self) -> Session:
+        if self._session is None:
+            raise InvalidInputError("this widget has no dataset: it was closed, or could not open")
+        return self._session
+
+    def _on_message(self, _widget: object, content: object, _buffers: object) -> None:
+        session = self._session
+        handlers: dict[str, messages.Handler] = {} if session is None else session.handlers()
+        handlers.setdefault("ready", lambda _args: messages.Answer())
+        reply, buffers = messages.handle(content, handlers | {"travel": self._go})
+        self.send(reply, buffers=buffers)
+
+    def _go(self, args: Mapping[str, Any]) -> messages.Answer:
+        session = self._open_session()
+        if "ref" in args:
+            session.travel(messages.words(args, "ref", refs.MAX_CHARS))
+        else:
+            session.stand(place_of(args))
+        window = args.get("window")
+        defaults = {"limit": FIRST_WINDOW.limit, "num_columns": FIRST_WINDOW.num_columns}
+        asked = window_of(window | defaults) if isinstance(window, dict) else FIRST_WINDOW
+        self.screen = session.screen(self.parts, asked)
+        return messages.Answer({"label": self.screen["label"]})
+
+    def _picture(self) -> Picture:
+        if self._error is not None:
+            return picture_of_error(self._error)
+        return picture_of_session(self._open_session(), self.parts)
+
+    def __repr__(self) -> str:
+        if self._session is None:
+            return f"<{type(self).__name__}: {self._error or 'closed'}>"
+        return self._picture().text
+
+    def _ipython_display_(self) -> None:
+        """Show the widget and, behind it, the picture that a saved notebook keeps."""
+        picture = self._picture()
+        if not has_browser():
+            display({"text/plain": picture.text}, raw=True)
+            return
+        bundle = super()._repr_mimebundle_()
+        data = bundle[0] if isinstance(bundle, tuple) else bundle
+        display(data | {"text/plain": picture.text}, raw=True)
+        display(HTML(PICTURE_STYLE + picture.html))
+
+
+def has_browser() -> bool:
+    """Whether outputs of this process reach a browser: true in a Jupyter kernel."""
+    shell = get_ipython()
+    return getattr(shell, "kernel", None) is not None

@@ -1,0 +1,248 @@
+// The timeline: one bar per version, tags as flags, a lane per branch. Only bars in sight exist.
+
+import { h, svg, setText, perFrame, plural, age } from "../js/dom.js";
+import { lookOfOperation } from "../js/operations.js";
+import { laneMap } from "../js/lanes.js";
+import { widget } from "../js/view.js";
+
+const OVERSCAN = 8;
+const MAX_ASK = 64;
+const BAR = { main: 58, branch: 32 };
+const FLAG = 18;
+let instances = 0;
+
+/** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
+export function mountTimeline(el, ctx) {
+  const uid = `lnb-tl${(instances += 1)}`;
+  const names = h("div", { class: "lnb-tl-names" });
+  const plane = h("div", { class: "lnb-tl-plane", role: "listbox", tabindex: "0", "aria-orientation": "horizontal", "aria-label": "versions" });
+  const scroller = h("div", { class: "lnb-tl-scroll" }, plane);
+  const readout = h("div", { class: "lnb-tl-readout" });
+  el.append(h("div", { class: "lnb-timeline" }, h("div", { class: "lnb-tl-frame" }, names, scroller), readout));
+
+  const bars = new Map();
+  const lines = new Map();
+  let map = null;
+  let hovered = null;
+  let shown = "";
+
+  const paint = perFrame(() => {
+    if (!map || !scroller.clientWidth) return;
+    const [first, last] = map.visible(scroller.scrollLeft, scroller.clientWidth, OVERSCAN);
+    const wanted = new Set();
+    for (const lane of map.lanes) {
+      const missing = [];
+      for (const version of map.numbersBetween(lane, first, last)) {
+        wanted.add(`${lane.index}:${version}`);
+        paintBar(lane, version);
+        if (!lane.details.has(version) && !lane.asked.has(version)) missing.push(version);
+      }
+      if (missing.length) fetchDetails(lane, missing);
+    }
+    for (const [key, bar] of bars) {
+      if (!wanted.has(key)) {
+        bar.remove();
+        bars.delete(key);
+      }
+    }
+    paintAxis(first, last);
+    plane.setAttribute("aria-activedescendant", `${uid}-${map.here.lane}-${map.here.version}`);
+    paintReadout();
+  });
+
+  function paintBar(lane, version) {
+    const key = `${lane.index}:${version}`;
+    let bar = bars.get(key);
+    if (!bar) {
+      bar = h("div", { class: "lnb-tl-bar", role: "option", id: `${uid}-${lane.index}-${version}` }, h("i", {}, ""), h("b"));
+      bar.lnb = { lane, version };
+      bars.set(key, bar);
+      plane.append(bar);
+    }
+    const facts = lane.details.get(version);
+    const { family, glyph } = lookOfOperation(facts?.operation ?? "");
+    const tall = lane.index ? BAR.branch : BAR.main;
+    const here = lane.index === map.here.lane && version === map.here.version;
+    const height = barHeight(facts, tall, map.mostRows);
+    bar.className = `lnb-tl-bar lnb-op-${facts ? family : "unknown"}${here ? " lnb-here" : ""}${lane.index ? " lnb-thin" : ""}`;
+    bar.setAttribute("aria-selected", String(here));
+    bar.setAttribute("aria-label", sentence(lane, version, facts));
+    bar.style.left = `${map.x(version)}px`;
+    bar.style.width = `${map.slot}px`;
+    bar.style.top = `${lane.top}px`;
+    bar.style.height = `${lane.height}px`;
+    bar.lastChild.style.height = `${height}px`;
+    setText(bar.firstChild, glyph);
+  }
+
+  function paintAxis(first, last) {
+    const every = Math.max(1, Math.ceil(40 / map.slot));
+    const key = `${first}:${last}:${map.slot}:${map.here.version}:${map.numbers.length}`;
+    if (key === shown) return;
+    shown = key;
+    for (const old of plane.querySelectorAll(".lnb-tl-number")) old.remove();
+    const at = map.indexOf(map.here.version);
+    for (let index = first; index <= last; index += 1) {
+      const here = index === at;
+      if (!here && (index % every || Math.abs(index - at) * map.slot < 36)) continue;
+      const label = h("span", { class: `lnb-tl-number${here ? " lnb-here" : ""}`, "aria-hidden": "true" }, String(map.numbers[index]));
+      label.style.left = `${(index + 0.5) * map.slot}px`;
+      plane.append(label);
+    }
+  }
+
+  /** Lane names, flags and fork edges: drawn once per screen, they do not depend on scrolling. */
+  function paintFixed() {
+    names.replaceChildren();
+    const longest = Math.max(...map.lanes.map((lane) => lane.label.length));
+    names.style.width = `${Math.max(48, Math.min(scroller.parentNode.clientWidth / 5, longest * 7.2 + 16))}px`;
+    for (const old of plane.querySelectorAll(".lnb-tl-flag, .lnb-tl-edges, .lnb-tl-older")) old.remove();
+    const edges = svg("svg", { class: "lnb-tl-edges", width: map.width, height: map.height, "aria-hidden": "true" });
+    for (const lane of map.lanes) {
+      const name = h("div", { class: `lnb-tl-name${lane.index === map.here.lane ? " lnb-here" : ""}`, title: forkWords(lane) }, lane.label);
+      name.style.top = `${lane.top + lane.height - 20}px`;
+      names.append(name);
+      const base = lane.top + lane.height - 0.5;
+      if (lane.numbers.length) {
+        const from = map.x(lane.numbers[0]);
+        edges.append(svg("path", { class: "lnb-tl-base", d: `M${from} ${base}H${map.x(lane.numbers.at(-1)) + map.slot}` }));
+      }
+      const parent = lane.fork && map.lanes.find((other) => other.branch === lane.fork[0]);
+      if (parent) {
+        const x = map.x(lane.fork[1]) + map.slot / 2;
+        edges.append(svg("path", { class: "lnb-tl-fork", d: `M${x} ${parent.top + parent.height}V${base - 12}` }));
+      }
+      paintFlags(lane);
+    }
+    if (map.hidden) {
+      const more = h("div", { class: "lnb-tl-name lnb-faint" }, `+ ${map.hidden} more`);
+      more.style.top = `${map.height - 19}px`;
+      names.append(more);
+    }
+    plane.prepend(edges);
+  }
+
+  function paintFlags(lane) {
+    lane.tags.forEach((tag, at) => {
+      const next = lane.tags[at + 1];
+      const room = next ? (map.indexOf(next.version) - map.indexOf(tag.version)) * map.slot : 160;
+      const flag = h("button", { class: "lnb-tl-flag", type: "button", tabindex: "-1", title: `tag ${tag.names.join(", ")}: ${lane.label}:${tag.version}`, on: { click: () => go(lane, tag.version) } },
+        h("span", { "aria-hidden": "true" }, "⚑"), room > 30 ? h("em", {}, tag.names.join(", ")) : null);
+      flag.style.left = `${map.x(tag.version) + map.slot / 2}px`;
+      flag.style.top = `${lane.top}px`;
+      flag.style.maxWidth = `${Math.max(16, Math.min(160, room - 4))}px`;
+      plane.append(flag);
+    });
+  }
+
+  function forkWords(lane) {
+    return lane.fork ? `${lane.label}: forked from ${lane.fork[0] ?? "main"}:${lane.fork[1]}` : lane.label;
+  }
+
+  function fetchDetails(lane, missing) {
+    if (ctx.kernel.state === "static") return;
+    if (!lines.has(lane.index)) lines.set(lane.index, ctx.kernel.line());
+    const numbers = missing.slice(-MAX_ASK);
+    const asked = lane.asked;
+    lines.get(lane.index)("versions", { branch: lane.branch, version: lane.numbers.at(-1), numbers }, ({ result }) => {
+      numbers.forEach((number) => asked.add(number));
+      for (const facts of result.details) lane.details.set(facts.version, facts);
+      map.measure();
+      paint();
+    }, () => numbers.forEach((number) => asked.add(number)));
+  }
+
+  function paintReadout() {
+    const { lane, version } = hovered ?? { lane: map.lanes[map.here.lane], version: map.here.version };
+    const facts = lane?.details.get(version);
+    const words = facts ? [facts.operation || "operation not recorded", rowWords(facts), facts.message && `“${facts.message}”`] : [];
+    const when = facts?.time_ms ? `${facts.time} · ${age(facts.time_ms)}` : "";
+    readout.replaceChildren(
+      h("strong", {}, `${lane?.label ?? "main"}:${version}`),
+      h("span", {}, words.filter(Boolean).join(" · ")),
+      h("time", {}, when),
+    );
+  }
+
+  function go(lane, version) {
+    ctx.announce(sentence(lane, version, lane.details.get(version)));
+    ctx.travel({ branch: lane.branch, version });
+  }
+
+  plane.addEventListener("click", (event) => {
+    const bar = event.target.closest(".lnb-tl-bar");
+    if (bar) go(bar.lnb.lane, bar.lnb.version);
+  });
+  plane.addEventListener("pointerover", (event) => {
+    hovered = event.target.closest(".lnb-tl-bar")?.lnb ?? null;
+    if (map) paintReadout();
+  });
+  plane.addEventListener("pointerleave", () => {
+    hovered = null;
+    if (map) paintReadout();
+  });
+  plane.addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey || !map) return;
+    const target = map.step(event.key, map.goal ?? map.here);
+    if (!target) return;
+    event.preventDefault();
+    event.stopPropagation();
+    map.goal = target;
+    go(map.lanes[target.lane], target.version);
+  });
+  scroller.addEventListener("scroll", paint, { passive: true });
+
+  function layout(follow) {
+    map.fit(scroller.clientWidth);
+    plane.style.width = `${map.width}px`;
+    plane.style.height = names.style.height = `${map.height}px`;
+    shown = "";
+    paintFixed();
+    if (follow) reveal();
+    paint();
+  }
+
+  function reveal() {
+    const x = map.x(map.here.version);
+    if (x < scroller.scrollLeft + map.slot || x + 2 * map.slot > scroller.scrollLeft + scroller.clientWidth) {
+      scroller.scrollLeft = x - scroller.clientWidth * 0.72;
+    }
+  }
+
+  const observer = new ResizeObserver(() => map && layout(true));
+  observer.observe(scroller);
+  ctx.onClose(() => {
+    observer.disconnect();
+    paint.cancel();
+  });
+  ctx.onScreen((screen) => {
+    const model = screen.timeline;
+    if (!model || model.error) return;
+    map = laneMap(model, screen.branch, screen.version, map, { bar: BAR, flag: FLAG });
+    for (const bar of bars.values()) bar.remove();
+    bars.clear();
+    hovered = null;
+    layout(true);
+  });
+}
+
+function barHeight(facts, tall, most) {
+  if (!facts) return 5;
+  const rows = (facts.added ?? 0) + (facts.removed ?? 0);
+  return rows ? 8 + (tall - 26) * (Math.log1p(rows) / Math.log1p(Math.max(most, 1))) : 5;
+}
+
+function rowWords(facts) {
+  if (facts.added === null) return plural(facts.rows, "row");
+  const parts = [facts.added && `+${plural(facts.added, "row")}`, facts.removed && `−${plural(facts.removed, "row")}`];
+  return parts.filter(Boolean).join(" ") || "no rows changed";
+}
+
+function sentence(lane, version, facts) {
+  const tags = lane.tags.find((tag) => tag.version === version);
+  const words = [`${lane.label} version ${version}`, tags && `tagged ${tags.names.join(", ")}`];
+  if (facts) words.push(facts.operation, rowWords(facts));
+  return words.filter(Boolean).join(", ");
+}
+
+export default widget(mountTimeline, "versions of the dataset");
