@@ -83,8 +83,15 @@ def _assemble(
 
 def _homes(fragment: Fragment) -> dict[int, tuple[int, int]]:
     """Map each field id to (number of its data file, number of its column in that file)."""
-    homes = {}
+    homes: dict[int, tuple[int, int]] = {}
     for number, file in enumerate(fragment.files):
+        if len(file.fields) != len(file.column_indices):
+            raise CorruptFileError(
+                f"data file {file.path!r} of fragment {fragment.id}",
+                None,
+                f"{len(file.fields)} column indices",
+                str(len(file.column_indices)),
+            )
         for field_id, column in zip(file.fields, file.column_indices, strict=True):
             if field_id >= 0 and column >= 0:
                 homes[field_id] = (number, column)
@@ -93,9 +100,9 @@ def _homes(fragment: Fragment) -> dict[int, tuple[int, int]]:
 
 def open_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> FileReader:
     """Open a data file of the fragment, or return the open one. Adds who needs it to errors."""
-    store, path = snapshot.locations.data_file(file.path, file.base_id)
+    store, path = snapshot.locations.locate(file.location(snapshot.manifest.path), file.base_id)
     try:
-        return snapshot.files.get(store, path, file.file_size_bytes)
+        return snapshot.files.get(store, path, file.size_bytes)
     except ObjectNotFoundError as exc:
         raise ObjectNotFoundError(
             f"{store.uri}/{path}", f"fragment {fragment.id} of version {snapshot.version}"

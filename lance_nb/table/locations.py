@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lance_nb.errors import CorruptFileError, InvalidInputError
-from lance_nb.format.layout import DATA, DELETIONS, INDICES
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions, open_store, split_uri
@@ -25,7 +24,7 @@ from lance_nb.storage.registry import StorageOptions, open_store, split_uri
 
 @dataclass(frozen=True, slots=True)
 class Locations:
-    """Resolves (base id, folder, name) to a store and a path in it.
+    """Resolves a path and a base id to a store and a path in it.
 
     ``root`` is the dataset's root store, ``home`` the store of the branch (the root itself on main).
     """
@@ -37,21 +36,13 @@ class Locations:
     options: StorageOptions | None = None
     opened: dict[int, Store] = field(default_factory=dict)
 
-    def data_file(self, path: str, base_id: int | None) -> tuple[Store, str]:
-        """Locate a data file (``path`` as the manifest has it)."""
-        return self._locate(base_id, DATA, path)
+    def locate(self, path: str, base_id: int | None) -> tuple[Store, str]:
+        """Return the store and the path in it; ``path`` is below a dataset root ("data/x.lance").
 
-    def deletion_file(self, path: str, base_id: int | None) -> tuple[Store, str]:
-        """Locate a deletion file; ``path`` begins with ``_deletions/``."""
-        return self._locate(base_id, DELETIONS, path.removeprefix(f"{DELETIONS}/"))
-
-    def index_folder(self, uuid: str, base_id: int | None) -> tuple[Store, str]:
-        """Locate the folder of an index."""
-        return self._locate(base_id, INDICES, uuid)
-
-    def _locate(self, base_id: int | None, folder: str, name: str) -> tuple[Store, str]:
+        Raises InvalidInputError for a base path that has not been allowed.
+        """
         if base_id is None:
-            return self.home, f"{folder}/{name}"
+            return self.home, path
         base = next((base for base in self.bases if base.id == base_id), None)
         if base is None:
             known = ", ".join(str(base.id) for base in self.bases) or "none"
@@ -60,8 +51,8 @@ class Locations:
             )
         if base_id not in self.opened:
             self.opened[base_id] = self._open(base)
-        path = f"{folder}/{name}" if base.is_dataset_root else name
-        return self.opened[base_id], path
+        inside = path if base.is_dataset_root else path.partition("/")[2]
+        return self.opened[base_id], inside
 
     def _open(self, base: BasePath) -> Store:
         inside = _below(base.path, self.root.uri)

@@ -1,0 +1,11 @@
+"""The façade: a dataset at one version, as pylance's Python API names things.
+
+Every method here is a short delegation; the work is on the floors below.
+"""
+
+from lance_nb.dataset.dataset import DatasetStats, LanceDataset
+from lance_nb.dataset.fragment import LanceFragment
+from lance_nb.dataset.opening import dataset
+from lance_nb.dataset.scanner import LanceScanner
+
+__all__ = ["DatasetStats", "LanceDataset", "LanceFragment", "LanceScanner", "dataset"]

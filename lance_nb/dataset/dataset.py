@@ -1,0 +1,265 @@
+"""LanceDataset: one version of a dataset, the object that users hold.
+
+Names, arguments and behaviour follow pylance 14.0.2 wherever the concept is the same. What pylance
+lacks has a name of its own (``history``, ``version_info``, ``inspect``, ``transaction``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.dataset import display
+from lance_nb.dataset.fragment import LanceFragment
+from lance_nb.dataset.inspection import Inspection
+from lance_nb.dataset.refs import Branches, Tags
+from lance_nb.dataset.scanner import LanceScanner, ScanOptions
+from lance_nb.dataset.session import Session
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.format.schema import Schema
+from lance_nb.format.transaction_summary import TransactionSummary
+from lance_nb.table.history import VersionInfo
+from lance_nb.table.indices import read_indices
+from lance_nb.table.projection import project_nested
+from lance_nb.table.refs import Ref, resolve
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.table.take import live_counts, take_rows
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetStats:
+    """Counts of one version, from its manifest alone."""
+
+    num_rows: int
+    num_deleted_rows: int
+    num_fragments: int
+    num_data_files: int
+    num_deletion_files: int
+    size_bytes: int
+
+
+class LanceDataset:
+    """A dataset at one version. Create one with ``lance_nb.dataset(uri)``."""
+
+    def __init__(self, session: Session, snapshot: Snapshot) -> None:
+        self._session = session
+        self._snapshot = snapshot
+
+    # --- what it is -------------------------------------------------------------------------------
+
+    @property
+    def uri(self) -> str:
+        """Root of the dataset (the same on every branch)."""
+        return self._session.root.uri
+
+    @property
+    def name(self) -> str:
+        """Last part of the URI."""
+        return self.uri.rstrip("/").rpartition("/")[2] or self.uri
+
+    @property
+    def branch(self) -> str | None:
+        """Name of the branch, None on main."""
+        return self._snapshot.branch
+
+    @property
+    def version(self) -> int:
+        """Number of this version."""
+        return self._snapshot.version
+
+    @property
+    def latest_version(self) -> int:
+        """Number of the newest version of this branch, looked up now."""
+        return self._session.log(self.branch).latest()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema."""
+        return self.lance_schema.to_arrow()
+
+    @property
+    def lance_schema(self) -> Schema:
+        """Schema with field ids."""
+        return self._snapshot.manifest.schema
+
+    @property
+    def data_storage_version(self) -> str:
+        """File version of newly written data, for example "2.2"."""
+        found = self._snapshot.manifest.data_format
+        return found.version if found is not None else "0.1"
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """Table metadata."""
+        return dict(self._snapshot.manifest.table_metadata)
+
+    def config(self) -> dict[str, str]:
+        """Table configuration."""
+        return dict(self._snapshot.manifest.config)
+
+    def stats(self) -> DatasetStats:
+        """Count rows, files and bytes, from the manifest."""
+        info = self.version_info(self.version)
+        return DatasetStats(
+            self.count_rows(),
+            info.num_deleted_rows,
+            info.num_fragments,
+            info.num_data_files,
+            info.num_deletion_files,
+            info.size_bytes,
+        )
+
+    def list_indices(self) -> list[IndexMetadata]:
+        """List the secondary indices of this version."""
+        return list(read_indices(self._snapshot))
+
+    # --- versions and refs --------------------------------------------------------------------------
+
+    def versions(self) -> list[dict[str, Any]]:
+        """List all versions of this branch as pylance does: number, local time, counts."""
+        log = self._session.log(self.branch)
+        return [log.info(number).as_pylance() for number in log.numbers()]
+
+    def version_numbers(self) -> list[int]:
+        """List the version numbers of this branch, oldest first; reads no manifest."""
+        return self._session.log(self.branch).numbers()
+
+    def version_info(self, version: int) -> VersionInfo:
+        """Describe one version of this branch. Raises VersionNotFoundError."""
+        return self._session.log(self.branch).described(version, self.tags.list())
+
+    def history(self, limit: int | None = None, before: int | None = None) -> list[VersionInfo]:
+        """Describe versions, newest first: ``limit`` of them, older than ``before``.
+
+        Reads as many manifests as it returns, and none twice.
+        """
+        tags = self.tags.list()
+        log = self._session.log(self.branch)
+        numbers = [n for n in reversed(log.numbers()) if before is None or n < before]
+        return [log.described(number, tags) for number in numbers[:limit]]
+
+    def transaction(self, version: int | None = None) -> TransactionSummary | None:
+        """Describe the change that made a version (this one by default), None if not recorded."""
+        return self._session.log(self.branch).transaction(version or self.version)
+
+    @property
+    def tags(self) -> Tags:
+        """The dataset's tags."""
+        return Tags(self._session.root)
+
+    @property
+    def branches(self) -> Branches:
+        """The dataset's branches (main has no entry)."""
+        return Branches(self._session.root)
+
+    def checkout_version(self, version: Ref) -> LanceDataset:
+        """Return the dataset at another version.
+
+        ``version`` is a number on this branch, a tag, or ``(branch, version)`` with None for main
+        and for the latest. Raises VersionNotFoundError, RefNotFoundError.
+        """
+        target = resolve(self._session.root, version, self.branch)
+        return LanceDataset(self._session, self._session.load(target))
+
+    def checkout_latest(self) -> LanceDataset:
+        """Return the newest version of this branch."""
+        return self.checkout_version((self.branch, None))
+
+    # --- rows ---------------------------------------------------------------------------------------
+
+    def count_rows(self) -> int:
+        """Count the rows, from the manifest."""
+        return int(live_counts(self._snapshot).sum())
+
+    def __len__(self) -> int:
+        return self.count_rows()
+
+    def scanner(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        batch_size: int | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        fragments: Sequence[LanceFragment] | None = None,
+    ) -> LanceScanner:
+        """Describe a scan; nothing is read until its result is asked for."""
+        only = None if fragments is None else tuple(one.metadata for one in fragments)
+        options = ScanOptions(
+            columns, limit, offset, batch_size, with_row_id, with_row_address, only
+        )
+        return LanceScanner(self._snapshot, options)
+
+    def to_table(self, columns: Sequence[str] | None = None, **options: Any) -> pa.Table:
+        """Read rows into a table; options as for ``scanner``."""
+        return self.scanner(columns, **options).to_table()
+
+    def to_batches(
+        self, columns: Sequence[str] | None = None, **options: Any
+    ) -> Iterator[pa.RecordBatch]:
+        """Read rows batch by batch in bounded memory; options as for ``scanner``."""
+        return self.scanner(columns, **options).to_batches()
+
+    def head(self, num_rows: int, **options: Any) -> pa.Table:
+        """Read the first rows; options as for ``scanner``."""
+        return self.scanner(limit=num_rows, **options).to_table()
+
+    def take(
+        self, indices: Sequence[int] | pa.Array | np.ndarray, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Read the rows at the given positions, in that order, repeats included.
+
+        Nested columns stay inside their structs. Unlike pylance, a position that does not exist is
+        always an InvalidInputError.
+        """
+        return take_rows(self._snapshot, project_nested(self.lance_schema, columns), indices)
+
+    def sample(
+        self,
+        num_rows: int,
+        columns: Sequence[str] | None = None,
+        randomize_order: bool = True,
+        *,
+        seed: int | None = None,
+    ) -> pa.Table:
+        """Read ``num_rows`` different rows picked at random (repeatable with a ``seed``)."""
+        total = self.count_rows()
+        if not 0 <= num_rows <= total:
+            raise InvalidInputError(f"cannot sample {num_rows} of {total} rows")
+        picked = np.random.default_rng(seed).choice(total, num_rows, replace=False)
+        return self.take(picked if randomize_order else np.sort(picked), columns)
+
+    def get_fragments(self) -> list[LanceFragment]:
+        """List the fragments in scan order."""
+        return [LanceFragment(self, one) for one in self._snapshot.manifest.fragments]
+
+    def get_fragment(self, fragment_id: int) -> LanceFragment | None:
+        """Return the fragment with that id, None if there is none."""
+        fragments = self._snapshot.manifest.fragments
+        position = fragments.position_of(fragment_id)
+        return None if position is None else LanceFragment(self, fragments[position])
+
+    @property
+    def inspect(self) -> Inspection:
+        """Arrow tables about versions, fragments, files, columns and pages."""
+        return Inspection(self._snapshot, self._session.log(self.branch), self.tags.list)
+
+    # --- interchange and display --------------------------------------------------------------------
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Offer all rows as an Arrow stream (pandas, polars, duckdb, pyarrow read it)."""
+        return self.scanner().to_reader().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        where = f"{self.branch or 'main'}:{self.version}"
+        return f"<lance_nb.LanceDataset {self.uri!r} at {where}>"
+
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, Any] | None:
+        return display.mime_bundle(self)

@@ -1,0 +1,43 @@
+"""``dataset.inspect``: Arrow tables about what a dataset is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.table import inspect
+from lance_nb.table.history import VersionLog, versions_table
+from lance_nb.table.snapshot import Snapshot
+
+
+class Inspection:
+    """Tables about one version; the schemas are in lance_nb.table.inspect."""
+
+    def __init__(
+        self, snapshot: Snapshot, log: VersionLog, tags: Callable[[], dict[str, Any]]
+    ) -> None:
+        self._snapshot = snapshot
+        self._log = log
+        self._tags = tags
+
+    def versions(self) -> pa.Table:
+        """One row per version of the branch: time, operation, message, counts, tags."""
+        return versions_table(self._log, self._tags())
+
+    def fragments(self) -> pa.Table:
+        """One row per fragment: rows, deletions, files, bytes."""
+        return inspect.fragments(self._snapshot)
+
+    def data_files(self) -> pa.Table:
+        """One row per data file: fragment, path, version, bytes, columns."""
+        return inspect.data_files(self._snapshot)
+
+    def columns(self) -> pa.Table:
+        """One row per field: id, dotted name, logical type, nullability, files that hold it."""
+        return inspect.columns(self._snapshot)
+
+    def pages(self, path: str) -> pa.Table:
+        """One row per page of a data file: rows, bytes, encoding."""
+        return inspect.pages(self._snapshot, path)

@@ -1,0 +1,56 @@
+"""Open a dataset: URI and ref in, LanceDataset out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import date, datetime
+
+from lance_nb.dataset.dataset import LanceDataset
+from lance_nb.dataset.session import Session
+from lance_nb.errors import InvalidInputError
+from lance_nb.storage.registry import StorageOptions, open_store
+from lance_nb.table.refs import Ref, Target, resolve
+from lance_nb.table.versions import version_asof
+
+
+def dataset(
+    uri: str | os.PathLike[str],
+    version: Ref | None = None,
+    asof: datetime | date | str | None = None,
+    *,
+    storage_options: StorageOptions | None = None,
+    allow_bases: Sequence[str] = (),
+) -> LanceDataset:
+    """Open the Lance dataset at ``uri``, at its latest version unless told otherwise.
+
+    ``version`` is a number, a tag, or ``(branch, version)`` with None for main and for the latest.
+    ``asof`` picks the newest version committed at or before that time (naive times are local); it is
+    ignored when ``version`` is given. ``storage_options`` go to the store as fsspec users write them.
+    ``allow_bases`` names other roots that the dataset may keep files under.
+
+    Unlike pylance, a branch can be opened directly. Raises DatasetNotFoundError,
+    VersionNotFoundError, RefNotFoundError, CorruptFileError, NotSupportedError, StorageError.
+    """
+    root = open_store(uri, storage_options)
+    session = Session(root, tuple(allow_bases), storage_options)
+    target = resolve(root, version, None)
+    if version is None and asof is not None:
+        name = version_asof(session.home(None), _moment(asof))
+        target = Target(None, name.version)
+    return LanceDataset(session, session.load(target))
+
+
+def _moment(asof: datetime | date | str) -> datetime:
+    if isinstance(asof, str):
+        try:
+            asof = datetime.fromisoformat(asof)
+        except ValueError as exc:
+            raise InvalidInputError(
+                f"asof {asof!r} is not an ISO 8601 time such as 2026-08-01T12:00:00"
+            ) from exc
+    if isinstance(asof, datetime):
+        return asof.astimezone()
+    if isinstance(asof, date):
+        return datetime(asof.year, asof.month, asof.day).astimezone()
+    raise InvalidInputError(f"asof is a datetime, a date or text, not {type(asof).__name__}")

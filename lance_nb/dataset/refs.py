@@ -1,0 +1,43 @@
+"""The tags and branches of a dataset, as pylance shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lance_nb.storage.base import Store
+from lance_nb.table import refs
+
+
+class Tags:
+    """Tags: names for versions."""
+
+    def __init__(self, root: Store) -> None:
+        self._root = root
+
+    def list(self) -> dict[str, dict[str, Any]]:
+        """Describe every tag by name."""
+        return {name: tag.as_pylance() for name, tag in refs.list_tags(self._root).items()}
+
+    def names(self) -> list[str]:
+        """List the names only; reads no tag."""
+        return refs.tag_names(self._root)
+
+    def get_version(self, name: str) -> int:
+        """Return the version a tag points at. Raises RefNotFoundError."""
+        return refs.read_tag(self._root, name).version
+
+
+class Branches:
+    """Branches: lines of history that started from some version of another one."""
+
+    def __init__(self, root: Store) -> None:
+        self._root = root
+
+    def list(self) -> dict[str, dict[str, Any]]:
+        """Describe every branch by name; main has no entry."""
+        found = refs.list_branches(self._root)
+        return {name: branch.as_pylance() for name, branch in found.items()}
+
+    def names(self) -> list[str]:
+        """List the names only; reads no branch."""
+        return refs.branch_names(self._root)

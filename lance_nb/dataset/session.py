@@ -1,0 +1,61 @@
+"""What all versions of one opened dataset share: stores, options, and what has been read so far.
+
+Checking out another version keeps the session, so that nothing immutable is read twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lance_nb.format.manifest import Manifest
+from lance_nb.storage.base import Store
+from lance_nb.storage.registry import StorageOptions
+from lance_nb.table import versions
+from lance_nb.table.deletions import DeletionCache
+from lance_nb.table.file_cache import FileCache
+from lance_nb.table.history import VersionLog
+from lance_nb.table.locations import Locations
+from lance_nb.table.refs import Target, branch_store
+from lance_nb.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The root of a dataset and the caches of its immutable files."""
+
+    root: Store
+    allow_bases: tuple[str, ...] = ()
+    storage_options: StorageOptions | None = field(default=None, repr=False)
+    files: FileCache = field(default_factory=FileCache, repr=False)
+    deletions: DeletionCache = field(default_factory=DeletionCache, repr=False)
+    logs: dict[str | None, VersionLog] = field(default_factory=dict, repr=False)
+
+    def home(self, branch: str | None) -> Store:
+        """The store of a branch's folder (None is main)."""
+        return branch_store(self.root, branch)
+
+    def log(self, branch: str | None) -> VersionLog:
+        """The versions of a branch, with what has been read of them."""
+        if branch not in self.logs:
+            self.logs[branch] = VersionLog(self.home(branch), branch)
+        return self.logs[branch]
+
+    def load(self, target: Target) -> Snapshot:
+        """Load the version that a ref resolved to."""
+        home = self.home(target.branch)
+        if target.version is None:
+            manifest = versions.load_manifest(home, versions.find_latest(home))
+        else:
+            manifest = versions.load_version(home, target.version)
+        return self.snapshot(manifest, target.branch)
+
+    def snapshot(self, manifest: Manifest, branch: str | None) -> Snapshot:
+        """Wrap a manifest of a branch."""
+        locations = Locations(
+            self.root,
+            self.home(branch),
+            manifest.base_paths,
+            self.allow_bases,
+            self.storage_options,
+        )
+        return Snapshot(manifest, locations, branch, self.files, self.deletions)

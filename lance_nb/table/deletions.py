@@ -1,0 +1,75 @@
+"""The deleted rows of a fragment, read once per deletion file.
+
+Source: message DeletionFile of lance.table; see format/deletion_vector for the two stored forms.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from lance_nb.encodings.base import Ints
+from lance_nb.errors import ObjectNotFoundError
+from lance_nb.format.deletion_vector import DeletionVector
+from lance_nb.format.fragment import Fragment
+from lance_nb.table.locations import Locations
+
+_VECTORS_MAX = 256
+
+
+class DeletionCache:
+    """A bounded map from a deletion file to its vector; files never change."""
+
+    def __init__(self, vectors_max: int = _VECTORS_MAX) -> None:
+        self._vectors_max = vectors_max
+        self._lock = threading.Lock()
+        self._vectors: OrderedDict[tuple[str, str], DeletionVector] = OrderedDict()
+
+    def get(self, key: tuple[str, str]) -> DeletionVector | None:
+        """Return the vector when it is known."""
+        with self._lock:
+            if key in self._vectors:
+                self._vectors.move_to_end(key)
+            return self._vectors.get(key)
+
+    def put(self, key: tuple[str, str], vector: DeletionVector) -> None:
+        """Remember a vector."""
+        with self._lock:
+            self._vectors[key] = vector
+            while len(self._vectors) > self._vectors_max:
+                self._vectors.popitem(last=False)
+
+
+def read_deletions(
+    locations: Locations, cache: DeletionCache, fragment: Fragment, num_rows: int
+) -> DeletionVector | None:
+    """Return the deleted rows of the fragment, None when there are none.
+
+    ``num_rows`` is the number of physical rows. Raises CorruptFileError, ObjectNotFoundError.
+    """
+    file = fragment.deletion_file
+    if file is None or not file.num_deleted_rows:
+        return None
+    store, path = locations.locate(file.location(fragment.id), file.base_id)
+    key = (store.uri, path)
+    known = cache.get(key)
+    if known is not None:
+        return known
+    try:
+        data = store.read(path)
+    except ObjectNotFoundError as exc:
+        raise ObjectNotFoundError(f"{store.uri}/{path}", f"fragment {fragment.id}") from exc
+    vector = DeletionVector.from_bytes(
+        data,
+        file.file_type,
+        physical_rows=num_rows,
+        num_deleted_rows=file.num_deleted_rows,
+        path=f"{store.uri}/{path}",
+    )
+    cache.put(key, vector)
+    return vector
+
+
+def live_rows(vector: DeletionVector | None, num_rows: int) -> Ints | None:
+    """List the physical offsets of the rows that are not deleted; None when all are live."""
+    return None if vector is None else vector.live_offsets(num_rows)

@@ -1,0 +1,176 @@
+"""Arrow tables about a version: fragments, data files, columns, pages.
+
+Each function spells out the schema of its table. Everything but ``pages`` comes from the manifest.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from google.protobuf.message import DecodeError
+
+from lance_nb.encodings.describe import describe_layout
+from lance_nb.errors import NotFoundError, NotSupportedError
+from lance_nb.file.metadata import PageMetadata
+from lance_nb.file.reader import FileReader
+from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.table.fragment_reader import open_file
+from lance_nb.table.snapshot import Snapshot
+
+FRAGMENTS = pa.schema(
+    [
+        ("fragment_id", pa.uint64()),
+        ("num_rows", pa.uint64()),
+        ("physical_rows", pa.uint64()),
+        ("num_deleted_rows", pa.uint64()),
+        ("num_data_files", pa.uint32()),
+        ("size_bytes", pa.uint64()),
+    ]
+)
+DATA_FILES = pa.schema(
+    [
+        ("fragment_id", pa.uint64()),
+        ("path", pa.string()),
+        ("file_version", pa.string()),
+        ("size_bytes", pa.uint64()),
+        ("columns", pa.list_(pa.string())),
+        ("field_ids", pa.list_(pa.int32())),
+        ("base_id", pa.uint32()),
+    ]
+)
+COLUMNS = pa.schema(
+    [
+        ("field_id", pa.int32()),
+        ("parent_id", pa.int32()),
+        ("name", pa.string()),
+        ("logical_type", pa.string()),
+        ("nullable", pa.bool_()),
+        ("num_data_files", pa.uint32()),
+    ]
+)
+PAGES = pa.schema(
+    [
+        ("column", pa.uint32()),
+        ("field_id", pa.int32()),
+        ("name", pa.string()),
+        ("page", pa.uint32()),
+        ("num_rows", pa.uint64()),
+        ("size_bytes", pa.uint64()),
+        ("offset_bytes", pa.uint64()),
+        ("encoding", pa.string()),
+    ]
+)
+
+
+def fragments(snapshot: Snapshot) -> pa.Table:
+    """One row per fragment, in scan order, with the schema ``FRAGMENTS``.
+
+    ``physical_rows`` counts deleted rows too; ``size_bytes`` adds up the sizes that are recorded.
+    """
+    counts = snapshot.manifest.fragments.counts()
+    columns = [
+        counts.ids,
+        counts.num_rows,
+        counts.physical_rows,
+        counts.num_deleted_rows,
+        counts.num_data_files,
+        counts.size_bytes,
+    ]
+    arrays = [
+        pa.array(values).cast(field.type)
+        for values, field in zip(columns, FRAGMENTS, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=FRAGMENTS)
+
+
+def data_files(snapshot: Snapshot) -> pa.Table:
+    """One row per data file of each fragment, with the schema ``DATA_FILES``.
+
+    ``columns`` are the dotted names of the fields it holds that are still in the schema.
+    """
+    schema = snapshot.manifest.schema
+    rows = []
+    for fragment in snapshot.manifest.fragments:
+        for file in fragment.files:
+            names = [schema.path_of(field_id) for field_id in file.fields]
+            rows.append(
+                {
+                    "fragment_id": fragment.id,
+                    "path": file.path,
+                    "file_version": f"{file.file_version[0]}.{file.file_version[1]}",
+                    "size_bytes": file.size_bytes or None,
+                    "columns": [name for name in names if name is not None],
+                    "field_ids": list(file.fields),
+                    "base_id": file.base_id,
+                }
+            )
+    return pa.Table.from_pylist(rows, schema=DATA_FILES)
+
+
+def columns(snapshot: Snapshot) -> pa.Table:
+    """One row per field of the schema, depth first, with the schema ``COLUMNS``."""
+    schema = snapshot.manifest.schema
+    holders: dict[int, int] = {}
+    for fragment in snapshot.manifest.fragments:
+        for file in fragment.files:
+            for field_id in file.fields:
+                holders[field_id] = holders.get(field_id, 0) + 1
+    rows = [
+        {
+            "field_id": field.id,
+            "parent_id": field.parent_id,
+            "name": schema.path_of(field.id),
+            "logical_type": field.logical_type,
+            "nullable": field.nullable,
+            "num_data_files": holders.get(field.id, 0),
+        }
+        for field in schema.walk()
+    ]
+    return pa.Table.from_pylist(rows, schema=COLUMNS)
+
+
+def pages(snapshot: Snapshot, path: str) -> pa.Table:
+    """One row per page of the data file ``path`` (as ``data_files`` shows it), schema ``PAGES``.
+
+    Reads the file's metadata, no page. Raises NotFoundError, CorruptFileError.
+    """
+    fragment, file = _find(snapshot, path)
+    reader = open_file(snapshot, fragment, file)
+    owner = {
+        column: field_id for field_id, column in zip(file.fields, file.column_indices, strict=True)
+    }
+    schema = snapshot.manifest.schema
+    rows = []
+    for column in range(reader.num_columns):
+        field_id = owner.get(column)
+        name = None if field_id is None else schema.path_of(field_id)
+        for number, page in enumerate(reader.column_metadata(column).pages):
+            rows.append(
+                {
+                    "column": column,
+                    "field_id": field_id,
+                    "name": name,
+                    "page": number,
+                    "num_rows": page.num_rows,
+                    "size_bytes": sum(page.buffer_sizes),
+                    "offset_bytes": min(page.buffer_offsets, default=None),
+                    "encoding": _encoding(page, reader),
+                }
+            )
+    return pa.Table.from_pylist(rows, schema=PAGES)
+
+
+def _encoding(page: PageMetadata, reader: FileReader) -> str:
+    try:
+        return describe_layout(page.layout())
+    except (NotSupportedError, DecodeError):
+        return f"? ({page.encoding_url} in {reader.path})"
+
+
+def _find(snapshot: Snapshot, path: str) -> tuple[Fragment, DataFile]:
+    for fragment in snapshot.manifest.fragments:
+        for file in fragment.files:
+            if file.path == path:
+                return fragment, file
+    raise NotFoundError(
+        f"no data file {path!r} in version {snapshot.version}; inspect.data_files() lists them"
+    )

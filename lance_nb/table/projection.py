@@ -1,0 +1,163 @@
+"""Which columns a scan returns: names to stored fields, nested fields pulled up, row columns added.
+
+A dotted name (``meta.iso``) returns the nested field as a column of that name, null where a struct
+around it is null, as pylance's scans do. Row columns (uint64): ``_rowid`` is the stable row id where
+the dataset has those, else the row address; ``_rowaddr`` is ``fragment id << 32 | offset in the
+fragment``; ``_rowoffset`` is the row's position in the dataset, deleted rows not counted.
+
+Not supported: expressions as columns.
+Source: spec page "row id and row address"; behaviour of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.format.schema import Schema
+from lance_nb.table.fragment_reader import Column
+
+ROW_ID = "_rowid"
+ROW_ADDRESS = "_rowaddr"
+ROW_OFFSET = "_rowoffset"
+ROW_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One column of the result. ``source`` is the position in ``Projection.columns`` (-1 for a row
+    column), ``path`` the child positions on the way down from there."""
+
+    field: pa.Field
+    source: int
+    path: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """The stored columns to read (each a pruned top-level field) and the result made of them."""
+
+    columns: tuple[Column, ...]
+    outputs: tuple[Output, ...]
+    metadata: dict[bytes, bytes] | None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the result."""
+        return pa.schema([output.field for output in self.outputs], self.metadata)
+
+    @property
+    def row_columns(self) -> frozenset[str]:
+        """Names of the row columns that are wanted."""
+        return frozenset(output.field.name for output in self.outputs if output.source < 0)
+
+
+def project(
+    schema: Schema, columns: Sequence[str] | None, row_columns: Sequence[str] = ()
+) -> Projection:
+    """Resolve column names against the schema; None means every stored column.
+
+    ``row_columns`` come last, also when ``columns`` names them. Raises ColumnNotFoundError,
+    InvalidInputError.
+    """
+    names = _check_names(schema.names if columns is None else columns)
+    names = [name for name in names if name not in row_columns]
+    stored = [name for name in names if name not in ROW_COLUMNS]
+    wanted = schema if columns is None else schema.project(stored)
+    arrow = wanted.to_arrow()
+    tops = [Column(field, arrow.field(position)) for position, field in enumerate(wanted)]
+    position_of = {column.field.name: position for position, column in enumerate(tops)}
+    outputs = []
+    for name in [*names, *row_columns]:
+        if name in ROW_COLUMNS:
+            outputs.append(Output(pa.field(name, pa.uint64()), -1))
+        else:
+            outputs.append(_stored_output(schema, name, tops, position_of))
+    return Projection(tuple(tops), tuple(outputs), arrow.metadata)
+
+
+def project_nested(
+    schema: Schema, columns: Sequence[str] | None, row_columns: Sequence[str] = ()
+) -> Projection:
+    """As ``project``, but nested fields stay inside their (pruned) structs, as ``take`` returns them."""
+    if columns is None:
+        return project(schema, None, row_columns)
+    names = _check_names(columns)
+    stored = [name for name in names if name not in ROW_COLUMNS]
+    pruned = schema.project(stored)
+    tops = list(dict.fromkeys(schema.resolve(name)[0].name for name in stored))
+    rows = [name for name in names if name in ROW_COLUMNS and name not in row_columns]
+    found = project(pruned, None, [*rows, *row_columns])
+    by_name = {output.field.name: output for output in found.outputs}
+    order = [*tops, *rows, *row_columns]
+    return Projection(found.columns, tuple(by_name[name] for name in order), found.metadata)
+
+
+def _check_names(columns: Sequence[str]) -> list[str]:
+    if isinstance(columns, dict):
+        raise NotSupportedError(
+            "columns as a dict of SQL expressions cannot be computed by this release; "
+            "name columns in a list"
+        )
+    names = [columns] if isinstance(columns, str) else list(columns)
+    for position, name in enumerate(names):
+        if not isinstance(name, str):
+            raise InvalidInputError(f"a column name is text, not {type(name).__name__}")
+        if name in names[:position]:
+            raise InvalidInputError(f"column {name!r} is asked for twice")
+    return names
+
+
+def _stored_output(
+    schema: Schema, name: str, tops: Sequence[Column], position_of: dict[str, int]
+) -> Output:
+    chain = schema.resolve(name)
+    source = position_of[chain[0].name]
+    field, arrow = tops[source].field, tops[source].arrow
+    nullable = arrow.nullable
+    path = []
+    for node in chain[1:]:
+        place = next(
+            (place for place, child in enumerate(field.children) if child.id == node.id), None
+        )
+        if place is None or not pa.types.is_struct(arrow.type):
+            raise InvalidInputError(
+                f"column {name!r} goes through {field.name!r}, a {field.logical_type}; only fields "
+                "of structs can be pulled up"
+            )
+        path.append(place)
+        field, arrow = field.children[place], arrow.type.field(place)
+        nullable |= arrow.nullable
+    if not path:
+        return Output(arrow, source)
+    return Output(arrow.with_name(name).with_nullable(nullable), source, tuple(path))
+
+
+def result_table(
+    projection: Projection,
+    stored: Sequence[pa.ChunkedArray],
+    rows: dict[str, pa.Array],
+    num_rows: int,
+) -> pa.Table:
+    """Put the result together from the columns that were read and the row columns."""
+    arrays = []
+    for output in projection.outputs:
+        if output.source < 0:
+            arrays.append(pa.chunked_array([rows[output.field.name]]))
+        else:
+            arrays.append(_pull_up(stored[output.source], output))
+    if not arrays:
+        # A table without columns still knows its number of rows.
+        return pa.table({"_": pa.nulls(num_rows)}).select([])
+    return pa.Table.from_arrays(arrays, schema=projection.schema)
+
+
+def _pull_up(column: pa.ChunkedArray, output: Output) -> pa.ChunkedArray:
+    chunks = column.chunks
+    for position in output.path:
+        # flatten() folds the struct's own nulls into the child, field() would not.
+        chunks = [chunk.flatten()[position] for chunk in chunks]
+    return pa.chunked_array(chunks, output.field.type)

@@ -1,0 +1,191 @@
+"""Run a scan plan: fragments to Arrow tables and record batches, in order, in bounded memory.
+
+A table scan decodes one fragment at a time; a batch scan decodes one *window* of rows at a time, so
+that memory does not grow with the size of a fragment.
+
+Limits: a window holds at most ``WINDOW_BYTES`` of decoded values, estimated from the types and from
+the size of the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.encodings.base import Ints, Rows
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.fragment import Fragment
+from lance_nb.table.deletions import live_rows, read_deletions
+from lance_nb.table.fragment_reader import num_physical_rows, read_rows
+from lance_nb.table.projection import (
+    ROW_ADDRESS,
+    ROW_ID,
+    ROW_OFFSET,
+    Projection,
+    result_table,
+)
+from lance_nb.table.row_ids import fragment_row_ids
+from lance_nb.table.scan_plan import FragmentTask
+from lance_nb.table.snapshot import Snapshot
+
+WINDOW_BYTES = 32 * 1024 * 1024
+WINDOW_ROWS_MIN = 1024
+WINDOW_ROWS_MAX = 1024 * 1024
+DEFAULT_BATCH_ROWS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRows:
+    """Wanted rows of one fragment: the physical ranges to read, and what to keep of them.
+
+    ``keep`` is None when every row read is wanted, else positions within the rows read.
+    ``physical`` lists the physical offset of every kept row, None when they are ``rows`` themselves.
+    """
+
+    rows: Rows
+    keep: Ints | None
+    physical: Ints | None
+
+
+def scan_table(
+    snapshot: Snapshot, projection: Projection, tasks: Iterable[FragmentTask]
+) -> pa.Table:
+    """Read every task into one table."""
+    tables = [read_task(snapshot, projection, task) for task in tasks]
+    if not tables:
+        return empty_table(projection)
+    return pa.concat_tables(tables)
+
+
+def scan_batches(
+    snapshot: Snapshot,
+    projection: Projection,
+    tasks: Iterable[FragmentTask],
+    batch_rows: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches of at most ``batch_rows`` rows; a batch never spans two fragments."""
+    size = DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows
+    if size <= 0:
+        raise InvalidInputError(f"batch_size must be positive, got {batch_rows}")
+    for task in tasks:
+        window = _window_rows(snapshot, projection, task.fragment)
+        step = max(window // size, 1) * size
+        for start in range(task.start, task.stop, step):
+            stop = min(start + step, task.stop)
+            part = FragmentTask(
+                task.fragment, start, stop, task.first_row + start - task.start
+            )
+            table = read_task(snapshot, projection, part)
+            if not table.num_columns:
+                yield from _empty_batches(table.num_rows, size)
+            else:
+                yield from table.combine_chunks().to_batches(max_chunksize=size)
+
+
+def read_task(snapshot: Snapshot, projection: Projection, task: FragmentTask) -> pa.Table:
+    """Read the rows of one task."""
+    fragment = task.fragment
+    live = _live_rows(snapshot, fragment, task.start, task.stop)
+    stored = read_rows(snapshot, fragment, projection.columns, live.rows)
+    if live.keep is not None:
+        stored = [column.take(pa.array(live.keep)) for column in stored]
+    rows = row_columns(snapshot, projection, fragment, live, task.first_row)
+    return result_table(projection, stored, rows, task.num_rows)
+
+
+def _live_rows(snapshot: Snapshot, fragment: Fragment, start: int, stop: int) -> LiveRows:
+    """Turn live positions into physical ranges, given the fragment's deletions."""
+    vector = None
+    if fragment.deletion_file is not None:
+        count = num_physical_rows(snapshot, fragment)
+        vector = read_deletions(snapshot.locations, snapshot.deletions, fragment, count)
+    if vector is None:
+        return LiveRows(one_range(start, stop), None, None)
+    live = live_rows(vector, num_physical_rows(snapshot, fragment))
+    if live is None:
+        return LiveRows(one_range(start, stop), None, None)
+    wanted = live[start:stop]
+    first, last = int(wanted[0]), int(wanted[-1]) + 1
+    keep = wanted - first
+    if last - first == wanted.size:
+        return LiveRows(one_range(first, last), None, wanted)
+    return LiveRows(one_range(first, last), keep, wanted)
+
+
+def one_range(start: int, stop: int) -> Rows:
+    """Return rows ``[start, stop)``, start < stop."""
+    return Rows(np.array([start], np.int64), np.array([stop], np.int64))
+
+
+def row_columns(
+    snapshot: Snapshot,
+    projection: Projection,
+    fragment: Fragment,
+    live: LiveRows,
+    first_row: int,
+) -> dict[str, pa.Array]:
+    """Compute the row columns that the projection wants."""
+    wanted = projection.row_columns
+    if not wanted:
+        return {}
+    physical = live.physical
+    if physical is None:
+        physical = np.arange(int(live.rows.starts[0]), int(live.rows.stops[-1]), dtype=np.int64)
+    found = {}
+    if ROW_ADDRESS in wanted:
+        found[ROW_ADDRESS] = pa.array(row_addresses(fragment, physical))
+    if ROW_ID in wanted:
+        ids = fragment_row_ids(snapshot, fragment)
+        chosen = row_addresses(fragment, physical) if ids is None else ids[physical]
+        found[ROW_ID] = pa.array(chosen)
+    if ROW_OFFSET in wanted:
+        count = physical.size
+        found[ROW_OFFSET] = pa.array(np.arange(first_row, first_row + count, dtype=np.uint64))
+    return found
+
+
+def row_addresses(fragment: Fragment, physical: Ints) -> np.ndarray:
+    """Return ``fragment id << 32 | offset`` for physical offsets."""
+    return physical.astype(np.uint64) | np.uint64(fragment.id << 32)
+
+
+def empty_table(projection: Projection) -> pa.Table:
+    """Return the result of a scan that finds no row."""
+    return projection.schema.empty_table()
+
+
+def _empty_batches(num_rows: int, size: int) -> Iterator[pa.RecordBatch]:
+    """Batches without columns cannot carry rows through Arrow; say how many with a struct."""
+    for start in range(0, num_rows, size):
+        count = min(size, num_rows - start)
+        rows = pa.StructArray.from_buffers(pa.struct([]), count, [None])
+        yield pa.RecordBatch.from_struct_array(rows)
+
+
+def _window_rows(snapshot: Snapshot, projection: Projection, fragment: Fragment) -> int:
+    """Choose how many rows of this fragment to decode at a time."""
+    stored = sum(file.size_bytes for file in fragment.files)
+    rows = max(num_physical_rows(snapshot, fragment), 1)
+    per_row = max(
+        sum(_fixed_bytes(column.arrow.type) for column in projection.columns), stored // rows, 1
+    )
+    return min(max(WINDOW_BYTES // per_row, WINDOW_ROWS_MIN), WINDOW_ROWS_MAX)
+
+
+def _fixed_bytes(type_: pa.DataType) -> int:
+    """Estimate the decoded bytes of one value from its type alone."""
+    if isinstance(type_, pa.BaseExtensionType):
+        type_ = type_.storage_type
+    if pa.types.is_fixed_size_list(type_):
+        return type_.list_size * _fixed_bytes(type_.value_type)
+    if pa.types.is_struct(type_):
+        return sum(_fixed_bytes(type_.field(i).type) for i in range(type_.num_fields))
+    if pa.types.is_nested(type_) or pa.types.is_dictionary(type_):
+        return 16
+    try:
+        return max(type_.bit_width // 8, 1)
+    except ValueError:
+        return 16

@@ -1,0 +1,69 @@
+"""What a scan will read and why: fragments, in order, and the live rows of each that are wanted.
+
+Offset and limit are settled from the manifest's counts: fragments that lie before the offset or
+after the limit are never opened, and a fragment without deletions needs no file to be planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.fragment import Fragment
+from lance_nb.table.fragment_reader import num_physical_rows
+from lance_nb.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentTask:
+    """Live rows ``[start, stop)`` of one fragment; ``first_row`` is the dataset offset of ``start``."""
+
+    fragment: Fragment
+    start: int
+    stop: int
+    first_row: int
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that the task returns."""
+        return self.stop - self.start
+
+
+def plan_scan(
+    snapshot: Snapshot,
+    limit: int | None = None,
+    offset: int | None = None,
+    fragments: Sequence[Fragment] | None = None,
+) -> Iterator[FragmentTask]:
+    """Yield the tasks of a scan in order; lazily, so that a limit stops early.
+
+    Raises InvalidInputError for a negative limit or offset.
+    """
+    for name, value in (("limit", limit), ("offset", offset)):
+        if value is not None and value < 0:
+            raise InvalidInputError(f"{name} must not be negative, got {value}")
+    return _tasks(snapshot, limit, offset or 0, fragments)
+
+
+def _tasks(
+    snapshot: Snapshot, limit: int | None, offset: int, fragments: Sequence[Fragment] | None
+) -> Iterator[FragmentTask]:
+    position = 0
+    left = limit
+    for fragment in snapshot.manifest.fragments if fragments is None else fragments:
+        if left == 0:
+            return
+        count = num_live_rows(snapshot, fragment)
+        start = min(max(offset - position, 0), count)
+        stop = count if left is None else min(count, start + left)
+        if start < stop:
+            yield FragmentTask(fragment, start, stop, position + start)
+            if left is not None:
+                left -= stop - start
+        position += count
+
+
+def num_live_rows(snapshot: Snapshot, fragment: Fragment) -> int:
+    """Return the fragment's rows that are not deleted."""
+    return num_physical_rows(snapshot, fragment) - fragment.num_deleted_rows

@@ -1,0 +1,30 @@
+"""A snapshot: one version of a dataset with everything that is needed to read it.
+
+Immutable; every reader below receives one. Versions of the same handle share the cache of open data
+files, because data files never change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lance_nb.format.manifest import Manifest
+from lance_nb.table.deletions import DeletionCache
+from lance_nb.table.file_cache import FileCache
+from lance_nb.table.locations import Locations
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One version: its manifest, where its files are, and the files that are open."""
+
+    manifest: Manifest
+    locations: Locations
+    branch: str | None = None
+    files: FileCache = field(default_factory=FileCache)
+    deletions: DeletionCache = field(default_factory=DeletionCache)
+
+    @property
+    def version(self) -> int:
+        """The version number."""
+        return self.manifest.version

@@ -1,0 +1,101 @@
+"""Take rows by position: any order, repeats allowed, each fragment read once.
+
+Positions count live rows in scan order. The wanted rows of a fragment are read sorted and without
+repeats, then put into the order asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.encodings.base import Ints, Rows
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.fragment import Fragment
+from lance_nb.table.deletions import live_rows, read_deletions
+from lance_nb.table.fragment_reader import num_physical_rows, read_rows
+from lance_nb.table.projection import ROW_OFFSET, Projection, result_table
+from lance_nb.table.scan import LiveRows, empty_table, row_columns
+from lance_nb.table.snapshot import Snapshot
+
+
+def take_rows(
+    snapshot: Snapshot, projection: Projection, positions: Sequence[int] | pa.Array | np.ndarray
+) -> pa.Table:
+    """Return the rows at ``positions``, in that order. Raises InvalidInputError out of range."""
+    wanted = _positions(positions)
+    if not wanted.size:
+        return empty_table(projection)
+    ends = np.cumsum(live_counts(snapshot))
+    total = int(ends[-1]) if ends.size else 0
+    if int(wanted.min()) < 0 or int(wanted.max()) >= total:
+        bad = int(wanted.min()) if int(wanted.min()) < 0 else int(wanted.max())
+        raise InvalidInputError(f"row {bad} does not exist; the dataset has {total} rows")
+    unique, inverse = np.unique(wanted, return_inverse=True)
+    owner = np.searchsorted(ends, unique, side="right")
+    tables = []
+    for number in np.unique(owner).tolist():
+        begin = int(ends[number - 1]) if number else 0
+        mine = unique[owner == number] - begin
+        fragment = snapshot.manifest.fragments[number]
+        tables.append(_take_fragment(snapshot, projection, fragment, (mine, begin)))
+    table = pa.concat_tables(tables)
+    if np.array_equal(inverse, np.arange(unique.size)):
+        return table
+    return table.take(pa.array(inverse))
+
+
+def live_counts(snapshot: Snapshot) -> Ints:
+    """Return the live rows of every fragment, in scan order."""
+    counts = snapshot.manifest.fragments.counts()
+    live: Ints = counts.num_rows.astype(np.int64)
+    for number in np.flatnonzero(counts.physical_rows == 0).tolist():
+        fragment = snapshot.manifest.fragments[number]
+        live[number] = num_physical_rows(snapshot, fragment) - fragment.num_deleted_rows
+    return live
+
+
+def _take_fragment(
+    snapshot: Snapshot, projection: Projection, fragment: Fragment, place: tuple[Ints, int]
+) -> pa.Table:
+    """Take sorted, distinct live positions; ``place`` also has the fragment's first position."""
+    positions, begin = place
+    physical = positions
+    if fragment.deletion_file is not None:
+        count = num_physical_rows(snapshot, fragment)
+        vector = read_deletions(snapshot.locations, snapshot.deletions, fragment, count)
+        live = live_rows(vector, count)
+        if live is not None:
+            physical = live[positions]
+    rows = ranges_of(physical)
+    stored = read_rows(snapshot, fragment, projection.columns, rows)
+    row_arrays = row_columns(snapshot, projection, fragment, LiveRows(rows, None, physical), 0)
+    if ROW_OFFSET in row_arrays:
+        row_arrays[ROW_OFFSET] = pa.array((positions + begin).astype(np.uint64))
+    return result_table(projection, stored, row_arrays, int(physical.size))
+
+
+def ranges_of(offsets: Ints) -> Rows:
+    """Join sorted, distinct offsets into ranges."""
+    breaks = np.flatnonzero(np.diff(offsets) != 1) + 1
+    firsts = np.concatenate(([0], breaks))
+    lasts = np.concatenate((breaks, [offsets.size])) - 1
+    return Rows(offsets[firsts], offsets[lasts] + 1)
+
+
+def _positions(positions: Sequence[int] | pa.Array | np.ndarray) -> Ints:
+    array = positions
+    if isinstance(array, (pa.Array, pa.ChunkedArray)):
+        if array.null_count:
+            raise InvalidInputError("row positions must not be null")
+        array = array.to_numpy(zero_copy_only=False)
+    found = np.asarray(array)
+    if not found.size:
+        return np.zeros(0, np.int64)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise InvalidInputError(
+            f"row positions are a list of whole numbers, not {found.dtype} with {found.ndim} axes"
+        )
+    return found.astype(np.int64)

@@ -1,0 +1,113 @@
+"""Which versions a dataset (or branch) has, and how one is loaded.
+
+Version numbers come from the names in ``_versions`` alone: no manifest is read to list them. The hint
+file is not needed and not trusted: listing the folder is what decides.
+
+Source: spec page "table format" (manifest naming); format/layout has the names.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from lance_nb.errors import (
+    CorruptFileError,
+    DatasetNotFoundError,
+    ObjectNotFoundError,
+    VersionNotFoundError,
+)
+from lance_nb.format.feature_flags import check_readable
+from lance_nb.format.layout import (
+    VERSIONS,
+    ManifestName,
+    NamingScheme,
+    latest_version,
+    list_versions,
+    manifest_path,
+)
+from lance_nb.format.manifest import TAIL_BYTES, Manifest, parse_manifest_tail
+from lance_nb.storage.base import Store
+
+_SHOWN_AT_EACH_END = 3
+
+
+def version_names(home: Store) -> list[ManifestName]:
+    """List the versions of a branch's folder, oldest first. Raises DatasetNotFoundError."""
+    names = list_versions(home.list_names(VERSIONS), f"{home.uri}/{VERSIONS}")
+    if not names:
+        raise DatasetNotFoundError(home.uri, _why_missing(home))
+    return names
+
+
+def find_latest(home: Store) -> ManifestName:
+    """Find the newest version. Raises DatasetNotFoundError."""
+    latest = latest_version(home.list_names(VERSIONS), f"{home.uri}/{VERSIONS}")
+    if latest is None:
+        raise DatasetNotFoundError(home.uri, _why_missing(home))
+    return latest
+
+
+def load_version(home: Store, version: int) -> Manifest:
+    """Load the manifest of a version. Raises VersionNotFoundError."""
+    try:
+        return load_manifest(home, ManifestName(version, NamingScheme.V2))
+    except ObjectNotFoundError:
+        found = next((name for name in version_names(home) if name.version == version), None)
+        if found is None:
+            raise VersionNotFoundError(home.uri, version, describe(version_names(home))) from None
+        return load_manifest(home, found)
+
+
+def load_manifest(home: Store, name: ManifestName) -> Manifest:
+    """Read one manifest and check that we may read what it describes.
+
+    Raises CorruptFileError, NotSupportedError (an unknown reader flag).
+    """
+    path = manifest_path(name.version, name.scheme)
+    tail, size = home.read_tail(path, TAIL_BYTES)
+    parsed = parse_manifest_tail(tail, size, f"{home.uri}/{path}")
+    if isinstance(parsed, int):
+        tail, size = home.read_tail(path, parsed)
+        parsed = parse_manifest_tail(tail, size, f"{home.uri}/{path}")
+    if isinstance(parsed, int):
+        raise CorruptFileError(f"{home.uri}/{path}", None, f"{parsed} bytes", f"{size} bytes")
+    if parsed.version != name.version:
+        raise CorruptFileError(
+            f"{home.uri}/{path}", None, f"version {name.version}", f"version {parsed.version}"
+        )
+    check_readable(parsed)
+    return parsed
+
+
+def describe(names: list[ManifestName]) -> str:
+    """Say which versions there are, in short: "1-3, 7 ... 40"."""
+    runs: list[list[int]] = []
+    for name in names:
+        if runs and name.version == runs[-1][1] + 1:
+            runs[-1][1] = name.version
+        else:
+            runs.append([name.version, name.version])
+    texts = [str(a) if a == b else f"{a}-{b}" for a, b in runs]
+    if len(texts) > 2 * _SHOWN_AT_EACH_END:
+        texts = [*texts[:_SHOWN_AT_EACH_END], "...", *texts[-_SHOWN_AT_EACH_END:]]
+    return ", ".join(texts)
+
+
+def version_asof(home: Store, moment: datetime) -> ManifestName:
+    """Find the newest version committed at or before ``moment`` (aware).
+
+    Walks back from the newest version: clocks of several writers need not agree, so the times are
+    not assumed to be sorted. Raises VersionNotFoundError.
+    """
+    names = version_names(home)
+    for name in reversed(names):
+        timestamp = load_manifest(home, name).timestamp
+        if timestamp is not None and timestamp <= moment:
+            return name
+    raise VersionNotFoundError(home.uri, f"as of {moment.isoformat()}", describe(names))
+
+
+def _why_missing(home: Store) -> str:
+    if home.list_names("") or home.list_recursive(VERSIONS):
+        return "the folder is there but holds no manifest"
+    return "nothing is there"
