@@ -1,12 +1,13 @@
 """Ask for what a test needs from its surroundings, or skip with the reason.
 
-Under CI (``CI`` set) a missing pylance fails instead: there it is installed, and a skip would hide
+Under CI (``CI`` set) a missing package fails instead: there it is installed, and a skip would hide
 that nothing was compared any more.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import shutil
 from types import ModuleType
@@ -27,6 +28,13 @@ def require_pylance(version: str = PYLANCE_VERSION) -> ModuleType:
     if found != version:
         _missing(f"pylance {found} is installed, these tests judge by {version}")
     return importlib.import_module("lance")
+
+
+def require_package(name: str) -> ModuleType:
+    """Return a module that the ``test`` extra installs."""
+    if importlib.util.find_spec(name) is None:
+        _missing(f"{name} is not installed (pip install 'lance-nb[test]')")
+    return importlib.import_module(name)
 
 
 def require_chromium() -> str:
