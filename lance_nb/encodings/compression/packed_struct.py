@@ -52,12 +52,12 @@ def _cut(encoding: encodings21.PackedStruct, rows: DataBlock) -> PackedStructBlo
         raise corrupt("packed children of whole bytes", f"{widths} bits")
     if not isinstance(rows, FixedWidth) or rows.bits_per_value != sum(widths):
         raise corrupt(f"packed rows of {sum(widths)} bits", f"{_width(rows)} bits")
-    grid = rows.data.reshape(rows.num_values, -1)
+    grid = rows.data.reshape(rows.num_values, sum(widths) // 8)
     children = []
     start = 0
     for bits in widths:
         stop = start + bits // 8
-        column = memory.allocate(rows.num_values * (bits // 8)).reshape(rows.num_values, -1)
+        column = memory.allocate(rows.num_values * (bits // 8)).reshape(-1, bits // 8)
         np.copyto(column, grid[:, start:stop])
         children.append(FixedWidth(bits, rows.num_values, column.reshape(-1)))
         start = stop

@@ -52,7 +52,8 @@ def decode(codes: Bytes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, B
     measure = compiled.kernel("measure_fsst", saved)
     loop = compiled.kernel("decode_fsst", 0.0) if measure is not None else None
     if measure is None or loop is None:
-        return _decode_by_take(codes, offsets, symbols)
+        ends, data = _decode_by_take(codes, offsets, symbols)
+        return (ends.astype(np.int64) if offsets.dtype.itemsize == 8 else ends), data
     wide = codes.size * _WIDEST > _INT32_MAX
     out_offsets: Offsets = np.empty(offsets.size, np.int64 if wide else offsets.dtype)
     num_symbols = symbols.lengths.size
@@ -138,9 +139,11 @@ def _take(table: pa.Array, indices: Codes) -> tuple[Offsets, Bytes]:
     _, offsets, data = table.take(wanted).buffers()
     large = pa.types.is_large_binary(table.type)
     count = indices.size + 1
-    ends: Offsets = (
-        np.frombuffer(offsets, np.int64, count) if large else np.frombuffer(offsets, np.int32, count)
-    )
+    ends: Offsets
+    if large:
+        ends = np.frombuffer(offsets, np.int64, count)
+    else:
+        ends = np.frombuffer(offsets, np.int32, count)
     total = int(ends[-1])
     return ends, np.frombuffer(data, np.uint8, total) if total else np.empty(0, np.uint8)
 

@@ -1,0 +1,69 @@
+"""Out-of-line bit packing: the width is in the description."""
+
+from __future__ import annotations
+
+import pytest
+
+from lance_nb.encodings.registry import codecs
+from lance_nb.errors import CorruptFileError, NotSupportedError
+from tests.property.encodings.reference_encoders import (
+    chunks_of,
+    integers,
+    out_of_line_bitpacking,
+    out_of_line_block,
+    variable,
+)
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 1023, 1024, 1025, 3000])
+@pytest.mark.parametrize("raw_tail", [True, False])
+def test_a_block_is_packed_blocks_and_a_raw_or_packed_tail(count: int, raw_tail: bool) -> None:
+    values = [(i * 7) % 4 for i in range(count)]
+    raw = out_of_line_block(values, 16, 2, raw_tail=raw_tail)
+    block = codecs.decode_blocks(out_of_line_bitpacking(16, 2), chunks_of([[raw]], [count]))
+    assert integers(block) == values
+
+
+def test_blocks_of_all_shapes_are_joined() -> None:
+    shapes = [(1024, True), (5, True), (1024, False), (1500, False), (0, True), (2049, True)]
+    parts, expected = [], []
+    for count, raw_tail in shapes:
+        values = [(i * 5 + count) % 8 for i in range(count)]
+        parts.append([out_of_line_block(values, 16, 3, raw_tail=raw_tail)])
+        expected += values
+    chunks = chunks_of(parts, [count for count, _ in shapes], seed=1)
+    assert integers(codecs.decode_blocks(out_of_line_bitpacking(16, 3), chunks)) == expected
+    assert integers(codecs.decode_chunks(out_of_line_bitpacking(16, 3), chunks)) == expected
+
+
+def test_a_tail_as_long_as_a_packed_block_is_raw() -> None:
+    values = list(range(64))  # 64 words, as many as a block of 1 bit has
+    raw = out_of_line_block(values, 16, 1, raw_tail=True)
+    assert len(raw) == 1024 // 8
+    block = codecs.decode_blocks(out_of_line_bitpacking(16, 1), chunks_of([[raw]], [64]))
+    assert integers(block) == values
+
+
+def test_zero_bits_are_zeros_up_to_a_limit() -> None:
+    encoding = out_of_line_bitpacking(16, 0)
+    block = codecs.decode_blocks(encoding, chunks_of([[b""]], [2000]))
+    assert integers(block) == [0] * 2000
+    for count in (2**25, 2**49, 2**62):
+        with pytest.raises(CorruptFileError):
+            codecs.decode_blocks(encoding, chunks_of([[b""]], [count]))
+
+
+@pytest.mark.parametrize("size", [0, 127, 129, 255, 257])
+def test_a_size_that_fits_neither_form_is_refused(size: int) -> None:
+    with pytest.raises(CorruptFileError, match="packed to 1 bits"):
+        codecs.decode_blocks(out_of_line_bitpacking(16, 1), chunks_of([[bytes(size)]], [1025]))
+
+
+def test_widths_and_inner_encodings_are_checked() -> None:
+    for encoding in (out_of_line_bitpacking(16, 17), out_of_line_bitpacking(12, 1)):
+        with pytest.raises(CorruptFileError):
+            codecs.decode_blocks(encoding, chunks_of([[b""]], [0]))
+    encoding = out_of_line_bitpacking(16, 1)
+    encoding.out_of_line_bitpacking.values.CopyFrom(variable())
+    with pytest.raises(NotSupportedError, match="variable"):
+        codecs.decode_blocks(encoding, chunks_of([[b""]], [0]))

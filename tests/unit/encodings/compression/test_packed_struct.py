@@ -1,0 +1,61 @@
+"""Packed struct: fixed-width children row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lance_nb.encodings.base import FixedWidth, PackedStruct
+from lance_nb.encodings.registry import codecs
+from lance_nb.errors import CorruptFileError
+from tests.property.encodings.reference_encoders import (
+    chunks_of,
+    flat,
+    integers,
+    packed_struct,
+    to_words,
+)
+
+
+def rows(count: int) -> bytes:
+    return b"".join(to_words([i], 64) + to_words([i * 2], 16) + bytes([i]) for i in range(count))
+
+
+def test_rows_are_cut_into_columns() -> None:
+    raw = rows(5)
+    chunks = chunks_of([[raw[:44]], [raw[44:]]], [4, 1])
+    block = codecs.decode_chunks(packed_struct([64, 16, 8]), chunks)
+    assert isinstance(block, PackedStruct)
+    assert block.num_values == 5
+    assert [integers(child) for child in block.children] == [
+        [0, 1, 2, 3, 4],
+        [0, 2, 4, 6, 8],
+        [0, 1, 2, 3, 4],
+    ]
+    assert all(child.data.flags.c_contiguous for child in block.children)
+
+
+def test_rows_stored_one_by_one_are_cut_too() -> None:
+    values = FixedWidth(88, 3, np.frombuffer(rows(3), np.uint8))
+    block = codecs.decode_values(packed_struct([64, 16, 8]), values)
+    assert integers(block.children[1]) == [0, 2, 4]
+
+
+def test_no_rows_are_no_values() -> None:
+    block = codecs.decode_chunks(packed_struct([64, 16]), chunks_of([[b""]], [0]))
+    assert [child.num_values for child in block.children] == [0, 0]
+
+
+def test_children_that_do_not_fill_the_row_are_refused() -> None:
+    encoding = packed_struct([32, 32])
+    encoding.packed_struct.values.CopyFrom(flat(128))
+    with pytest.raises(CorruptFileError, match="rows of 64 bits"):
+        codecs.decode_chunks(encoding, chunks_of([[bytes(16)]], [1]))
+
+
+@pytest.mark.parametrize("bits", [[], [8, 0], [8, 4, 4]])
+def test_odd_children_are_refused(bits: list[int]) -> None:
+    encoding = packed_struct([16])
+    encoding.packed_struct.bits_per_value[:] = bits
+    with pytest.raises(CorruptFileError, match="whole bytes"):
+        codecs.decode_chunks(encoding, chunks_of([[bytes(2)]], [1]))

@@ -1,0 +1,84 @@
+"""Run-length encoding."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from lance_nb.encodings.registry import codecs
+from lance_nb.errors import CorruptFileError, NotSupportedError
+from tests.property.encodings.reference_encoders import (
+    chunks_of,
+    inline_bitpacking,
+    inline_chunk,
+    integers,
+    rle,
+    rle_block,
+    rle_chunk,
+    to_words,
+    variable,
+)
+
+
+def test_a_block_of_pylance_with_a_hundred_equal_levels_is_read() -> None:
+    raw = bytes.fromhex("0200000000000000 0300 64")
+    assert integers(codecs.decode_blocks(rle(16), chunks_of([[raw]], [100]))) == [3] * 100
+
+
+def test_two_buffers_hold_values_and_run_lengths() -> None:
+    parts = [[to_words([7, 9], 32), b"\xff\x02"], [to_words([1], 32), b"\x01"]]
+    chunks = chunks_of(parts, [257, 1])
+    assert codecs.num_buffers(rle(32)) == 2
+    assert integers(codecs.decode_chunks(rle(32), chunks)) == [7] * 255 + [9] * 2 + [1]
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64, 128])
+def test_values_of_any_width_repeat(bits: int) -> None:
+    values = [5] * 300 + [6] + [2**bits - 1] * 3
+    parts = [rle_chunk(values, bits), rle_chunk([], bits), rle_chunk([1], bits)]
+    block = codecs.decode_chunks(rle(bits), chunks_of(parts, [304, 0, 1], seed=2))
+    assert integers(block) == [*values, 1]
+
+
+def test_blocks_are_expanded_together() -> None:
+    first, second = [1] * 700, [0, 1, 0]
+    parts = [[rle_block(first, 16)], [rle_block(second, 16)]]
+    block = codecs.decode_blocks(rle(16), chunks_of(parts, [700, 3]))
+    assert integers(block) == first + second
+
+
+def test_values_may_be_compressed_themselves() -> None:
+    encoding = rle(32, values=inline_bitpacking(32))
+    parts = [[inline_chunk([3, 1, 2], 32, 2), b"\x02\x01\x05"]]
+    block = codecs.decode_chunks(encoding, chunks_of(parts, [8]))
+    assert integers(block) == [3, 3, 1, 2, 2, 2, 2, 2]
+
+
+@pytest.mark.parametrize("count", [0, 2, 4, 2**62])
+def test_runs_that_do_not_add_up_are_refused(count: int) -> None:
+    chunks = chunks_of([[to_words([1, 2], 16), b"\x01\x02"]], [count])
+    with pytest.raises(CorruptFileError, match="runs of"):
+        codecs.decode_chunks(rle(16), chunks)
+
+
+def test_more_lengths_than_values_are_refused() -> None:
+    with pytest.raises(CorruptFileError):
+        codecs.decode_chunks(rle(16), chunks_of([[b"\1\0", b"\1\1"]], [2]))
+
+
+@pytest.mark.parametrize("claimed", [0, 1, 4, 2**63, 2**64 - 1])
+def test_a_block_that_lies_about_its_values_is_refused(claimed: int) -> None:
+    raw = struct.pack("<Q", claimed) + b"\3\0\x02"
+    with pytest.raises(CorruptFileError):
+        codecs.decode_blocks(rle(16), chunks_of([[raw]], [2]))
+    with pytest.raises(CorruptFileError):
+        codecs.decode_blocks(rle(16), chunks_of([[raw[:7]]], [2]))
+
+
+def test_lengths_in_other_forms_are_refused() -> None:
+    chunks = chunks_of([[b"\1\0", b"\1"]], [1])
+    with pytest.raises(NotSupportedError, match="inline_bitpacking"):
+        codecs.decode_chunks(rle(16, lengths=inline_bitpacking(8)), chunks)
+    with pytest.raises(CorruptFileError):
+        codecs.decode_chunks(rle(16, values=variable()), chunks)
