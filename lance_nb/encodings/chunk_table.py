@@ -17,7 +17,9 @@ from lance_nb._pb import encodings21
 from lance_nb.encodings.base import Bytes, ChunkBuffer, Chunks, Ints, PageBuffer, PageShape, corrupt
 
 _WORD_LOG_BITS = 4
+_WORD_LOG_MAX = (1 << _WORD_LOG_BITS) - 1
 _CHUNK_ALIGNMENT = 8
+_VALUES_MAX = 1 << 48  # of the last chunk, which has no count of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,11 @@ def read_chunk_table(
         empty = np.zeros(0, np.int64)
         return ChunkTable(empty, empty, empty, empty)
     sizes = ((words >> _WORD_LOG_BITS) + 1) * _CHUNK_ALIGNMENT
-    counts = np.left_shift(1, words & ((1 << _WORD_LOG_BITS) - 1))
+    counts = np.left_shift(1, words & _WORD_LOG_MAX)
     rest = num_items - int(counts[:-1].sum())
-    if words[-1] & ((1 << _WORD_LOG_BITS) - 1) or rest < 0:
+    # The last word says 0, or what the chunk holds when that is a power of two (flat values).
+    fits = not words[-1] & _WORD_LOG_MAX or rest == int(counts[-1])
+    if not 0 <= rest <= _VALUES_MAX or not fits:
         raise corrupt(f"chunks that hold {num_items} values", "another chunk table")
     counts[-1] = rest
     ends = np.cumsum(sizes)

@@ -1,0 +1,123 @@
+"""Read a data file the way the table floor does, and compare Arrow data bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.encodings.base import Rows
+from lance_nb.file.columns import assemble, leaves_of
+from lance_nb.file.reader import FileReader
+from lance_nb.format.schema import Schema
+from lance_nb.storage.base import ByteRange, Store
+
+
+class RemoteLikeStore:
+    """A store that cannot map: every read is a range, and the ranges read are remembered."""
+
+    def __init__(self, store: Store, tail_bytes: int = 1 << 30) -> None:
+        self._store = store
+        self._tail_bytes = tail_bytes
+        self.ranges: list[tuple[int, int]] = []
+        self.rounds = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def map(self, path: str) -> None:
+        return None
+
+    def read_tail(self, path: str, size_bytes: int) -> tuple[memoryview, int]:
+        return self._store.read_tail(path, min(size_bytes, self._tail_bytes))
+
+    def read_range(self, path: str, wanted: ByteRange) -> memoryview:
+        self.rounds += 1
+        self.ranges.append((wanted.start, wanted.stop))
+        return self._store.read_range(path, wanted)
+
+    def read_ranges(self, path: str, wanted: list[ByteRange]) -> list[memoryview]:
+        self.rounds += 1
+        self.ranges.extend((one.start, one.stop) for one in wanted)
+        return self._store.read_ranges(path, wanted)
+
+
+def rows_of(*ranges: tuple[int, int]) -> Rows:
+    """Build Rows from sorted, disjoint, non-empty ranges."""
+    pairs = np.array(ranges, np.int64).reshape(-1, 2)
+    return Rows(pairs[:, 0].copy(), pairs[:, 1].copy())
+
+
+def single_rows(indices: Iterable[int]) -> Rows:
+    """Build Rows of single rows (sorted, without repeats), adjacent ones not merged."""
+    found = np.unique(np.fromiter(indices, np.int64))
+    return Rows(found, found + 1)
+
+
+def positions_of(rows: Rows) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """List every row number of the ranges."""
+    pieces = [np.arange(a, b) for a, b in zip(rows.starts, rows.stops, strict=True)]
+    return np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
+
+
+class Columns:
+    """The columns of a 2.1+ data file that was written with exactly this Arrow schema."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = Schema.from_arrow(schema)
+        self.types = {field.name: field.type for field in self.schema.to_arrow()}
+        self.owners = {leaf.id: number for number, leaf in enumerate(self.schema.leaves())}
+
+    def read(self, reader: FileReader, name: str, rows: Rows) -> pa.ChunkedArray:
+        """Read rows of one top-level column."""
+        field, kind = self.schema.field(f"`{name}`"), self.types[name]
+        leaves = list(leaves_of(field, kind, self.owners))
+        found = reader.read_leaves(leaves, self.owners, rows)
+        return assemble(field, kind, found, rows.num_rows)
+
+
+def first_difference(got: Any, expected: Any) -> str:
+    """Say where two columns differ, briefly."""
+    if got.type != expected.type:
+        return f"type {got.type} instead of {expected.type}"
+    pairs = zip(got.to_pylist(), expected.to_pylist(), strict=False)
+    for number, (one, other) in enumerate(pairs):
+        if one != other and (one == one or other == other):  # noqa: PLR0124 (NaN)
+            return f"row {number}: {str(one)[:80]} instead of {str(other)[:80]}"
+    return f"{len(got)} rows instead of {len(expected)}, or bits only"
+
+
+def same(left: Any, right: Any) -> bool:
+    """Tell whether two arrays are equal to the bit: nulls, NaN payloads, signed zeros, types."""
+    left, right = _one(left), _one(right)
+    if left.type != right.type or len(left) != len(right):
+        return False
+    if isinstance(left.type, pa.BaseExtensionType):
+        return same(left.storage, right.storage)
+    if left.null_count != right.null_count or not left.is_valid().equals(right.is_valid()):
+        return False
+    kind = left.type
+    if pa.types.is_struct(kind):
+        pairs = zip(left.flatten(), right.flatten(), strict=True)
+        return all(same(one, other) for one, other in pairs)
+    if pa.types.is_map(kind):
+        return bool(left.equals(right))
+    if pa.types.is_fixed_size_list(kind):
+        return same(left.flatten(), right.flatten())
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        lengths = left.value_lengths().equals(right.value_lengths())
+        return bool(lengths) and same(left.flatten(), right.flatten())
+    if pa.types.is_dictionary(kind):
+        return same(left.dictionary_decode(), right.dictionary_decode())
+    if pa.types.is_floating(kind):
+        bits = pa.int8() if kind.bit_width == 8 else getattr(pa, f"int{kind.bit_width}")()
+        return bool(left.view(bits).equals(right.view(bits)))
+    return bool(left.equals(right))
+
+
+def _one(data: Any) -> Any:
+    if isinstance(data, pa.ChunkedArray):
+        return data.combine_chunks() if data.num_chunks != 1 else data.chunk(0)
+    return data
