@@ -118,7 +118,7 @@ class DeletionFile:
         return message
 
 
-# --- per-row sequences (row ids, versions) ----------------------------------------------------------
+# --- per-row sequences (row ids, versions) -----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ A manifest of 100,000 fragments opens in a few milliseconds because nothing here
 ``counts`` decodes only the numbers, all at once, and checks them: it is what row counts, statistics
 and the planning of scans start from.
 
-Limits: ids fit 32 bits; sums of rows and bytes fit 63 bits.
+Limits: ids fit 32 bits; sums of rows and of bytes stay below 2**62.
 Source: ``Manifest.fragments``; message ``FragmentCounts`` is our counting view of ``DataFragment``.
 """
 
@@ -16,15 +16,14 @@ from typing import overload
 
 import numpy as np
 import numpy.typing as npt
-from google.protobuf.message import DecodeError
 
-from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import Fragment
+from lance_nb.format.fragment_counting import count_all
 from lance_nb.format.wire import U32_MAX
 
 Counts64 = npt.NDArray[np.int64]
-_I64_MAX = 2**63 - 1
+_SUM_MAX = 2**62  # far above any dataset; a floating-point sum is exact enough to tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ class FragmentList(Sequence[Fragment]):
         that no dataset can have.
         """
         if self._counts is None:
-            self._counts = checked_counts(count_fragments(self.raw, self._path), self._path)
+            self._counts = checked_counts(self.raw, self._path)
         return self._counts
 
     def position_of(self, fragment_id: int) -> int | None:
@@ -112,55 +111,24 @@ class FragmentList(Sequence[Fragment]):
         return int(found[0]) if len(found) else None
 
 
-Row = tuple[int, int, int, int, int, int]
-
-
-def count_fragment(raw: bytes) -> Row:
-    """Return (id, physical_rows, deleted, data files, deletion files, bytes) of one fragment."""
-    message = pb.FragmentCounts.FromString(raw)
-    files = message.files
-    deleted = message.deletion_file.num_deleted_rows
-    has_deletion = 1 if deleted or message.HasField("deletion_file") else 0
-    num_files = len(files)
-    if num_files == 1:
-        size = files[0].file_size_bytes
-    else:
-        size = sum([one.file_size_bytes for one in files])
-    return message.id, message.physical_rows, deleted, num_files, has_deletion, size
-
-
-def count_fragments(raw: Iterable[bytes], path: str) -> list[Row]:
-    """Return the numbers of some fragments. Raises CorruptFileError for bytes that are none."""
-    try:
-        return [count_fragment(one) for one in raw]
-    except DecodeError as error:
-        raise CorruptFileError(path, None, "a DataFragment message", "other bytes") from error
-
-
-def checked_counts(rows: Sequence[Row], path: str) -> FragmentCounts:
-    """Turn rows of numbers into arrays, refusing impossible ones."""
-    if not rows:
-        empty = np.empty(0, np.int64)
-        return FragmentCounts(empty, empty, empty, empty, empty, empty)
-    ids, physical, deleted, files, deletions, sizes = zip(*rows, strict=True)
-    if max(ids) > U32_MAX:
-        raise CorruptFileError(path, None, "32-bit fragment ids", f"fragment id {max(ids)}")
-    for total, what in ((sum(physical), "rows"), (sum(sizes), "bytes"), (sum(deleted), "rows")):
-        if total > _I64_MAX:
-            raise CorruptFileError(path, None, f"at most 2**63 {what}", f"{total} {what}")
-    counts = FragmentCounts(
-        *(np.array(one, np.int64) for one in (ids, physical, deleted, files, deletions, sizes))
-    )
+def checked_counts(raw: Sequence[bytes], path: str) -> FragmentCounts:
+    """Count fragments and refuse impossible numbers."""
+    counts = FragmentCounts(*count_all(raw, path))
+    if not len(counts.ids):
+        return counts
+    if int(counts.ids.max()) > U32_MAX:
+        found = f"fragment id {int(counts.ids.max())}"
+        raise CorruptFileError(path, None, "32-bit fragment ids", found)
+    for column in (counts.physical_rows, counts.num_deleted_rows, counts.size_bytes):
+        if column.sum(dtype=np.float64) >= _SUM_MAX:
+            raise CorruptFileError(path, None, f"sums below {_SUM_MAX}", "a larger one")
     _check_ids_differ(counts.ids, path)
-    too_many = (counts.num_deleted_rows > counts.physical_rows) & (counts.physical_rows > 0)
-    if too_many.any():
-        at = int(np.argmax(too_many))
-        raise CorruptFileError(
-            path,
-            None,
-            f"at most {physical[at]} deleted rows in fragment {ids[at]}",
-            f"{deleted[at]} deleted rows",
-        )
+    rows, deleted = counts.physical_rows, counts.num_deleted_rows
+    too_many = np.flatnonzero((deleted > rows) & (rows > 0))
+    if len(too_many):
+        at = too_many[0]
+        expected = f"at most {rows[at]} deleted rows in fragment {counts.ids[at]}"
+        raise CorruptFileError(path, None, expected, f"{deleted[at]} deleted rows")
     return counts
 
 

@@ -1,0 +1,216 @@
+"""Which rows of a fragment are deleted: a set of row offsets, and its two stored forms.
+
+Layout: ``.arrow`` is an Arrow IPC file with one batch of the single column ``row_id: uint32 not
+null``, in no order, usually compressed; ``.bin`` is a portable 32-bit Roaring bitmap::
+
+    u32 cookie 12346 | u32 containers | per container u16 key, u16 cardinality - 1
+    | per container u32 offset | arrays (sorted u16) or bitmaps (8192 bytes, LSB first)
+
+Worked example: offsets 0, 20, ... 99980 are 10,024 bytes that begin ``3a300000 02000000 0000cc0c``.
+
+Limits: every offset is below the rows of the fragment and the manifest's count must be exact; both
+are checked. Which form is used is said by the manifest, never by the size.
+Source: lance-table ``deletion``; Roaring format specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lance_nb.errors import CorruptFileError
+from lance_nb.format.fragment import DeletionFileType
+from lance_nb.format.roaring import bitmap_from_mask, check_portable
+
+ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
+BITMAP_THRESHOLD = 5000  # pylance writes Arrow below, Roaring from here on
+_BITMAP_BYTES_MIN = 8
+_MASK_SHARE = 100  # above one row in this many, the mask is faster than pyroaring
+
+Mask = npt.NDArray[np.bool_]
+Offsets = npt.NDArray[np.uint32]
+
+
+class DeletionVector:
+    """An immutable set of deleted row offsets."""
+
+    __slots__ = ("_bitmap", "_offsets")
+
+    def __init__(self, bitmap: BitMap) -> None:
+        self._bitmap = bitmap
+        self._offsets: Offsets | None = None
+
+    @classmethod
+    def of(cls, offsets: Iterable[int]) -> DeletionVector:
+        """Build from offsets in any order."""
+        array = np.fromiter(offsets, np.uint32)
+        return cls.from_mask(_mask_of(array, int(array.max()) + 1 if len(array) else 0))
+
+    @classmethod
+    def from_mask(cls, mask: Mask) -> DeletionVector:
+        """Build from a mask, True where the row is deleted."""
+        return cls(BitMap.deserialize(bitmap_from_mask(mask)))
+
+    def __len__(self) -> int:
+        return len(self._bitmap)
+
+    def __contains__(self, offset: int) -> bool:
+        return offset in self._bitmap
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeletionVector) and bool(self._bitmap == other._bitmap)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __or__(self, other: DeletionVector) -> DeletionVector:
+        return DeletionVector(self._bitmap | other._bitmap)
+
+    def __repr__(self) -> str:
+        return f"DeletionVector({len(self)} rows)"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (self.to_bytes(DeletionFileType.BITMAP),)
+
+    @property
+    def largest(self) -> int:
+        """The largest deleted offset; -1 if there is none."""
+        return int(self._bitmap.max()) if self._bitmap else -1
+
+    def contains(self, offsets: npt.NDArray[np.integer]) -> Mask:
+        """Return for each offset whether it is deleted."""
+        ours = self.offsets()
+        if not len(ours):
+            return np.zeros(len(offsets), np.bool_)
+        at = np.searchsorted(ours, offsets)
+        at[at == len(ours)] = 0
+        return np.asarray(ours[at] == offsets)
+
+    def offsets(self) -> Offsets:
+        """Return the deleted offsets in ascending order (uint32, read-only)."""
+        if self._offsets is None:
+            array = np.frombuffer(self._bitmap.to_array(), np.uint32) if self._bitmap else None
+            self._offsets = np.empty(0, np.uint32) if array is None else array
+        return self._offsets
+
+    def to_mask(self, num_rows: int) -> Mask:
+        """Return ``num_rows`` booleans, True where the row is deleted.
+
+        Offsets of ``num_rows`` and above are left out.
+        """
+        return _mask_of(self.offsets(), num_rows)
+
+    def live_ranges(self, num_rows: int) -> npt.NDArray[np.int64]:
+        """Return the runs of live rows as an array of shape (n, 2): [start, stop)."""
+        offsets = self.offsets().astype(np.int64)
+        offsets = offsets[offsets < num_rows]
+        starts = np.concatenate(([0], offsets + 1))
+        stops = np.concatenate((offsets, [num_rows]))
+        keep = starts < stops
+        return np.stack((starts[keep], stops[keep]), axis=1)
+
+    def live_offsets(self, num_rows: int) -> npt.NDArray[np.int64]:
+        """Return the offsets of the live rows, ascending (int64)."""
+        return np.flatnonzero(~self.to_mask(num_rows))
+
+    # --- bytes ----------------------------------------------------------------------------------
+
+    @classmethod
+    def from_bytes(
+        cls,
+        data: bytes | memoryview,
+        file_type: DeletionFileType,
+        *,
+        physical_rows: int,
+        num_deleted_rows: int | None = None,
+        path: str = "",
+    ) -> DeletionVector:
+        """Read a deletion file.
+
+        Raises CorruptFileError when it is no such file, holds an offset of ``physical_rows`` or
+        more, or does not hold exactly ``num_deleted_rows`` offsets.
+        """
+        if file_type is DeletionFileType.ARROW:
+            found = cls._from_arrow(data, physical_rows, path)
+        else:
+            found = cls._from_roaring(data, path)
+        if len(found) and found.largest >= physical_rows:
+            limit = f"row offsets below {physical_rows}"
+            raise CorruptFileError(path, None, limit, f"offset {found.largest}")
+        if num_deleted_rows is not None and len(found) != num_deleted_rows:
+            expected = f"{num_deleted_rows} deleted rows, as the manifest says"
+            raise CorruptFileError(path, None, expected, f"{len(found)}")
+        return found
+
+    @classmethod
+    def _from_arrow(cls, data: bytes | memoryview, physical_rows: int, path: str) -> DeletionVector:
+        offsets = _read_arrow(data, physical_rows, path)
+        if not len(offsets):
+            return cls(BitMap())
+        if int(offsets.max()) >= physical_rows:
+            limit = f"row offsets below {physical_rows}"
+            raise CorruptFileError(path, None, limit, f"offset {int(offsets.max())}")
+        unique = np.unique(offsets)
+        if len(unique) != len(offsets):
+            repeated = f"{len(offsets) - len(unique)} repeated ones"
+            raise CorruptFileError(path, None, "row offsets that differ", repeated)
+        if len(unique) * _MASK_SHARE < physical_rows:
+            return cls(BitMap(unique.tolist()))
+        return cls.from_mask(_mask_of(unique, int(unique[-1]) + 1))
+
+    @classmethod
+    def _from_roaring(cls, data: bytes | memoryview, path: str) -> DeletionVector:
+        check_portable(data, path)
+        try:
+            return cls(BitMap.deserialize(bytes(data)))
+        except ValueError as error:
+            raise CorruptFileError(path, None, "a Roaring bitmap", str(error)) from error
+
+    def to_bytes(self, file_type: DeletionFileType | None = None) -> bytes:
+        """Serialize; without ``file_type`` in the form that pylance would choose."""
+        if file_type is None:
+            few = len(self) < BITMAP_THRESHOLD
+            file_type = DeletionFileType.ARROW if few else DeletionFileType.BITMAP
+        if file_type is DeletionFileType.BITMAP:
+            return bytes(self._bitmap.serialize())
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, ARROW_SCHEMA) as writer:
+            column = pa.array(self.offsets(), pa.uint32())
+            writer.write_batch(pa.RecordBatch.from_arrays([column], schema=ARROW_SCHEMA))
+        return sink.getvalue().to_pybytes()
+
+
+def _restore(data: bytes) -> DeletionVector:
+    return DeletionVector(BitMap.deserialize(data))
+
+
+def _mask_of(offsets: Offsets, num_rows: int) -> Mask:
+    mask = np.zeros(num_rows, np.bool_)
+    mask[offsets[offsets < num_rows]] = True
+    return mask
+
+
+def _read_arrow(data: bytes | memoryview, physical_rows: int, path: str) -> Offsets:
+    """Return the offsets of an Arrow deletion file, in the order stored."""
+    try:
+        reader = pa.ipc.open_file(pa.py_buffer(data))
+        if not reader.schema.equals(ARROW_SCHEMA):
+            found = reader.schema.to_string(show_field_metadata=False)[:200]
+            raise CorruptFileError(path, None, "one column 'row_id: uint32 not null'", found)
+        if reader.num_record_batches != 1:
+            batches = f"{reader.num_record_batches} batches"
+            raise CorruptFileError(path, None, "one record batch", batches)
+        batch = reader.get_batch(0)
+        batch.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        if isinstance(error, CorruptFileError):
+            raise
+        raise CorruptFileError(path, None, "an Arrow deletion file", str(error)[:200]) from error
+    column = batch.column(0)
+    if column.null_count or len(column) > physical_rows:
+        limit = f"at most {physical_rows} row offsets and no nulls"
+        raise CorruptFileError(path, None, limit, f"{len(column)}, {column.null_count} nulls")
+    return np.asarray(column.to_numpy(zero_copy_only=True))

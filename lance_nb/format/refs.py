@@ -1,0 +1,274 @@
+"""Tags and branches: the JSON records in ``_refs`` and the rules for their names.
+
+Layout (pretty-printed JSON; keys are camelCase on disk, except inside ``identifier``)::
+
+    tag     {"branch": null | name, "version": 2, "createdAt": time, "updatedAt": time,
+             "manifestSize": 459, "metadata": {}}
+    branch  {"parentBranch": null | name, "identifier": {"version_mapping": [[2, "<32 hex>"], ...]},
+             "parentVersion": 2, "createAt": seconds, "manifestSize": 422, "metadata": {}}
+
+Times are RFC 3339 with nanoseconds, ``2026-11-21T03:02:09.147127079Z``. ``version_mapping`` has one
+pair per ancestor branch.
+
+Limits: a record is at most 1 MB. The snake_case keys of the specification are read as well.
+Source: branch and tag specification; keys and nesting as pylance 14.0.2 writes them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from lance_nb.errors import CorruptFileError, InvalidRefError
+
+RECORD_BYTES_MAX = 1_000_000
+MAIN = "main"
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TIME = re.compile(
+    r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?\d*([Zz]|[+-]\d{2}:\d{2})"
+)
+_U64_MAX = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A name for one version of one branch. Times count nanoseconds from the epoch."""
+
+    version: int
+    branch: str | None = None
+    created_at_ns: int | None = None
+    updated_at_ns: int | None = None
+    manifest_size_bytes: int = 0
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def created_at(self) -> datetime | None:
+        """When the tag was created (aware, UTC)."""
+        return _datetime_of(self.created_at_ns)
+
+    @property
+    def updated_at(self) -> datetime | None:
+        """When the tag was last moved (aware, UTC)."""
+        return _datetime_of(self.updated_at_ns)
+
+    @classmethod
+    def from_bytes(cls, data: bytes | memoryview, path: str) -> Tag:
+        """Read a record. Raises CorruptFileError."""
+        record = _Record(data, path)
+        return cls(
+            record.number("version", required=True),
+            record.text("branch"),
+            record.time("created_at"),
+            record.time("updated_at"),
+            record.number("manifest_size"),
+            record.metadata(),
+        )
+
+    def to_bytes(self) -> bytes:
+        """Return the record as pylance writes it."""
+        return _dump(
+            {
+                "branch": self.branch,
+                "version": self.version,
+                "createdAt": _format_time(self.created_at_ns),
+                "updatedAt": _format_time(self.updated_at_ns),
+                "manifestSize": self.manifest_size_bytes,
+                "metadata": dict(self.metadata),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A second line of versions, forked from ``parent_branch`` (None: main) at a version.
+
+    ``identifier`` holds (parent version, id) pairs, the oldest ancestor first.
+    """
+
+    parent_branch: str | None
+    parent_version: int
+    identifier: tuple[tuple[int, str], ...] = ()
+    create_at: int = 0
+    manifest_size_bytes: int = 0
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_bytes(cls, data: bytes | memoryview, path: str) -> Branch:
+        """Read a record. Raises CorruptFileError."""
+        record = _Record(data, path)
+        return cls(
+            record.text("parent_branch"),
+            record.number("parent_version", required=True),
+            record.identifier(),
+            record.number("create_at"),
+            record.number("manifest_size"),
+            record.metadata(),
+        )
+
+    def to_bytes(self) -> bytes:
+        """Return the record as pylance writes it."""
+        mapping = [[version, identity] for version, identity in self.identifier]
+        return _dump(
+            {
+                "parentBranch": self.parent_branch,
+                "identifier": {"version_mapping": mapping},
+                "parentVersion": self.parent_version,
+                "createAt": self.create_at,
+                "manifestSize": self.manifest_size_bytes,
+                "metadata": dict(self.metadata),
+            }
+        )
+
+
+# --- names --------------------------------------------------------------------------------------
+
+
+def check_tag_name(name: str) -> str:
+    """Return a tag name that follows the rules. Raises InvalidRefError naming the broken one."""
+    if not name:
+        raise InvalidRefError("a tag name cannot be empty")
+    if not _is_segment(name):
+        raise InvalidRefError(
+            f"tag name {name!r} may hold only letters, digits, '.', '-' and '_' (no '/')"
+        )
+    if name.startswith(".") or name.endswith("."):
+        raise InvalidRefError(f"tag name {name!r} cannot start or end with '.'")
+    if name.endswith(".lock"):
+        raise InvalidRefError(f"tag name {name!r} cannot end with '.lock'")
+    if ".." in name:
+        raise InvalidRefError(f"tag name {name!r} cannot hold '..'")
+    return name
+
+
+def check_branch_name(name: str) -> str:
+    """Return a branch name that follows the rules. Raises InvalidRefError naming the broken one."""
+    if not name:
+        raise InvalidRefError("a branch name cannot be empty")
+    if name.startswith("/") or name.endswith("/"):
+        raise InvalidRefError(f"branch name {name!r} cannot start or end with '/'")
+    if "//" in name:
+        raise InvalidRefError(f"branch name {name!r} cannot hold '//'")
+    if ".." in name or "\\" in name:
+        raise InvalidRefError(f"branch name {name!r} cannot hold '..' or a backslash")
+    segments = name.split("/")
+    # "." is a legal segment by the letter of the rules, and the same folder as its parent.
+    if not all(_is_segment(segment) and segment != "." for segment in segments):
+        raise InvalidRefError(
+            f"branch name {name!r} may hold only letters, digits, '.', '-' and '_' between '/'"
+        )
+    if name.endswith(".lock"):
+        raise InvalidRefError(f"branch name {name!r} cannot end with '.lock'")
+    if name == MAIN:
+        raise InvalidRefError(f"branch name {MAIN!r} is reserved for the main branch")
+    return name
+
+
+def _is_segment(text: str) -> bool:
+    return bool(text) and all(one.isalnum() or one in ".-_" for one in text)
+
+
+# --- JSON ---------------------------------------------------------------------------------------
+
+
+class _Record:
+    """One JSON object of bounded size; every value is checked when it is asked for."""
+
+    def __init__(self, data: bytes | memoryview, path: str) -> None:
+        self._path = path
+        if len(data) > RECORD_BYTES_MAX:
+            raise self._corrupt(f"at most {RECORD_BYTES_MAX} bytes", f"{len(data)} bytes")
+        try:
+            values = json.loads(bytes(data))
+        except (ValueError, RecursionError) as error:
+            raise self._corrupt("a JSON object", str(error)[:100]) from error
+        if not isinstance(values, dict):
+            raise self._corrupt("a JSON object", type(values).__name__)
+        self._values: dict[str, Any] = values
+
+    def _corrupt(self, expected: str, found: str) -> CorruptFileError:
+        return CorruptFileError(self._path, None, expected, found)
+
+    def _get(self, name: str) -> Any:
+        """Return the value of a snake_case key or of its camelCase form, None if absent."""
+        first, *rest = name.split("_")
+        camel = first + "".join(one.capitalize() for one in rest)
+        value = self._values.get(camel)
+        return self._values.get(name) if value is None else value
+
+    def text(self, name: str) -> str | None:
+        value = self._get(name)
+        if value is not None and not isinstance(value, str):
+            raise self._corrupt(f"text for {name}", repr(value)[:80])
+        return value
+
+    def number(self, name: str, *, required: bool = False) -> int:
+        value = self._get(name)
+        if value is None and not required:
+            return 0
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        if not is_number or not 0 <= value <= _U64_MAX:
+            raise self._corrupt(f"a number for {name}", repr(value)[:80])
+        return int(value)
+
+    def time(self, name: str) -> int | None:
+        value = self.text(name)
+        if value is None:
+            return None
+        try:
+            return _parse_time(value)
+        except (ValueError, OverflowError) as error:
+            raise self._corrupt(f"a time for {name}", repr(value)[:80]) from error
+
+    def metadata(self) -> dict[str, str]:
+        value = self._get("metadata") or {}
+        if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+            raise self._corrupt("an object of texts for metadata", repr(value)[:80])
+        return value
+
+    def identifier(self) -> tuple[tuple[int, str], ...]:
+        value = self._get("identifier")
+        if value is None:
+            return ()
+        pairs = value.get("version_mapping", []) if isinstance(value, dict) else None
+        if not isinstance(pairs, list) or not all(_is_pair(one) for one in pairs):
+            raise self._corrupt("[version, id] pairs in identifier", repr(value)[:80])
+        return tuple((version, identity) for version, identity in pairs)
+
+
+def _is_pair(value: object) -> bool:
+    match value:
+        case [int(), str()]:
+            return True
+    return False
+
+
+def _dump(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, indent=2, ensure_ascii=False).encode()
+
+
+def _parse_time(text: str) -> int:
+    found = _TIME.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    day, clock, fraction, zone = found.groups()
+    zone = "+00:00" if zone in "Zz" else zone
+    moment = datetime.fromisoformat(f"{day}T{clock}{zone}") - _EPOCH
+    seconds = moment.days * 86_400 + moment.seconds
+    return seconds * 1_000_000_000 + int((fraction or "0").ljust(9, "0"))
+
+
+def _format_time(time_ns: int | None) -> str | None:
+    if time_ns is None:
+        return None
+    seconds, nanos = divmod(time_ns, 1_000_000_000)
+    moment = _EPOCH + timedelta(seconds=seconds)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{nanos:09d}Z"
+
+
+def _datetime_of(time_ns: int | None) -> datetime | None:
+    return None if time_ns is None else _EPOCH + timedelta(microseconds=time_ns // 1000)

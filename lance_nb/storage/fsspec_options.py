@@ -1,0 +1,106 @@
+"""Two spellings of credentials: how pylance users write them, and what fsspec's drivers take.
+
+``storage_options`` go to the fsspec driver as they are. The names that the ``object_store`` library
+uses (``aws_access_key_id``, ``AWS_REGION``, ``allow_http``...) are translated, so that options
+written for pylance work here.
+
+Limits: names are compared without regard to case. What is in neither table is passed on unchanged.
+``allow_http`` needs no translation: the scheme of the endpoint says whether TLS is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Options = dict[str, Any]
+
+# option of object_store -> place in the driver's arguments (a dot goes into a nested dictionary)
+S3 = {
+    "aws_access_key_id": "key",
+    "access_key_id": "key",
+    "aws_secret_access_key": "secret",
+    "secret_access_key": "secret",
+    "aws_session_token": "token",
+    "aws_token": "token",
+    "session_token": "token",
+    "aws_region": "client_kwargs.region_name",
+    "aws_default_region": "client_kwargs.region_name",
+    "region": "client_kwargs.region_name",
+    "default_region": "client_kwargs.region_name",
+    "aws_endpoint": "endpoint_url",
+    "aws_endpoint_url": "endpoint_url",
+    "endpoint": "endpoint_url",
+    "endpoint_url": "endpoint_url",
+    "aws_skip_signature": "anon",
+    "skip_signature": "anon",
+    "aws_allow_http": "",
+    "allow_http": "",
+}
+GCS = {
+    "google_service_account": "token",
+    "google_service_account_path": "token",
+    "service_account": "token",
+    "google_application_credentials": "token",
+}
+AZURE = {
+    "azure_storage_account_name": "account_name",
+    "azure_storage_account_key": "account_key",
+    "azure_storage_sas_key": "sas_token",
+    "azure_storage_sas_token": "sas_token",
+    "azure_storage_connection_string": "connection_string",
+    "azure_client_id": "client_id",
+    "azure_client_secret": "client_secret",
+    "azure_tenant_id": "tenant_id",
+}
+TABLES = {
+    **dict.fromkeys(("s3", "s3a"), S3),
+    **dict.fromkeys(("gs", "gcs"), GCS),
+    **dict.fromkeys(("az", "abfs", "abfss"), AZURE),
+}
+_FLAGS = {"anon"}
+_HARMLESS_LENGTH_MAX = 3  # masking shorter values would blank out ordinary text
+
+
+def translate(scheme: str, options: Mapping[str, Any]) -> Options:
+    """Return the arguments of the fsspec driver for ``scheme``; ``options`` is left as it is.
+
+    An option given in fsspec's own spelling wins over the other one.
+    """
+    table = TABLES.get(scheme, {})
+    found: Options = {}
+    own: Options = {}
+    for name, value in options.items():
+        place = table.get(name.lower())
+        if place is None:
+            own[name] = value
+        elif place:
+            _put(found, place, _flag(value) if place in _FLAGS else value)
+    for name, value in own.items():
+        if isinstance(value, Mapping) and isinstance(found.get(name), dict):
+            found[name] = {**found[name], **value}
+        else:
+            found[name] = value
+    return found
+
+
+def _put(target: Options, place: str, value: Any) -> None:
+    *folders, last = place.split(".")
+    for folder in folders:
+        target = target.setdefault(folder, {})
+    target[last] = value
+
+
+def _flag(value: Any) -> bool:
+    return value if isinstance(value, bool) else str(value).lower() in ("true", "1", "yes")
+
+
+def secrets_of(options: Any) -> Iterator[str]:
+    """Yield every text inside options: none of it may appear in a message."""
+    if isinstance(options, Mapping):
+        for value in options.values():
+            yield from secrets_of(value)
+    elif isinstance(options, (str, bytes)):
+        text = options.decode("utf-8", "replace") if isinstance(options, bytes) else options
+        if len(text) > _HARMLESS_LENGTH_MAX:
+            yield text

@@ -1,0 +1,274 @@
+"""Object stores and web servers, through fsspec: ``s3://``, ``gs://``, ``az://``, ``https://``...
+
+Listings are never cached: a cached one would hide versions that others commit. Near ranges are
+joined (ranges.py); drivers that work asynchronously get all spans in one ``cat_ranges`` call, the
+others run on the shared thread pool.
+
+Limits: the driver of a scheme is an optional package; the error names the pip line. No text of
+``storage_options`` appears in ``repr``, ``uri`` or messages, and a store refuses to be pickled,
+because it holds them.
+Not supported: ``write_if_absent``: fsspec has no portable exclusive create (its local one lets
+several writers win), so commits to these stores are refused for now.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any
+
+import fsspec
+
+from lance_nb.errors import (
+    InvalidInputError,
+    LanceError,
+    NotSupportedError,
+    ObjectNotFoundError,
+    StorageError,
+)
+from lance_nb.storage.base import (
+    Buffer,
+    ByteRange,
+    ObjectInfo,
+    check_path,
+    check_prefix,
+    check_range,
+    join_uri,
+)
+from lance_nb.storage.fsspec_options import secrets_of, translate
+from lance_nb.storage.ranges import coalesce, read_ranges, slice_spans
+
+_USER_INFO = re.compile(r"//[^/@]*:[^/@]*@")
+_MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
+_E_TAG_KEYS = ("ETag", "etag", "e_tag")
+_OUR_MISTAKES = (TypeError, AttributeError, NameError, KeyError, IndexError)
+
+
+class _Translated:
+    """Turns whatever a driver raises inside the block into one of our errors.
+
+    Drivers raise errors of their own HTTP libraries, which have no common base class.
+    """
+
+    def __init__(self, path: str, secrets: Sequence[str]) -> None:
+        self._path = path
+        self._secrets = secrets
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not isinstance(error, Exception) or isinstance(error, (LanceError, *_OUR_MISTAKES)):
+            return
+        text = str(error) or type(error).__name__
+        masked = text
+        for secret in self._secrets:
+            masked = masked.replace(secret, "***")
+        # A cause that tells a secret would be printed with the traceback.
+        cause = error if masked == text else None
+        if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            raise ObjectNotFoundError(self._path) from cause
+        raise StorageError(self._path, masked) from cause
+
+
+class FsspecStore:
+    """A folder of any fsspec file system, for reading and plain writing."""
+
+    def __init__(
+        self, uri: str, storage_options: Mapping[str, Any] | None = None, pip_line: str = ""
+    ) -> None:
+        scheme = uri.partition("://")[0]
+        options = translate(scheme, storage_options or {})
+        self._secrets = sorted(secrets_of(options), key=len, reverse=True)
+        self._uri = _USER_INFO.sub("//***@", uri)
+        self._scheme = scheme
+        with _Translated(self._uri, self._secrets):
+            self._fs, self._root = _open(scheme, uri, options, pip_line)
+
+    @classmethod
+    def over(cls, filesystem: Any, root: str, uri: str) -> FsspecStore:
+        """Wrap a file system that is open already."""
+        store = cls.__new__(cls)
+        store._fs, store._root = filesystem, root.rstrip("/")  # noqa: SLF001
+        store._uri, store._secrets = uri, []  # noqa: SLF001
+        store._scheme = uri.partition("://")[0]  # noqa: SLF001
+        return store
+
+    def __repr__(self) -> str:
+        return f"FsspecStore({self._uri!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise NotSupportedError("a store is not pickled, it may hold secrets: open it by its URI")
+
+    @property
+    def uri(self) -> str:
+        """The root URI without credentials."""
+        return self._uri
+
+    @property
+    def scheme(self) -> str:
+        """The URI scheme."""
+        return self._scheme
+
+    def child(self, path: str) -> FsspecStore:
+        """Return the store rooted at the folder ``path``, on the same connection."""
+        store = self.over(self._fs, self._full(path), join_uri(self._uri, path))
+        store._secrets = self._secrets  # noqa: SLF001
+        return store
+
+    def _full(self, path: str) -> str:
+        return f"{self._root}/{check_path(path)}"
+
+    def _guard(self, path: str) -> _Translated:
+        return _Translated(join_uri(self._uri, path), self._secrets)
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def size(self, path: str) -> int:
+        """Return the size of an object in bytes."""
+        full = self._full(path)
+        with self._guard(path):
+            info = self._fs.info(full)
+            size = info.get("size")
+            if info.get("type") == "directory":
+                raise ObjectNotFoundError(join_uri(self._uri, path))
+            if size is None:
+                raise StorageError(join_uri(self._uri, path), "the server does not tell its size")
+        return int(size)
+
+    def exists(self, path: str) -> bool:
+        """Tell whether there is an object at ``path``."""
+        full = self._full(path)
+        with self._guard(path):
+            self._fs.invalidate_cache(full)
+            return bool(self._fs.isfile(full))
+
+    def read(self, path: str) -> memoryview:
+        """Return a whole object."""
+        full = self._full(path)
+        with self._guard(path):
+            data = self._fs.cat_file(full)
+        return memoryview(data).toreadonly()
+
+    def read_range(self, path: str, wanted: ByteRange) -> memoryview:
+        """Return one byte range."""
+        return self.read_ranges(path, [wanted])[0]
+
+    def read_ranges(self, path: str, wanted: Sequence[ByteRange]) -> list[memoryview]:
+        """Return several byte ranges of one object, near ones by one request."""
+        full, shown = self._full(path), join_uri(self._uri, path)
+        with self._guard(path):
+            if not getattr(self._fs, "async_impl", False):
+                return read_ranges(
+                    shown, wanted, lambda span: self._fs.cat_file(full, span.start, span.stop)
+                )
+            plan = coalesce(wanted)
+            starts = [span.start for span in plan.spans]
+            stops = [span.stop for span in plan.spans]
+            data = self._fs.cat_ranges([full] * len(starts), starts, stops, on_error="raise")
+            return slice_spans(shown, wanted, plan, data)
+
+    def read_tail(self, path: str, size_bytes: int) -> tuple[memoryview, int]:
+        """Return the last bytes of an object and its size."""
+        size = self.size(path)
+        wanted = ByteRange(max(size - max(size_bytes, 0), 0), size)
+        check_range(join_uri(self._uri, path), wanted, size)
+        return self.read_range(path, wanted), size
+
+    def map(self, path: str) -> memoryview | None:
+        """Return None: what is not on this machine cannot be mapped."""
+        check_path(path)
+        return None
+
+    # --- listing ------------------------------------------------------------------------------
+
+    def list(self, prefix: str) -> list[ObjectInfo]:
+        """Return the objects directly in a folder."""
+        folder = self._folder(prefix)
+        with self._guard(prefix):
+            self._fs.invalidate_cache(folder)
+            try:
+                entries = self._fs.ls(folder, detail=True)
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        files = [entry for entry in entries if entry.get("type") == "file"]
+        return [_info(entry, entry["name"].rstrip("/").rpartition("/")[2]) for entry in files]
+
+    def list_names(self, prefix: str) -> list[str]:
+        """Return the names of the objects directly in a folder."""
+        return [info.name for info in self.list(prefix)]
+
+    def list_recursive(self, prefix: str) -> list[ObjectInfo]:
+        """Return all objects below a folder."""
+        folder = self._folder(prefix)
+        with self._guard(prefix):
+            self._fs.invalidate_cache(folder)
+            try:
+                entries = self._fs.find(folder, detail=True)
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        start = f"{folder.strip('/')}/"
+        return [
+            _info(entry, name.strip("/").removeprefix(start)) for name, entry in entries.items()
+        ]
+
+    def _folder(self, prefix: str) -> str:
+        prefix = check_prefix(prefix)
+        return self._full(prefix) if prefix else self._root
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def write(self, path: str, data: Buffer) -> None:
+        """Create or replace an object."""
+        full = self._full(path)
+        with self._guard(path):
+            self._fs.pipe_file(full, bytes(data))
+
+    def write_if_absent(self, path: str, data: Buffer) -> None:
+        """Refuse: see the module."""
+        raise NotSupportedError(
+            f"cannot commit to {self._scheme}:// yet: fsspec has no portable exclusive create, and "
+            "without one two writers could both believe they committed the same version"
+        )
+
+    def delete(self, path: str) -> None:
+        """Remove an object if it exists."""
+        full = self._full(path)
+        with self._guard(path):
+            try:
+                self._fs.rm_file(full)
+            except FileNotFoundError:
+                return
+
+
+def _open(scheme: str, uri: str, options: dict[str, Any], pip_line: str) -> tuple[Any, str]:
+    try:
+        filesystem, root = fsspec.core.url_to_fs(uri, **{"use_listings_cache": False, **options})
+    except ImportError as error:
+        need = pip_line or f"the fsspec driver for {scheme}://"
+        raise NotSupportedError(f"opening {scheme}:// needs another package: {need}") from error
+    except ValueError as error:
+        known = str(error).startswith("Protocol not known")
+        if not known:
+            raise
+        raise InvalidInputError(f"no storage is known for {scheme}:// URIs") from error
+    return filesystem, root.rstrip("/")
+
+
+def _info(entry: Mapping[str, Any], name: str) -> ObjectInfo:
+    modified = next((entry[key] for key in _MODIFIED_KEYS if entry.get(key)), None)
+    if isinstance(modified, (int, float)):
+        modified = datetime.fromtimestamp(modified, UTC)
+    if not isinstance(modified, datetime):
+        modified = None
+    elif modified.tzinfo is None:
+        modified = modified.replace(tzinfo=UTC)
+    e_tag = next((entry[key] for key in _E_TAG_KEYS if isinstance(entry.get(key), str)), None)
+    return ObjectInfo(name, int(entry.get("size") or 0), modified, e_tag)

@@ -1,0 +1,156 @@
+"""Objects in the memory of this process: for tests, demonstrations, and as the reference model.
+
+``memory://name/path`` is folder ``path`` of the process-wide root ``name``; two stores opened with
+the same name see the same objects. What a store does here is what every other store must do.
+
+Limits: everything is gone when the process ends. ``clear`` empties one root.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from lance_nb.errors import ObjectExistsError, ObjectNotFoundError
+from lance_nb.storage.base import (
+    Buffer,
+    ByteRange,
+    ObjectInfo,
+    check_path,
+    check_prefix,
+    check_range,
+    join_uri,
+)
+
+
+class _Root:
+    """The objects of one name, with the lock that makes each method one step."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.objects: dict[str, tuple[bytes, datetime]] = {}
+
+
+_roots: dict[str, _Root] = {}
+_roots_lock = threading.Lock()
+
+
+def clear(name: str) -> None:
+    """Forget every object of the root ``memory://name``."""
+    with _roots_lock:
+        _roots.pop(name, None)
+
+
+class MemoryStore:
+    """A folder of a named, process-wide root."""
+
+    def __init__(self, location: str) -> None:
+        self._name, _, folder = location.strip("/").partition("/")
+        self._folder = check_prefix(folder)
+        with _roots_lock:
+            self._root = _roots.setdefault(self._name, _Root())
+
+    def __repr__(self) -> str:
+        return f"MemoryStore({self.uri!r})"
+
+    @property
+    def uri(self) -> str:
+        """``memory://name/path``."""
+        return join_uri(f"memory://{self._name}", self._folder)
+
+    @property
+    def scheme(self) -> str:
+        """Always ``memory``."""
+        return "memory"
+
+    def child(self, path: str) -> MemoryStore:
+        """Return the store rooted at the folder ``path``."""
+        return MemoryStore(f"{self._name}/{self._key(path)}")
+
+    def _key(self, path: str) -> str:
+        return f"{self._folder}/{check_path(path)}" if self._folder else check_path(path)
+
+    def _bytes(self, path: str) -> bytes:
+        key = self._key(path)
+        with self._root.lock:
+            found = self._root.objects.get(key)
+        if found is None:
+            raise ObjectNotFoundError(join_uri(self.uri, path))
+        return found[0]
+
+    def size(self, path: str) -> int:
+        """Return the size of an object in bytes."""
+        return len(self._bytes(path))
+
+    def exists(self, path: str) -> bool:
+        """Tell whether there is an object at ``path``."""
+        key = self._key(path)
+        with self._root.lock:
+            return key in self._root.objects
+
+    def read(self, path: str) -> memoryview:
+        """Return a whole object."""
+        return memoryview(self._bytes(path))
+
+    def read_range(self, path: str, wanted: ByteRange) -> memoryview:
+        """Return one byte range."""
+        return self.read_ranges(path, [wanted])[0]
+
+    def read_ranges(self, path: str, wanted: Sequence[ByteRange]) -> list[memoryview]:
+        """Return several byte ranges of one object."""
+        view = self.read(path)
+        for one in wanted:
+            check_range(join_uri(self.uri, path), one, len(view))
+        return [view[one.start : one.stop] for one in wanted]
+
+    def read_tail(self, path: str, size_bytes: int) -> tuple[memoryview, int]:
+        """Return the last bytes of an object and its size."""
+        view = self.read(path)
+        return view[max(len(view) - max(size_bytes, 0), 0) :], len(view)
+
+    def map(self, path: str) -> memoryview | None:
+        """Return the object itself: memory needs no mapping."""
+        return self.read(path)
+
+    def list(self, prefix: str) -> list[ObjectInfo]:
+        """Return the objects directly in a folder."""
+        return [info for info in self.list_recursive(prefix) if "/" not in info.name]
+
+    def list_names(self, prefix: str) -> list[str]:
+        """Return the names of the objects directly in a folder."""
+        return [info.name for info in self.list(prefix)]
+
+    def list_recursive(self, prefix: str) -> list[ObjectInfo]:
+        """Return all objects below a folder."""
+        prefix = check_prefix(prefix)
+        folder = self._key(prefix) if prefix else self._folder
+        start = f"{folder}/" if folder else ""
+        with self._root.lock:
+            objects = list(self._root.objects.items())
+        return [
+            ObjectInfo(key[len(start) :], len(data), modified)
+            for key, (data, modified) in objects
+            if key.startswith(start)
+        ]
+
+    def write(self, path: str, data: Buffer) -> None:
+        """Create or replace an object."""
+        key = self._key(path)
+        entry = (bytes(data), datetime.now(UTC))
+        with self._root.lock:
+            self._root.objects[key] = entry
+
+    def write_if_absent(self, path: str, data: Buffer) -> None:
+        """Create an object unless there is one."""
+        key = self._key(path)
+        entry = (bytes(data), datetime.now(UTC))
+        with self._root.lock:
+            if self._root.objects.setdefault(key, entry) is not entry:
+                raise ObjectExistsError(join_uri(self.uri, path))
+
+    def delete(self, path: str) -> None:
+        """Remove an object if it exists."""
+        key = self._key(path)
+        with self._root.lock:
+            self._root.objects.pop(key, None)

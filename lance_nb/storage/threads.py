@@ -1,0 +1,61 @@
+"""The one thread pool of the package, made when it is first needed.
+
+Reads of remote ranges and decoding of independent columns share it, so that a process never has
+more threads than ``THREADS_MAX`` because of us.
+
+Limits: a task that runs in the pool and calls ``run_all`` runs its own tasks in line; waiting for
+the pool from inside the pool could wait for ever. A forked child makes a pool of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+THREADS_MAX = 16
+
+T = TypeVar("T")
+
+_lock = threading.Lock()
+_inside = threading.local()
+_pools: list[ThreadPoolExecutor] = []
+
+
+def _mark_inside() -> None:
+    _inside.pool = True
+
+
+def _pool() -> ThreadPoolExecutor:
+    with _lock:
+        if not _pools:
+            workers = min(THREADS_MAX, 4 * (os.cpu_count() or 1))
+            _pools.append(ThreadPoolExecutor(workers, "lance-nb", initializer=_mark_inside))
+        return _pools[0]
+
+
+def _forget_after_fork() -> None:
+    # The child has the executor object but none of its threads: it would wait for ever.
+    global _lock  # noqa: PLW0603
+    _lock = threading.Lock()
+    _pools.clear()
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)
+
+
+def run_all(tasks: Sequence[Callable[[], T]]) -> list[T]:
+    """Run tasks at the same time and return their results in order.
+
+    The first error in that order is raised, after every task has ended or been cancelled.
+    """
+    if len(tasks) <= 1 or getattr(_inside, "pool", False):
+        return [task() for task in tasks]
+    futures = [_pool().submit(task) for task in tasks]
+    try:
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()
