@@ -180,7 +180,7 @@ class DeletionVector:
         with pa.ipc.new_file(sink, ARROW_SCHEMA) as writer:
             column = pa.array(self.offsets(), pa.uint32())
             writer.write_batch(pa.RecordBatch.from_arrays([column], schema=ARROW_SCHEMA))
-        return sink.getvalue().to_pybytes()
+        return bytes(sink.getvalue())
 
 
 def _restore(data: bytes) -> DeletionVector:

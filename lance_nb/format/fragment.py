@@ -152,7 +152,7 @@ LAST_UPDATED_AT_FIELD = -5
 
 
 def _sequence(message: pb.DataFragment, oneof: str, hidden_field: int) -> Sequence | None:
-    arm = message.WhichOneof(oneof)  # type: ignore[arg-type]
+    arm = message.WhichOneof(oneof)
     if arm is None:
         return None
     value = getattr(message, arm)

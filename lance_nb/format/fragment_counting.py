@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,8 +40,8 @@ class _Fields:
     """
 
     owner: Ints
-    number: npt.NDArray[np.uint8]
-    wire: npt.NDArray[np.uint8]
+    number: npt.NDArray[np.integer[Any]]
+    wire: npt.NDArray[np.integer[Any]]
     value: Ints
     start: Ints
 
@@ -58,6 +59,7 @@ def count_all(raw: Sequence[bytes], path: str) -> Ints:
     counts = np.zeros((NUM_COLUMNS, len(raw)), np.int64)
     if not len(raw):
         return counts
+    raw = list(raw)  # a protobuf container makes a new object at each look
     lengths = np.fromiter(map(len, raw), np.int64, len(raw))
     data = np.frombuffer(b"".join([*raw, _PADDING]), np.uint8)
     stops = np.cumsum(lengths)
@@ -141,14 +143,14 @@ def _walk(
 
 def _varints(data: npt.NDArray[np.uint8], start: Ints) -> tuple[Ints, Ints]:
     """Return (value, position behind) of the varint at each position; -1 for one too long."""
-    byte = data[np.minimum(start, len(data) - 1)]
+    byte = data[start]  # padded: a varint that starts inside is never past the end
     value = (byte & 0x7F).astype(np.int64)
     after = start + 1
     more = np.flatnonzero(byte & 0x80)
     for index in range(1, _VARINT_BYTES_MAX):
         if not len(more):
             return value, after
-        byte = data[np.minimum(after[more], len(data) - 1)]
+        byte = data[after[more]]
         value[more] |= (byte & 0x7F).astype(np.int64) << (7 * index)
         after[more] += 1
         more = more[(byte & 0x80) != 0]

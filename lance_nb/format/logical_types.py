@@ -107,7 +107,7 @@ def leaf_to_arrow(logical_type: str) -> pa.DataType:
 
 
 def _parse(text: str) -> pa.DataType:
-    dimensions = []
+    dimensions: list[int] = []
     while text.startswith("fixed_size_list:"):
         text, _, digits = text.removeprefix("fixed_size_list:").rpartition(":")
         if not _is_dimension(digits) or len(dimensions) >= NESTING_MAX:

@@ -20,6 +20,7 @@ from lance_nb.errors import CorruptFileError
 from lance_nb.format import manifest_framing as framing
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.manifest_framing import TAIL_BYTES, Section
+from lance_nb.format.manifest_values import BasePath, DataStorageFormat, WriterVersion
 from lance_nb.format.schema import Schema
 from lance_nb.format.wire import parse, unknown_bytes
 
@@ -37,39 +38,6 @@ __all__ = [
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS_MAX = 253_402_300_799  # the end of the year 9999
 _SECONDS_MIN = -62_135_596_800  # the beginning of the year 1
-
-
-@dataclass(frozen=True, slots=True)
-class WriterVersion:
-    """Which library wrote the version; informative."""
-
-    library: str
-    version: str
-    prerelease: str = ""
-    build_metadata: str = ""
-
-    def __str__(self) -> str:
-        pre = f"-{self.prerelease}" if self.prerelease else ""
-        build = f"+{self.build_metadata}" if self.build_metadata else ""
-        return f"{self.library} {self.version}{pre}{build}".strip()
-
-
-@dataclass(frozen=True, slots=True)
-class DataStorageFormat:
-    """The format of new data files, for example ("lance", "2.2")."""
-
-    file_format: str
-    version: str
-
-
-@dataclass(frozen=True, slots=True)
-class BasePath:
-    """Another root that files of this dataset may live under (branches, clones)."""
-
-    id: int
-    path: str
-    is_dataset_root: bool = False
-    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +115,19 @@ class Manifest:
                 message.max_fragment_id if message.HasField("max_fragment_id") else None
             ),
             transaction_file=message.transaction_file,
-            writer_version=_writer_version(message),
+            writer_version=(
+                WriterVersion.from_pb(message.writer_version)
+                if message.HasField("writer_version")
+                else None
+            ),
             next_row_id=message.next_row_id,
-            data_format=_data_format(message),
+            data_format=(
+                DataStorageFormat.from_pb(message.data_format)
+                if message.HasField("data_format")
+                else None
+            ),
             config=dict(message.config),
-            base_paths=tuple(_base_path(one) for one in message.base_paths),
+            base_paths=tuple(BasePath.from_pb(one) for one in message.base_paths),
             table_metadata=dict(message.table_metadata),
             branch=message.branch if message.HasField("branch") else None,
             max_allocated_field_id=(
@@ -185,15 +161,7 @@ class Manifest:
             transaction_file=self.transaction_file,
             next_row_id=self.next_row_id,
             config=dict(self.config),
-            base_paths=[
-                pb.BasePath(
-                    id=one.id,
-                    name=one.name,
-                    is_dataset_root=one.is_dataset_root,
-                    path=one.path,
-                )
-                for one in self.base_paths
-            ],
+            base_paths=[one.to_pb() for one in self.base_paths],
             table_metadata=dict(self.table_metadata),
             branch=self.branch,
             max_allocated_field_id=self.max_allocated_field_id,
@@ -212,17 +180,10 @@ class Manifest:
             seconds, nanos = divmod(self.timestamp_ns, 1_000_000_000)
             message.timestamp.seconds, message.timestamp.nanos = seconds, nanos
             message.timestamp.SetInParent()
-        writer = self.writer_version
-        if writer is not None:
-            message.writer_version.library = writer.library
-            message.writer_version.version = writer.version
-            message.writer_version.prerelease = writer.prerelease
-            message.writer_version.build_metadata = writer.build_metadata
-            message.writer_version.SetInParent()
+        if self.writer_version is not None:
+            message.writer_version.CopyFrom(self.writer_version.to_pb())
         if self.data_format is not None:
-            message.data_format.file_format = self.data_format.file_format
-            message.data_format.version = self.data_format.version
-            message.data_format.SetInParent()
+            message.data_format.CopyFrom(self.data_format.to_pb())
 
     def to_bytes(
         self, *, index_section: bytes | None = None, transaction: bytes | None = None
@@ -300,21 +261,3 @@ def timestamp_ns_of(message: pb.Manifest, path: str) -> int | None:
     if not (_SECONDS_MIN <= seconds <= _SECONDS_MAX and 0 <= nanos < 1_000_000_000):
         raise CorruptFileError(path, None, "a commit time", f"{seconds} s and {nanos} ns")
     return seconds * 1_000_000_000 + nanos
-
-
-def _writer_version(message: pb.Manifest) -> WriterVersion | None:
-    if not message.HasField("writer_version"):
-        return None
-    one = message.writer_version
-    return WriterVersion(one.library, one.version, one.prerelease, one.build_metadata)
-
-
-def _data_format(message: pb.Manifest) -> DataStorageFormat | None:
-    if not message.HasField("data_format"):
-        return None
-    return DataStorageFormat(message.data_format.file_format, message.data_format.version)
-
-
-def _base_path(message: pb.BasePath) -> BasePath:
-    name = message.name if message.HasField("name") else None
-    return BasePath(message.id, message.path, message.is_dataset_root, name)

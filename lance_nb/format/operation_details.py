@@ -210,7 +210,7 @@ def _update_map(update: Op.UpdateMap) -> Details:
 def _update_config(op: Op.UpdateConfig) -> Described:
     details: Details = {}
     for name in ("config_updates", "table_metadata_updates", "schema_metadata_updates"):
-        if op.HasField(name):  # type: ignore[arg-type]
+        if op.HasField(name):
             details[name] = _update_map(getattr(op, name))
     if op.field_metadata_updates:
         ids = sorted(op.field_metadata_updates)[:ITEMS_MAX]

@@ -90,9 +90,9 @@ def _header(view: memoryview, path: str) -> tuple[npt.NDArray[np.bool_] | None, 
     """Return (run flags or None, number of containers, position behind)."""
     if len(view) < 4:
         raise _corrupt(path, 0, "a Roaring bitmap", f"{len(view)} bytes")
-    (cookie,) = struct.unpack_from("<I", view)
+    cookie: int = struct.unpack_from("<I", view)[0]
     if cookie == _COOKIE and len(view) >= _HEADER.size:
-        (number,) = struct.unpack_from("<I", view, 4)
+        number: int = struct.unpack_from("<I", view, 4)[0]
         if number > _CONTAINER_ROWS:
             raise _corrupt(path, 4, f"at most {_CONTAINER_ROWS} containers", f"{number}")
         return None, number, _HEADER.size
@@ -110,7 +110,7 @@ def _header(view: memoryview, path: str) -> tuple[npt.NDArray[np.bool_] | None, 
 def _check_runs(view: memoryview, position: int, path: str) -> int:
     if position + 2 > len(view):
         raise _corrupt(path, position, "a run container", "the end of the file")
-    (runs,) = struct.unpack_from("<H", view, position)
+    runs: int = struct.unpack_from("<H", view, position)[0]
     stop = position + 2 + 4 * runs
     if stop > len(view):
         raise _corrupt(path, position, f"{runs} runs", "the end of the file")

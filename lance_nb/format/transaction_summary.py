@@ -73,8 +73,9 @@ def operation_name(arm: str) -> str:
 
 
 def _unknown(message: pb.Transaction) -> Described:
-    fields = (one.field_number for one in UnknownFieldSet(message))
-    numbers = sorted({number for number in fields if number >= _FIRST_OPERATION})
+    found = UnknownFieldSet(message)
+    fields = {found[index].field_number for index in range(len(found))}
+    numbers = sorted(number for number in fields if number >= _FIRST_OPERATION)
     if not numbers:
         return "no operation recorded", {}
     shown = ", ".join(map(str, numbers[:5]))

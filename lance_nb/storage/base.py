@@ -47,6 +47,10 @@ class ObjectInfo:
     e_tag: str | None = None
 
 
+Listing = list[ObjectInfo]  # named, because Store.list hides the builtin inside its class
+Names = list[str]
+
+
 class Store(Protocol):
     """Named byte objects below a root. Every method is safe to call from several threads.
 
@@ -97,18 +101,18 @@ class Store(Protocol):
         """Return a view of a whole object without copying it, None where the store cannot."""
         ...
 
-    def list(self, prefix: str) -> list[ObjectInfo]:
+    def list(self, prefix: str) -> Listing:
         """Return the objects directly in the folder ``prefix`` ("" is the root), in no order.
 
         A folder that does not exist is empty. Sub-folders are left out.
         """
         ...
 
-    def list_names(self, prefix: str) -> list[str]:
+    def list_names(self, prefix: str) -> Names:
         """Return only the names of ``list(prefix)``: cheap with 10,000 objects."""
         ...
 
-    def list_recursive(self, prefix: str) -> list[ObjectInfo]:
+    def list_recursive(self, prefix: str) -> Listing:
         """Return all objects at any depth below ``prefix``; names hold ``/`` and start below it."""
         ...
 

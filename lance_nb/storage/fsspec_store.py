@@ -31,6 +31,8 @@ from lance_nb.errors import (
 from lance_nb.storage.base import (
     Buffer,
     ByteRange,
+    Listing,
+    Names,
     ObjectInfo,
     check_path,
     check_prefix,
@@ -189,7 +191,7 @@ class FsspecStore:
 
     # --- listing ------------------------------------------------------------------------------
 
-    def list(self, prefix: str) -> list[ObjectInfo]:
+    def list(self, prefix: str) -> Listing:
         """Return the objects directly in a folder."""
         folder = self._folder(prefix)
         with self._guard(prefix):
@@ -201,11 +203,11 @@ class FsspecStore:
         files = [entry for entry in entries if entry.get("type") == "file"]
         return [_info(entry, entry["name"].rstrip("/").rpartition("/")[2]) for entry in files]
 
-    def list_names(self, prefix: str) -> list[str]:
+    def list_names(self, prefix: str) -> Names:
         """Return the names of the objects directly in a folder."""
         return [info.name for info in self.list(prefix)]
 
-    def list_recursive(self, prefix: str) -> list[ObjectInfo]:
+    def list_recursive(self, prefix: str) -> Listing:
         """Return all objects below a folder."""
         folder = self._folder(prefix)
         with self._guard(prefix):

@@ -16,6 +16,8 @@ from lance_nb.errors import ObjectExistsError, ObjectNotFoundError
 from lance_nb.storage.base import (
     Buffer,
     ByteRange,
+    Listing,
+    Names,
     ObjectInfo,
     check_path,
     check_prefix,
@@ -113,15 +115,15 @@ class MemoryStore:
         """Return the object itself: memory needs no mapping."""
         return self.read(path)
 
-    def list(self, prefix: str) -> list[ObjectInfo]:
+    def list(self, prefix: str) -> Listing:
         """Return the objects directly in a folder."""
         return [info for info in self.list_recursive(prefix) if "/" not in info.name]
 
-    def list_names(self, prefix: str) -> list[str]:
+    def list_names(self, prefix: str) -> Names:
         """Return the names of the objects directly in a folder."""
         return [info.name for info in self.list(prefix)]
 
-    def list_recursive(self, prefix: str) -> list[ObjectInfo]:
+    def list_recursive(self, prefix: str) -> Listing:
         """Return all objects below a folder."""
         prefix = check_prefix(prefix)
         folder = self._key(prefix) if prefix else self._folder
