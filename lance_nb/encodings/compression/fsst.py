@@ -85,11 +85,5 @@ def _decode(symbols: fsst.Symbols | None, codes: DataBlock) -> VariableWidth:
         raise corrupt("FSST codes of variable width", type(codes).__name__)
     if symbols is None:
         return codes
-    try:
-        offsets, data = fsst.decode(codes.data, codes.offsets, symbols)
-    except fsst.BrokenCodesError as error:
-        raise corrupt(
-            f"FSST codes below {symbols.lengths.size} or an escape with its byte",
-            "a code without a symbol, or a value that ends in an escape",
-        ) from error
+    offsets, data = fsst.decode(codes.data, codes.offsets, symbols)
     return VariableWidth(codes.num_values, offsets, data)

@@ -74,8 +74,5 @@ def _inflated(encoding: encodings21.General, buffer: ChunkBuffer) -> ChunkBuffer
     scheme = encoding.compression.scheme
     if scheme not in _SCHEMES:
         raise NotSupportedError(f"buffer compression scheme {scheme} is not supported")
-    try:
-        data, sizes = _SCHEMES[scheme](buffer.data, buffer.starts, buffer.sizes)
-    except inflate.BrokenStreamError as error:
-        raise corrupt(error.expected, error.found) from error
+    data, sizes = _SCHEMES[scheme](buffer.data, buffer.starts, buffer.sizes)
     return ChunkBuffer(data, ranges.starts_of(sizes)[:-1], sizes)

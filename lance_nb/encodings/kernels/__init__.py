@@ -1,1 +1,1 @@
-"""The loops over bytes: numpy arrays and plain numbers in and out, no protobuf, no codec."""
+"""The loops over bytes: numpy arrays and plain numbers in and out, no messages, no codecs."""

@@ -18,8 +18,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb.encodings.base import corrupt
 from lance_nb.encodings.kernels import compiled
 from lance_nb.encodings.kernels.memory import allocate
+from lance_nb.errors import CorruptFileError
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -41,12 +43,8 @@ class Symbols:
     lengths: npt.NDArray[np.uint8]
 
 
-class BrokenCodesError(Exception):
-    """A value ends in an escape, or a code has no symbol."""
-
-
 def decode(codes: Bytes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, Bytes]:
-    """Return the offsets and bytes of the decoded values. Raises BrokenCodesError."""
+    """Return the offsets and bytes of the decoded values. Raises CorruptFileError."""
     codes = codes[: int(offsets[-1])]
     saved = codes.size * _SAVED_SECONDS
     measure = compiled.kernel("measure_fsst", saved)
@@ -58,12 +56,19 @@ def decode(codes: Bytes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, B
     out_offsets: Offsets = np.empty(offsets.size, np.int64 if wide else offsets.dtype)
     num_symbols = symbols.lengths.size
     if measure(codes, offsets, symbols.lengths, num_symbols, out_offsets) >= 0:
-        raise BrokenCodesError
+        raise _broken(num_symbols)
     total = int(out_offsets[-1])
     out = allocate(total + _WIDEST)
     windows = np.ndarray((total + 1,), np.uint64, out.data, 0, (1,))
     loop(codes, symbols.words, symbols.lengths, windows)
     return out_offsets, out[:total]
+
+
+def _broken(num_symbols: int) -> CorruptFileError:
+    return corrupt(
+        f"FSST codes below {num_symbols}, or an escape with its byte",
+        "a code without a symbol, or a value that ends in an escape",
+    )
 
 
 def _decode_by_take(codes: Bytes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, Bytes]:
@@ -72,7 +77,7 @@ def _decode_by_take(codes: Bytes, offsets: Offsets, symbols: Symbols) -> tuple[O
         plain, plain_offsets = _resolve_escapes(codes, offsets, symbols.lengths.size)
         return _take_single(plain, plain_offsets, _with_literals(symbols))
     if codes.size and highest >= symbols.lengths.size:
-        raise BrokenCodesError
+        raise _broken(symbols.lengths.size)
     if codes.size < _PAIRS_FROM:
         return _take_single(codes, offsets, symbols)
     return _take_pairs(codes, offsets, symbols)
@@ -91,14 +96,14 @@ def _resolve_escapes(
     escapes = found[rank % 2 == 0]
     ends = offsets[np.searchsorted(offsets, escapes, side="right")]
     if bool((escapes + 1 >= ends).any()):
-        raise BrokenCodesError
+        raise _broken(num_symbols)
     wide = codes.astype(np.uint16)
     wide[escapes + 1] += 256
     keep = np.ones(codes.size, np.bool_)
     keep[escapes] = False
     plain = wide[keep]
     if bool(((plain >= num_symbols) & (plain <= ESCAPE)).any()):
-        raise BrokenCodesError
+        raise _broken(num_symbols)
     return plain, offsets.astype(np.int64) - np.searchsorted(escapes, offsets)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from lance_nb.encodings.base import corrupt
 from lance_nb.encodings.kernels.memory import allocate
 from lance_nb.encodings.kernels.ranges import starts_of
 
@@ -29,15 +30,6 @@ _ZSTD_BLOCK_BYTES = 1 << 17  # a block expands to at most 128 KiB ...
 _ZSTD_LEAST_BLOCK = 4  # ... and takes a header of three bytes and at least one of content
 
 
-class BrokenStreamError(Exception):
-    """A compressed buffer is not what it claims: ``expected`` and ``found`` say how."""
-
-    def __init__(self, expected: str, found: str) -> None:
-        super().__init__(expected, found)
-        self.expected = expected
-        self.found = found
-
-
 def inflate_lz4(data: Bytes, starts: Ints, sizes: Ints) -> tuple[Bytes, Ints]:
     """Return the contents of all buffers back to back, and the size of each."""
     import lz4.block
@@ -49,7 +41,7 @@ def inflate_lz4(data: Bytes, starts: Ints, sizes: Ints) -> tuple[Bytes, Ints]:
         try:
             content: bytes = lz4.block.decompress(source, uncompressed_size=size)
         except lz4.block.LZ4BlockError as error:
-            raise BrokenStreamError("an LZ4 block", str(error)) from error
+            raise corrupt("an LZ4 block", str(error)) from error
         return content
 
     return _inflate_all(view, starts, sizes, heads, inflate)
@@ -67,10 +59,10 @@ def inflate_zstd(data: Bytes, starts: Ints, sizes: Ints) -> tuple[Bytes, Ints]:
         try:
             declared = zstandard.get_frame_parameters(source).content_size
             if declared not in {zstandard.CONTENTSIZE_UNKNOWN, size}:
-                raise BrokenStreamError(f"a Zstandard frame of {size} bytes", f"{declared} bytes")
+                raise corrupt(f"a Zstandard frame of {size} bytes", f"{declared} bytes")
             return decompressor.decompress(source, max_output_size=size)
         except zstandard.ZstdError as error:
-            raise BrokenStreamError("a Zstandard frame", str(error)) from error
+            raise corrupt("a Zstandard frame", str(error)) from error
 
     return _inflate_all(view, starts, sizes, heads, inflate)
 
@@ -84,11 +76,11 @@ def _lz4_head(source: memoryview) -> tuple[int, int]:
     if not source:
         return 0, 0
     if len(source) < 4:
-        raise BrokenStreamError("an LZ4 buffer with its size", f"{len(source)} bytes")
+        raise corrupt("an LZ4 buffer with its size", f"{len(source)} bytes")
     (size,) = struct.unpack_from("<I", source)
     most = (len(source) - 4) * _LZ4_RATIO
     if size > most:
-        raise BrokenStreamError(f"LZ4 content of at most {most} bytes", f"{size} bytes")
+        raise corrupt(f"LZ4 content of at most {most} bytes", f"{size} bytes")
     return 4, size
 
 
@@ -99,11 +91,11 @@ def _zstd_head(source: memoryview) -> tuple[int, int]:
     if source[:4] == _ZSTD_MAGIC:
         return 0, _bare_size(source)
     if len(source) < 8:
-        raise BrokenStreamError("a Zstandard buffer with its size", f"{len(source)} bytes")
+        raise corrupt("a Zstandard buffer with its size", f"{len(source)} bytes")
     (size,) = struct.unpack_from("<Q", source)
     most = (len(source) // _ZSTD_LEAST_BLOCK + 1) * _ZSTD_BLOCK_BYTES
     if size > most:
-        raise BrokenStreamError(f"Zstandard content of at most {most} bytes", f"{size} bytes")
+        raise corrupt(f"Zstandard content of at most {most} bytes", f"{size} bytes")
     return 8, size
 
 
@@ -117,7 +109,7 @@ def _bare_size(source: memoryview) -> int:
             while total <= MOST_BYTES and (piece := reader.read(_ZSTD_BLOCK_BYTES)):
                 total += len(piece)
     except zstandard.ZstdError as error:
-        raise BrokenStreamError("a Zstandard frame", str(error)) from error
+        raise corrupt("a Zstandard frame", str(error)) from error
     return total
 
 
@@ -126,7 +118,7 @@ def _inflate_all(
 ) -> tuple[Bytes, Ints]:
     ends = starts_of(np.array([size for _, size in heads], np.int64))
     if int(ends[-1]) > MOST_BYTES:
-        raise BrokenStreamError(f"at most {MOST_BYTES} bytes in a page", f"{int(ends[-1])} bytes")
+        raise corrupt(f"at most {MOST_BYTES} bytes in a page", f"{int(ends[-1])} bytes")
     out = allocate(int(ends[-1]))
     target = out.data
     position = 0
@@ -135,7 +127,7 @@ def _inflate_all(
             continue
         content = inflate(data[start + skip : start + length], size)
         if len(content) != size:
-            raise BrokenStreamError(f"{size} bytes of content", f"{len(content)} bytes")
+            raise corrupt(f"{size} bytes of content", f"{len(content)} bytes")
         target[position : position + size] = content
         position += size
     return out, np.diff(ends)
