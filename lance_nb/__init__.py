@@ -1,0 +1,102 @@
+"""lance_nb: explore, version and change Lance datasets in Jupyter, on a pure-Python engine.
+
+``lance_nb.dataset(uri)`` opens a dataset; ``lance_nb.explore(uri)`` opens it as a widget;
+``%load_ext lance_nb`` adds the ``%lance`` magic. Names follow pylance where the concept is the
+same.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from lance_nb import errors
+from lance_nb.dataset import DatasetStats, LanceDataset, LanceFragment, LanceScanner
+from lance_nb.dataset import dataset as _open_dataset
+from lance_nb.dataset import display as _display
+from lance_nb.errors import (
+    ColumnNotFoundError,
+    CommitConflictError,
+    CommitError,
+    CommitStateUnknownError,
+    CorruptFileError,
+    DatasetNotFoundError,
+    FormatError,
+    InvalidInputError,
+    LanceError,
+    NotFoundError,
+    NotSupportedError,
+    RefNotFoundError,
+    StorageError,
+    VersionNotFoundError,
+)
+
+if TYPE_CHECKING:
+    from lance_nb.explorer.app import Explorer, explore
+    from lance_nb.magic import load_ipython_extension, unload_ipython_extension
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ColumnNotFoundError",
+    "CommitConflictError",
+    "CommitError",
+    "CommitStateUnknownError",
+    "CorruptFileError",
+    "DatasetNotFoundError",
+    "DatasetStats",
+    "Explorer",
+    "FormatError",
+    "InvalidInputError",
+    "LanceDataset",
+    "LanceError",
+    "LanceFragment",
+    "LanceScanner",
+    "NotFoundError",
+    "NotSupportedError",
+    "RefNotFoundError",
+    "StorageError",
+    "VersionNotFoundError",
+    "__version__",
+    "dataset",
+    "errors",
+    "explore",
+    "load_ipython_extension",
+    "unload_ipython_extension",
+]
+
+# The submodule of the same name is bound here while it is imported; the function is what users
+# call.
+dataset = _open_dataset
+
+# Doors to the notebook interface, which needs packages that the engine does not.
+_LAZY = {
+    "Explorer": "lance_nb.explorer.app",
+    "explore": "lance_nb.explorer.app",
+    "load_ipython_extension": "lance_nb.magic",
+    "unload_ipython_extension": "lance_nb.magic",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load the notebook interface when it is first asked for."""
+    if name not in _LAZY:
+        raise AttributeError(f"module 'lance_nb' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, those behind lazy doors included."""
+    return sorted({*globals(), *__all__})
+
+
+def _render(value: object) -> dict[str, Any]:
+    """Show a value of the façade as the explorer does; loaded when a notebook first shows one."""
+    module = importlib.import_module("lance_nb.explorer.display")
+    bundle: dict[str, Any] = module.mime_bundle(value)
+    return bundle
+
+
+_display.set_renderer(_render)

@@ -38,7 +38,12 @@ def generate(out: Path) -> None:
         file.ClearField("source_code_info")
     descriptor_set.write_bytes(files.SerializeToString(deterministic=True))
     for stub in out.glob("*_pb2.pyi"):
-        text = re.sub(r"^import (\w+)_pb2 as", r"from lance_nb._pb import \1 as", stub.read_text(), flags=re.M)
+        text = re.sub(
+            r"^import (\w+)_pb2 as",
+            r"from lance_nb._pb import \1 as",
+            stub.read_text(),
+            flags=re.MULTILINE,
+        )
         (out / f"{stub.stem.removesuffix('_pb2')}.pyi").write_text(text)
         stub.unlink()
 

@@ -1,7 +1,7 @@
 """The wire messages of Lance, loaded into a descriptor pool of our own.
 
-``from lance_nb._pb import table`` gives a namespace with one class per message
-(``table.Manifest``); enum values are attributes of their enum or message class. The pool is
+``from lance_nb._pb import table`` gives a module with one class per message (``table.Manifest``);
+enum values are attributes of their module or message class. The pool is
 private because upstream's file names (``table.proto``, ``file.proto``) are generic: another package
 in the same kernel may already have registered them in the shared pool.
 
@@ -12,8 +12,9 @@ Source: the messages of lance.table, lance.file, lance.encodings and lance.index
 reads and writes them; ``protos/`` holds them in our own words.
 """
 
+import sys as _sys
 from importlib.resources import files as _files
-from types import SimpleNamespace as _Namespace
+from types import ModuleType as _ModuleType
 from typing import Any as _Any
 
 from google.protobuf import descriptor_pb2 as _descriptor_pb2
@@ -33,13 +34,13 @@ __all__ = [
 ]
 
 
-def _load() -> dict[str, _Namespace]:
+def _load() -> dict[str, _ModuleType]:
     pool = _descriptor_pool.DescriptorPool()
     raw = _files(__name__).joinpath("lance.binpb").read_bytes()
     descriptors = _descriptor_pb2.FileDescriptorSet.FromString(raw)
     for file in descriptors.file:
         pool.AddSerializedFile(file.SerializeToString())
-    namespaces = {}
+    modules = {}
     for file in descriptors.file:
         found = pool.FindFileByName(file.name)
         members: dict[str, _Any] = {
@@ -49,16 +50,20 @@ def _load() -> dict[str, _Namespace]:
         for name, enum in found.enum_types_by_name.items():
             members[name] = _enums.EnumTypeWrapper(enum)
             members.update((value.name, value.number) for value in enum.values)
-        namespaces[file.name.removesuffix(".proto")] = _Namespace(**members)
-    return namespaces
+        name = file.name.removesuffix(".proto")
+        module = _ModuleType(f"{__name__}.{name}", f"Messages of protos/{file.name}.")
+        vars(module).update(members)
+        _sys.modules[module.__name__] = module
+        modules[name] = module
+    return modules
 
 
-_namespaces = _load()
-encodings = _namespaces["encodings"]
-encodings21 = _namespaces["encodings21"]
-file = _namespaces["file"]
-file2 = _namespaces["file2"]
-index = _namespaces["index"]
-rowids = _namespaces["rowids"]
-table = _namespaces["table"]
-transaction = _namespaces["transaction"]
+_modules = _load()
+encodings = _modules["encodings"]
+encodings21 = _modules["encodings21"]
+file = _modules["file"]
+file2 = _modules["file2"]
+index = _modules["index"]
+rowids = _modules["rowids"]
+table = _modules["table"]
+transaction = _modules["transaction"]

@@ -118,12 +118,13 @@ class LanceDataset:
         """List the secondary indices of this version."""
         return list(read_indices(self._snapshot))
 
-    # --- versions and refs --------------------------------------------------------------------------
+    # --- versions and refs
+    # --------------------------------------------------------------------------
 
     def versions(self) -> list[dict[str, Any]]:
         """List all versions of this branch as pylance does: number, local time, counts."""
         log = self._session.log(self.branch)
-        return [log.info(number).as_pylance() for number in log.numbers()]
+        return [log.as_pylance(number) for number in log.numbers()]
 
     def version_numbers(self) -> list[int]:
         """List the version numbers of this branch, oldest first; reads no manifest."""
@@ -131,7 +132,7 @@ class LanceDataset:
 
     def version_info(self, version: int) -> VersionInfo:
         """Describe one version of this branch. Raises VersionNotFoundError."""
-        return self._session.log(self.branch).described(version, self.tags.list())
+        return self._session.log(self.branch).describe(version, self.tags.list())
 
     def history(self, limit: int | None = None, before: int | None = None) -> list[VersionInfo]:
         """Describe versions, newest first: ``limit`` of them, older than ``before``.
@@ -141,7 +142,7 @@ class LanceDataset:
         tags = self.tags.list()
         log = self._session.log(self.branch)
         numbers = [n for n in reversed(log.numbers()) if before is None or n < before]
-        return [log.described(number, tags) for number in numbers[:limit]]
+        return [log.describe(number, tags) for number in numbers[:limit]]
 
     def transaction(self, version: int | None = None) -> TransactionSummary | None:
         """Describe the change that made a version (this one by default), None if not recorded."""
@@ -170,7 +171,8 @@ class LanceDataset:
         """Return the newest version of this branch."""
         return self.checkout_version((self.branch, None))
 
-    # --- rows ---------------------------------------------------------------------------------------
+    # --- rows
+    # ---------------------------------------------------------------------------------------
 
     def count_rows(self) -> int:
         """Count the rows, from the manifest."""
@@ -251,7 +253,8 @@ class LanceDataset:
         """Arrow tables about versions, fragments, files, columns and pages."""
         return Inspection(self._snapshot, self._session.log(self.branch), self.tags.list)
 
-    # --- interchange and display --------------------------------------------------------------------
+    # --- interchange and display
+    # --------------------------------------------------------------------
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Offer all rows as an Arrow stream (pandas, polars, duckdb, pyarrow read it)."""

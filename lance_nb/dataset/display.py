@@ -1,7 +1,7 @@
 """How values of the façade show themselves in a notebook: a hook that the explorer fills.
 
-The façade must not import the explorer (it would need ipywidgets); the explorer registers a renderer
-when it is loaded, or a door that loads it on first use.
+The façade must not import the explorer (it would need ipywidgets); the explorer registers a
+renderer when it is loaded, or a door that loads it on first use.
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ def dataset(
     """Open the Lance dataset at ``uri``, at its latest version unless told otherwise.
 
     ``version`` is a number, a tag, or ``(branch, version)`` with None for main and for the latest.
-    ``asof`` picks the newest version committed at or before that time (naive times are local); it is
-    ignored when ``version`` is given. ``storage_options`` go to the store as fsspec users write them.
-    ``allow_bases`` names other roots that the dataset may keep files under.
+    ``asof`` picks the newest version committed at or before that time (naive times are local); it
+    is ignored when ``version`` is given. ``storage_options`` go to the store as fsspec users write
+    them. ``allow_bases`` names other roots that the dataset may keep files under.
 
     Unlike pylance, a branch can be opened directly. Raises DatasetNotFoundError,
     VersionNotFoundError, RefNotFoundError, CorruptFileError, NotSupportedError, StorageError.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lance_nb.format.refs import Branch, Tag
 from lance_nb.storage.base import Store
 from lance_nb.table import refs
 
@@ -16,7 +17,7 @@ class Tags:
 
     def list(self) -> dict[str, dict[str, Any]]:
         """Describe every tag by name."""
-        return {name: tag.as_pylance() for name, tag in refs.list_tags(self._root).items()}
+        return {name: _tag(tag) for name, tag in refs.list_tags(self._root).items()}
 
     def names(self) -> list[str]:
         """List the names only; reads no tag."""
@@ -36,8 +37,30 @@ class Branches:
     def list(self) -> dict[str, dict[str, Any]]:
         """Describe every branch by name; main has no entry."""
         found = refs.list_branches(self._root)
-        return {name: branch.as_pylance() for name, branch in found.items()}
+        return {name: _branch(branch) for name, branch in found.items()}
 
     def names(self) -> list[str]:
         """List the names only; reads no branch."""
         return refs.branch_names(self._root)
+
+
+def _tag(tag: Tag) -> dict[str, Any]:
+    return {
+        "branch": tag.branch,
+        "version": tag.version,
+        "created_at": tag.created_at,
+        "updated_at": tag.updated_at,
+        "manifest_size": tag.manifest_size_bytes,
+        "metadata": dict(tag.metadata),
+    }
+
+
+def _branch(branch: Branch) -> dict[str, Any]:
+    return {
+        "parent_branch": branch.parent_branch,
+        "branch_identifier": list(branch.identifier),
+        "parent_version": branch.parent_version,
+        "create_at": branch.create_at,
+        "manifest_size": branch.manifest_size_bytes,
+        "metadata": dict(branch.metadata),
+    }

@@ -31,11 +31,11 @@ class Session:
     logs: dict[str | None, VersionLog] = field(default_factory=dict, repr=False)
 
     def home(self, branch: str | None) -> Store:
-        """The store of a branch's folder (None is main)."""
+        """Return the store of a branch's folder (None is main)."""
         return branch_store(self.root, branch)
 
     def log(self, branch: str | None) -> VersionLog:
-        """The versions of a branch, with what has been read of them."""
+        """Return the versions of a branch, with what has been read of them."""
         if branch not in self.logs:
             self.logs[branch] = VersionLog(self.home(branch), branch)
         return self.logs[branch]

@@ -131,14 +131,11 @@ def _from_fixed_size_list(
     )
 
 
-def _from_packed_struct(
-    block: PackedStruct, type_: pa.DataType, validity: Mask | None
-) -> pa.Array:
+def _from_packed_struct(block: PackedStruct, type_: pa.DataType, validity: Mask | None) -> pa.Array:
     if not pa.types.is_struct(type_) or type_.num_fields != len(block.children):
         raise corrupt(f"values of type {type_}", f"structs of {len(block.children)} fields")
     children = [
-        to_arrow(child, type_.field(position).type)
-        for position, child in enumerate(block.children)
+        to_arrow(child, type_.field(position).type) for position, child in enumerate(block.children)
     ]
     return pa.Array.from_buffers(
         type_, block.num_values, [validity_buffer(validity)], children=children

@@ -46,8 +46,8 @@ def corrupt(expected: str, found: str) -> CorruptFileError:
 class FixedWidth:
     """``num_values`` values of ``bits_per_value`` bits each, packed back to back.
 
-    ``data`` is a C-contiguous uint8 array of exactly ceil(num_values * bits / 8) bytes. With one bit
-    per value it is a bitmap, least significant bit first.
+    ``data`` is a C-contiguous uint8 array of exactly ceil(num_values * bits / 8) bytes. With one
+    bit per value it is a bitmap, least significant bit first.
     """
 
     bits_per_value: int
@@ -70,7 +70,10 @@ class VariableWidth:
 
 @dataclass(frozen=True, slots=True)
 class FixedSizeList:
-    """``num_values`` lists of ``dimension`` items; ``validity`` (a bitmap, LSB first) is per item."""
+    """``num_values`` lists of ``dimension`` items.
+
+    ``validity`` is a bitmap over the items, least significant bit first.
+    """
 
     dimension: int
     num_values: int
@@ -148,23 +151,23 @@ def single_chunk(num_values: int, *buffers: Bytes) -> Chunks:
 
 
 class Codecs(Protocol):
-    """The lookup that decodes a child, whatever its arm. Raises NotSupportedError for unknown arms
-    or for an arm in a role it does not have."""
+    """The lookup that decodes a child, whatever its arm.
 
-    def decode_chunks(
-        self, encoding: encodings21.CompressiveEncoding, chunks: Chunks
-    ) -> DataBlock:
-        """Decode the value buffers of mini-block chunks; consumes ``chunks.buffers`` from the front
-        (the number of buffers an encoding uses is ``num_buffers``)."""
+    Raises NotSupportedError for an unknown arm, or for one in a role that it does not have.
+    """
+
+    def decode_chunks(self, encoding: encodings21.CompressiveEncoding, chunks: Chunks) -> DataBlock:
+        """Decode the value buffers of mini-block chunks.
+
+        Uses the first ``num_buffers(encoding)`` of ``chunks.buffers``.
+        """
         ...
 
     def num_buffers(self, encoding: encodings21.CompressiveEncoding) -> int:
         """Return how many mini-block value buffers the encoding uses."""
         ...
 
-    def decode_blocks(
-        self, encoding: encodings21.CompressiveEncoding, blocks: Chunks
-    ) -> DataBlock:
+    def decode_blocks(self, encoding: encodings21.CompressiveEncoding, blocks: Chunks) -> DataBlock:
         """Decode block-compressed buffers (levels, dictionaries): one buffer per block."""
         ...
 
@@ -214,8 +217,8 @@ class PageBuffer:
     """The bytes of one page buffer that are at hand.
 
     ``span_starts`` is None when ``data`` is the whole buffer (a mapped local file). Otherwise
-    ``data`` holds the requested spans of this buffer back to back, in order: the span that starts at
-    buffer offset ``span_starts[k]`` lies at ``data[positions[k]:]``.
+    ``data`` holds the requested spans of this buffer back to back, in order: the span that starts
+    at buffer offset ``span_starts[k]`` lies at ``data[positions[k]:]``.
     """
 
     data: Bytes
@@ -249,7 +252,7 @@ class PageReader(Protocol):
     """A page whose index buffers (chunk metadata, repetition index, dictionary) are in memory."""
 
     def spans(self, rows: Rows) -> Sequence[Span]:
-        """Return the byte ranges that ``decode`` will need: sorted per buffer, adjacent ones merged."""
+        """Return the byte ranges that ``decode`` will need: sorted per buffer, merged."""
         ...
 
     def decode(self, rows: Rows, buffers: Mapping[int, PageBuffer]) -> DecodedPage:

@@ -53,6 +53,7 @@ class ParsedChunks:
 def read_chunk_table(
     layout: encodings21.MiniBlockLayout, shape: PageShape, words_bytes: Bytes
 ) -> ChunkTable:
+    """Read the chunk metadata (buffer 0). Raises CorruptFileError."""
     width = 4 if layout.has_large_chunk else 2
     if words_bytes.size % width:
         raise corrupt(f"chunk metadata in {width}-byte words", f"{words_bytes.size} bytes")
@@ -78,6 +79,7 @@ def read_chunk_table(
 
 
 def read_row_index(index: Bytes, num_chunks: int, num_rows: int) -> RowIndex:
+    """Read the repetition index (last buffer). Raises CorruptFileError."""
     if index.size != 16 * num_chunks:
         raise corrupt(f"a repetition index of {16 * num_chunks} bytes", f"{index.size} bytes")
     pairs = index.view("<u8").reshape(-1, 2)

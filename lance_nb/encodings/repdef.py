@@ -1,10 +1,11 @@
 """Repetition and definition levels to validity and offsets, and back to rows.
 
-Layout: a page of file version 2.1 or 2.2 stores one *entry* per leaf slot plus one for each empty or
-null list. Its ``layers`` go from the leaf outwards. Definition levels are numbered in that order: a
-layer takes one number for "null item", one for "null list", one for "empty list" (null first), none
-when everything is valid; 0 is a valid leaf. Repetition ``j`` starts a new list at the ``j``-th list
-layer (1 = innermost), 0 continues the innermost list, and the largest value starts a new row.
+Layout: a page of file version 2.1 or 2.2 stores one *entry* per leaf slot plus one for each empty
+or null list. Its ``layers`` go from the leaf outwards. Definition levels are numbered in that
+order: a layer takes one number for "null item", one for "null list", one for "empty list" (null
+first), none when everything is valid; 0 is a valid leaf. Repetition ``j`` starts a new list at the
+``j``-th list layer (1 = innermost), 0 continues the innermost list, and the largest value starts a
+new row.
 
 Worked example, ``list<int32>`` ``[[1, 2], [], null, [4, 5000]]`` with layers (all-valid item,
 null-and-empty list)::
@@ -191,7 +192,7 @@ def _children_per_start(visible: Mask | None, starts: Ints, num_entries: int) ->
 
 
 def _list_validity(own: Levels | None, layer: int, base: int, upper: int) -> Mask | None:
-    """A list is null at its null level, and where a struct around it is null."""
+    """Mark the lists that are not null, neither themselves nor by a struct around them."""
     takes_null, takes_empty = _LISTS[layer]
     if own is None or (not takes_null and upper == base + _LEVELS[layer]):
         return None
@@ -209,7 +210,10 @@ def concat_levels(parts: Sequence[Level]) -> Level:
     validity = None
     if any(part.validity is not None for part in parts):
         validity = np.concatenate(
-            [np.ones(part.length, bool) if part.validity is None else part.validity for part in parts]
+            [
+                np.ones(part.length, bool) if part.validity is None else part.validity
+                for part in parts
+            ]
         )
     if parts[0].offsets is None:
         return Level(length, validity)

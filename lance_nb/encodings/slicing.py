@@ -31,7 +31,9 @@ def slice_block(block: DataBlock, start: int, stop: int) -> DataBlock:
             return FixedWidth(bits, count, _slice_bits(data, start * bits, stop * bits))
         case VariableWidth(_, offsets, data):
             first, last = int(offsets[start]), int(offsets[stop])
-            return VariableWidth(count, offsets[start : stop + 1] - offsets[start], data[first:last])
+            return VariableWidth(
+                count, offsets[start : stop + 1] - offsets[start], data[first:last]
+            )
         case FixedSizeList(dimension, _, items, validity):
             first, last = start * dimension, stop * dimension
             cut = None if validity is None else _slice_bits(validity, first, last)
@@ -110,9 +112,7 @@ def _take_bits(bitmap: Bytes | None, positions: Ints) -> Bytes | None:
     return np.packbits(bits[positions], bitorder="little")
 
 
-def _take_variable(
-    offsets: np.ndarray, data: Bytes, positions: Ints
-) -> VariableWidth:
+def _take_variable(offsets: np.ndarray, data: Bytes, positions: Ints) -> VariableWidth:
     starts = offsets[positions].astype(np.int64)
     stops = offsets[positions + 1].astype(np.int64)
     out = np.zeros(positions.size + 1, np.int64)

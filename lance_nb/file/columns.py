@@ -1,8 +1,8 @@
-"""Leaves of a field tree to Arrow columns: which column holds what, and how nesting is put together.
+"""Leaves of a field tree to Arrow columns: which column holds what, how nesting is rebuilt.
 
-Since file version 2.1 only leaves own a column (structs, lists and maps are levels of their leaves);
-a packed struct and an empty struct own one at their own field. A leaf's levels, outermost first,
-match the fields on the way down to it one to one.
+Since file version 2.1 only leaves own a column (structs, lists and maps are levels of their
+leaves); a packed struct and an empty struct own one at their own field. A leaf's levels, outermost
+first, match the fields on the way down to it one to one.
 
 Source: spec page "file format" (columns and field ids); verified against pylance 14.0.2.
 """
@@ -26,8 +26,7 @@ _INT32_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A field that owns a column: its id, dotted name, Arrow type, and number of fields above it
-    plus one."""
+    """A field that owns a column. ``depth`` counts the fields on the way down, itself included."""
 
     field_id: int
     name: str

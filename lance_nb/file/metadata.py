@@ -71,9 +71,7 @@ def parse_column(
     return ColumnMetadata(pages, np.cumsum(lengths))
 
 
-def _page(
-    page: file2.Page, file_version: tuple[int, int], file_size_bytes: int
-) -> PageMetadata:
+def _page(page: file2.Page, file_version: tuple[int, int], file_size_bytes: int) -> PageMetadata:
     offsets, sizes = tuple(page.buffer_offsets), tuple(page.buffer_sizes)
     if len(offsets) != len(sizes):
         raise CorruptFileError("", None, f"{len(offsets)} buffer sizes", str(len(sizes)))

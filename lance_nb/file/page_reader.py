@@ -91,9 +91,7 @@ def decode_pages(source: FileSource, parts: Sequence[PageRows]) -> list[DecodedP
     ]
 
 
-def _decode(
-    source: FileSource, part: PageRows, buffers: dict[int, PageBuffer]
-) -> DecodedPage:
+def _decode(source: FileSource, part: PageRows, buffers: dict[int, PageBuffer]) -> DecodedPage:
     try:
         return part.column.opened[part.page].decode(part.rows, buffers)
     except CorruptFileError as exc:

@@ -1,7 +1,7 @@
 """Read a .lance data file: open it once, then any rows of any leaf.
 
-Nothing but the tail is read until rows are asked for; column metadata is parsed for the columns that
-are asked for.
+Nothing but the tail is read until rows are asked for; column metadata is parsed for the columns
+that are asked for.
 
 Limits: see the floors below. Not supported: file versions 0.1, 2.0 and 2.3.
 Source: spec page "file format"; verified against pylance 14.0.2.

@@ -110,7 +110,10 @@ def open_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> FileRea
 
 
 def num_physical_rows(snapshot: Snapshot, fragment: Fragment) -> int:
-    """Return the fragment's rows, deleted ones included; old writers left the count to the files."""
+    """Return the fragment's rows, deleted ones included.
+
+    Old writers left the count to the data files.
+    """
     if fragment.physical_rows or not fragment.files:
         return fragment.physical_rows
     return open_file(snapshot, fragment, fragment.files[0]).num_rows

@@ -4,27 +4,40 @@ Manifests never change, so a version is read once and remembered; counts of frag
 the bytes of the fragments without decoding them, and only for fragments that the version before did
 not have.
 
-Limits: what is remembered of a version is small and fixed; fragment counts are kept for the fragments
-of the versions read so far.
+Limits: what is remembered of a version is small and fixed; fragment counts are kept for the
+fragments of the versions read so far.
 Source: messages Manifest and Transaction of lance.table.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
-from lance_nb.errors import ObjectNotFoundError, VersionNotFoundError
-from lance_nb.format.layout import ManifestName, manifest_path, transaction_path
+from lance_nb.errors import CorruptFileError, ObjectNotFoundError, VersionNotFoundError
+from lance_nb.format.layout import (
+    ManifestName,
+    NamingScheme,
+    manifest_path,
+    transaction_path,
+)
 from lance_nb.format.manifest import TAIL_BYTES
-from lance_nb.format.manifest_summary import ManifestSummary, SummaryReader
+from lance_nb.format.manifest_summary import (
+    FragmentTotals,
+    ManifestSummary,
+    TotalsMemo,
+    parse_summary_tail,
+)
 from lance_nb.format.transaction_summary import TransactionSummary, summarize_transaction
-from lance_nb.storage.base import Store
-from lance_nb.table.versions import describe, version_names
+from lance_nb.storage.base import ByteRange, Store
+from lance_nb.table.versions import describe_versions, find_latest, version_names
+
+_LENGTH_BYTES = 4
 
 VERSIONS_SCHEMA = pa.schema(
     [
@@ -63,20 +76,144 @@ class VersionInfo:
     properties: Mapping[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
 
-    def as_pylance(self) -> dict[str, Any]:
-        """Return the dict that pylance's ``versions()`` has for it; the time is naive and local."""
-        timestamp = self.timestamp or datetime.fromtimestamp(0, UTC)
-        counts = {
-            "total_data_file_rows": self.num_rows + self.num_deleted_rows,
-            "total_data_files": self.num_data_files,
-            "total_deletion_file_rows": self.num_deleted_rows,
-            "total_deletion_files": self.num_deletion_files,
-            "total_files_size": self.size_bytes,
-            "total_fragments": self.num_fragments,
-            "total_rows": self.num_rows,
-        }
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is remembered of a version; ``transaction`` is None when it recorded none."""
+
+    timestamp_ns: int | None
+    timestamp: datetime | None
+    totals: FragmentTotals
+    transaction: TransactionSummary | None
+
+
+class VersionLog:
+    """The versions of one branch. ``branch`` None is main."""
+
+    def __init__(self, home: Store, branch: str | None) -> None:
+        self._home = home
+        self._branch = branch
+        self._names: dict[int, ManifestName] = {}
+        self._known: dict[int, _Known] = {}
+        self._memo = TotalsMemo()
+        self._lock = threading.Lock()
+
+    def numbers(self) -> list[int]:
+        """List the version numbers that exist now, oldest first; reads no manifest."""
+        self._names = {name.version: name for name in version_names(self._home)}
+        return list(self._names)
+
+    def latest(self) -> int:
+        """Return the newest version number, looked up now."""
+        return find_latest(self._home).version
+
+    def describe(self, version: int, tags: Mapping[str, Mapping[str, Any]]) -> VersionInfo:
+        """Describe a version; ``tags`` are all tags of the dataset by name."""
+        known = self._read(version)
+        totals, done = known.totals, known.transaction
+        mine = [
+            name
+            for name, tag in tags.items()
+            if tag["version"] == version and tag["branch"] == self._branch
+        ]
+        return VersionInfo(
+            version,
+            known.timestamp,
+            totals.num_rows,
+            totals.num_deleted_rows,
+            totals.num_fragments,
+            totals.num_data_files,
+            totals.num_deletion_files,
+            totals.size_bytes,
+            None if done is None else done.operation,
+            None if done is None else done.message,
+            {} if done is None else done.properties,
+            tuple(sorted(mine)),
+        )
+
+    def as_pylance(self, version: int) -> dict[str, Any]:
+        """Return the entry of pylance's ``versions()``.
+
+        The time is naive and local, and goes through floats as it does there, so that both agree
+        to the microsecond.
+        """
+        known = self._read(version)
+        nanos = known.timestamp_ns or 0
         return {
-            "version": self.version,
-            "timestamp": timestamp.astimezone().replace(tzinfo=None),
-            "metadata": {name: str(count) for name, count in counts.items()},
+            "version": version,
+            "timestamp": datetime.fromtimestamp(nanos // 1e9)  # noqa: DTZ006
+            + timedelta(microseconds=(nanos % 1e9) // 1e3),
+            "metadata": known.totals.to_metadata(),
         }
+
+    def transaction(self, version: int) -> TransactionSummary | None:
+        """Return the change that made a version, None when it recorded none."""
+        return self._read(version).transaction
+
+    def _read(self, version: int) -> _Known:
+        with self._lock:
+            if version not in self._known:
+                summary = self._summary(version)
+                self._known[version] = _Known(
+                    summary.timestamp_ns,
+                    summary.timestamp,
+                    summary.totals(self._memo),
+                    self._transaction(summary),
+                )
+            return self._known[version]
+
+    def _summary(self, version: int) -> ManifestSummary:
+        name = self._names.get(version) or ManifestName(version, NamingScheme.V2)
+        try:
+            return self._load(name)
+        except ObjectNotFoundError:
+            self.numbers()
+        if version not in self._names:
+            shown = describe_versions(list(self._names.values()))
+            raise VersionNotFoundError(self._home.uri, version, shown)
+        return self._load(self._names[version])
+
+    def _load(self, name: ManifestName) -> ManifestSummary:
+        path = manifest_path(name.version, name.scheme)
+        where = f"{self._home.uri}/{path}"
+        tail, size = self._home.read_tail(path, TAIL_BYTES)
+        found = parse_summary_tail(tail, size, where)
+        if isinstance(found, int):
+            tail, size = self._home.read_tail(path, found)
+            found = parse_summary_tail(tail, size, where)
+        if isinstance(found, int):
+            raise CorruptFileError(where, None, f"{found} bytes", f"{size} bytes")
+        return found
+
+    def _transaction(self, summary: ManifestSummary) -> TransactionSummary | None:
+        """Read the inline transaction, else the file that the manifest names."""
+        section = summary.transaction
+        if section is not None:
+            data = section.data
+            if data is None:
+                data = self._section_bytes(summary, section.offset_bytes)
+            return summarize_transaction(data, summary.path)
+        if not summary.transaction_file:
+            return None
+        path = transaction_path(summary.transaction_file, summary.path)
+        try:
+            return summarize_transaction(self._home.read(path), f"{self._home.uri}/{path}")
+        except ObjectNotFoundError:
+            return None  # cleaned up: the version is whole without it
+
+    def _section_bytes(self, summary: ManifestSummary, offset_bytes: int) -> memoryview:
+        """Read a section that lies before the tail that was read."""
+        path = summary.path.removeprefix(f"{self._home.uri}/")
+        start = offset_bytes + _LENGTH_BYTES
+        raw = self._home.read_range(path, ByteRange(offset_bytes, start))
+        stop = start + int.from_bytes(raw, "little")
+        return self._home.read_range(path, ByteRange(start, stop))
+
+
+def versions_table(log: VersionLog, tags: Mapping[str, Mapping[str, Any]]) -> pa.Table:
+    """One row per version, oldest first, with the schema ``VERSIONS_SCHEMA``."""
+    rows = []
+    for number in log.numbers():
+        info = log.describe(number, tags)
+        rows.append({name: getattr(info, name) for name in VERSIONS_SCHEMA.names})
+    return pa.Table.from_pylist(rows, schema=VERSIONS_SCHEMA)

@@ -6,7 +6,6 @@ Source: message IndexSection of lance.table.
 from __future__ import annotations
 
 from lance_nb.format.index_metadata import IndexMetadata, parse_index_section
-from lance_nb.format.layout import manifest_path
 from lance_nb.storage.base import ByteRange
 from lance_nb.table.snapshot import Snapshot
 

@@ -76,8 +76,7 @@ def fragments(snapshot: Snapshot) -> pa.Table:
         counts.size_bytes,
     ]
     arrays = [
-        pa.array(values).cast(field.type)
-        for values, field in zip(columns, FRAGMENTS, strict=True)
+        pa.array(values).cast(field.type) for values, field in zip(columns, FRAGMENTS, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=FRAGMENTS)
 

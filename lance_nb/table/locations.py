@@ -1,11 +1,12 @@
 """Where the files of a dataset version live: its own folder, its branch's, or another base path.
 
 A file without ``base_id`` lies in the folder of the manifest's branch. With one it lies under that
-base path of the manifest: in the usual folders when the base is a dataset root, else directly in it.
+base path of the manifest: in the usual folders when the base is a dataset root, else directly in
+it.
 
-Safety: a manifest can name any folder or bucket as a base, and reading it would use the reader's own
-credentials. A base that is not the dataset's own root, or below it, is refused unless the caller has
-allowed it by name.
+Safety: a manifest can name any folder or bucket as a base, and reading it would use the reader's
+own credentials. A base that is not the dataset's own root, or below it, is refused unless the
+caller has allowed it by name.
 
 Source: message BasePath of lance.table; guide on branches and clones.
 """
@@ -26,7 +27,8 @@ from lance_nb.storage.registry import StorageOptions, open_store, split_uri
 class Locations:
     """Resolves a path and a base id to a store and a path in it.
 
-    ``root`` is the dataset's root store, ``home`` the store of the branch (the root itself on main).
+    ``root`` is the dataset's root store, ``home`` the store of the branch (the root itself on
+    main).
     """
 
     root: Store
@@ -60,9 +62,9 @@ class Locations:
             return self.root.child(inside) if inside else self.root
         if not any(_below(base.path, allowed) is not None for allowed in self.allowed):
             raise InvalidInputError(
-                f"this version keeps files under another base path, {base.path!r}, which is outside "
-                f"of the dataset ({self.root.uri!r}); if you trust it, open the dataset with "
-                f"allow_bases=[{base.path!r}]"
+                f"this version keeps files under another base path, {base.path!r}, "
+                f"which is outside of the dataset ({self.root.uri!r}); if you trust it, open the "
+                f"dataset with allow_bases=[{base.path!r}]"
             )
         return open_store(base.path, self.options)
 

@@ -1,9 +1,9 @@
 """Which columns a scan returns: names to stored fields, nested fields pulled up, row columns added.
 
 A dotted name (``meta.iso``) returns the nested field as a column of that name, null where a struct
-around it is null, as pylance's scans do. Row columns (uint64): ``_rowid`` is the stable row id where
-the dataset has those, else the row address; ``_rowaddr`` is ``fragment id << 32 | offset in the
-fragment``; ``_rowoffset`` is the row's position in the dataset, deleted rows not counted.
+around it is null, as pylance's scans do. Row columns (uint64): ``_rowid`` is the stable row id
+where the dataset has those, else the row address; ``_rowaddr`` is ``fragment id << 32 | offset in
+the fragment``; ``_rowoffset`` is the row's position in the dataset, deleted rows not counted.
 
 Not supported: expressions as columns.
 Source: spec page "row id and row address"; behaviour of pylance 14.0.2.
@@ -28,8 +28,11 @@ ROW_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET)
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One column of the result. ``source`` is the position in ``Projection.columns`` (-1 for a row
-    column), ``path`` the child positions on the way down from there."""
+    """One column of the result.
+
+    ``source`` is the position in ``Projection.columns`` (-1 for a row column), ``path`` the child
+    positions on the way down from there.
+    """
 
     field: pa.Field
     source: int
@@ -82,7 +85,10 @@ def project(
 def project_nested(
     schema: Schema, columns: Sequence[str] | None, row_columns: Sequence[str] = ()
 ) -> Projection:
-    """As ``project``, but nested fields stay inside their (pruned) structs, as ``take`` returns them."""
+    """Do as ``project`` does, but leave nested fields inside their (pruned) structs.
+
+    That is the form in which ``take`` returns them.
+    """
     if columns is None:
         return project(schema, None, row_columns)
     names = _check_names(columns)

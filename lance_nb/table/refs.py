@@ -51,7 +51,7 @@ def read_tag(root: Store, name: str) -> Tag:
     """Read one tag. Raises RefNotFoundError."""
     path = layout.tag_path(name)
     try:
-        return Tag.from_json(_read_ref(root, path), path)
+        return Tag.from_bytes(root.read(path), f"{root.uri}/{path}")
     except ObjectNotFoundError as exc:
         raise RefNotFoundError("tag", name, tuple(tag_names(root))) from exc
 
@@ -60,7 +60,7 @@ def read_branch(root: Store, name: str) -> Branch:
     """Read one branch. Raises RefNotFoundError."""
     path = layout.branch_path(name)
     try:
-        return Branch.from_json(_read_ref(root, path), path)
+        return Branch.from_bytes(root.read(path), f"{root.uri}/{path}")
     except ObjectNotFoundError as exc:
         raise RefNotFoundError("branch", name, tuple(branch_names(root))) from exc
 
@@ -112,7 +112,3 @@ def _check_version(version: int) -> int:
 def _names(root: Store, folder: str) -> list[str]:
     found = (layout.parse_ref_file_name(name) for name in root.list_names(folder))
     return sorted(name for name in found if name is not None)
-
-
-def _read_ref(root: Store, path: str) -> bytes:
-    return bytes(root.read(path))

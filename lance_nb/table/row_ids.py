@@ -1,7 +1,7 @@
 """Row ids of a fragment's rows, from wherever the fragment keeps them.
 
-A dataset with stable row ids stores a sequence per fragment, one id per physical row; without them a
-row's id is its address.
+A dataset with stable row ids stores a sequence per fragment, one id per physical row; without them
+a row's id is its address.
 
 Source: messages RowIdSequence and DataFragment of lance.table.
 """
@@ -18,9 +18,7 @@ from lance_nb.table.fragment_reader import num_physical_rows
 from lance_nb.table.snapshot import Snapshot
 
 
-def fragment_row_ids(
-    snapshot: Snapshot, fragment: Fragment
-) -> npt.NDArray[np.uint64] | None:
+def fragment_row_ids(snapshot: Snapshot, fragment: Fragment) -> npt.NDArray[np.uint64] | None:
     """Return the id of every physical row (uint64), None without stable row ids."""
     if fragment.row_ids is None:
         return None
@@ -30,13 +28,12 @@ def fragment_row_ids(
             "cannot read"
         )
     sequence = RowIdSequence.from_bytes(fragment.row_ids.data, snapshot.manifest.path)
-    ids: npt.NDArray[np.uint64] = sequence.to_numpy()
     expected = num_physical_rows(snapshot, fragment)
-    if ids.size != expected:
+    if sequence.num_rows != expected:
         raise CorruptFileError(
             snapshot.manifest.path,
             None,
             f"{expected} row ids for fragment {fragment.id}",
-            str(ids.size),
+            str(sequence.num_rows),
         )
-    return ids
+    return sequence.to_numpy()

@@ -42,7 +42,8 @@ class LiveRows:
     """Wanted rows of one fragment: the physical ranges to read, and what to keep of them.
 
     ``keep`` is None when every row read is wanted, else positions within the rows read.
-    ``physical`` lists the physical offset of every kept row, None when they are ``rows`` themselves.
+    ``physical`` lists the physical offset of every kept row, None when they are ``rows``
+    themselves.
     """
 
     rows: Rows
@@ -75,9 +76,7 @@ def scan_batches(
         step = max(window // size, 1) * size
         for start in range(task.start, task.stop, step):
             stop = min(start + step, task.stop)
-            part = FragmentTask(
-                task.fragment, start, stop, task.first_row + start - task.start
-            )
+            part = FragmentTask(task.fragment, start, stop, task.first_row + start - task.start)
             table = read_task(snapshot, projection, part)
             if not table.num_columns:
                 yield from _empty_batches(table.num_rows, size)

@@ -17,7 +17,10 @@ from lance_nb.table.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class FragmentTask:
-    """Live rows ``[start, stop)`` of one fragment; ``first_row`` is the dataset offset of ``start``."""
+    """Live rows ``[start, stop)`` of one fragment.
+
+    ``first_row`` is the position of ``start`` in the dataset.
+    """
 
     fragment: Fragment
     start: int

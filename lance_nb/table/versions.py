@@ -1,7 +1,7 @@
 """Which versions a dataset (or branch) has, and how one is loaded.
 
-Version numbers come from the names in ``_versions`` alone: no manifest is read to list them. The hint
-file is not needed and not trusted: listing the folder is what decides.
+Version numbers come from the names in ``_versions`` alone: no manifest is read to list them. The
+hint file is not needed and not trusted: listing the folder is what decides.
 
 Source: spec page "table format" (manifest naming); format/layout has the names.
 """
@@ -54,7 +54,8 @@ def load_version(home: Store, version: int) -> Manifest:
     except ObjectNotFoundError:
         found = next((name for name in version_names(home) if name.version == version), None)
         if found is None:
-            raise VersionNotFoundError(home.uri, version, describe(version_names(home))) from None
+            shown = describe_versions(version_names(home))
+            raise VersionNotFoundError(home.uri, version, shown) from None
         return load_manifest(home, found)
 
 
@@ -79,7 +80,7 @@ def load_manifest(home: Store, name: ManifestName) -> Manifest:
     return parsed
 
 
-def describe(names: list[ManifestName]) -> str:
+def describe_versions(names: list[ManifestName]) -> str:
     """Say which versions there are, in short: "1-3, 7 ... 40"."""
     runs: list[list[int]] = []
     for name in names:
@@ -104,10 +105,8 @@ def version_asof(home: Store, moment: datetime) -> ManifestName:
         timestamp = load_manifest(home, name).timestamp
         if timestamp is not None and timestamp <= moment:
             return name
-    raise VersionNotFoundError(home.uri, f"as of {moment.isoformat()}", describe(names))
+    raise VersionNotFoundError(home.uri, f"as of {moment.isoformat()}", describe_versions(names))
 
 
 def _why_missing(home: Store) -> str:
-    if home.list_names("") or home.list_recursive(VERSIONS):
-        return "the folder is there but holds no manifest"
-    return "nothing is there"
+    return "the folder holds no manifest" if home.list_names("") else "no manifest is there"

@@ -29,4 +29,6 @@ class BlobLayout:
         codecs: Codecs,
     ) -> PageReader:
         """Refuse. Raises NotSupportedError."""
-        raise NotSupportedError("blob pages cannot be read yet; leave the column out with columns=[...]")
+        raise NotSupportedError(
+            "blob pages cannot be read yet; leave the column out with columns=[...]"
+        )

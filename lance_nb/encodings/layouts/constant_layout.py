@@ -1,9 +1,9 @@
 """Constant pages: every visible value is the same, or null.
 
 Layout (page buffers): none; or the scalar; or repetition and definition levels; or the scalar and
-the levels, in that order. The scalar is inline in the message when it has at most 32 bytes. A scalar
-buffer is ``u32 n``, n x ``u32 length``, then n buffers: the Arrow value buffers of a one-row array
-(offsets of strings are u32 pairs, u64 pairs for the large types). Levels are raw u16 unless
+the levels, in that order. The scalar is inline in the message when it has at most 32 bytes. A
+scalar buffer is ``u32 n``, n x ``u32 length``, then n buffers: the Arrow value buffers of a one-row
+array (offsets of strings are u32 pairs, u64 pairs for the large types). Levels are raw u16 unless
 ``rep_compression`` / ``def_compression`` are set.
 
 Limits: file version 2.1 only has the all-null form. Source: message ConstantLayout of

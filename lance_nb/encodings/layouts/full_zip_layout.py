@@ -7,8 +7,9 @@ Layout (page buffers)::
                           total; only with repetition or variable-width values
 
 A control word has 0, 1, 2 or 4 bytes and holds ``(rep << bits_def) | definition``. A fixed-width
-value follows every visible entry (null leaves too); a variable-width value, as u32 or u64 length and
-its bytes, follows visible valid entries only. Without levels a fixed-width page is the raw array.
+value follows every visible entry (null leaves too); a variable-width value, as u32 or u64 length
+and its bytes, follows visible valid entries only. Without levels a fixed-width page is the raw
+array.
 
 Limits: levels below 2**16. Source: message FullZipLayout of lance.encodings21; byte layout verified
 against pylance 14.0.2.
@@ -52,10 +53,8 @@ _LEVEL_BITS_MAX = 16
 class FullZipLayout:
     """The layout arm: which buffers to read first, and how to open the page."""
 
-    def index_buffers(
-        self, layout: encodings21.FullZipLayout, shape: PageShape
-    ) -> tuple[int, ...]:
-        """The repetition index, where there is one."""
+    def index_buffers(self, layout: encodings21.FullZipLayout, shape: PageShape) -> tuple[int, ...]:
+        """Ask for the repetition index, where there is one."""
         needed = 2 if _needs_index(layout) else 1
         if len(shape.buffer_sizes) != needed:
             raise corrupt(f"{needed} full-zip page buffers", str(len(shape.buffer_sizes)))
@@ -78,7 +77,7 @@ def _needs_index(layout: encodings21.FullZipLayout) -> bool:
 
 
 def _row_offsets(index: Bytes, shape: PageShape) -> Bytes:
-    """View the repetition index as unsigned integers. Their order is checked where they are used."""
+    """View the repetition index as unsigned integers; their order is checked where it matters."""
     count = shape.num_rows + 1
     width = index.size // count
     if width not in (1, 2, 4, 8) or width * count != index.size:

@@ -11,7 +11,8 @@ Layout (page buffers)::
                         rows that end in the chunk and levels after the last row end
 
 Every chunk but the last holds a power of two of leaf values; the last one holds the rest and says
-log2 = 0. A chunk may hold more levels than values.
+log2 = 0 (or, for flat values, its own log2 if it is a power of two). A chunk may hold more levels
+than values.
 
 Limits: at most one repetition index layer. Source: message MiniBlockLayout of lance.encodings21;
 byte layout verified against pylance 14.0.2.
@@ -249,10 +250,13 @@ class MiniBlockPage:
     def _cut_nested(
         self, rows: Rows, chunks: Ints, values: DataBlock, levels: _LevelRun
     ) -> DecodedPage:
-        """With repetition a row is a run of entries: number the rows, then cut entries and values."""
+        """With repetition a row is a run of entries: number the rows, then cut."""
         rep, definition = levels.rep, levels.definition
         if rep is None or self._rows is None:
             raise corrupt("repetition levels on a page of lists", "none")
+        if rows.num_rows == self._shape.num_rows:
+            # The whole page: nothing to cut. Its rows are counted when the levels are unravelled.
+            return DecodedPage(self._with_dictionary(values), rep, definition, self._layers)
         begins = rep == num_list_layers(self._layers)
         row_of_entry = self._number_rows(chunks, begins, levels.num_levels)
         starts = np.searchsorted(row_of_entry, rows.starts, side="left")
@@ -268,10 +272,16 @@ class MiniBlockPage:
             raise corrupt(f"{values.num_values} levels with a value", str(total))
         cut = gather_ranges(values, value_starts, value_stops)
         cut_rep = _cut_levels(rep, starts, stops)
-        if cut_rep is None or int((cut_rep == num_list_layers(self._layers)).sum()) != rows.num_rows:
+        if (
+            cut_rep is None
+            or int((cut_rep == num_list_layers(self._layers)).sum()) != rows.num_rows
+        ):
             raise corrupt(f"{rows.num_rows} rows in these chunks", "another number of row starts")
         return DecodedPage(
-            self._with_dictionary(cut), cut_rep, _cut_levels(definition, starts, stops), self._layers
+            self._with_dictionary(cut),
+            cut_rep,
+            _cut_levels(definition, starts, stops),
+            self._layers,
         )
 
     def _number_rows(self, chunks: Ints, begins: np.ndarray, num_levels: Ints) -> Ints:
