@@ -1,1 +1,5 @@
-"""The notebook interface: view models, the widgets over them, and the static pictures beside them."""
+"""The notebook interface: view models, widgets over them, static pictures beside them."""
+
+from lance_nb.explorer.app import Explorer, explore
+
+__all__ = ["Explorer", "explore"]

@@ -1,7 +1,8 @@
 """The explorer: one card with header, timeline, rows, version detail, and the same as code.
 
-The card is one widget whose ES module (``app.js``) mounts the views' modules side by side; they share
-the kernel connection and the first screen. Each view is also a widget of its own (``registry``).
+The card is one widget whose ES module (``app.js``) mounts the views' modules side by side; they
+share the kernel connection and the first screen. Each view is also a widget of its own
+(``registry``).
 
 Limits: reads only. A dataset that cannot be opened gives a card with the reason, and ``.error``.
 """
@@ -56,5 +57,5 @@ def explore(
     try:
         source = open_source(target, version, storage_options)
     except LanceError as error:
-        return Explorer.failed(error, height=height)
+        return Explorer(error, height=height)
     return Explorer(source, height=height)

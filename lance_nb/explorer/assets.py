@@ -1,17 +1,17 @@
-"""Turns the plain ES modules and style sheets beside the widgets into the one module a widget sends.
+"""Links the plain ES modules and style sheets beside the widgets into what a widget sends.
 
-There is no bundler to install and nothing to build: every ``.js`` file is an ordinary ES module that a
-browser, an editor or a test can load as it stands. A widget's module must travel as one text, so
-``compose`` links them with four textual rules::
+There is no bundler to install and nothing to build: every ``.js`` file is an ordinary ES module
+that a browser, an editor or a test can load as it stands. A widget's module must travel as one
+text, so ``compose`` links them with four textual rules::
 
     import { a, b } from "./x.js";     ->  const { a, b } = $x;
     export function f / const c        ->  function f / const c, and the module returns { f, c }
     export default expression;         ->  kept for the entry module, dropped elsewhere
     every other module                 ->  const $x = (() => { ... return { ... }; })();
 
-in the order of dependence. One module per view, put together per widget, is the simplest thing that
-gives both one card out of many views (``app.js`` imports the views) and each view alone (a view's own
-file is an entry as well).
+in the order of dependence. One module per view, put together per widget, is the simplest thing
+that gives both one card out of many views (``app.js`` imports the views) and each view alone (a
+view's own file is an entry as well).
 
 Limits: relative imports of named exports only; no cycles; anything else is an InternalError, raised
 when the widget class is made and therefore in every test run.
@@ -58,7 +58,7 @@ def modules_of(entry: str) -> tuple[Path, ...]:
 
 
 def compose_style(entry: str) -> str:
-    """The style sheets beside the linked modules, one text: ``x.css`` goes with ``x.js``."""
+    """Return the style sheets beside the linked modules, one text: ``x.css`` goes with ``x.js``."""
     sheets = [path.with_suffix(".css") for path in modules_of(entry)]
     return "\n".join(sheet.read_text("utf-8") for sheet in sheets if sheet.is_file())
 
@@ -84,7 +84,8 @@ def _link(path: Path, linked: _Linked) -> str:
     left = _LEFT_OVER.search(body)
     if left:
         raise InternalError(f"{path.name}: cannot link {left.group()!r}")
-    linked.done[path] = f"const {name} = (() => {{\n{body}\nreturn {{ {', '.join(names)} }};\n}})();"
+    exports = ", ".join(names)
+    linked.done[path] = f"const {name} = (() => {{\n{body}\nreturn {{ {exports} }};\n}})();"
     return name
 
 

@@ -1,8 +1,8 @@
 """Text and static-HTML forms: for terminals, saved notebooks, GitHub, nbviewer and e-mail.
 
-Layout of the HTML: one ``<details open class="lnb-static">`` with plain headings and tables, and no
-style or script of its own, because GitHub strips both and the picture must still read well. Every text
-is escaped here and nowhere else (``_text``); the templates hold no other variable part.
+Layout of the HTML: one ``<details open class="lnb-static">`` with plain headings and tables, no
+style or script of its own, because GitHub strips both and the picture must still read well. Every
+text is escaped here and nowhere else (``_text``); the templates hold no other variable part.
 
 Limits: ``MAX_ROWS`` rows, ``MAX_COLUMNS`` columns and ``MAX_VERSIONS`` versions are pictured.
 """
@@ -10,7 +10,7 @@ Limits: ``MAX_ROWS`` rows, ``MAX_COLUMNS`` columns and ``MAX_VERSIONS`` versions
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from lance_nb.errors import LanceError
@@ -19,7 +19,8 @@ from lance_nb.explorer.models.dataset_card import DatasetCard, dataset_card
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.page_texts import page_texts
 from lance_nb.explorer.models.row_page import RowPage, Window, row_page
-from lance_nb.explorer.models.timeline import Timeline, VersionBar, timeline
+from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.models.timeline import Timeline, VersionBar, timeline, version_bars
 from lance_nb.explorer.models.version_detail import VersionDetail, version_detail
 from lance_nb.explorer.session import Session
 
@@ -29,12 +30,18 @@ MAX_VERSIONS = 8
 _CELL_CHARS = 48
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Picture:
     """The same thing as plain text and as static HTML."""
 
     text: str
     html: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return self.html
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +67,25 @@ def picture_of_session(session: Session, parts: Sequence[str]) -> Picture:
         "detail": lambda: _detail_block(version_detail(dataset)),
     }
     return _picture([_attempt(makers[part]) for part in parts])
+
+
+def picture_of_versions(dataset: Source, limit: int) -> Picture:
+    """Picture the newest versions of the branch that ``dataset`` is on."""
+    model = timeline(dataset, 0)
+    numbers = dataset.version_numbers()
+    bars = version_bars(dataset, numbers[-limit:] if limit > 0 else (), numbers)
+    lanes = tuple(
+        replace(lane, details=tuple(bars)) if lane.branch == dataset.branch else lane
+        for lane in model.lanes
+    )
+    block = _versions_block(replace(model, lanes=lanes), limit)
+    heading = f"Versions of {text.name(dataset.name)}, branch {text.name(dataset.branch or 'main')}"
+    return _picture([replace(block, heading=heading)])
+
+
+def picture_of_text(heading: str, lines: Sequence[tuple[str, str]]) -> Picture:
+    """Picture pairs of a term and its explanation."""
+    return _picture([_Block(heading, (), _Grid(("write", "to"), tuple(lines)))])
 
 
 def picture_of_error(error: BaseException) -> Picture:
@@ -99,7 +125,7 @@ def _fact_words(key: str) -> str:
     return {"size": "of data files", "format": "file format"}.get(key, key)
 
 
-def _versions_block(model: Timeline) -> _Block:
+def _versions_block(model: Timeline, limit: int = MAX_VERSIONS) -> _Block:
     bars = [bar for lane in model.lanes for bar in lane.details if lane.branch == model.branch]
     tags = {(tag.branch, tag.version): tag.name for tag in model.tags}
     rows = tuple(
@@ -112,7 +138,7 @@ def _versions_block(model: Timeline) -> _Block:
             tags.get((model.branch, bar.version), ""),
             bar.message,
         )
-        for bar in _near(bars, model.version)
+        for bar in _near(bars, model.version, limit)
     )
     head = ("version", "time", "operation", "rows changed", "rows", "tag", "message")
     used = [at for at in range(len(head)) if at < 3 or any(row[at] for row in rows)]
@@ -123,12 +149,12 @@ def _versions_block(model: Timeline) -> _Block:
     return _Block("Versions", (about,), grid)
 
 
-def _near(bars: Sequence[VersionBar], version: int) -> list[VersionBar]:
-    """Up to ``MAX_VERSIONS`` bars around the version shown, newest first."""
+def _near(bars: Sequence[VersionBar], version: int, limit: int) -> list[VersionBar]:
+    """Up to ``limit`` bars around the version shown, newest first."""
     newest_first = sorted(bars, key=lambda bar: -bar.version)
     older = sum(bar.version <= version for bar in bars)
-    stop = max(MAX_VERSIONS, min(len(bars), len(bars) - older + MAX_VERSIONS // 2))
-    return newest_first[max(0, stop - MAX_VERSIONS) : stop]
+    stop = max(limit, min(len(bars), len(bars) - older + limit // 2))
+    return newest_first[max(0, stop - limit) : stop]
 
 
 def _only(row: tuple[str, ...], columns: Iterable[int]) -> tuple[str, ...]:

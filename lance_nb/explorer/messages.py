@@ -6,9 +6,10 @@ Layout (JSON, sent as custom messages of the widget's comm)::
     reply    {id, ok: true, result}                + binary buffers
     error    {id, ok: false, error: {title, message, where, hint, kind}}
 
-``id`` is chosen by the browser and unique per page. A view keeps one request of a kind under way and
-one waiting: a newer one replaces the waiting one, and a reply nobody waits for any more is dropped.
-That is all the cancellation there is, because the kernel takes messages one after the other.
+``id`` is chosen by the browser and unique per page. A view keeps one request of a kind under way
+and one waiting: a newer one replaces the waiting one, and a reply nobody waits for any more is
+dropped. That is all the cancellation there is, because the kernel takes messages one after the
+other.
 
 Limits: a request weighs at most ``MAX_REQUEST_WEIGHT`` (characters and values together).
 Not supported: streaming. A request that would need it asks for a window instead.
@@ -98,7 +99,7 @@ def _checked(request: object) -> Request:
 
 
 def _id_of(request: object) -> str:
-    """The id of a request that is otherwise wrong, so that the browser can match the error."""
+    """Return the id of a request that is otherwise wrong: the browser matches the error by it."""
     request_id = request.get("id") if isinstance(request, Mapping) else None
     return request_id[:MAX_ID_CHARS] if isinstance(request_id, str) else ""
 

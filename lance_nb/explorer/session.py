@@ -1,8 +1,8 @@
 """The open dataset behind one widget: where it stands, and the answers to the browser's requests.
 
-A session owns the dataset at the version shown and a few other versions already opened. It knows
-nothing of widgets: ``screen`` makes the first screen from the view models, ``handlers`` is the table
-of requests for ``messages.handle``.
+A session owns the dataset at the version shown and a few others already opened. It knows nothing
+of widgets: ``screen`` makes the first screen from the view models, ``handlers`` is the table of
+requests for ``messages.handle``.
 
 Limits: ``MAX_OPEN`` opened versions are kept; numbers in requests are bounded by ``MAX_COUNT``.
 """
@@ -54,7 +54,7 @@ class Session:
         return dataset
 
     def open(self, place: Place) -> Source:
-        """The dataset at a branch and version, opened or already open."""
+        """Return the dataset at a branch and version, opened or already open."""
         if place in self._opened:
             return self._keep(self._opened[place])
         return self._keep(self.dataset.checkout_version(place))
@@ -70,12 +70,12 @@ class Session:
         self.selected = []
 
     def selection(self) -> pa.Table:
-        """The selected rows of the version shown, in row order."""
+        """Return the selected rows of the version shown, in row order."""
         rows = [row for first, stop in sorted(self.selected) for row in range(first, stop)]
         return self.dataset.take(rows)
 
     def screen(self, parts: Sequence[str], window: Window = FIRST_WINDOW) -> dict[str, Any]:
-        """The named parts of the first screen; a part that fails is ``{"error": card}``.
+        """Return the named parts of the first screen; a part that fails is ``{"error": card}``.
 
         The binary buffers of the rows are under ``rows.buffers``.
         """
@@ -107,7 +107,7 @@ class Session:
         }
 
     def handlers(self) -> dict[str, Handler]:
-        """The requests that a session answers."""
+        """Return the requests that a session answers."""
         return {
             "ready": lambda _args: Answer(),
             "rows": self._on_rows,
@@ -178,7 +178,7 @@ def place_of(args: Mapping[str, Any]) -> Place:
 
 
 def window_of(args: Mapping[str, Any]) -> Window:
-    """The window of rows and columns that a request asks for."""
+    """Return the window of rows and columns that a request asks for."""
     return Window(
         offset=integer(args, "offset", low=0, high=MAX_COUNT),
         limit=integer(args, "limit", low=1, high=MAX_ROWS),

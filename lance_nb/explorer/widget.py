@@ -6,8 +6,8 @@ notebook executed without a browser re-renders from it.
 
 Saved notebooks. A saved output holds no widget state, and a trusted notebook reopened without its
 kernel shows an error in place of the widget, even when the same output carries HTML. So a widget
-displays itself as two outputs: the widget, and a static picture hidden by a style rule for as long as
-a live widget stands before it.
+displays itself as two outputs: the widget, and a static picture that a style rule hides for as long
+as a live widget stands before it.
 
 Limits: keyword arguments are checked by the signatures; unknown ones are a TypeError.
 """
@@ -15,14 +15,14 @@ Limits: keyword arguments are checked by the signatures; unknown ones are a Type
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import anywidget
 import traitlets
 from IPython.core.getipython import get_ipython
 from IPython.display import HTML, display
 
-from lance_nb.errors import InvalidInputError
+from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer import assets, messages
 from lance_nb.explorer.display import Picture, picture_of_error, picture_of_session
 from lance_nb.explorer.models import refs
@@ -41,7 +41,7 @@ PICTURE_STYLE = """<style>
 
 
 class LanceWidget(anywidget.AnyWidget):
-    """A view of one dataset. Subclasses name their ES module and the parts of the screen they show."""
+    """A view of one dataset; a subclass names its ES module and the parts of the screen."""
 
     entry: ClassVar[str]
     parts: ClassVar[tuple[str, ...]]
@@ -60,24 +60,19 @@ class LanceWidget(anywidget.AnyWidget):
             cls._css = assets.compose_style(cls.entry)
         super().__init_subclass__(**kwargs)
 
-    def __init__(self, dataset: Source, *, height: int | None = None) -> None:
+    def __init__(self, dataset: Source | LanceError, *, height: int | None = None) -> None:
+        """Show ``dataset``, or why there is none to show."""
         height = self._checked(height)
-        session = Session(dataset)
-        super().__init__(screen=session.screen(self.parts), height=height)
-        self._session: Session | None = session
-        self._error: Exception | None = None
+        self._error: LanceError | None = None
+        self._session: Session | None = None
+        if isinstance(dataset, LanceError):
+            self._error = dataset
+            screen: dict[str, Any] = {"error": error_card(dataset).to_json()}
+        else:
+            self._session = Session(dataset)
+            screen = self._session.screen(self.parts)
+        super().__init__(screen=screen, height=height)
         self.on_msg(self._on_message)
-
-    @classmethod
-    def failed(cls, error: Exception, *, height: int | None = None) -> Self:
-        """Make a widget that shows why there is nothing to show."""
-        widget = cls.__new__(cls)
-        screen = {"error": error_card(error).to_json()}
-        anywidget.AnyWidget.__init__(widget, screen=screen, height=cls._checked(height))
-        widget._session = None
-        widget._error = error
-        widget.on_msg(widget._on_message)
-        return widget
 
     @classmethod
     def _checked(cls, height: int | None) -> int:
@@ -88,7 +83,7 @@ class LanceWidget(anywidget.AnyWidget):
         return height
 
     @property
-    def error(self) -> Exception | None:
+    def error(self) -> LanceError | None:
         """Why the dataset could not be opened, or None."""
         return self._error
 
@@ -146,10 +141,13 @@ class LanceWidget(anywidget.AnyWidget):
         if not has_browser():
             display({"text/plain": picture.text}, raw=True)
             return
-        bundle = super()._repr_mimebundle_()
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
-        display(data | {"text/plain": picture.text}, raw=True)
+        display(self._live_bundle() | {"text/plain": picture.text}, raw=True)
         display(HTML(PICTURE_STYLE + picture.html))
+
+    def _live_bundle(self) -> dict[str, Any]:
+        """Return the mime bundle that a browser turns into the live widget."""
+        bundle: Any = super()._repr_mimebundle_()
+        return dict(bundle[0] if isinstance(bundle, tuple) else bundle)
 
 
 def has_browser() -> bool:

@@ -87,7 +87,7 @@ class BarePage:
         """Load the page and mount the widget."""
         module = self.widget._esm.replace("export default ", "const WIDGET = ")
         theme = f'data-jp-theme-light="{str(not dark).lower()}"'
-        css = f"{DARK if dark else ''} body {{ margin: 12px; {'background: #111' if dark else ''} }}"
+        css = f"{DARK}body {{ margin: 12px; background: #111 }}" if dark else "body {margin: 12px}"
         html = (
             f'<!doctype html><meta charset="utf-8"><title>widget</title>'
             f'<style nonce="{NONCE}">{css} {self.widget._css} {style}</style>'

@@ -85,7 +85,7 @@ def _decoded(raw: bytes, budget: int) -> str:
 
 
 def _heads(column: pa.Array, budget: int) -> list[bytes | None]:
-    """The first bytes of every string, cut before Python objects are made of them."""
+    """Return the first bytes of every string, cut before Python objects are made of them."""
     import pyarrow.compute as pc
 
     heads: list[bytes | None] = pc.binary_slice(
@@ -199,7 +199,7 @@ def _leaf(scalar: pa.Scalar, *, quoted: bool) -> str:
 
 
 def _narrow_float(scalar: pa.Scalar) -> str:
-    """The shortest digits that give the same value in its own width."""
+    """Return the shortest digits that give the same value in its own width."""
     import numpy as np
 
     width = np.float16 if pa.types.is_float16(scalar.type) else np.float32
@@ -212,7 +212,7 @@ def _quoted(value: str) -> str:
 
 
 def temporal_text(scalar: Any) -> str:
-    """A date, time, timestamp or duration in ISO form, exact to its unit; never an exception."""
+    """Write a date, time, timestamp or duration in ISO form, exact to its unit."""
     form = _TEMPORAL.get(scalar.type.id)
     try:
         return form(scalar) if form else str(scalar.cast(pa.string()).as_py()).strip("<>")
@@ -222,7 +222,7 @@ def temporal_text(scalar: Any) -> str:
 
 
 def _timestamp(scalar: Any) -> str:
-    """A timestamp with a zone is an instant and is shown in UTC, whatever the zone."""
+    """Write a timestamp; one with a zone is an instant and is shown in UTC, whatever the zone."""
     kind = scalar.type
     shown = str(scalar.cast(pa.timestamp(kind.unit)).cast(pa.string()).as_py())
     if shown.startswith("<"):

@@ -1,7 +1,8 @@
 """The header of a dataset: name, where it stands, and the figures one looks at first.
 
-Layout of ``to_json``: ``name``, ``uri``, ``branch``, ``version``, ``label`` ("main:42"), ``tags`` (of
-this version), ``latest`` (newest version of the branch), ``facts`` (list of ``{key, value, title}``).
+Layout of ``to_json``: ``name``, ``uri``, ``branch``, ``version``, ``label`` ("main:42"), ``tags``
+of this version, ``latest`` (newest version of the branch), ``facts`` (``{key, value, title}``
+each).
 
 Limits: at most ``MAX_TAGS`` tags are named. Reads metadata only.
 """
@@ -40,7 +41,7 @@ class DatasetCard:
     facts: tuple[Fact, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The card as JSON-able values."""
+        """Return the card as JSON-able values."""
         return asdict(self) | {"tags": list(self.tags), "facts": [asdict(f) for f in self.facts]}
 
 

@@ -89,7 +89,7 @@ def _nearest_first(name: str, known: list[str]) -> tuple[str, ...]:
 
 
 def python_line(dataset: Source, variable: str = "ds") -> str:
-    """The Python line that opens what is shown."""
+    """Return the Python line that opens what is shown."""
     return f"{variable} = lance_nb.dataset({dataset.uri!r}, version={_python_ref(dataset)})"
 
 
@@ -100,5 +100,5 @@ def _python_ref(dataset: Source) -> str:
 
 
 def magic_line(dataset: Source) -> str:
-    """The ``%lance`` line that travels to what is shown."""
+    """Return the ``%lance`` line that travels to what is shown."""
     return f"%lance at {dataset.branch or MAIN}:{dataset.version}"

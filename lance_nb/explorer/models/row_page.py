@@ -16,9 +16,10 @@ vector        f32 norm per row, then ``points`` bytes per row: the vector's outl
 
 A column with nulls has one buffer more, ``validity``: one byte per row, 0 is null.
 
-Limits: ``MAX_ROWS`` rows and ``MAX_COLUMNS`` columns per page; ``GRID_CHARS`` characters per cell;
-``MAX_READ_BYTES`` estimated bytes are decoded per page, ``MAX_PAGE_BYTES`` are sent: a page may hold
-fewer rows than asked for (never none, if there are rows) and the browser asks again for the rest.
+Limits: ``MAX_ROWS`` rows and ``MAX_COLUMNS`` columns per page; ``GRID_CHARS`` characters per
+cell; ``MAX_READ_BYTES`` estimated bytes are decoded per page, ``MAX_PAGE_BYTES`` are sent: a page
+may hold fewer rows than asked for (never none, if there are rows) and the browser asks again for
+the rest.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class PageColumn:
     extra: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """The column's part of the sidecar."""
+        """Return the column's part of the sidecar."""
         return {
             "name": self.name,
             "type": self.type,
@@ -92,7 +93,7 @@ class RowPage:
         return sum(map(len, self.buffers))
 
     def to_json(self) -> dict[str, Any]:
-        """The sidecar, without the buffers."""
+        """Return the sidecar, without the buffers."""
         return {
             "offset": self.offset,
             "num_rows": self.num_rows,
@@ -151,7 +152,7 @@ def page_of(table: pa.Table, offset: int = 0, first_column: int = 0) -> RowPage:
 
 
 def _encode(column: pa.Array) -> tuple[str, list[bytes], dict[str, Any]]:
-    """Encoding name, buffers and extra sidecar entries of one column."""
+    """Return encoding name, buffers and extra sidecar entries of one column."""
     kind = column.type
     if pa.types.is_boolean(kind):
         return "bool", [_bytes_of(column)], {"look": "bool"}
@@ -176,7 +177,7 @@ def _look(kind: pa.DataType) -> str:
 
 
 def _bytes_of(booleans: pa.Array) -> bytes:
-    return booleans.fill_null(fill_value=False).cast(pa.uint8()).to_numpy().tobytes()
+    return bytes(booleans.fill_null(fill_value=False).cast(pa.uint8()).to_numpy())
 
 
 def _numbers(column: pa.Array) -> Any:

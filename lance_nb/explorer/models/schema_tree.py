@@ -3,7 +3,8 @@
 Layout of a line: ``depth``, ``name``, ``type`` (short form, see ``type_label``), ``nullable``,
 ``note`` (the field's metadata in one line).
 
-Limits: ``MAX_LINES`` lines and ``MAX_DEPTH`` levels; ``hidden`` counts the top-level fields left out or cut short.
+Limits: ``MAX_LINES`` lines and ``MAX_DEPTH`` levels; ``hidden`` counts the top-level fields that
+are left out or cut short.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class SchemaTree:
     hidden: int
 
     def to_json(self) -> dict[str, Any]:
-        """The tree as JSON-able values."""
+        """Return the tree as JSON-able values."""
         return {"lines": [asdict(line) for line in self.lines], "hidden": self.hidden}
 
 
@@ -95,7 +96,7 @@ def _decoded(raw: bytes) -> str:
 
 
 def type_label(kind: pa.DataType, depth: int = 0) -> str:
-    """A short name: ``float32[128]``, ``list<int64>``, ``struct{3}``, ``timestamp[us, UTC]``."""
+    """Shorten to ``float32[128]``, ``list<int64>``, ``struct{3}``, ``timestamp[us, UTC]``."""
     if depth > MAX_DEPTH:
         return text.ELLIPSIS
     if isinstance(kind, pa.BaseExtensionType):

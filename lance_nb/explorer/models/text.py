@@ -1,4 +1,4 @@
-"""Text that is safe to show: bounded, and with every invisible or direction-changing character visible.
+"""Text that is safe to show: bounded, every invisible or direction-changing character visible.
 
 Layout: control characters become their Unicode pictures (U+000A shows as ``␊``); other invisible
 characters (bidirectional marks, zero-width, private surrogates, tags) become ``⟨U+202E⟩``. Nothing
@@ -44,7 +44,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def name(value: object) -> str:
-    """A name (column, tag, branch, dataset) fit to show."""
+    """Make a name (column, tag, branch, dataset) fit to show."""
     return cut(visible(cut(str(value), NAME_CHARS)), NAME_CHARS * 2)
 
 

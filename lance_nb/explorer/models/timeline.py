@@ -3,8 +3,8 @@
 Layout of ``to_json``::
 
     branch, version            where the view stands
-    lanes    [{branch, label, runs: [[first, count], ...], older, fork: [parent branch, version] | null,
-               details: [VersionBar, ...]}, ...]      lane 0 is main
+    lanes    [{branch, label, runs: [[first, count], ...], older, details: [VersionBar, ...],
+               fork: [parent branch, version] | null}, ...]      lane 0 is main
     hidden_branches            how many more branches exist
     tags     [{name, branch, version}, ...]           hidden_tags: how many more exist
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -61,7 +62,7 @@ class Lane:
     details: tuple[VersionBar, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The lane as JSON-able values."""
+        """Return the lane as JSON-able values."""
         return {
             "branch": self.branch,
             "label": text.name(self.branch or "main"),
@@ -93,7 +94,7 @@ class Timeline:
     hidden_tags: int
 
     def to_json(self) -> dict[str, Any]:
-        """The timeline as JSON-able values."""
+        """Return the timeline as JSON-able values."""
         return {
             "branch": self.branch,
             "version": self.version,
@@ -171,17 +172,40 @@ def version_bars(
     A version whose manifest cannot be read is left out: its bar stays grey in the view.
     """
     bars = []
-    for number in numbers:
-        at = bisect_left(known, number)
+    for first, stop in _spans(numbers, known):
+        infos = _described(dataset, known[max(0, first - 1) : stop])
+        for at in range(first, stop):
+            if known[at] in infos:
+                before = infos.get(known[at - 1]) if at else None
+                bars.append(_bar(infos[known[at]], before, is_first=known[at] == 1))
+    return bars
+
+
+def _spans(numbers: Iterable[int], known: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the positions in ``known`` where ``numbers`` stand, neighbours taken together."""
+    places = {bisect_left(known, number): number for number in numbers}
+    spans: list[tuple[int, int]] = []
+    for at, number in sorted(places.items()):
         if at == len(known) or known[at] != number:
             continue
-        try:
-            info = dataset.version_info(number)
-            before = dataset.version_info(known[at - 1]) if at else None
-        except LanceError:
-            continue
-        bars.append(_bar(info, before, is_first=number == 1))
-    return bars
+        if spans and spans[-1][1] == at:
+            spans[-1] = (spans[-1][0], at + 1)
+        else:
+            spans.append((at, at + 1))
+    return spans
+
+
+def _described(dataset: Source, numbers: Sequence[int]) -> dict[int, VersionInfo]:
+    """Describe neighbouring versions together; one by one when one of them cannot be read."""
+    try:
+        found = dataset.history(limit=len(numbers), before=numbers[-1] + 1)
+        return {info.version: info for info in found}
+    except LanceError:
+        infos = {}
+        for number in numbers:
+            with suppress(LanceError):
+                infos[number] = dataset.version_info(number)
+        return infos
 
 
 def _bar(info: VersionInfo, before: VersionInfo | None, *, is_first: bool) -> VersionBar:

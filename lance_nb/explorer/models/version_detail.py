@@ -1,4 +1,4 @@
-"""One version in detail: what was done, by which transaction, and what the dataset looked like then.
+"""One version in detail: what was done, by which transaction, and what there was then.
 
 Layout of ``to_json``: ``label``, ``branch``, ``version``, ``time``, ``time_ms``, ``operation``,
 ``description`` (one line), ``message``, ``tags``, ``counts`` ``[{label, value}]``, ``properties``
@@ -52,7 +52,7 @@ class VersionDetail:
     schema: SchemaTree
 
     def to_json(self) -> dict[str, Any]:
-        """The detail as JSON-able values."""
+        """Return the detail as JSON-able values."""
         return asdict(self) | {
             "tags": list(self.tags),
             "counts": [asdict(entry) for entry in self.counts],
@@ -84,7 +84,7 @@ def version_detail(dataset: Source) -> VersionDetail:
 
 
 def _transaction(dataset: Source) -> tuple[TransactionInfo | None, str]:
-    """The decoded transaction, or why it cannot be shown: the version itself is still readable."""
+    """Return the decoded transaction, or why it cannot be shown."""
     try:
         return dataset.transaction(dataset.version), ""
     except LanceError as error:

@@ -1,1 +1,1 @@
-"""One widget per file, its ES module and style sheet beside it; ``explorer.registry`` names them."""
+"""One widget per file, its ES module and style sheet beside it; the registry names them."""

@@ -1,6 +1,7 @@
 """One version of a dataset: operation, message, counts, schema, transaction.
 
-Its ES module is ``version_detail.js``, its models are the parts named below (see ``session.screen``).
+Its ES module is ``version_detail.js``, its models are the parts named below (see
+``session.screen``).
 """
 
 from __future__ import annotations

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from lance_nb.errors import CorruptFileError
+from lance_nb.explorer.models.version_detail import MAX_FACTS, version_detail
+from tests.unit.explorer.fakes import FakeDataset, FakeTransaction, FakeVersion, rows, small_dataset
+
+
+def detail_of(version: FakeVersion) -> dict[str, object]:
+    shown = version_detail(FakeDataset({None: {version.version: version}})).to_json()
+    json.dumps(shown)
+    return shown
+
+
+def test_a_version_tells_its_operation_counts_schema_and_transaction() -> None:
+    detail = version_detail(small_dataset().checkout_version(2))
+    assert (detail.label, detail.operation, detail.tags) == ("main:2", "Append", ("v1",))
+    assert detail.description == "appends 2 rows in 1 fragment"
+    assert {entry.label: entry.value for entry in detail.counts}["rows"] == "30"
+    assert [line.name for line in detail.schema.lines] == ["id", "text"]
+    assert [(entry.label, entry.value) for entry in detail.transaction] == [
+        ("read version", "1"),
+        ("transaction", "7f0c"),
+        ("fragments[0].id", "1"),
+        ("fragments[0].rows", "2"),
+    ]
+
+
+def test_a_version_without_a_transaction_says_so() -> None:
+    detail = detail_of(FakeVersion(1, rows(1), operation=None))
+    assert detail["operation"] == "operation not recorded"
+    assert detail["transaction"] == []
+
+
+def test_a_damaged_transaction_leaves_the_rest_readable() -> None:
+    class Damaged(FakeDataset):
+        def transaction(self, version: int) -> FakeTransaction | None:
+            raise CorruptFileError("_transactions/1.txn", 8, "a message", "nothing")
+
+    detail = version_detail(Damaged({None: {1: FakeVersion(1, rows(3))}}))
+    assert "cannot be read" in detail.description
+    assert detail.counts[0].value == "3"
+
+
+def test_long_lists_and_deep_values_are_bounded() -> None:
+    deep: dict[str, object] = {}
+    for _ in range(50):
+        deep = {"in": deep}
+    details = {"ids": list(range(10_000)), "deep": deep, "nothing": [], "none": None}
+    details |= {f"k{at}": "v" * 10_000 for at in range(500)}
+    shown = detail_of(FakeVersion(1, rows(1), transaction=FakeTransaction(details=details)))
+    assert isinstance(shown["transaction"], list)
+    assert len(shown["transaction"]) <= MAX_FACTS + 2
+    assert len(json.dumps(shown)) < 60_000
+
+
+def test_properties_are_shown_with_the_message() -> None:
+    version = replace(FakeVersion(1, rows(1)), message="first", properties={"who": "me"})
+    shown = detail_of(version)
+    assert shown["message"] == "first"
+    assert shown["properties"] == [{"label": "who", "value": "me"}]

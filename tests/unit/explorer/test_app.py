@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lance_nb.errors import (
+    CorruptFileError,
+    DatasetNotFoundError,
+    InvalidInputError,
+    RefNotFoundError,
+    VersionNotFoundError,
+)
+from lance_nb.explorer import opening
+from lance_nb.explorer.app import explore
+from tests.unit.explorer.fakes import small_dataset
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+    """Datasets open in memory; returns what was asked for."""
+    asked: list[tuple[str, Any]] = []
+
+    def open_dataset(uri: str, storage_options: Any = None) -> Any:
+        asked.append((uri, storage_options))
+        if "damaged" in uri:
+            raise CorruptFileError(f"{uri}/_versions/1.manifest", 0, "a footer", "nothing")
+        if "fake" not in uri:
+            raise DatasetNotFoundError(uri)
+        return small_dataset()
+
+    monkeypatch.setattr(opening, "open_dataset", open_dataset)
+    return asked
+
+
+def test_a_path_a_uri_and_a_dataset_can_be_explored(opened: list[tuple[str, Any]]) -> None:
+    assert explore("s3://bucket/fake.lance", storage_options={"key": "k"}).version == 4
+    assert explore(Path("data/fake.lance")).version == 4
+    assert explore(small_dataset()).version == 4
+    assert opened == [("s3://bucket/fake.lance", {"key": "k"}), ("data/fake.lance", None)]
+
+
+@pytest.mark.parametrize(
+    ("version", "label"),
+    [
+        (2, "main:2"),
+        ("v1", "main:2"),
+        ("dev", "dev:3"),
+        (("dev", 2), "dev:2"),
+        ("HEAD~1", "main:3"),
+    ],
+)
+def test_any_ref_can_be_explored(opened: list[Any], version: Any, label: str) -> None:
+    assert explore("fake", version).screen["label"] == label
+
+
+@pytest.mark.parametrize(
+    ("uri", "version", "error"),
+    [
+        ("nowhere", None, DatasetNotFoundError),
+        ("damaged", None, CorruptFileError),
+        ("fake", 99, VersionNotFoundError),
+        ("fake", "v9", RefNotFoundError),
+        ("fake", "?:?", InvalidInputError),
+    ],
+)
+def test_what_cannot_be_opened_is_a_card_with_the_reason(
+    opened: list[Any], uri: str, version: Any, error: type[Exception]
+) -> None:
+    explorer = explore(uri, version)
+    assert isinstance(explorer.error, error)
+    assert explorer.screen["error"]["hint"]
+
+
+def test_a_mistake_in_the_program_is_raised_and_not_shown_as_a_card(opened: list[Any]) -> None:
+    for target in (None, 3, b"bytes", object()):
+        with pytest.raises(InvalidInputError, match="expected a path"):
+            explore(target)
+    with pytest.raises(InvalidInputError, match="height"):
+        explore("fake", height=1)
+    with pytest.raises(InvalidInputError, match="height"):
+        explore("nowhere", height=1)
+    with pytest.raises(TypeError):
+        explore("fake", colour="red")
+
+
+def test_a_misspelt_local_name_is_answered_with_the_near_one(
+    opened: list[Any], tmp_path: Path
+) -> None:
+    (tmp_path / "demo.lance" / "_versions").mkdir(parents=True)
+    explorer = explore(tmp_path / "demo.lanse")
+    assert "did you mean" in explorer.screen["error"]["message"]
+    assert "demo.lance" in explorer.screen["error"]["message"]
+    assert "did you mean" not in explore("nowhere/at/all").screen["error"]["message"]
+
+
+def test_the_selection_comes_back_as_a_table() -> None:
+    explorer = explore(small_dataset())
+    assert explorer.selection.num_rows == 0

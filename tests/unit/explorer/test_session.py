@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lance_nb.errors import InvalidInputError, ObjectNotFoundError, VersionNotFoundError
+from lance_nb.explorer.messages import handle
+from lance_nb.explorer.session import MAX_OPEN, Session
+from tests.unit.explorer.fakes import many_versions, one_table, small_dataset
+
+PARTS = ("card", "timeline", "rows", "detail")
+
+
+def ask(session: Session, kind: str, **args: Any) -> dict[str, Any]:
+    reply, _ = handle({"id": "1", "type": kind, "args": args}, session.handlers())
+    assert reply["ok"], reply
+    return reply["result"]
+
+
+def refused(session: Session, kind: str, **args: Any) -> str:
+    reply, _ = handle({"id": "1", "type": kind, "args": args}, session.handlers())
+    assert not reply["ok"]
+    return str(reply["error"]["message"])
+
+
+def test_the_first_screen_holds_every_part_and_stays_small() -> None:
+    screen = Session(many_versions(10_000)).screen(PARTS)
+    assert screen["label"] == "main:10000"
+    assert screen["rows"]["num_rows"] == 50
+    assert screen["code"]["magic"] == "%lance at main:10000"
+    size = len(json.dumps(screen, default=lambda raw: "x" * len(raw)))
+    assert size < 200_000
+
+
+def test_a_wide_first_screen_stays_small() -> None:
+    table = pa.table({f"column {at}": ["x" * 5000] * 500 for at in range(300)})
+    screen = Session(one_table(table)).screen(PARTS)
+    size = len(json.dumps(screen, default=lambda raw: "x" * len(raw)))
+    assert size < 200_000
+    assert screen["rows"]["page"]["num_rows"] > 0
+
+
+def test_rows_that_cannot_be_read_leave_the_other_parts() -> None:
+    dataset = small_dataset()
+    dataset.row_error = ObjectNotFoundError("data/x.lance", "fragment 0")
+    screen = Session(dataset).screen(PARTS)
+    assert screen["rows"]["error"]["title"] == "A file of the dataset is missing"
+    assert screen["card"]["name"] == "fake.lance"
+    assert screen["detail"]["version"] == 4
+
+
+def test_travelling_moves_and_a_failed_journey_does_not() -> None:
+    session = Session(small_dataset())
+    session.travel("dev:2")
+    assert (session.dataset.branch, session.dataset.version) == ("dev", 2)
+    with pytest.raises(VersionNotFoundError):
+        session.travel("99")
+    assert session.dataset.version == 2
+    session.stand((None, 1))
+    assert (session.dataset.branch, session.dataset.version) == (None, 1)
+
+
+def test_only_a_few_versions_stay_open() -> None:
+    session = Session(many_versions(100))
+    for version in range(1, 50):
+        session.open((None, version))
+    assert len(session._opened) == MAX_OPEN
+
+
+def test_a_window_of_rows_can_be_asked_for_at_any_version() -> None:
+    session = Session(small_dataset())
+    window = {"offset": 5, "limit": 3, "first_column": 1, "num_columns": 1}
+    page = ask(session, "rows", branch=None, version=2, **window)
+    assert (page["offset"], page["num_rows"], page["first_column"]) == (5, 3, 1)
+    assert [column["name"] for column in page["columns"]] == ["text"]
+    assert "limit" in refused(session, "rows", branch=None, version=2, **window | {"limit": 10**9})
+
+
+def test_details_of_versions_can_be_asked_for() -> None:
+    session = Session(small_dataset())
+    found = ask(session, "versions", branch=None, version=4, numbers=[1, 3, 99])
+    assert [bar["version"] for bar in found["details"]] == [1, 3]
+    assert "numbers" in refused(session, "versions", branch=None, version=4, numbers=[1] * 1000)
+    assert ask(session, "detail", branch="dev", version=2)["label"] == "dev:2"
+
+
+def test_a_whole_cell_can_be_asked_for() -> None:
+    session = Session(one_table(pa.table({"s": ["x" * 10_000, None, ""]})))
+    assert len(ask(session, "cell", branch=None, version=1, row=0, column=0)["text"]) == 4096
+    assert ask(session, "cell", branch=None, version=1, row=1, column=0)["null"] is True
+    assert ask(session, "cell", branch=None, version=1, row=2, column=0) == {
+        "text": "",
+        "null": False,
+    }
+    assert "column" in refused(session, "cell", branch=None, version=1, row=0, column=1)
+
+
+def test_the_selection_is_a_table_of_the_selected_rows() -> None:
+    session = Session(small_dataset())
+    assert session.selection().num_rows == 0
+    assert ask(session, "select", ranges=[[3, 5], [0, 1]]) == {"num_rows": 3}
+    assert session.selection().column("id").to_pylist() == [0, 3, 4]
+    assert "row" in refused(session, "select", ranges=[[0, 10**6]])
+    assert "pair" in refused(session, "select", ranges=[[1]])
+    session.travel("1")
+    assert session.selection().num_rows == 0
+
+
+def test_a_selection_has_a_limit() -> None:
+    session = Session(one_table(pa.table({"n": pa.array(range(300_000))})))
+    assert "100,000" in refused(session, "select", ranges=[[0, 200_000]])
+    with pytest.raises(InvalidInputError):
+        session.travel("")

@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from lance_nb.explorer.widgets.version_detail import VersionDetail
+from tests.unit.explorer.fakes import small_dataset
+
+
+def test_it_shows_its_part_alone_and_follows_a_journey() -> None:
+    widget = VersionDetail(small_dataset(), height=300)
+    assert widget.height == 300
+    assert "schema" in widget.screen["detail"]
+    widget.travel("dev:2")
+    assert widget.screen["label"] == "dev:2"
+    assert "schema" in widget.screen["detail"]
+
+
+def test_its_module_mounts_the_view_without_the_other_views() -> None:
+    assert "export default" in VersionDetail._esm
+    assert "mountExplorer" not in VersionDetail._esm
+    assert ".lnb" in VersionDetail._css
