@@ -168,6 +168,10 @@ class FsspecStore:
         full, shown = self._full(path), join_uri(self._uri, path)
         with self._guard(path):
             if not getattr(self._fs, "async_impl", False):
+                # A driver in this process allocates what is asked for before it reads.
+                size = self.size(path)
+                for one in wanted:
+                    check_range(shown, one, size)
                 return read_ranges(
                     shown, wanted, lambda span: self._fs.cat_file(full, span.start, span.stop)
                 )
@@ -235,6 +239,7 @@ class FsspecStore:
 
     def write_if_absent(self, path: str, data: Buffer) -> None:
         """Refuse: see the module."""
+        check_path(path)
         raise NotSupportedError(
             f"cannot commit to {self._scheme}:// yet: fsspec has no portable exclusive create, and "
             "without one two writers could both believe they committed the same version"

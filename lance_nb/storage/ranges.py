@@ -36,7 +36,7 @@ def coalesce(
     span_bytes_max: int = SPAN_BYTES_MAX,
 ) -> Plan:
     """Join near ranges into spans, sorted by start."""
-    order = sorted(range(len(wanted)), key=lambda index: (wanted[index].start, wanted[index].stop))
+    order = sorted(range(len(wanted)), key=lambda index: (wanted[index].start, -wanted[index].stop))
     spans: list[ByteRange] = []
     span_of = [-1] * len(wanted)
     for index in order:

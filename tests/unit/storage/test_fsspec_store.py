@@ -1,0 +1,172 @@
+"""Any fsspec file system: reading like the model, secrets kept, missing drivers explained."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import traceback
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from lance_nb.errors import (
+    InvalidInputError,
+    NotSupportedError,
+    ObjectNotFoundError,
+    StorageError,
+)
+from lance_nb.storage.base import Store
+from lance_nb.storage.fsspec_options import translate
+from lance_nb.storage.fsspec_store import FsspecStore
+from lance_nb.storage.registry import open_store
+from tests.conformance.store_tests import StoreReadingTests
+
+CANARY = "TOPSECRET-canary-42"
+
+
+class TestMemoryFileSystem(StoreReadingTests):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> FsspecStore:
+        filesystem = fsspec.filesystem("memory", skip_instance_cache=True)
+        filesystem.store.clear()
+        filesystem.pseudo_dirs[:] = [""]
+        return FsspecStore.over(filesystem, "/bucket/data", "memory-fs://bucket/data")
+
+
+class TestLocalFileSystem(StoreReadingTests):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> FsspecStore:
+        filesystem = fsspec.filesystem("file", auto_mkdir=True, skip_instance_cache=True)
+        return FsspecStore.over(filesystem, str(tmp_path), f"file-fs://{tmp_path}")
+
+
+def test_commits_are_refused_with_the_reason(tmp_path: Path):
+    store = FsspecStore.over(fsspec.filesystem("file"), str(tmp_path), "s3://bucket")
+    with pytest.raises(NotSupportedError, match="exclusive create"):
+        store.write_if_absent("_versions/1.manifest", b"x")
+
+
+def test_an_unknown_scheme_is_an_input_error():
+    with pytest.raises(InvalidInputError, match="nosuch://"):
+        open_store("nosuch://bucket/x")
+
+
+def test_a_missing_driver_names_the_pip_line(monkeypatch: pytest.MonkeyPatch):
+    def missing(*_: object, **__: object) -> None:
+        raise ImportError("Install s3fs to access S3")
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", missing)
+    with pytest.raises(NotSupportedError, match=r"pip install 'lance-nb\[s3\]'"):
+        open_store("s3://bucket/x", {"key": CANARY})
+
+
+class _Failing:
+    """A driver that puts its credentials into every message."""
+
+    async_impl = False
+
+    def info(self, path: str, **_: object) -> None:
+        raise RuntimeError(f"403 for key {CANARY} at {path}")
+
+    cat_file = isfile = ls = find = pipe_file = rm_file = info
+
+    def invalidate_cache(self, path: str) -> None:
+        return None
+
+
+def _failing_store(monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setattr(fsspec.core, "url_to_fs", lambda *_, **__: (_Failing(), "bucket/x"))
+    options = {"aws_secret_access_key": CANARY, "client_kwargs": {"nested": CANARY + "2"}}
+    return open_store("s3://user:" + CANARY + "@bucket/x", options)
+
+
+def test_secrets_appear_in_no_text(monkeypatch: pytest.MonkeyPatch):
+    store = _failing_store(monkeypatch)
+    texts = [store.uri, repr(store), str(store), repr(store.child("tree/a")), store.child("a").uri]
+    for act in (store.read, store.size, store.exists, store.list, store.list_recursive):
+        with pytest.raises(StorageError) as caught:
+            act("some/path")
+        texts += [str(caught.value), repr(caught.value)]
+        texts.append("".join(traceback.format_exception(caught.value)))
+        texts.append(repr(pickle.dumps(caught.value)))
+    assert not [text for text in texts if CANARY in text]
+    assert "403 for key ***" in texts[5]
+
+
+def test_a_store_with_secrets_is_not_pickled(monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(NotSupportedError):
+        pickle.dumps(_failing_store(monkeypatch))
+
+
+def test_mistakes_of_our_own_are_not_dressed_up_as_storage_errors(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(_Failing, "info", lambda *_: {}["nothing"])
+    with pytest.raises(KeyError):
+        _failing_store(monkeypatch).size("x")
+
+
+def test_options_in_pylance_spelling_reach_s3fs():
+    options = {
+        "aws_access_key_id": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+        "aws_session_token": "c",
+        "region": "eu-central-1",
+        "aws_endpoint": "http://localhost:5555",
+        "allow_http": "true",
+        "skip_signature": "true",
+        "default_block_size": 5,
+    }
+    before = dict(options)
+    assert translate("s3", options) == {
+        "key": "a",
+        "secret": "b",
+        "token": "c",
+        "client_kwargs": {"region_name": "eu-central-1"},
+        "endpoint_url": "http://localhost:5555",
+        "anon": True,
+        "default_block_size": 5,
+    }
+    assert options == before
+
+
+def test_options_in_fsspec_spelling_are_kept_and_win():
+    options = {"key": "mine", "aws_access_key_id": "other", "client_kwargs": {"verify": False}}
+    options["aws_region"] = "x"
+    assert translate("s3", options) == {
+        "key": "mine",
+        "client_kwargs": {"region_name": "x", "verify": False},
+    }
+    assert translate("gs", {"google_service_account": "f.json"}) == {"token": "f.json"}
+    azure = {"azure_storage_account_name": "n", "azure_storage_account_key": "k"}
+    assert translate("az", azure) == {"account_name": "n", "account_key": "k"}
+    assert translate("http", {"region": "kept"}) == {"region": "kept"}
+
+
+@pytest.fixture
+def web_server(tmp_path: Path):
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            return None
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_dataset_is_read_from_a_web_server(web_server: str, tmp_path: Path):
+    pytest.importorskip("aiohttp", reason="the http driver of fsspec needs aiohttp")
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "x").write_bytes(b"0123456789")
+    store = open_store(f"{web_server}/t")
+    assert bytes(store.read("x")) == b"0123456789"
+    assert store.list_names("") == ["x"]
+    with pytest.raises(ObjectNotFoundError):
+        store.read("y")

@@ -1,0 +1,210 @@
+"""Local files: the common behaviour, durability, and files that are not regular."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from lance_nb.errors import InvalidInputError, ObjectNotFoundError, StorageError
+from lance_nb.storage import local_files
+from lance_nb.storage.base import ByteRange
+from lance_nb.storage.local import LocalStore
+from tests.conformance.store_tests import BIG, StoreTests
+
+
+class TestLocalStore(StoreTests):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> LocalStore:
+        return LocalStore(str(tmp_path))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    return LocalStore(str(tmp_path))
+
+
+def test_the_uri_is_the_absolute_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert LocalStore("some/../folder").uri == str(tmp_path / "folder")
+
+
+def test_a_path_with_a_nul_is_refused():
+    with pytest.raises(InvalidInputError):
+        LocalStore("/tmp/a\0b")
+
+
+def test_a_fifo_is_refused_and_does_not_hang(store: LocalStore, tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    for read in (store.read, store.size, store.map, lambda path: store.read_tail(path, 10)):
+        with pytest.raises(StorageError, match="regular"):
+            read("pipe")
+    assert not store.exists("pipe")
+    assert store.list_names("") == []
+
+
+def test_a_device_is_refused():
+    with pytest.raises(StorageError, match="regular"):
+        LocalStore("/dev").read("zero")
+
+
+def test_a_folder_is_not_read_as_a_file(store: LocalStore, tmp_path: Path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StorageError, match="regular"):
+        store.read("folder")
+
+
+def test_a_file_used_as_a_folder_is_missing(store: LocalStore):
+    store.write("x", b"1")
+    with pytest.raises(ObjectNotFoundError):
+        store.read("x/y")
+    assert store.list("x") == []
+
+
+def test_a_replaced_file_is_mapped_anew(store: LocalStore):
+    store.write("x", BIG)
+    first = store.map("x")
+    store.write("x", BIG[::-1])
+    second = store.map("x")
+    assert bytes(first) == BIG
+    assert bytes(second) == BIG[::-1]
+    assert store.map("x") is second
+
+
+def test_a_file_replaced_behind_our_back_is_noticed(store: LocalStore, tmp_path: Path):
+    store.write("x", BIG)
+    assert bytes(store.read_range("x", ByteRange(0, 4))) == BIG[:4]
+    (tmp_path / "other").write_bytes(b"z" * len(BIG))
+    (tmp_path / "other").replace(tmp_path / "x")
+    assert bytes(store.read_range("x", ByteRange(0, 4))) == b"zzzz"
+
+
+def test_mapped_files_hold_no_descriptors(store: LocalStore):
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    views = []
+    for number in range(50):
+        store.write(f"f{number}", BIG)
+        views.append(store.map(f"f{number}"))
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before + 2
+
+
+def test_the_number_of_mappings_is_bounded(store: LocalStore, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(local_files, "MAPPINGS_MAX", 3)
+    mappings = local_files.Mappings()
+    for number in range(10):
+        store.write(f"f{number}", BIG)
+        full = f"{store.uri}/f{number}"
+        assert bytes(mappings.get(full, Path(full).stat())) == BIG
+    assert len(mappings._entries) == 3
+
+
+def test_a_commit_is_synced_before_and_after_it_becomes_visible(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+):
+    calls: list[str] = []
+    for name in ("fsync", "link", "unlink"):
+        original = getattr(os, name)
+        monkeypatch.setattr(
+            os, name, lambda *a, name=name, original=original: (calls.append(name), original(*a))[1]
+        )
+    store.write_if_absent("v/1", b"x")
+    assert calls == ["fsync", "link", "fsync", "unlink"]
+
+
+def test_a_file_system_without_hard_links_is_told_as_the_reason(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+):
+    def no_links(source: str, target: str) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    with pytest.raises(StorageError, match="hard links") as caught:
+        store.write_if_absent("v/1", b"x")
+    assert caught.value.outcome == "failed"
+    assert store.list_names("v") == []
+
+
+def test_a_link_whose_reply_was_lost_is_recognised_as_ours(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+):
+    link = os.link
+
+    def lost_reply(source: str, target: str) -> None:
+        link(source, target)
+        raise FileExistsError(errno.EEXIST, "File exists")
+
+    monkeypatch.setattr(os, "link", lost_reply)
+    store.write_if_absent("v/1", b"x")
+    assert bytes(store.read("v/1")) == b"x"
+    assert store.list_names("v") == ["1"]
+
+
+def test_a_folder_that_cannot_be_synced_leaves_the_outcome_unknown(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+):
+    fsync, calls = os.fsync, []
+
+    def second_fails(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) == 2:
+            raise OSError(errno.EIO, "Input/output error")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", second_fails)
+    with pytest.raises(StorageError) as caught:
+        store.write_if_absent("v/1", b"x")
+    assert caught.value.outcome == "unknown"
+
+
+@pytest.mark.parametrize("failing", ["fsync", "rename"])
+def test_a_failed_write_keeps_the_old_file_and_leaves_nothing_behind(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch, failing: str
+):
+    store.write("a/x", b"old")
+
+    def full_disk(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, failing, full_disk)
+        with pytest.raises(StorageError, match="No space left"):
+            store.write("a/x", b"new")
+    assert bytes(store.read("a/x")) == b"old"
+    assert store.list_names("a") == ["x"]
+
+
+def test_a_folder_without_permission_is_a_storage_error(store: LocalStore, tmp_path: Path):
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    (tmp_path / "closed").mkdir(mode=0)
+    with pytest.raises(StorageError, match="Permission denied"):
+        store.list("closed")
+
+
+def test_many_threads_read_the_same_file(store: LocalStore):
+    store.write("x", BIG)
+    wrong: list[object] = []
+
+    def read() -> None:
+        for start in range(0, 2000, 100):
+            data = bytes(store.read_range("x", ByteRange(start, start + 50)))
+            if data != BIG[start : start + 50]:
+                wrong.append(data)
+
+    threads = [threading.Thread(target=read) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_symbolic_links_to_files_are_followed(store: LocalStore, tmp_path: Path):
+    store.write("x", b"1")
+    (tmp_path / "y").symlink_to(tmp_path / "x")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    assert bytes(store.read("y")) == b"1"
+    assert sorted(store.list_names("")) == ["x", "y"]

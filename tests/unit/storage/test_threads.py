@@ -1,0 +1,49 @@
+"""The shared thread pool: order, errors, nesting, forking."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+
+import pytest
+
+from lance_nb.storage.threads import THREADS_MAX, run_all
+
+
+def test_results_come_back_in_order():
+    assert run_all([lambda n=n: n * n for n in range(100)]) == [n * n for n in range(100)]
+    assert run_all([]) == []
+
+
+def test_tasks_may_start_tasks_without_waiting_for_ever():
+    def outer(number: int) -> int:
+        return sum(run_all([lambda n=n: n for n in range(number)]))
+
+    assert run_all([lambda n=n: outer(n) for n in range(60)])[-1] == sum(range(59))
+
+
+def test_the_pool_is_bounded():
+    run_all([lambda: None for _ in range(200)])
+    ours = [one for one in threading.enumerate() if one.name.startswith("lance-nb")]
+    assert 0 < len(ours) <= THREADS_MAX
+
+
+def test_an_error_reaches_the_caller():
+    with pytest.raises(ZeroDivisionError):
+        run_all([lambda: 1, lambda: 1 // 0, lambda: 2])
+
+
+def _in_child(queue) -> None:
+    queue.put(run_all([lambda: 1, lambda: 2]))
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_makes_a_pool_of_its_own():
+    run_all([lambda: 1, lambda: 2])
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    child = context.Process(target=_in_child, args=(queue,))
+    child.start()
+    child.join(30)
+    assert child.exitcode == 0
+    assert queue.get() == [1, 2]
