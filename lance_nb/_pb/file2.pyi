@@ -20,7 +20,7 @@ class Encoding(_message.Message):
         ENCODING_FIELD_NUMBER: _ClassVar[int]
         encoding: bytes
         def __init__(self, encoding: _Optional[bytes] = ...) -> None: ...
-    class None(_message.Message):
+    class Absent(_message.Message):
         __slots__ = ()
         def __init__(self) -> None: ...
     INDIRECT_FIELD_NUMBER: _ClassVar[int]
@@ -28,8 +28,8 @@ class Encoding(_message.Message):
     NONE_FIELD_NUMBER: _ClassVar[int]
     indirect: Encoding.Indirect
     direct: Encoding.Direct
-    none: getattr(Encoding, 'None')
-    def __init__(self, indirect: _Optional[_Union[Encoding.Indirect, _Mapping]] = ..., direct: _Optional[_Union[Encoding.Direct, _Mapping]] = ..., none: _Optional[_Union[getattr(Encoding, 'None'), _Mapping]] = ...) -> None: ...
+    none: Encoding.Absent
+    def __init__(self, indirect: _Optional[_Union[Encoding.Indirect, _Mapping]] = ..., direct: _Optional[_Union[Encoding.Direct, _Mapping]] = ..., none: _Optional[_Union[Encoding.Absent, _Mapping]] = ...) -> None: ...
 
 class Page(_message.Message):
     __slots__ = ("buffer_offsets", "buffer_sizes", "length", "encoding", "priority")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 from lance_nb.format.refs import Branch, Tag
@@ -19,7 +20,7 @@ class Tags:
         """Describe every tag by name."""
         return {name: _tag(tag) for name, tag in refs.list_tags(self._root).items()}
 
-    def names(self) -> list[str]:
+    def names(self) -> builtins.list[str]:
         """List the names only; reads no tag."""
         return refs.tag_names(self._root)
 
@@ -39,7 +40,7 @@ class Branches:
         found = refs.list_branches(self._root)
         return {name: _branch(branch) for name, branch in found.items()}
 
-    def names(self) -> list[str]:
+    def names(self) -> builtins.list[str]:
         """List the names only; reads no branch."""
         return refs.branch_names(self._root)
 

@@ -50,7 +50,8 @@ def to_arrow(block: DataBlock, type_: pa.DataType, validity: Mask | None = None)
             return pa.nulls(count, type_)
         case Constant(count, value):
             if pa.types.is_boolean(type_) and isinstance(value, FixedWidth):
-                value = FixedWidth(1, 1, value.data[:1] & 1)  # stored as one byte, not one bit
+                bit = np.bitwise_and(value.data[:1], np.uint8(1))  # stored as a byte, not a bit
+                value = FixedWidth(1, 1, bit)
             repeated = take_block(value, np.zeros(count, np.int64))
             return to_arrow(repeated, type_, validity)
         case Dictionary():
@@ -90,11 +91,12 @@ def _from_variable_width(
     if not large and not small:
         raise corrupt(f"values of type {type_}", "byte strings")
     offsets = block.offsets
-    wanted = np.int64 if large else np.int32
-    if offsets.dtype != wanted:
-        if not large and offsets.size and int(offsets[-1]) > _INT32_MAX:
+    if large and offsets.dtype != np.int64:
+        offsets = offsets.astype(np.int64)
+    elif small and offsets.dtype != np.int32:
+        if offsets.size and int(offsets[-1]) > _INT32_MAX:
             raise corrupt("at most 2 GiB of text in one page", f"{int(offsets[-1])} bytes")
-        offsets = offsets.astype(wanted)
+        offsets = offsets.astype(np.int32)
     array = pa.Array.from_buffers(
         type_,
         block.num_values,

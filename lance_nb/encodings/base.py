@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,8 @@ from lance_nb.errors import CorruptFileError
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 Levels = npt.NDArray[np.uint16]
+
+VALUES_MAX = 1 << 48  # in one page or block: sums of such counts stay inside 64 bits
 
 
 def corrupt(expected: str, found: str) -> CorruptFileError:
@@ -142,7 +144,9 @@ class Chunks:
 
 
 def single_chunk(num_values: int, *buffers: Bytes) -> Chunks:
-    """View whole buffers as one chunk."""
+    """View whole buffers as one chunk. Raises CorruptFileError for a count that is no count."""
+    if num_values > VALUES_MAX:
+        raise corrupt(f"at most {VALUES_MAX} values in a block", str(num_values))
     zero = np.zeros(1, np.int64)
     return Chunks(
         tuple(ChunkBuffer(data, zero, np.array([data.size], np.int64)) for data in buffers),
@@ -260,15 +264,16 @@ class PageReader(Protocol):
         ...
 
 
+# ``layout`` is Any below: each arm has a message type of its own.
 class Layout(Protocol):
     """One arm of PageLayout. ``layout`` below is the arm's own message."""
 
-    def index_buffers(self, layout: object, shape: PageShape) -> tuple[int, ...]:
+    def index_buffers(self, layout: Any, shape: PageShape) -> tuple[int, ...]:
         """Return the numbers of the page buffers that ``open`` needs whole."""
         ...
 
     def open(
-        self, layout: object, shape: PageShape, buffers: Mapping[int, Bytes], codecs: Codecs
+        self, layout: Any, shape: PageShape, buffers: Mapping[int, Bytes], codecs: Codecs
     ) -> PageReader:
         """Validate the page and return its reader. Raises CorruptFileError."""
         ...

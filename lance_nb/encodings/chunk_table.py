@@ -14,12 +14,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from lance_nb._pb import encodings21
-from lance_nb.encodings.base import Bytes, ChunkBuffer, Chunks, Ints, PageBuffer, PageShape, corrupt
+from lance_nb.encodings.base import (
+    VALUES_MAX,
+    Bytes,
+    ChunkBuffer,
+    Chunks,
+    Ints,
+    PageBuffer,
+    PageShape,
+    corrupt,
+)
 
 _WORD_LOG_BITS = 4
 _WORD_LOG_MAX = (1 << _WORD_LOG_BITS) - 1
 _CHUNK_ALIGNMENT = 8
-_VALUES_MAX = 1 << 48  # of the last chunk, which has no count of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +77,7 @@ def read_chunk_table(
     rest = num_items - int(counts[:-1].sum())
     # The last word says 0, or what the chunk holds when that is a power of two (flat values).
     fits = not words[-1] & _WORD_LOG_MAX or rest == int(counts[-1])
-    if not 0 <= rest <= _VALUES_MAX or not fits:
+    if not 0 <= rest <= VALUES_MAX or not fits:
         raise corrupt(f"chunks that hold {num_items} values", "another chunk table")
     counts[-1] = rest
     ends = np.cumsum(sizes)
@@ -105,7 +113,7 @@ def parse_chunks(
         raise corrupt(f"chunks of at least {header.itemsize} bytes", "a smaller chunk")
     raw = data[starts[:, None] + np.arange(header.itemsize)]
     heads = np.ascontiguousarray(raw).view(header).reshape(-1)
-    position = starts + _pad8(np.int64(header.itemsize))
+    position = starts + -(-header.itemsize // 8) * 8
     found: dict[str, ChunkBuffer] = {}
     for name in (header.names or ())[1:]:
         sizes = heads[name].astype(np.int64)

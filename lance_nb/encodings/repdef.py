@@ -31,15 +31,15 @@ from lance_nb.errors import NotSupportedError
 
 Mask = npt.NDArray[np.bool_]
 
-_ITEMS = {encodings21.REPDEF_ALL_VALID_ITEM: 0, encodings21.REPDEF_NULLABLE_ITEM: 1}
+_ITEMS: dict[int, int] = {encodings21.REPDEF_ALL_VALID_ITEM: 0, encodings21.REPDEF_NULLABLE_ITEM: 1}
 # layer -> (takes a "null" level, takes an "empty" level)
-_LISTS = {
+_LISTS: dict[int, tuple[bool, bool]] = {
     encodings21.REPDEF_ALL_VALID_LIST: (False, False),
     encodings21.REPDEF_NULLABLE_LIST: (True, False),
     encodings21.REPDEF_EMPTYABLE_LIST: (False, True),
     encodings21.REPDEF_NULL_AND_EMPTY_LIST: (True, True),
 }
-_LEVELS = _ITEMS | {layer: sum(takes) for layer, takes in _LISTS.items()}
+_LEVELS: dict[int, int] = _ITEMS | {layer: sum(takes) for layer, takes in _LISTS.items()}
 LEVEL_MAX = 0xFFFF
 
 

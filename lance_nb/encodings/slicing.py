@@ -27,8 +27,8 @@ def slice_block(block: DataBlock, start: int, stop: int) -> DataBlock:
     if start == 0 and count == block.num_values:
         return block
     match block:
-        case FixedWidth(bits, _, data):
-            return FixedWidth(bits, count, _slice_bits(data, start * bits, stop * bits))
+        case FixedWidth():
+            return _slice_fixed(block, start, stop)
         case VariableWidth(_, offsets, data):
             first, last = int(offsets[start]), int(offsets[stop])
             return VariableWidth(
@@ -41,8 +41,7 @@ def slice_block(block: DataBlock, start: int, stop: int) -> DataBlock:
         case PackedStruct(_, children):
             return PackedStruct(count, tuple(slice_block(child, start, stop) for child in children))
         case Dictionary(_, indices, items):
-            cut_indices = slice_block(indices, start, stop)
-            return Dictionary(count, _fixed(cut_indices), items)
+            return Dictionary(count, _slice_fixed(indices, start, stop), items)
         case Constant(_, value):
             return Constant(count, value)
         case AllNull():
@@ -60,14 +59,15 @@ def take_block(block: DataBlock, positions: Ints) -> DataBlock:
     """Return the values at ``positions`` (int64, in range, any order)."""
     count = int(positions.size)
     match block:
-        case FixedWidth(1, num_values, data):
-            bits = np.unpackbits(data, count=num_values, bitorder="little")
-            return FixedWidth(1, count, np.packbits(bits[positions], bitorder="little"))
-        case FixedWidth(bits, num_values, data):
-            words = data.reshape(num_values, bits // 8)
-            return FixedWidth(bits, count, words[positions].reshape(-1))
+        case FixedWidth():
+            return _take_fixed(block, positions)
         case VariableWidth(_, offsets, data):
             return _take_variable(offsets, data, positions)
+        case FixedSizeList(dimension, num_values, FixedWidth(bits, _, data), None) if bits % 8 == 0:
+            # The items of a list are adjacent: move them as one wide value.
+            wide = _take_fixed(FixedWidth(dimension * bits, num_values, data), positions)
+            taken = FixedWidth(bits, count * dimension, wide.data)
+            return FixedSizeList(dimension, count, taken, None)
         case FixedSizeList(dimension, _, items, validity):
             flat = (positions[:, None] * dimension + np.arange(dimension)).reshape(-1)
             return FixedSizeList(
@@ -76,7 +76,7 @@ def take_block(block: DataBlock, positions: Ints) -> DataBlock:
         case PackedStruct(_, children):
             return PackedStruct(count, tuple(take_block(child, positions) for child in children))
         case Dictionary(_, indices, items):
-            return Dictionary(count, _fixed(take_block(indices, positions)), items)
+            return Dictionary(count, _take_fixed(indices, positions), items)
         case Constant(_, value):
             return Constant(count, value)
         case AllNull():
@@ -88,13 +88,23 @@ def expand_ranges(starts: Ints, stops: Ints) -> Ints:
     lengths = stops - starts
     total = int(lengths.sum())
     ends = np.cumsum(lengths)
-    return np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - lengths), lengths)
+    expanded: Ints = np.arange(total, dtype=np.int64)
+    expanded += np.repeat(starts - (ends - lengths), lengths)
+    return expanded
 
 
-def _fixed(block: DataBlock) -> FixedWidth:
-    if not isinstance(block, FixedWidth):
-        raise TypeError(type(block).__name__)
-    return block
+def _slice_fixed(block: FixedWidth, start: int, stop: int) -> FixedWidth:
+    bits = block.bits_per_value
+    return FixedWidth(bits, stop - start, _slice_bits(block.data, start * bits, stop * bits))
+
+
+def _take_fixed(block: FixedWidth, positions: Ints) -> FixedWidth:
+    count = int(positions.size)
+    if block.bits_per_value == 1:
+        bits = np.unpackbits(block.data, count=block.num_values, bitorder="little")
+        return FixedWidth(1, count, np.packbits(bits[positions], bitorder="little"))
+    values = block.data.reshape(block.num_values, block.bits_per_value // 8)
+    return FixedWidth(block.bits_per_value, count, values[positions].reshape(-1))
 
 
 def _slice_bits(data: Bytes, first_bit: int, last_bit: int) -> Bytes:

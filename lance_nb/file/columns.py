@@ -80,11 +80,13 @@ def child_types(field: Field, type_: pa.DataType) -> list[tuple[Field, pa.DataTy
     return list(zip(field.children, types, strict=True))
 
 
-def leaf_part(leaf: Leaf, page: DecodedPage) -> LeafPart:
-    """Turn a decoded page into levels and an Arrow array. Raises CorruptFileError."""
+def leaf_part(leaf: Leaf, page: DecodedPage, num_rows: int) -> LeafPart:
+    """Turn a decoded page of ``num_rows`` into levels and an array. Raises CorruptFileError."""
     levels = unravel(page)
     if len(levels) != leaf.depth:
         raise CorruptFileError("", None, f"{leaf.depth} nesting layers", str(len(levels)))
+    if levels[0].length != num_rows:
+        raise CorruptFileError("", None, f"{num_rows} rows", str(levels[0].length))
     return LeafPart(levels, to_arrow(page.values, leaf.type, levels[-1].validity))
 
 
@@ -134,14 +136,17 @@ def _build(
     level = guide.levels[depth]
     if not children:
         return pa.nulls(level.length, type_)
+    below = level.length if level.offsets is None else int(level.offsets[-1])
     arrays = []
     for child, child_type in children:
         part = _first_leaf(child, found)
         if part is None:
-            below = level.length if level.offsets is None else int(level.offsets[-1])
             arrays.append(pa.nulls(below, child_type))
         else:
             arrays.append(_build(child, child_type, found, depth + 1, part))
+            if len(arrays[-1]) != below:
+                where = f"{below} values of field {child.name!r}"
+                raise CorruptFileError("", None, where, str(len(arrays[-1])))
     buffers = [validity_buffer(level.validity)]
     if level.offsets is not None:
         buffers.append(_offsets_buffer(level, type_))

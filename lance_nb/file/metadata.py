@@ -61,12 +61,14 @@ def parse_column(
     """Read one ColumnMetadata message. Raises CorruptFileError without a path."""
     message = file2.ColumnMetadata()
     try:
-        message.ParseFromString(raw)
+        message.ParseFromString(bytes(raw))
     except DecodeError as exc:
         raise CorruptFileError("", None, "a ColumnMetadata message", "other bytes") from exc
     if file_version >= (2, 1) and not message.encoding.HasField("direct"):
         raise CorruptFileError("", None, "a column encoding", "none")
     pages = tuple(_page(page, file_version, file_size_bytes) for page in message.pages)
+    if sum(page.num_rows for page in pages) > ROWS_MAX:
+        raise CorruptFileError("", None, f"at most {ROWS_MAX} rows in a column", "more")
     lengths = np.array([page.num_rows for page in pages], np.int64)
     return ColumnMetadata(pages, np.cumsum(lengths))
 

@@ -105,7 +105,7 @@ class FileReader:
             found[leaf.field_id] = []
             for part, page in (next(decoded) for _ in range(count)):
                 try:
-                    found[leaf.field_id].append(leaf_part(leaf, page))
+                    found[leaf.field_id].append(leaf_part(leaf, page, part.rows.num_rows))
                 except CorruptFileError as exc:
                     raise exc.located(self.path, None, part.place) from exc
         return found

@@ -190,9 +190,10 @@ class VersionLog:
         section = summary.transaction
         if section is not None:
             data = section.data
-            if data is None:
-                data = self._section_bytes(summary, section.offset_bytes)
-            return summarize_transaction(data, summary.path)
+            return summarize_transaction(
+                self._section_bytes(summary, section.offset_bytes) if data is None else data,
+                summary.path,
+            )
         if not summary.transaction_file:
             return None
         path = transaction_path(summary.transaction_file, summary.path)

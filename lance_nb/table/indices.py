@@ -23,5 +23,5 @@ def read_indices(snapshot: Snapshot) -> tuple[IndexMetadata, ...]:
             path, ByteRange(section.offset_bytes, manifest.size_bytes)
         )
         size = int.from_bytes(raw[:4], "little")
-        data = raw[4 : 4 + size]
+        data = bytes(raw[4 : 4 + size])
     return parse_index_section(data, manifest.path)

@@ -179,12 +179,12 @@ def _fixed_bytes(type_: pa.DataType) -> int:
     if isinstance(type_, pa.BaseExtensionType):
         type_ = type_.storage_type
     if pa.types.is_fixed_size_list(type_):
-        return type_.list_size * _fixed_bytes(type_.value_type)
+        return int(type_.list_size) * _fixed_bytes(type_.value_type)
     if pa.types.is_struct(type_):
         return sum(_fixed_bytes(type_.field(i).type) for i in range(type_.num_fields))
     if pa.types.is_nested(type_) or pa.types.is_dictionary(type_):
         return 16
     try:
-        return max(type_.bit_width // 8, 1)
+        return max(int(type_.bit_width) // 8, 1)
     except ValueError:
         return 16

@@ -2,8 +2,8 @@
 
 Entries have no index of their own: an entry's length depends on its control word and, for
 variable-width values, on the length in front of the value. So rows are walked in lock step: step
-``k`` reads the ``k``-th entry of every row that still has one, and the few long rows that remain are
-walked one by one.
+``k`` reads the ``k``-th entry of every row that still has one, and the few long rows that remain
+are walked one by one.
 
 Limits: every byte read lies inside its row. Source: message FullZipLayout of lance.encodings21.
 """
@@ -43,7 +43,7 @@ class WalkedEntries:
     value_sizes: Ints
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Step:
     rows: Ints
     control: npt.NDArray[np.uint32]
@@ -99,7 +99,7 @@ def _walk_one_by_one(
     data: Bytes, rows: Ints, position: Ints, stops: Ints, form: EntryFormat
 ) -> list[_Step]:
     """Walk few, long rows entry by entry with plain integers."""
-    view = memoryview(data)
+    view = memoryview(data.data)
     return [
         _walk_row(view, int(row), int(at), int(stops[row]), form)
         for row, at in zip(rows, position, strict=True)

@@ -293,7 +293,9 @@ class MiniBlockPage:
         seen = np.cumsum(begins)
         chunk_first = np.cumsum(num_levels) - num_levels
         seen_before = np.where(chunk_first > 0, seen[np.maximum(chunk_first - 1, 0)], 0)
-        return seen - 1 + np.repeat(before_chunk - seen_before, num_levels)
+        rows: Ints = seen - 1
+        rows += np.repeat(before_chunk - seen_before, num_levels)
+        return rows
 
 
 @dataclass(frozen=True, slots=True)
