@@ -60,11 +60,11 @@ def _runs(rng: Random, n: int) -> np.ndarray[Any, Any]:
 
 
 PATTERNS: dict[str, Callable[[Random, int], np.ndarray[Any, Any]]] = {
-    "full": lambda rng, n: np.zeros(n, bool),
+    "full": lambda _, n: np.zeros(n, bool),
     "some": lambda rng, n: rng.random(n) < 0.15,
     "most": lambda rng, n: rng.random(n) < 0.98,
     "runs": _runs,
-    "all": lambda rng, n: np.ones(n, bool),
+    "all": lambda _, n: np.ones(n, bool),
 }
 
 
@@ -124,8 +124,8 @@ _NUMBERS = [Shape(f"{kind} full", _integers(kind, 1)) for kind in _WORDS]
 _NUMBERS += [Shape(f"{kind} small", _integers(kind, 0.1)) for kind in _WORDS]
 _NUMBERS += [Shape(kind, _float_bits(kind)) for kind in ("float16", "float32", "float64")]
 _NUMBERS += [Shape("bool", lambda rng, n: pa.array(rng.random(n) < 0.5))]
-_NUMBERS += [Shape("bool constant", lambda rng, n: pa.array(np.ones(n, bool)))]
-_NUMBERS += [Shape("null", lambda rng, n: pa.nulls(n))]
+_NUMBERS += [Shape("bool constant", lambda _, n: pa.array(np.ones(n, bool)))]
+_NUMBERS += [Shape("null", lambda _, n: pa.nulls(n))]
 _SHAPES = [
     Shape(f"{kind} {how}", _shaped(kind, how))
     for kind in ("int32", "int64", "float32", "float64")
@@ -190,13 +190,15 @@ _TEXTS = [
     for name, (make, rows) in _TEXT_SHAPES.items()
 ]
 _TEXTS += [
-    Shape(f"bytes {k}", lambda rng, n, k=k: pa.array([rng.bytes(k) for _ in range(n)], pa.binary(k)))
+    Shape(
+        f"bytes {k}", lambda rng, n, k=k: pa.array([rng.bytes(k) for _ in range(n)], pa.binary(k))
+    )
     for k in (1, 3, 16, 40)
 ]
 _TEXTS += [
     Shape("random", lambda rng, n: pa.array([rng.bytes(int(k)) for k in rng.integers(0, 30, n)])),
     Shape("random wide", lambda rng, n: pa.array([rng.bytes(700) for _ in range(n)]), 1025),
-    Shape("constant bytes", lambda rng, n: pa.array([b"\0" * 40] * n, pa.binary(40))),
+    Shape("constant bytes", lambda _, n: pa.array([b"\0" * 40] * n, pa.binary(40))),
 ]
 
 
@@ -310,7 +312,7 @@ _NESTED = [
     Shape("struct of struct", _structs(a=_POINT, b=_structs(c=_INT))),
     Shape("struct of list", _structs(a=_lists(_INT, _few), b=_TEXT)),
     Shape("struct of vector", _structs(a=_fixed_lists("float32", 64), b=_INT), 1025),
-    Shape("struct of nulls", _structs(a=lambda rng, n: pa.nulls(n, pa.int32()), b=_INT)),
+    Shape("struct of nulls", _structs(a=lambda _, n: pa.nulls(n, pa.int32()), b=_INT)),
     Shape("struct of dictionary", _structs(a=_dictionary(pa.int8(), _picked("a", "b")))),
     Shape("list of struct", _lists(_POINT, _few), 4097),
     Shape("list of struct of list", _lists(_structs(a=_lists(_INT, _few), b=_TEXT), _few), 4097),

@@ -37,7 +37,9 @@ FILE = "x.lance"
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_file_of_pylance_reads_equal(version: str, size: int, family: str, tmp_path: Path) -> None:
+def test_a_file_of_pylance_reads_equal(
+    version: str, size: int, family: str, tmp_path: Path
+) -> None:
     wrong = []
     for number, group in enumerate(_same_length(columns(family, size, version, SEED))):
         table = pa.table(group)

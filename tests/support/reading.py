@@ -12,7 +12,7 @@ from lance_nb.encodings.base import Rows
 from lance_nb.file.columns import assemble, leaves_of
 from lance_nb.file.reader import FileReader
 from lance_nb.format.schema import Schema
-from lance_nb.storage.base import ByteRange, Store
+from lance_nb.storage.base import ByteRange, Store, check_range
 
 
 class RemoteLikeStore:
@@ -42,6 +42,31 @@ class RemoteLikeStore:
         self.rounds += 1
         self.ranges.extend((one.start, one.stop) for one in wanted)
         return self._store.read_ranges(path, wanted)
+
+
+class BytesStore:
+    """One object in memory, served as a mapped file or range by range."""
+
+    uri = "bytes://"
+
+    def __init__(self, data: bytes, *, mapped: bool = True, tail_bytes: int = 256) -> None:
+        self._data = memoryview(data)
+        self._mapped = mapped
+        self._tail_bytes = tail_bytes
+
+    def map(self, path: str) -> memoryview | None:
+        return self._data if self._mapped else None
+
+    def read_tail(self, path: str, size_bytes: int) -> tuple[memoryview, int]:
+        start = max(0, len(self._data) - min(size_bytes, self._tail_bytes))
+        return self._data[start:], len(self._data)
+
+    def read_range(self, path: str, wanted: ByteRange) -> memoryview:
+        check_range(path, wanted, len(self._data))
+        return self._data[wanted.start : wanted.stop]
+
+    def read_ranges(self, path: str, wanted: list[ByteRange]) -> list[memoryview]:
+        return [self.read_range(path, one) for one in wanted]
 
 
 def rows_of(*ranges: tuple[int, int]) -> Rows:

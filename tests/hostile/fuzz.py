@@ -1,0 +1,139 @@
+"""Damage one data file many times and read it each time; a program of its own, so that a crash, a
+hang or eaten memory shows.
+
+    python -m tests.hostile.fuzz FILE FIRST_SEED COUNT
+
+Each seed stands for one damage: repeat one with COUNT 1. The last line counts the outcomes. Ends
+with 1 and the tracebacks if a reading takes too long, raises anything but a LanceError, or returns
+arrays that Arrow finds invalid.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import random
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+
+import pyarrow as pa
+
+from lance_nb.encodings.base import Rows
+from lance_nb.errors import LanceError
+from lance_nb.file.columns import assemble, leaves_of
+from lance_nb.file.metadata import parse_descriptor
+from lance_nb.file.reader import FileReader
+from lance_nb.format.schema import Schema
+from tests.hostile.mutate import mutate
+from tests.support.reading import BytesStore, rows_of, same, single_rows
+
+SECONDS_MAX = 2.0
+MEMORY_BYTES_MAX = 3 << 30  # of address space, interpreter and libraries included
+
+
+class TooSlow(BaseException):
+    """A reading did not end in time; no handler for ordinary errors may swallow this."""
+
+
+class Golden:
+    """An undamaged file: its bytes, schema and contents."""
+
+    def __init__(self, path: Path) -> None:
+        self.data = path.read_bytes()
+        reader = FileReader(BytesStore(self.data), "golden")
+        position, size = _descriptor_place(reader)
+        fields, self.num_rows = parse_descriptor(memoryview(self.data)[position : position + size])
+        self.schema = Schema.from_pb(fields, {})
+        self.types = {field.name: field.type for field in self.schema.to_arrow()}
+        self.owners = {leaf.id: number for number, leaf in enumerate(self.schema.leaves())}
+        self.expected = self.read(self.data, mapped=True, rows=rows_of((0, self.num_rows)))
+
+    def read(self, data: bytes, *, mapped: bool, rows: Rows) -> dict[str, pa.ChunkedArray | None]:
+        """Read rows of every column; None for a column that is refused."""
+        reader = FileReader(BytesStore(data, mapped=mapped), "damaged.lance")
+        if not 0 <= reader.num_rows < 1 << 63:
+            raise ValueError(reader.num_rows)
+        found: dict[str, pa.ChunkedArray | None] = {}
+        for field in self.schema:
+            kind = self.types[field.name]
+            leaves = list(leaves_of(field, kind, self.owners))
+            try:
+                parts = reader.read_leaves(leaves, self.owners, rows)
+                column = assemble(field, kind, parts, rows.num_rows)
+            except LanceError as exc:
+                str(exc)
+                found[field.name] = None
+                continue
+            for chunk in column.chunks:
+                chunk.validate(full=True)
+            if len(column) != rows.num_rows:
+                raise ValueError(f"{len(column)} rows instead of {rows.num_rows}")
+            found[field.name] = column
+        return found
+
+    def outcome(self, seed: int) -> str:
+        """Damage, read, and say how it went."""
+        rng = random.Random(seed)
+        data = mutate(self.data, rng)
+        rows = rows_of((0, self.num_rows))
+        whole = rng.random() < 0.5
+        if not whole:
+            rows = single_rows(rng.sample(range(self.num_rows), min(self.num_rows, 9)))
+        try:
+            found = self.read(data, mapped=rng.random() < 0.5, rows=rows)
+        except LanceError as exc:
+            str(exc)
+            return "file refused"
+        if None in found.values():
+            return "column refused"
+        if not whole:
+            return "some rows read"
+        equal = all(same(found[name], column) for name, column in self.expected.items())
+        return "same" if equal else "different"
+
+
+def _descriptor_place(reader: FileReader) -> tuple[int, int]:
+    return reader._table(reader.footer.global_table_start, reader.footer.num_global_buffers)[0]
+
+
+def _stop(signum: int, frame: FrameType | None) -> None:
+    raise TooSlow
+
+
+def main(path: str, first: int, count: int) -> int:
+    """Run ``count`` seeds; return the exit code."""
+    faulthandler.enable()
+    golden = Golden(Path(path))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+    signal.signal(signal.SIGALRM, _stop)
+    outcomes: Counter[str] = Counter()
+    longest, bad = 0.0, 0
+    for seed in range(first, first + count):
+        start = time.perf_counter()
+        signal.setitimer(signal.ITIMER_REAL, SECONDS_MAX)
+        try:
+            outcomes[golden.outcome(seed)] += 1
+        except (Exception, TooSlow):  # noqa: BLE001 (whatever it is, it is a finding)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            print(f"FOUND seed {seed} of {path}", flush=True)
+            traceback.print_exc()
+            bad += 1
+            if bad == 20:
+                break
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        longest = max(longest, time.perf_counter() - start)
+    print(
+        f"{Path(path).name}: seeds {first}..{first + count - 1}: {dict(outcomes)}, "
+        f"longest {longest:.2f} s",
+        flush=True,
+    )
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))

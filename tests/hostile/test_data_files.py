@@ -1,0 +1,45 @@
+"""Damaged data files end in data or in a LanceError: never another exception, a hang, or a crash.
+
+``LANCE_NB_TEST_SCALE=100`` damages a hundred times as often, with seeds that were not used before.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+FILES = sorted(path.name for path in GOLDEN.glob("*.lance"))
+SCALE = float(os.environ.get("LANCE_NB_TEST_SCALE", "1"))
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_reading_a_damaged_file_ends_in_data_or_a_lance_error(name: str) -> None:
+    _fuzz(name, first=0, count=60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FILES)
+def test_many_more_damages_end_in_data_or_a_lance_error(name: str) -> None:
+    _fuzz(name, first=1000, count=int(500 * SCALE))
+
+
+def _fuzz(name: str, first: int, count: int) -> None:
+    """Run in a process of its own, where memory is bounded and a crash is seen."""
+    command = [
+        sys.executable,
+        "-m",
+        "tests.hostile.fuzz",
+        str(GOLDEN / name),
+        str(first),
+        str(count),
+    ]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60 + count
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
