@@ -44,7 +44,7 @@ class Session:
         """Load the version that a ref resolved to."""
         home = self.home(target.branch)
         if target.version is None:
-            manifest = versions.load_manifest(home, versions.find_latest(home))
+            manifest = versions.load_latest(home)
         else:
             manifest = versions.load_version(home, target.version)
         return self.snapshot(manifest, target.branch)

@@ -47,6 +47,23 @@ def find_latest(home: Store) -> ManifestName:
     return latest
 
 
+def load_latest(home: Store) -> Manifest:
+    """Load the manifest of the newest version.
+
+    Raises DatasetNotFoundError; a CorruptFileError has a note that names the version before.
+    """
+    names = version_names(home)
+    try:
+        return load_manifest(home, names[-1])
+    except CorruptFileError as exc:
+        if len(names) > 1:
+            exc.add_note(
+                f"version {names[-1].version} is the newest and cannot be read; the one before may "
+                f"be whole: open the dataset with version={names[-2].version}"
+            )
+        raise
+
+
 def load_version(home: Store, version: int) -> Manifest:
     """Load the manifest of a version. Raises VersionNotFoundError."""
     try:
