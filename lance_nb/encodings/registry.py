@@ -23,6 +23,7 @@ from lance_nb.encodings.base import (
     VariableWidth,
     corrupt,
 )
+from lance_nb.encodings.compression import GatherCodecs, Wanted
 from lance_nb.encodings.compression.byte_stream_split import ByteStreamSplit
 from lance_nb.encodings.compression.constant import Constant
 from lance_nb.encodings.compression.dictionary import Dictionary
@@ -83,6 +84,21 @@ class PerValueCodec(Protocol):
         ...
 
 
+@runtime_checkable
+class GatherCodec(Protocol):
+    """Fetches single values out of mini-block chunks, if the description lets it."""
+
+    def can_gather(self, encoding: Any, codecs: GatherCodecs) -> bool:
+        """Tell whether this description lets single values be fetched."""
+        ...
+
+    def gather(
+        self, encoding: Any, chunks: Chunks, wanted: Wanted, codecs: GatherCodecs
+    ) -> DataBlock:
+        """Fetch the wanted values, in their order."""
+        ...
+
+
 CODECS: dict[str, Codec] = {
     "flat": Flat(),
     "variable": Variable(),
@@ -99,12 +115,18 @@ CODECS: dict[str, Codec] = {
     "variable_packed_struct": VariablePackedStruct(),
 }
 
+# Who plays which role: asked once, because asking a protocol is slow.
+_MINI_BLOCK = {arm: codec for arm, codec in CODECS.items() if isinstance(codec, MiniBlockCodec)}
+_BLOCK = {arm: codec for arm, codec in CODECS.items() if isinstance(codec, BlockCodec)}
+_PER_VALUE = {arm: codec for arm, codec in CODECS.items() if isinstance(codec, PerValueCodec)}
+_GATHER = {arm: codec for arm, codec in CODECS.items() if isinstance(codec, GatherCodec)}
+
 LAYOUTS: dict[str, Layout] = {
     "mini_block_layout": MiniBlockLayout(),
     "constant_layout": ConstantLayout(),
     "full_zip_layout": FullZipLayout(),
-    "blob_layout": BlobLayout(),
 }
+LAYOUTS["blob_layout"] = BlobLayout(LAYOUTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +139,9 @@ class _Lookup:
         self, encoding: encodings21.CompressiveEncoding, chunks: Chunks
     ) -> DataBlock:
         """Decode the value buffers of mini-block chunks."""
-        arm, codec = self._find(encoding)
-        if not isinstance(codec, MiniBlockCodec):
+        arm = self._arm(encoding)
+        codec = _MINI_BLOCK.get(arm)
+        if codec is None:
             raise _refused(arm, "in mini-block chunks")
         needed = codec.num_buffers(getattr(encoding, arm), self._child())
         if len(chunks.buffers) < needed:
@@ -130,8 +153,9 @@ class _Lookup:
 
     def num_buffers(self, encoding: encodings21.CompressiveEncoding) -> int:
         """Return how many mini-block value buffers the encoding uses."""
-        arm, codec = self._find(encoding)
-        if not isinstance(codec, MiniBlockCodec):
+        arm = self._arm(encoding)
+        codec = _MINI_BLOCK.get(arm)
+        if codec is None:
             raise _refused(arm, "in mini-block chunks")
         return codec.num_buffers(getattr(encoding, arm), self._child())
 
@@ -139,8 +163,9 @@ class _Lookup:
         self, encoding: encodings21.CompressiveEncoding, blocks: Chunks
     ) -> DataBlock:
         """Decode block-compressed buffers."""
-        arm, codec = self._find(encoding)
-        if not isinstance(codec, BlockCodec):
+        arm = self._arm(encoding)
+        codec = _BLOCK.get(arm)
+        if codec is None:
             raise _refused(arm, "for a block")
         if len(blocks.buffers) != 1:
             raise corrupt("one buffer per block", f"{len(blocks.buffers)} buffers")
@@ -150,12 +175,32 @@ class _Lookup:
         self, encoding: encodings21.CompressiveEncoding, values: FixedWidth | VariableWidth
     ) -> DataBlock:
         """Decode values that were stored one by one."""
-        arm, codec = self._find(encoding)
-        if not isinstance(codec, PerValueCodec):
+        arm = self._arm(encoding)
+        codec = _PER_VALUE.get(arm)
+        if codec is None:
             raise _refused(arm, "value by value (full-zip)")
         return codec.decode_values(getattr(encoding, arm), values, self._child())
 
-    def _find(self, encoding: encodings21.CompressiveEncoding) -> tuple[str, Codec]:
+    def can_gather(self, encoding: encodings21.CompressiveEncoding) -> bool:
+        """Tell whether single values can be fetched without decoding their chunks."""
+        arm = self._arm(encoding)
+        codec = _GATHER.get(arm)
+        if codec is None:
+            return False
+        return codec.can_gather(getattr(encoding, arm), self._child())
+
+    def gather(
+        self, encoding: encodings21.CompressiveEncoding, chunks: Chunks, wanted: Wanted
+    ) -> DataBlock:
+        """Fetch single values of mini-block chunks."""
+        arm = self._arm(encoding)
+        codec = _GATHER.get(arm)
+        if codec is None:
+            raise _refused(arm, "for fetching single values")
+        _check_wanted(chunks, wanted)
+        return codec.gather(getattr(encoding, arm), chunks, wanted, self._child())
+
+    def _arm(self, encoding: encodings21.CompressiveEncoding) -> str:
         if self.depth_left == 0:
             raise NotSupportedError(f"encodings nested over {MAX_DEPTH} deep are not supported")
         arm = encoding.WhichOneof("compression")
@@ -163,10 +208,23 @@ class _Lookup:
             raise NotSupportedError(
                 "a page uses a compressive encoding that this release of lance_nb does not know"
             )
-        return arm, CODECS[arm]
+        return str(arm)
 
     def _child(self) -> _Lookup:
         return _LOOKUPS[self.depth_left - 1]
+
+
+def _check_wanted(chunks: Chunks, wanted: Wanted) -> None:
+    """Refuse chunks and positions that do not exist."""
+    if not chunks.buffers:
+        raise corrupt("a value buffer in each chunk", "none")
+    count = chunks.num_values.size
+    if wanted.chunk.size and not 0 <= int(wanted.chunk.min()) <= int(wanted.chunk.max()) < count:
+        raise corrupt(f"chunks below {count}", f"chunk {int(wanted.chunk.max())}")
+    outside = (wanted.position < 0) | (wanted.position >= chunks.num_values[wanted.chunk])
+    if bool(outside.any()):
+        found = int(wanted.position[outside][0])
+        raise corrupt("positions inside their chunk", f"position {found}")
 
 
 def _refused(arm: str, role: str) -> NotSupportedError:
@@ -175,4 +233,4 @@ def _refused(arm: str, role: str) -> NotSupportedError:
 
 _LOOKUPS = tuple(_Lookup(depth) for depth in range(MAX_DEPTH + 1))
 
-codecs: Codecs = _LOOKUPS[MAX_DEPTH]
+codecs: GatherCodecs = _LOOKUPS[MAX_DEPTH]

@@ -29,6 +29,7 @@ from lance_nb.encodings.base import (
     corrupt,
 )
 from lance_nb.encodings.base import FixedSizeList as FixedSizeListBlock
+from lance_nb.encodings.compression import GatherCodecs, Wanted
 from lance_nb.encodings.kernels import ranges
 from lance_nb.errors import NotSupportedError
 
@@ -70,6 +71,32 @@ class FixedSizeList:
         counts = chunks.num_values * layers[-1].items_per_value
         items = codecs.decode_chunks(leaf, Chunks(tuple(buffers), counts))
         return _wrap(items, layers, validity, int(chunks.num_values.sum()))
+
+    def can_gather(self, encoding: encodings21.FixedSizeList, _codecs: GatherCodecs) -> bool:
+        """Tell whether each list is a run of whole bytes: no bitmaps, plain items."""
+        layers, leaf = _layers(encoding)
+        width = leaf.flat.bits_per_value * layers[-1].items_per_value
+        plain = leaf.WhichOneof("compression") == "flat" and width % 8 == 0
+        return plain and not any(layer.has_validity for layer in layers)
+
+    def gather(
+        self,
+        encoding: encodings21.FixedSizeList,
+        chunks: Chunks,
+        wanted: Wanted,
+        codecs: GatherCodecs,
+    ) -> DataBlock:
+        """Fetch each wanted list as one wide value."""
+        layers, leaf = _layers(encoding)
+        count = layers[-1].items_per_value
+        wide = encodings21.CompressiveEncoding()
+        wide.flat.bits_per_value = min(leaf.flat.bits_per_value * count, _MOST_TOTAL)
+        lists = codecs.gather(wide, chunks, wanted)
+        if not isinstance(lists, FixedWidth):
+            raise corrupt("lists of fixed width", type(lists).__name__)
+        num_lists = lists.num_values
+        items = FixedWidth(leaf.flat.bits_per_value, num_lists * count, lists.data)
+        return _wrap(items, layers, [None] * len(layers), num_lists)
 
     def decode_blocks(
         self, encoding: encodings21.FixedSizeList, blocks: Chunks, codecs: Codecs

@@ -10,6 +10,8 @@ Source: message ``Flat`` of lance.encodings21 (pylance 14.0.2).
 
 from __future__ import annotations
 
+import numpy as np
+
 from lance_nb._pb import encodings21
 from lance_nb.encodings.base import (
     Bytes,
@@ -20,6 +22,7 @@ from lance_nb.encodings.base import (
     VariableWidth,
     corrupt,
 )
+from lance_nb.encodings.compression import GatherCodecs, Wanted
 from lance_nb.encodings.kernels import ranges
 from lance_nb.errors import NotSupportedError
 
@@ -51,6 +54,28 @@ class Flat:
         else:
             data = ranges.concatenate_bits(values.data, values.starts, num_bits)
         return FixedWidth(bits, total, data)
+
+    def can_gather(self, _encoding: encodings21.Flat, _codecs: GatherCodecs) -> bool:
+        """Return True: a value lies where its position says."""
+        return True
+
+    def gather(
+        self, encoding: encodings21.Flat, chunks: Chunks, wanted: Wanted, _codecs: GatherCodecs
+    ) -> FixedWidth:
+        """Copy the wanted values."""
+        bits = _checked_bits(encoding)
+        values = chunks.buffers[0]
+        sizes = values.sizes[wanted.chunk]
+        if bool((sizes < (_checked_num_bits(bits, wanted.position + 1) + 7) // 8).any()):
+            raise corrupt(f"flat chunks that hold all their {bits}-bit values", "a shorter one")
+        starts = values.starts[wanted.chunk]
+        if bits == 1:
+            at = values.data[starts + wanted.position // 8]
+            data = np.packbits(at >> (wanted.position % 8).astype(np.uint8) & 1, bitorder="little")
+        else:
+            found = ranges.rows(values.data, starts + wanted.position * (bits // 8), bits // 8)
+            data = np.ascontiguousarray(found).reshape(-1)
+        return FixedWidth(bits, wanted.position.size, data)
 
     def decode_blocks(
         self, encoding: encodings21.Flat, blocks: Chunks, codecs: Codecs

@@ -25,6 +25,7 @@ from lance_nb.encodings.base import (
     VariableWidth,
     corrupt,
 )
+from lance_nb.encodings.compression import GatherCodecs, Wanted
 from lance_nb.encodings.kernels import fsst
 
 _TABLE_BYTES = 2312
@@ -44,6 +45,17 @@ class Fsst:
         """Decode the strings of all chunks together."""
         symbols = symbol_table(encoding.symbol_table)
         return _decode(symbols, codecs.decode_chunks(encoding.values, chunks))
+
+    def can_gather(self, encoding: encodings21.Fsst, codecs: GatherCodecs) -> bool:
+        """Tell whether the codes can be fetched."""
+        return codecs.can_gather(encoding.values)
+
+    def gather(
+        self, encoding: encodings21.Fsst, chunks: Chunks, wanted: Wanted, codecs: GatherCodecs
+    ) -> VariableWidth:
+        """Decode the codes of the wanted strings only."""
+        symbols = symbol_table(encoding.symbol_table)
+        return _decode(symbols, codecs.gather(encoding.values, chunks, wanted))
 
     def decode_blocks(
         self, encoding: encodings21.Fsst, blocks: Chunks, codecs: Codecs

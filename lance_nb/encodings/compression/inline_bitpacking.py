@@ -13,6 +13,7 @@ import numpy as np
 
 from lance_nb._pb import encodings21
 from lance_nb.encodings.base import ChunkBuffer, Chunks, Codecs, FixedWidth, Ints, corrupt
+from lance_nb.encodings.compression import GatherCodecs, Wanted
 from lance_nb.encodings.kernels import bitpack, memory, ranges
 from lance_nb.errors import NotSupportedError
 
@@ -49,6 +50,30 @@ class InlineBitpacking:
                 out[group] = target
         data = bitpack.trim(out, chunks.num_values[filled])
         return FixedWidth(word_bits, int(chunks.num_values.sum()), data)
+
+    def can_gather(self, _encoding: encodings21.InlineBitpacking, _codecs: GatherCodecs) -> bool:
+        """Return True: a value lies in at most two words."""
+        return True
+
+    def gather(
+        self,
+        encoding: encodings21.InlineBitpacking,
+        chunks: Chunks,
+        wanted: Wanted,
+        _codecs: GatherCodecs,
+    ) -> FixedWidth:
+        """Fetch one or two words per wanted value."""
+        word_bits = _checked_word_bits(encoding)
+        touched, inverse = np.unique(wanted.chunk, return_inverse=True)
+        values = chunks.buffers[0]
+        values = ChunkBuffer(values.data, values.starts[touched], values.sizes[touched])
+        _check_counts(chunks.num_values[touched])
+        widths = _checked_widths(values, word_bits)[inverse]
+        starts = values.starts[inverse] + word_bits // 8
+        found = bitpack.gather(
+            values.data, starts, widths, wanted.position, np.dtype(f"u{word_bits // 8}")
+        )
+        return FixedWidth(word_bits, found.size, found.view(np.uint8))
 
     def decode_blocks(
         self, encoding: encodings21.InlineBitpacking, blocks: Chunks, codecs: Codecs

@@ -20,6 +20,7 @@ from lance_nb.encodings.base import (
     corrupt,
 )
 from lance_nb.encodings.base import PackedStruct as PackedStructBlock
+from lance_nb.encodings.compression import GatherCodecs, Wanted
 from lance_nb.encodings.kernels import memory
 
 
@@ -35,6 +36,20 @@ class PackedStruct:
     ) -> PackedStructBlock:
         """Cut the rows of all chunks."""
         return _cut(encoding, codecs.decode_chunks(encoding.values, chunks))
+
+    def can_gather(self, encoding: encodings21.PackedStruct, codecs: GatherCodecs) -> bool:
+        """Tell whether the rows can be fetched."""
+        return codecs.can_gather(encoding.values)
+
+    def gather(
+        self,
+        encoding: encodings21.PackedStruct,
+        chunks: Chunks,
+        wanted: Wanted,
+        codecs: GatherCodecs,
+    ) -> PackedStructBlock:
+        """Cut the wanted rows only."""
+        return _cut(encoding, codecs.gather(encoding.values, chunks, wanted))
 
     def decode_values(
         self,

@@ -27,6 +27,7 @@ from lance_nb.encodings.base import (
     VariableWidth,
     corrupt,
 )
+from lance_nb.encodings.compression import GatherCodecs, Wanted
 from lance_nb.encodings.kernels import memory, ranges
 from lance_nb.errors import NotSupportedError
 
@@ -65,6 +66,32 @@ class Variable:
             values.data, values.starts, values.starts, ends, first, chunks.num_values
         )
         return _join(strings, word)
+
+    def can_gather(self, _encoding: encodings21.Variable, _codecs: GatherCodecs) -> bool:
+        """Return True: two offsets lead to a value."""
+        return True
+
+    def gather(
+        self, encoding: encodings21.Variable, chunks: Chunks, wanted: Wanted, _codecs: GatherCodecs
+    ) -> VariableWidth:
+        """Copy the wanted strings."""
+        word = checked_offset_bits(encoding) // 8
+        values = chunks.buffers[0]
+        sizes, counts = values.sizes[wanted.chunk], chunks.num_values[wanted.chunk]
+        _check_room(sizes, counts, word)
+        starts = values.starts[wanted.chunk]
+        pairs = ranges.rows(values.data, starts + wanted.position * word, 2 * word)
+        bounds = np.ascontiguousarray(pairs).view(f"<u{word}")
+        low, high = bounds[:, 0], bounds[:, 1]
+        first = ((counts + 1) * word).astype(np.uint64)
+        if bool(((low < first) | (high < low) | (high > sizes.astype(np.uint64))).any()):
+            raise corrupt("string offsets inside their chunk", "an offset outside or decreasing")
+        lengths = (high - low).astype(np.int64)
+        ends = ranges.starts_of(lengths)
+        offsets = _offsets(lengths.size, int(ends[-1]), word)
+        offsets[:] = ends
+        data = ranges.concatenate(values.data, starts + low.astype(np.int64), lengths)
+        return VariableWidth(lengths.size, offsets, data)
 
     def decode_blocks(
         self, encoding: encodings21.Variable, blocks: Chunks, _codecs: Codecs

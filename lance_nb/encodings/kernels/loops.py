@@ -3,7 +3,7 @@
 They take arrays and numbers only, allocate nothing and raise nothing: a result tells what is wrong.
 Without numba they would be far too slow; the numpy forms beside them give identical results.
 
-Limits: the caller has checked every size; ``measure_fsst`` checks what depends on the codes.
+Limits: the caller has checked every size and index that does not depend on the loop's own work.
 """
 
 from __future__ import annotations
@@ -19,71 +19,124 @@ _ESCAPE = 255
 
 
 def measure_fsst(
-    codes: Array, offsets: Array, lengths: Array, num_symbols: int, out_offsets: Array
-) -> int:
-    """Write where each decoded value begins and ends; return -1, or the first broken value."""
-    total = 0
-    out_offsets[0] = 0
-    for value in range(offsets.size - 1):
-        position = offsets[value]
-        end = offsets[value + 1]
-        while position < end:
+    codes: Array, offsets: Array, lengths: Array, scratch: Array, out_offsets: Array
+) -> bool:
+    """Write where each decoded value begins and ends, for codes without escapes; return False.
+
+    Running lengths go to ``scratch`` first, a stretch of codes at a time, and are looked up for
+    the values after that: a loop per value would guess its end wrongly each time.
+    """
+    one = np.uint64(1)
+    size = np.uint64(codes.size)
+    room = np.uint64(scratch.size - 1)
+    total = np.uint64(0)
+    value = 0
+    start = np.uint64(0)
+    while start < size:
+        stop = min(start + room, size)
+        place = np.uint64(0)
+        scratch[0] = total
+        for position in range(start, stop):
+            total += np.uint64(lengths[codes[position]])
+            place += one
+            scratch[place] = total
+        while value < offsets.size and np.uint64(offsets[value]) <= stop:
+            out_offsets[value] = scratch[np.uint64(offsets[value]) - start]
+            value += 1
+        start = stop
+    return False
+
+
+def measure_escaped_fsst(
+    codes: Array, offsets: Array, lengths: Array, scratch: Array, out_offsets: Array
+) -> bool:
+    """Do the same for codes with escapes; tell whether one is broken.
+
+    ``lengths`` is 0 for a code without a symbol. The lowest bit of ``scratch`` says that the byte
+    that follows is a literal: no value may begin or end there.
+    """
+    one = np.uint64(1)
+    size = np.uint64(codes.size)
+    room = np.uint64(scratch.size - 1)
+    total = np.uint64(0)
+    value = 0
+    start = np.uint64(0)
+    literal = False
+    broken = False
+    while start < size:
+        stop = min(start + room, size)
+        place = np.uint64(0)
+        scratch[0] = total + total + np.uint64(literal)
+        for position in range(start, stop):
             code = codes[position]
-            if code == _ESCAPE:
-                position += 2
-                total += 1
-                if position > end:
-                    return value
-            elif code >= num_symbols:
-                return value
-            else:
-                position += 1
-                total += lengths[code]
-        out_offsets[value + 1] = total
-    return -1
+            length = one if literal else np.uint64(lengths[code])
+            literal = code == _ESCAPE and not literal
+            if literal:
+                length = np.uint64(0)
+            elif length == 0:
+                broken = True
+            total += length
+            place += one
+            scratch[place] = total + total + np.uint64(literal)
+        while value < offsets.size and np.uint64(offsets[value]) <= stop:
+            found = scratch[np.uint64(offsets[value]) - start]
+            if found & one:
+                broken = True
+            out_offsets[value] = found >> one
+            value += 1
+        start = stop
+    return broken
 
 
 def decode_fsst(codes: Array, symbols: Array, lengths: Array, out: Array) -> None:
     """Write the symbol of each code; ``out`` sees 8 bytes from every byte position on.
 
-    Values need no boundaries here: an escape never crosses one, which ``measure_fsst`` checked.
+    ``symbols`` and ``lengths`` have 256 entries. Values need no boundaries here: an escape never
+    crosses one, which ``measure_escaped_fsst`` checked.
     """
-    position = 0
-    size = codes.size
-    target = 0
+    one = np.uint64(1)
+    position = np.uint64(0)
+    size = np.uint64(codes.size)
+    target = np.uint64(0)
     while position < size:
         code = codes[position]
+        position += one
         if code == _ESCAPE:
-            out[target] = np.uint64(codes[position + 1])
-            position += 2
-            target += 1
+            out[target] = np.uint64(codes[position])
+            position += one
         else:
             out[target] = symbols[code]
-            position += 1
-            target += lengths[code]
+        target += np.uint64(lengths[code])
 
 
-def unpack_bits(words: Array, starts: Array, width: int, order: Array, out: Array) -> None:
+def unpack_bits(words: Array, starts: Array, width: Any, order: Array, out: Array) -> None:
     """Unpack blocks of 1024 values; ``starts`` are word numbers, ``order`` the first value of rows.
 
-    ``out`` has shape (blocks, 1024). Words, masks and ``out`` have the same unsigned type.
+    ``out`` is one-dimensional, the blocks back to back; words and ``out`` have the same type.
+    Every index and ``width`` is a 64-bit unsigned number: an index that may be negative would be
+    checked for each value, and the loops over lanes would not be vectorised.
     """
-    bits = order.size
-    lanes = out.shape[1] // bits
+    bits = np.uint64(order.size)
+    block_values = np.uint64(1024)
+    lanes = block_values // bits
     kind = out.dtype.type
-    mask = kind((1 << width) - 1) if width < bits else ~kind(0)
+    mask = kind((np.uint64(1) << width) - np.uint64(1)) if width < bits else ~kind(0)
+    base = np.uint64(0)
     for block in range(starts.size):
+        place = np.uint64(0)
         begin = starts[block]
-        for row in range(bits):
-            word = begin + (row * width // bits) * lanes
-            shift = kind(row * width % bits)
-            left = kind(bits) - shift
-            first = order[row]
-            if shift + kind(width) > kind(bits):
+        for row in range(order.size):
+            low = begin + place // bits * lanes
+            high = low + lanes
+            first = base + order[row]
+            shift = kind(place % bits)
+            if place % bits + width > bits:
+                left = kind(bits) - shift
                 for lane in range(lanes):
-                    low = words[word + lane] >> shift
-                    high = words[word + lanes + lane] << left
-                    out[block, first + lane] = (low | high) & mask
+                    spread = (words[low + lane] >> shift) | (words[high + lane] << left)
+                    out[first + lane] = spread & mask
             else:
                 for lane in range(lanes):
-                    out[block, first + lane] = (words[word + lane] >> shift) & mask
+                    out[first + lane] = (words[low + lane] >> shift) & mask
+            place += width
+        base += block_values

@@ -13,7 +13,13 @@ from itertools import pairwise
 import numpy as np
 
 from lance_nb._pb import encodings21
-from lance_nb.encodings.base import ChunkBuffer, Chunks
+from lance_nb.encodings.base import (
+    ChunkBuffer,
+    Chunks,
+    FixedSizeList,
+    FixedWidth,
+    VariableWidth,
+)
 
 Encoding = encodings21.CompressiveEncoding
 LZ4 = encodings21.COMPRESSION_ALGORITHM_LZ4
@@ -235,3 +241,18 @@ def strings(block) -> list[bytes]:
 
 def booleans(data, count: int) -> list[bool]:
     return [bool(data[i // 8] >> i % 8 & 1) for i in range(count)]
+
+
+def plain(block) -> list:
+    """List the values of any block."""
+    match block:
+        case FixedWidth(1, count, data):
+            return booleans(data, count)
+        case FixedWidth():
+            return integers(block)
+        case VariableWidth():
+            return strings(block)
+        case FixedSizeList(dimension, count, items, None):
+            flat = plain(items)
+            return [flat[i * dimension : (i + 1) * dimension] for i in range(count)]
+    return list(zip(*(plain(child) for child in block.children), strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import struct
 import time
@@ -88,7 +89,7 @@ CHUNKED = {
     "packed": ("chunks", ref.packed_struct([32, 16]), [[bytes(60)]] * 2, [10, 10]),
 }
 VALUES = {
-    "lists": (ref.fixed_size_list(3, ref.flat(8), has_validity=True), FixedWidth(32, 5, b"\7abc" * 5)),
+    "lists": (LISTS, FixedWidth(32, 5, b"\7abc" * 5)),
     "packed": (ref.packed_struct([32, 16]), FixedWidth(48, 5, bytes(30))),
     "fsst": (ref.fsst(TABLE), CODES),
     "lz4": (ref.general(ref.LZ4, ref.variable()), [lz4.block.compress(b"x" * 99), b""]),
@@ -136,10 +137,8 @@ def damaged_chunks(chance: random.Random, chunks: Chunks) -> Chunks:
 
 def survives(call) -> None:
     began = time.perf_counter()
-    try:
+    with contextlib.suppress(LanceError):
         call()
-    except LanceError as error:
-        assert str(error)
     assert time.perf_counter() - began < SECONDS_MAX
 
 
