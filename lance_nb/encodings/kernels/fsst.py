@@ -66,7 +66,7 @@ def decode(codes: Bytes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, B
         ends, data = _take_single(codes, offsets, symbols)
     else:
         ends, data = _take_pairs(codes, offsets, symbols)
-    return (ends.astype(np.int64) if offsets.dtype.itemsize == 8 else ends), data
+    return (ends.astype(np.int64) if offsets.dtype.itemsize == 8 else ends), data[: int(ends[-1])]
 
 
 @dataclass(frozen=True, slots=True)

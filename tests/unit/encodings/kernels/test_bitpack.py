@@ -1,0 +1,66 @@
+"""Unpacking blocks of 1024 integers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lance_nb.encodings.kernels import bitpack
+from lance_nb.encodings.kernels.compiled import Mode, forced
+from tests.property.encodings.reference_encoders import pack_block
+
+MODES = pytest.mark.parametrize("mode", [Mode.NEVER, Mode.ALWAYS], ids=["numpy", "compiled"])
+
+
+def packed(bits: int, width: int, count: int, gap: int) -> tuple[np.ndarray, ...]:
+    """Return data, starts and the values of ``count`` blocks, ``gap`` bytes apart."""
+    rng = np.random.default_rng(bits + width)
+    values = rng.integers(0, 2**width - 1, (count, 1024), np.uint64, endpoint=True)
+    raw = b"".join(b"\xee" * gap + pack_block(row.tolist(), bits, width) for row in values)
+    starts = np.arange(count, dtype=np.int64) * (gap + 128 * width) + gap
+    return np.frombuffer(raw, np.uint8), starts, values.astype(f"u{bits // 8}")
+
+
+@MODES
+@pytest.mark.parametrize(("bits", "width"), [(8, 3), (16, 16), (32, 11), (64, 1), (64, 63)])
+@pytest.mark.parametrize("gap", [8, 3])
+def test_blocks_are_unpacked_aligned_or_not(mode: Mode, bits: int, width: int, gap: int) -> None:
+    data, starts, expected = packed(bits, width, 3, gap)
+    out = np.empty_like(expected)
+    with forced(mode):
+        bitpack.unpack(data, starts, width, out)
+    assert np.array_equal(out, expected)
+
+
+@MODES
+def test_more_blocks_than_fit_the_scratch_are_unpacked(mode: Mode) -> None:
+    data, _, expected = packed(32, 5, 1, 8)
+    starts = np.full(2 * bitpack.BLOCKS + 7, 8, np.int64)
+    out = np.empty((starts.size, 1024), np.uint32)
+    with forced(mode):
+        bitpack.unpack(data, starts, 5, out)
+    assert (out == expected).all()
+
+
+def test_blocks_of_zero_bits_are_zeros() -> None:
+    out = np.ones((2, 1024), np.uint16)
+    bitpack.unpack(np.zeros(0, np.uint8), np.zeros(2, np.int64), 0, out)
+    assert not out.any()
+
+
+def test_trim_keeps_the_first_values_of_each_block() -> None:
+    blocks = np.arange(3 * 1024, dtype=np.uint16).reshape(3, 1024)
+    kept = bitpack.trim(blocks, np.array([1024, 2, 1024])).view(np.uint16)
+    assert kept.tolist() == [*range(1024), 1024, 1025, *range(2048, 3072)]
+    kept = bitpack.trim(blocks, np.array([1024, 1024, 5])).view(np.uint16)
+    assert kept.tolist() == list(range(2053))
+
+
+def test_single_values_are_fetched_from_blocks_of_different_widths() -> None:
+    first, _, values = packed(64, 13, 1, 8)
+    second, _, others = packed(64, 64, 1, 8)
+    data = np.concatenate([first, second])
+    starts = np.array([8, first.size + 8, 8, first.size + 8])
+    widths = np.array([13, 64, 0, 64])
+    found = bitpack.gather(data, starts, widths, np.array([1023, 77, 5, 0]), np.dtype("u8"))
+    assert found.tolist() == [values[0, 1023], others[0, 77], 0, others[0, 0]]

@@ -1,0 +1,73 @@
+"""Decoding FSST codes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lance_nb.encodings.kernels import fsst
+from lance_nb.encodings.kernels.compiled import Mode, forced
+from lance_nb.errors import CorruptFileError
+
+RNG = np.random.default_rng(3)
+LENGTHS = RNG.integers(1, 9, 200).astype(np.uint8)
+TEXTS = [RNG.integers(97, 123, n).astype(np.uint8).tobytes() for n in LENGTHS]
+WORDS = np.array([int.from_bytes(text, "little") for text in TEXTS], np.uint64)
+SYMBOLS = fsst.Symbols(WORDS, LENGTHS)
+MODES = pytest.mark.parametrize("mode", [Mode.NEVER, Mode.ALWAYS], ids=["numpy", "compiled"])
+
+
+def expected(codes: np.ndarray) -> bytes:
+    out, raw, i = [], codes.tolist(), 0
+    while i < len(raw):
+        out.append(bytes([raw[i + 1]]) if raw[i] == 255 else TEXTS[raw[i]])
+        i += 1 + (raw[i] == 255)
+    return b"".join(out)
+
+
+@MODES
+@pytest.mark.parametrize("count", [0, 1, 10_000, 450_001])
+def test_every_number_of_codes_takes_the_right_path(mode: Mode, count: int) -> None:
+    codes = RNG.integers(0, 200, count).astype(np.uint8)
+    inner = np.sort(RNG.integers(0, count + 1, count // 5))
+    offsets = np.concatenate([[0], inner, [count]]).astype(np.int32)
+    with forced(mode):
+        found, data = fsst.decode(codes, offsets, SYMBOLS)
+    assert data.tobytes() == expected(codes)
+    lengths = np.concatenate([[0], np.cumsum(LENGTHS[codes], dtype=np.int64)])
+    assert np.array_equal(found, lengths[offsets])
+
+
+@MODES
+def test_escapes_across_the_stretches_of_a_long_page(mode: Mode) -> None:
+    codes = RNG.integers(0, 200, 100_000).astype(np.uint8)
+    codes[::7] = 255
+    codes[1::7] = RNG.integers(0, 256, codes[1::7].size)
+    offsets = np.append(np.arange(0, 100_000, 7), 100_000).astype(np.int64)
+    with forced(mode):
+        found, data = fsst.decode(codes, offsets, SYMBOLS)
+    assert data.tobytes() == expected(codes)
+    assert found.dtype == np.int64
+    assert int(found[1]) == len(expected(codes[:7]))
+
+
+@MODES
+@pytest.mark.parametrize("broken", [[255], [1, 2, 255], [200], [255, 1, 254]])
+def test_broken_codes_are_refused_at_the_end_of_a_long_page(mode: Mode, broken: list[int]) -> None:
+    codes = np.concatenate([np.ones(50_000), broken]).astype(np.uint8)
+    offsets = np.array([0, 50_000, codes.size], np.int32)
+    with forced(mode), pytest.raises(CorruptFileError, match="FSST"):
+        fsst.decode(codes, offsets, SYMBOLS)
+
+
+@MODES
+def test_a_value_boundary_between_escape_and_literal_is_refused(mode: Mode) -> None:
+    codes = np.array([1, 255, 65, 2], np.uint8)
+    with forced(mode), pytest.raises(CorruptFileError, match="FSST"):
+        fsst.decode(codes, np.array([0, 2, 4], np.int32), SYMBOLS)
+
+
+def test_bytes_behind_the_last_offset_are_not_codes() -> None:
+    codes = np.array([1, 255], np.uint8)
+    _, data = fsst.decode(codes, np.array([0, 1], np.int32), SYMBOLS)
+    assert data.tobytes() == TEXTS[1]

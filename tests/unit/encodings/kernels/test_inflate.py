@@ -1,0 +1,50 @@
+"""Decompressing many buffers."""
+
+from __future__ import annotations
+
+import struct
+
+import lz4.block
+import numpy as np
+import pytest
+import zstandard
+
+from lance_nb.encodings.kernels import inflate
+from lance_nb.errors import CorruptFileError
+
+
+def laid_out(*parts: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    sizes = np.array([len(part) for part in parts], np.int64)
+    raw = np.frombuffer(b"".join(parts) or b"\0", np.uint8)
+    return raw, np.cumsum(sizes) - sizes, sizes
+
+
+def test_contents_come_back_to_back_with_their_sizes() -> None:
+    parts = [b"a" * 1000, b"", b"xyz"]
+    squeezed = [lz4.block.compress(part) if part else b"" for part in parts]
+    data, sizes = inflate.inflate_lz4(*laid_out(*squeezed))
+    assert (data.tobytes(), sizes.tolist()) == (b"a" * 1000 + b"xyz", [1000, 0, 3])
+    squeezed = [
+        struct.pack("<Q", len(part)) + zstandard.compress(part) if part else b"" for part in parts
+    ]
+    data, sizes = inflate.inflate_zstd(*laid_out(*squeezed))
+    assert (data.tobytes(), sizes.tolist()) == (b"a" * 1000 + b"xyz", [1000, 0, 3])
+
+
+@pytest.mark.parametrize("claimed", [2**32 - 1, 256 * 20])
+def test_lz4_cannot_claim_more_than_it_can_expand_to(claimed: int) -> None:
+    raw = struct.pack("<I", claimed) + bytes(20)
+    with pytest.raises(CorruptFileError, match="at most 5100 bytes"):
+        inflate.inflate_lz4(*laid_out(raw))
+
+
+def test_zstandard_cannot_claim_more_than_it_can_expand_to() -> None:
+    raw = struct.pack("<Q", 1 << 40) + zstandard.compress(b"x")
+    with pytest.raises(CorruptFileError, match="at most"):
+        inflate.inflate_zstd(*laid_out(raw))
+
+
+def test_trailing_garbage_that_changes_nothing_is_harmless_and_short_content_is_not() -> None:
+    short = struct.pack("<I", 6) + lz4.block.compress(b"xyz", store_size=False)
+    with pytest.raises(CorruptFileError):
+        inflate.inflate_lz4(*laid_out(short))
