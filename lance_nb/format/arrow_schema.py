@@ -50,13 +50,15 @@ def field_to_arrow(field: Field, *, storage: bool = False) -> pa.Field:
     the wrong children.
     """
     built = _build(field, storage)
-    if storage or not any(_has_extension(one) for one in field.walk()):
+    if storage or not _has_extension(field):
         return built
     return _resolve_extensions(built)
 
 
 def _has_extension(field: Field) -> bool:
-    return bool(field.extension_name) or EXTENSION_NAME in field.metadata
+    if field.extension_name or EXTENSION_NAME in field.metadata:
+        return True
+    return any(_has_extension(child) for child in field.children)
 
 
 def _resolve_extensions(field: pa.Field) -> pa.Field:

@@ -112,6 +112,7 @@ def fields_from_pb(messages: Sequence[pb.Field], path: str) -> tuple[Field, ...]
     Raises CorruptFileError for duplicate ids or sibling names, missing parents, cycles, or a tree
     that is too deep. Works without recursion, in time proportional to the list.
     """
+    messages = list(messages)  # a protobuf container makes a new object at each look
     position_of = _positions(messages, path)
     children: dict[int, list[int]] = {}
     for position, message in enumerate(messages):
@@ -129,8 +130,10 @@ def fields_from_pb(messages: Sequence[pb.Field], path: str) -> tuple[Field, ...]
     built: dict[int, Field] = {}
     for position in reversed(order):
         message = messages[position]
-        below = children.get(message.id, ()) if message.id >= 0 else ()
-        built[position] = _from_pb(message, tuple(built.pop(child) for child in below))
+        identity = message.id
+        below = children.get(identity) if identity >= 0 else None
+        parts = tuple([built.pop(child) for child in below]) if below else ()
+        built[position] = _from_pb(message, parts)
     return tuple(built[position] for position in children.get(TOP, ()))
 
 

@@ -22,6 +22,7 @@ from google.protobuf.message import DecodeError
 from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError
 
+FEW_FRAGMENTS = 64  # below this, parsing one by one is quicker than a round of numpy calls
 ROUNDS_MAX = 48
 _VARINT_BYTES_MAX = 9  # 63 bits; longer ones are left to protobuf
 _PADDING = bytes(16)  # reading one varint past the end stays inside the buffer
@@ -57,7 +58,9 @@ def count_all(raw: Sequence[bytes], path: str) -> Ints:
     Raises CorruptFileError for bytes that are no fragment, or a number of 2**63 and above.
     """
     counts = np.zeros((NUM_COLUMNS, len(raw)), np.int64)
-    if not len(raw):
+    if len(raw) < FEW_FRAGMENTS:
+        for position, one in enumerate(raw):
+            counts[:, position] = _count_one(one, path)
         return counts
     raw = list(raw)  # a protobuf container makes a new object at each look
     lengths = np.fromiter(map(len, raw), np.int64, len(raw))

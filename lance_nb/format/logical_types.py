@@ -144,7 +144,7 @@ def _parse_scalar(text: str) -> pa.DataType:
             if not 0 <= _number(width) < 2**31:
                 raise _NoSuchTypeError(text)
             return pa.binary(_number(width))
-        case "dict", [*value, index, ordered] if value and index in _INDEX_TYPES:
+        case "dict", [*value, index, ordered] if value[:1] != ["dict"] and index in _INDEX_TYPES:
             return pa.dictionary(_SIMPLE[index], _parse_scalar(":".join(value)), ordered == "true")
     raise _NoSuchTypeError(text)
 

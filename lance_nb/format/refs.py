@@ -33,6 +33,7 @@ _TIME = re.compile(
     r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?\d*([Zz]|[+-]\d{2}:\d{2})"
 )
 _U64_MAX = 2**64 - 1
+_SECONDS_MIN, _SECONDS_MAX = -62_135_596_800, 253_402_300_799  # the years 1 to 9999
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +260,8 @@ def _parse_time(text: str) -> int:
     zone = "+00:00" if zone in "Zz" else zone
     moment = datetime.fromisoformat(f"{day}T{clock}{zone}") - _EPOCH
     seconds = moment.days * 86_400 + moment.seconds
+    if not _SECONDS_MIN <= seconds <= _SECONDS_MAX:  # a zone may push it out of the calendar
+        raise ValueError(text)
     return seconds * 1_000_000_000 + int((fraction or "0").ljust(9, "0"))
 
 

@@ -116,7 +116,7 @@ def _check_runs(view: memoryview, position: int, path: str) -> int:
         raise _corrupt(path, position, f"{runs} runs", "the end of the file")
     table = np.frombuffer(view, "<u2", 2 * runs, position + 2).reshape(runs, 2).astype(np.int64)
     last = table[:, 0] + table[:, 1]
-    if (last >= _CONTAINER_ROWS).any() or (table[1:, 0] <= last[:-1]).any():
+    if not runs or (last >= _CONTAINER_ROWS).any() or (table[1:, 0] <= last[:-1]).any():
         raise _corrupt(path, position, "ascending runs inside the container", "others")
     return stop
 

@@ -33,7 +33,12 @@ class Schema:
     _by_name: dict[str, Field] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        by_id = {one.id: one for top in self.fields for one in top.walk() if one.id >= 0}
+        by_id = {top.id: top for top in self.fields}
+        for top in self.fields:
+            if top.children:
+                by_id.update((one.id, one) for one in top.walk())
+        for nameless in [one for one in by_id if one < 0]:
+            del by_id[nameless]  # positions without identity: see field.py
         object.__setattr__(self, "_by_id", by_id)
         object.__setattr__(self, "_by_name", {top.name: top for top in self.fields})
 

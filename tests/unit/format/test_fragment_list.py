@@ -1,0 +1,132 @@
+"""Lists of fragments: lazy, counted at once, checked."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_nb._pb import table as pb
+from lance_nb.errors import CorruptFileError
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.fragment_counting import ROUNDS_MAX, _count_one, count_all
+from lance_nb.format.fragment_list import FragmentList
+from lance_nb.format.manifest_summary import TotalsMemo
+from tests.support.manifests import flipped, fragment
+
+
+def test_it_is_a_sequence_over_bytes():
+    fragments = [fragment(n) for n in range(5)]
+    found = FragmentList([one.to_bytes() for one in fragments])
+    assert list(found) == fragments
+    assert found[-1] == fragments[-1]
+    assert found[0] is found[0]
+    assert list(found[1:3]) == fragments[1:3]
+    assert len(found) == 5
+    assert found == FragmentList.of(fragments)
+    assert found != FragmentList.of(fragments[:4])
+    assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301
+    with pytest.raises(IndexError):
+        found[5]
+    assert found.position_of(3) == 3
+    assert found.position_of(99) is None
+
+
+def test_counts_of_a_small_list():
+    counts = FragmentList.of([fragment(4, 100, 7, 2), fragment(2, 50)]).counts()
+    assert counts.ids.tolist() == [4, 2]
+    assert counts.physical_rows.tolist() == [100, 50]
+    assert counts.num_deleted_rows.tolist() == [7, 0]
+    assert counts.num_rows.tolist() == [93, 50]
+    assert counts.num_data_files.tolist() == [2, 1]
+    assert counts.num_deletion_files.tolist() == [1, 0]
+    assert counts.size_bytes.tolist() == [2001, 1000]
+    assert FragmentList().counts().ids.tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("fragments", "reason"),
+    [
+        ([fragment(1), fragment(1)], "fragment id 1 twice"),
+        ([fragment(2**40)], "32-bit"),
+        ([fragment(1, 10, 11)], "at most 10 deleted rows in fragment 1"),
+        ([fragment(1, 100, 2**60)], "at most 100 deleted"),
+        ([fragment(1, 2**62), fragment(2, 2**62)], "sums below"),
+        ([fragment(1, 2**64 - 1)], r"below 2\*\*63"),
+    ],
+)
+def test_impossible_numbers_are_damage(fragments: list[Fragment], reason: str):
+    with pytest.raises(CorruptFileError, match=reason):
+        FragmentList.of(fragments).counts()
+
+
+SMALL = st.integers(0, 2**40)
+MESSAGES = st.builds(
+    pb.DataFragment,
+    id=SMALL,
+    physical_rows=SMALL,
+    files=st.lists(
+        st.builds(
+            pb.DataFile,
+            path=st.text(max_size=200),
+            fields=st.lists(st.integers(-2, 300), max_size=5),
+            file_size_bytes=st.integers(0, 2**62),
+            base_id=st.none() | st.integers(0, 3),
+        ),
+        max_size=3,
+    ),
+    deletion_file=st.none() | st.builds(pb.DeletionFile, id=SMALL, num_deleted_rows=SMALL),
+    inline_row_ids=st.none() | st.binary(max_size=200),
+    metadata=st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2),
+)
+
+
+@given(st.lists(MESSAGES, max_size=6))
+def test_counting_in_step_equals_counting_one_by_one(messages: list[pb.DataFragment]):
+    raw = [one.SerializeToString() for one in messages]
+    try:
+        expected = [_count_one(one, "") for one in raw]
+    except CorruptFileError:
+        with pytest.raises(CorruptFileError):
+            count_all(raw, "")
+        return
+    assert count_all(raw, "").T.tolist() == expected
+
+
+def test_counting_damaged_bytes_equals_the_protobuf_parser():
+    raw = fragment(5, 1000, 3, 2).to_bytes()
+    for what, broken in flipped(raw, 800, seed=7):
+        for batch in ([broken], [raw, broken, raw]):
+            try:
+                expected = [_count_one(one, "") for one in batch]
+            except CorruptFileError:
+                continue  # the parser refuses: whatever counting says, decoding will tell
+            assert count_all(batch, "").T.tolist() == expected, what
+
+
+def test_unusual_encodings_are_left_to_the_parser():
+    many = b"".join(b"\x08" + bytes([n % 100]) for n in range(ROUNDS_MAX + 20))
+    twice = b"\x08\x01\x08\x02"
+    long_tag = b"\x08\x05\xfa\x3f\x03abc"
+    split = b"\x1a\x02\x20\x03\x1a\x02\x18\x07"  # a deletion file in two parts
+    raw = [many, twice, long_tag, split, b""]
+    assert count_all(raw, "").T.tolist() == [_count_one(one, "") for one in raw]
+    for broken in (
+        b"\x08",
+        b"\x12\x05ab",
+        b"\x08" + b"\xff" * 11,
+        b"\x0b",
+        b"\x12\xff\xff\xff\x7f",
+    ):
+        with pytest.raises(CorruptFileError):
+            count_all([b"", broken], "")
+
+
+def test_a_memo_gives_the_same_counts_in_any_order():
+    base = [fragment(n).to_bytes() for n in range(20)]
+    changed = [*base[:7], fragment(7, 100, 5).to_bytes(), *base[8:]]
+    memo = TotalsMemo()
+    for raw in (base[:5], base, base[:3], changed, base, [], changed[7:], base):
+        assert memo.count(raw, "").tolist() == count_all(raw, "").tolist()

@@ -1,0 +1,186 @@
+"""Manifest files: framing, fields, sections, damage."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import struct
+from datetime import UTC, datetime
+
+import pytest
+
+from lance_nb._pb import table as pb
+from lance_nb.errors import CorruptFileError, LanceError
+from lance_nb.format.fragment_list import FragmentList
+from lance_nb.format.manifest import (
+    Manifest,
+    Section,
+    parse_manifest,
+    parse_manifest_tail,
+)
+from lance_nb.format.manifest_framing import build_file
+from lance_nb.format.manifest_summary import parse_summary, parse_summary_tail
+from lance_nb.format.schema import Schema
+from tests.support.manifests import flipped, fragment, manifest
+
+INDEX, TRANSACTION = b"", b"\x08\x06\x12\x01u"
+
+
+@pytest.fixture
+def data() -> bytes:
+    return manifest().to_bytes(index_section=INDEX, transaction=TRANSACTION)
+
+
+def test_every_field_round_trips(data: bytes):
+    parsed = parse_manifest(data, "x")
+    assert parsed == manifest()
+    assert parsed.to_bytes(index_section=INDEX, transaction=TRANSACTION) == data
+    assert [one.id for one in parsed.fragments] == [0, 1, 2, 3]
+    assert parsed.timestamp == datetime(2026, 11, 21, 3, 2, 9, 147127, UTC)
+    assert str(parsed.writer_version) == "lance 14.0.2-beta.1"
+    assert parsed.has_unknown_fields
+    assert parsed.size_bytes == len(data)
+    assert parsed.path == "x"
+
+
+def test_fields_left_out_stay_out():
+    smallest = Manifest(1, Schema(()))
+    parsed = parse_manifest(smallest.to_bytes(), "x")
+    assert parsed == smallest
+    assert parsed.max_fragment_id is parsed.branch is parsed.data_format is None
+    assert parsed.timestamp is parsed.index_section is parsed.transaction_section is None
+    assert not parsed.has_unknown_fields
+
+
+def test_sections_at_offset_zero_are_found_by_presence(data: bytes):
+    parsed = parse_manifest(data, "x")
+    assert parsed.index_section == Section(0, INDEX)
+    assert parsed.transaction_section == Section(4, TRANSACTION)
+    only = manifest().to_bytes(transaction=TRANSACTION)
+    assert parse_manifest(only, "x").transaction_section == Section(0, TRANSACTION)
+    assert parse_manifest(only, "x").index_section is None
+
+
+def test_field_23_wins_over_field_21_which_is_still_read():
+    message = pb.Manifest(version=1, transaction_section_deprecated=0)
+    data = build_file([b"old", b"new"], message.SerializeToString())
+    assert parse_manifest(data, "x").transaction_section == Section(0, b"old")
+    message.transaction_section = 7
+    data = build_file([b"old", b"new"], message.SerializeToString())
+    assert parse_manifest(data, "x").transaction_section == Section(7, b"new")
+
+
+def test_the_worked_example_of_the_frame():
+    message = pb.Manifest(version=1, tag="x" * 226, transaction_section=0).SerializeToString()
+    data = build_file([b"t" * 178], message)
+    assert len(message) == 234
+    position, major, minor, magic = struct.unpack("<QHH4s", data[-16:])
+    assert (position, major, minor, magic) == (182, 0, 2, b"LANC")
+    assert struct.unpack_from("<I", data, 182) == (len(data) - 16 - 182 - 4,)
+
+
+def test_a_tail_is_enough_and_says_how_much_it_needs(data: bytes):
+    position = struct.unpack("<Q", data[-16:-8])[0]
+    needed = parse_manifest_tail(data[-20:], len(data), "x")
+    assert needed == len(data) - position
+    parsed = parse_manifest_tail(data[-needed:], len(data), "x")
+    assert isinstance(parsed, Manifest)
+    assert parsed == manifest()
+    assert parsed.transaction_section == Section(4, None)
+    assert parse_manifest_tail(data, len(data), "x").transaction_section == Section(4, TRANSACTION)
+    assert parse_summary_tail(data[-20:], len(data), "x") == needed
+
+
+def test_a_summary_tells_the_same_without_the_schema(data: bytes):
+    summary, parsed = parse_summary(data, "x"), parse_manifest(data, "x")
+    assert (summary.version, summary.branch) == (7, "dev")
+    assert summary.timestamp == parsed.timestamp
+    assert summary.transaction == parsed.transaction_section
+    assert summary.transaction_file == "6-u.txn"
+    assert summary.totals().num_rows == int(parsed.fragments.counts().num_rows.sum())
+
+
+def test_base_paths_are_looked_up_by_id():
+    assert manifest().base_path(0).path == "/abs/root"
+    assert manifest().base_path(7).name == "side"
+    assert manifest().base_path(None) is None
+    with pytest.raises(CorruptFileError, match="id 5"):
+        manifest().base_path(5)
+
+
+def test_a_changed_manifest_is_a_new_one(data: bytes):
+    changed = dataclasses.replace(
+        parse_manifest(data, "x"), version=8, fragments=FragmentList.of([fragment(9)])
+    )
+    again = parse_manifest(changed.to_bytes(), "y")
+    assert again.version == 8
+    assert again.fragments[0] == fragment(9)
+
+
+def test_pieces_of_a_manifest_pickle(data: bytes):
+    parsed = parse_manifest(data, "x")
+    assert pickle.loads(pickle.dumps(parsed.fragments)) == parsed.fragments  # noqa: S301
+    assert pickle.loads(pickle.dumps(parsed.schema)) == parsed.schema  # noqa: S301
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda _: b"", "truncated"),
+        (lambda data: data[:10], "truncated"),
+        (lambda data: data[: len(data) // 2], "magic"),
+        (lambda data: data[:-1], "magic"),
+        (lambda data: data[:-4] + b"LANX", "magic"),
+        (lambda data: data[:-8] + struct.pack("<HH", 99, 2) + b"LANC", r"99\.2"),
+        (lambda data: data[:-16] + struct.pack("<Q", 2**64 - 1) + data[-8:], "position"),
+        (lambda data: data[:-16] + struct.pack("<Q", len(data) - 16) + data[-8:], "position"),
+        (lambda data: data[:-16] + struct.pack("<Q", len(data) - 20) + data[-8:], "0 bytes"),
+        (lambda data: data + data[-16:], "bytes"),
+    ],
+)
+def test_a_broken_frame_is_damage_with_the_path(data: bytes, change, reason: str):
+    with pytest.raises(CorruptFileError, match=reason) as caught:
+        parse_manifest(change(data), "_versions/1.manifest")
+    assert caught.value.path == "_versions/1.manifest"
+    with pytest.raises(CorruptFileError):
+        parse_summary(change(data), "_versions/1.manifest")
+
+
+def test_a_huge_length_prefix_is_damage(data: bytes):
+    position = struct.unpack("<Q", data[-16:-8])[0]
+    broken = data[:position] + b"\xff\xff\xff\xff" + data[position + 4 :]
+    with pytest.raises(CorruptFileError, match="4294967295 bytes"):
+        parse_manifest(broken, "x")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pb.Manifest(index_section=10**6),
+        pb.Manifest(transaction_section=2**64 - 1),
+        pb.Manifest(transaction_section=1),
+        pb.Manifest(timestamp=pb.Timestamp(seconds=2**62)),
+        pb.Manifest(timestamp=pb.Timestamp(nanos=-1)),
+    ],
+    ids=["index", "transaction", "odd", "time", "nanos"],
+)
+def test_offsets_and_times_that_cannot_be_are_damage(message: pb.Manifest):
+    with pytest.raises(CorruptFileError):
+        parse_manifest(build_file([b"abc"], message.SerializeToString()), "x")
+
+
+def test_any_damage_is_a_lance_error_or_a_value(data: bytes):
+    outcomes = {"same": 0, "different": 0, "refused": 0}
+    for what, broken in flipped(data, 600, seed=20261121):
+        try:
+            parsed = parse_manifest(broken, "x")
+            parsed.fragments.counts()
+            parsed.schema.to_arrow()
+            list(parsed.fragments)
+            parse_summary(broken, "x").totals()
+            outcomes["same" if parsed == manifest() else "different"] += 1
+        except LanceError:
+            outcomes["refused"] += 1
+        except Exception as error:
+            raise AssertionError(f"{what} escaped as {type(error).__name__}") from error
+    assert min(outcomes.values()) > 0

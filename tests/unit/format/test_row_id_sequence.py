@@ -1,0 +1,132 @@
+"""Row id sequences: five segment kinds both ways, the smallest chosen, damage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_nb._pb import rowids as pb
+from lance_nb.errors import CorruptFileError, LanceError
+from lance_nb.format.row_id_sequence import RowIdSequence
+from lance_nb.format.u64_segment import Range, RangeWithBitmap, RangeWithHoles, Values
+from tests.support.manifests import flipped
+
+Segment = pb.U64Segment
+Array = pb.EncodedU64Array
+
+
+def sequence(*segments: pb.U64Segment) -> bytes:
+    return pb.RowIdSequence(segments=segments).SerializeToString()
+
+
+def array(*values: int) -> pb.EncodedU64Array:
+    data = np.array(values, "<u8").tobytes()
+    return Array(u64_array=Array.U64Array(values=data))
+
+
+@given(
+    st.lists(st.integers(0, 2**64 - 1), max_size=30)
+    | st.lists(st.integers(0, 60), max_size=40)
+    | st.sets(st.integers(0, 400), max_size=300).map(sorted)
+    | st.sets(st.integers(2**63, 2**63 + 40), max_size=40).map(sorted)
+    | st.sets(st.sampled_from([0, 70_000, 2**40, 2**64 - 1])).map(sorted)
+)
+def test_any_ids_round_trip(values: list[int]):
+    built = RowIdSequence.from_numpy(np.array(values, np.uint64))
+    again = RowIdSequence.from_bytes(built.to_bytes(), physical_rows=len(values))
+    assert again.to_numpy().tolist() == values
+    assert again.num_rows == built.num_rows == len(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (range(100, 200), Range),
+        ([one for one in range(1000) if one != 500], RangeWithHoles),
+        (range(0, 1000, 2), RangeWithBitmap),
+        ([0, 5, 100_000, 10_000_000], Values),
+        ([3, 1, 2], Values),
+        ([2**64 - 1], Values),
+        ([], Range),
+    ],
+)
+def test_the_smallest_kind_is_chosen(values, kind: type):
+    built = RowIdSequence.from_numpy(np.array(list(values), np.uint64))
+    assert type(built.segments[0]) is kind
+    assert built.to_numpy().tolist() == list(values)
+
+
+def test_the_worked_example_is_least_significant_bit_first():
+    data = sequence(
+        Segment(range_with_bitmap=Segment.RangeWithBitmap(start=5, end=8, bitmap=b"\x05")),
+        Segment(range=Segment.Range(start=1001, end=1002)),
+    )
+    assert RowIdSequence.from_bytes(data).to_numpy().tolist() == [5, 7, 1001]
+    forged = Segment.RangeWithBitmap(start=100, end=112, bitmap=b"\xfe\x07")
+    found = RowIdSequence.from_bytes(sequence(Segment(range_with_bitmap=forged)))
+    assert found.to_numpy().tolist() == list(range(101, 111))
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        Array(u16_array=Array.U16Array(base=10, offsets=np.array([0, 3, 9], "<u2").tobytes())),
+        Array(u32_array=Array.U32Array(base=10, offsets=np.array([0, 3, 9], "<u4").tobytes())),
+        array(10, 13, 19),
+    ],
+)
+def test_every_array_width_is_read(encoded: pb.EncodedU64Array):
+    for one in (Segment(sorted_array=encoded), Segment(array=encoded)):
+        assert RowIdSequence.from_bytes(sequence(one)).to_numpy().tolist() == [10, 13, 19]
+    holes = Segment.RangeWithHoles(start=9, end=15, holes=array(10, 13))
+    found = RowIdSequence.from_bytes(sequence(Segment(range_with_holes=holes)))
+    assert found.to_numpy().tolist() == [9, 11, 12, 14]
+
+
+def test_a_length_is_known_without_expanding():
+    data = sequence(Segment(range=Segment.Range(start=0, end=2**62)))
+    assert RowIdSequence.from_bytes(data).num_rows == 2**62
+    with pytest.raises(CorruptFileError, match="100 row ids"):
+        RowIdSequence.from_bytes(data, physical_rows=100)
+
+
+@pytest.mark.parametrize(
+    "segment",
+    [
+        Segment(),
+        Segment(range=Segment.Range(start=5, end=4)),
+        Segment(range=Segment.Range(start=0, end=2**64 - 1)),
+        Segment(range_with_bitmap=Segment.RangeWithBitmap(start=0, end=100, bitmap=b"\x01")),
+        Segment(range_with_bitmap=Segment.RangeWithBitmap(start=0, end=2**62, bitmap=b"\x01")),
+        Segment(range_with_bitmap=Segment.RangeWithBitmap(start=0, end=3, bitmap=b"\x0f")),
+        Segment(range_with_holes=Segment.RangeWithHoles(start=0, end=5, holes=array(7))),
+        Segment(range_with_holes=Segment.RangeWithHoles(start=0, end=5, holes=array(2, 1))),
+        Segment(sorted_array=array(2, 2)),
+        Segment(array=Array(u16_array=Array.U16Array(base=0, offsets=b"abc"))),
+        Segment(array=Array(u16_array=Array.U16Array(base=2**64 - 1, offsets=b"\x01\x00"))),
+        Segment(array=Array(u64_array=Array.U64Array(values=b"1234567"))),
+    ],
+)
+def test_segments_that_do_not_fit_together_are_damage(segment: pb.U64Segment):
+    with pytest.raises(CorruptFileError):
+        RowIdSequence.from_bytes(sequence(segment), "1.manifest")
+
+
+def test_any_damage_is_a_lance_error_or_a_sequence_of_the_right_length():
+    data = sequence(
+        Segment(range=Segment.Range(start=5, end=25)),
+        Segment(range_with_bitmap=Segment.RangeWithBitmap(start=100, end=108, bitmap=b"\xf5")),
+        Segment(range_with_holes=Segment.RangeWithHoles(start=9, end=15, holes=array(10, 13))),
+        Segment(array=array(7, 3, 5)),
+    )
+    num_rows = RowIdSequence.from_bytes(data).num_rows
+    for what, broken in flipped(data, 500, seed=11):
+        try:
+            found = RowIdSequence.from_bytes(broken, physical_rows=num_rows)
+            assert len(found.to_numpy()) == num_rows
+        except LanceError:
+            continue
+        except Exception as error:
+            raise AssertionError(f"{what} escaped as {type(error).__name__}") from error
