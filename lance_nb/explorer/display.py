@@ -1,234 +1,26 @@
-"""Text and static-HTML forms: for terminals, saved notebooks, GitHub, nbviewer and e-mail.
+"""How a dataset shows itself when a cell ends with it: as the explorer, with its picture behind.
 
-Layout of the HTML: one ``<details open class="lnb-static">`` with plain headings and tables, no
-style or script of its own, because GitHub strips both and the picture must still read well. Every
-text is escaped here and nowhere else (``_text``); the templates hold no other variable part.
-
-Limits: ``MAX_ROWS`` rows, ``MAX_COLUMNS`` columns and ``MAX_VERSIONS`` versions are pictured.
+The façade's values ask ``mime_bundle`` through the hook in ``dataset.display``. In a notebook the
+live widget is displayed first and the bundle is its picture, the same two outputs as a widget's own
+display (see ``widget``); in a terminal the bundle is the picture's text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from html import escape
+from typing import Any
 
-from lance_nb.errors import LanceError
-from lance_nb.explorer.models import text
-from lance_nb.explorer.models.dataset_card import DatasetCard, dataset_card
-from lance_nb.explorer.models.error_card import ErrorCard, error_card
-from lance_nb.explorer.models.page_texts import page_texts
-from lance_nb.explorer.models.row_page import RowPage, Window, row_page
+from IPython.display import display
+
+from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.models.source import Source
-from lance_nb.explorer.models.timeline import Timeline, VersionBar, timeline, version_bars
-from lance_nb.explorer.models.version_detail import VersionDetail, version_detail
-from lance_nb.explorer.session import Session
-
-MAX_ROWS = 8
-MAX_COLUMNS = 8
-MAX_VERSIONS = 8
-_CELL_CHARS = 48
+from lance_nb.explorer.widget import PICTURE_STYLE, has_browser
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Picture:
-    """The same thing as plain text and as static HTML."""
-
-    text: str
-    html: str
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def _repr_html_(self) -> str:
-        return self.html
-
-
-@dataclass(frozen=True, slots=True)
-class _Grid:
-    """A small table: texts only, the first row is its head."""
-
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
-
-
-def picture_of_session(session: Session, parts: Sequence[str]) -> Picture:
-    """Picture the parts that a widget shows, at the version it shows."""
-    dataset = session.dataset
-    makers: dict[str, Callable[[], _Block]] = {
-        "card": lambda: _card_block(dataset_card(dataset)),
-        "timeline": lambda: _versions_block(timeline(dataset)),
-        "rows": lambda: _rows_block(
-            row_page(dataset, Window(limit=MAX_ROWS, num_columns=MAX_COLUMNS)),
-            dataset.count_rows(),
-            len(dataset.schema),
-        ),
-        "detail": lambda: _detail_block(version_detail(dataset)),
-    }
-    return _picture([_attempt(makers[part]) for part in parts])
-
-
-def picture_of_versions(dataset: Source, limit: int) -> Picture:
-    """Picture the newest versions of the branch that ``dataset`` is on."""
-    model = timeline(dataset, 0)
-    numbers = dataset.version_numbers()
-    bars = version_bars(dataset, numbers[-limit:] if limit > 0 else (), numbers)
-    lanes = tuple(
-        replace(lane, details=tuple(bars)) if lane.branch == dataset.branch else lane
-        for lane in model.lanes
-    )
-    block = _versions_block(replace(model, lanes=lanes), limit)
-    heading = f"Versions of {text.name(dataset.name)}, branch {text.name(dataset.branch or 'main')}"
-    return _picture([replace(block, heading=heading)])
-
-
-def picture_of_text(heading: str, lines: Sequence[tuple[str, str]]) -> Picture:
-    """Picture pairs of a term and its explanation."""
-    return _picture([_Block(heading, (), _Grid(("write", "to"), tuple(lines)))])
-
-
-def picture_of_error(error: BaseException) -> Picture:
-    """Picture why there is nothing to show."""
-    return _picture([_error_block(error_card(error))])
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """One part of a picture: a heading, lines of prose, and perhaps a table."""
-
-    heading: str
-    lines: tuple[str, ...]
-    grid: _Grid | None = None
-    strong: bool = False
-
-
-def _attempt(make: Callable[[], _Block]) -> _Block:
-    try:
-        return make()
-    except LanceError as error:
-        return _error_block(error_card(error))
-
-
-def _error_block(card: ErrorCard) -> _Block:
-    lines = (card.message, card.where and f"Where: {card.where}", f"What to do: {card.hint}")
-    return _Block(card.title, tuple(filter(None, lines)), strong=True)
-
-
-def _card_block(card: DatasetCard) -> _Block:
-    tags = "".join(f" · tag {tag}" for tag in card.tags)
-    facts = " · ".join(f"{fact.value} {_fact_words(fact.key)}" for fact in card.facts)
-    return _Block(f"{card.name} · {card.label}{tags}", (facts,), strong=True)
-
-
-def _fact_words(key: str) -> str:
-    return {"size": "of data files", "format": "file format"}.get(key, key)
-
-
-def _versions_block(model: Timeline, limit: int = MAX_VERSIONS) -> _Block:
-    bars = [bar for lane in model.lanes for bar in lane.details if lane.branch == model.branch]
-    tags = {(tag.branch, tag.version): tag.name for tag in model.tags}
-    rows = tuple(
-        (
-            f"{bar.version}{' (shown)' if bar.version == model.version else ''}",
-            bar.time,
-            bar.operation,
-            _change(bar.added, bar.removed),
-            text.count(bar.rows),
-            tags.get((model.branch, bar.version), ""),
-            bar.message,
-        )
-        for bar in _near(bars, model.version, limit)
-    )
-    head = ("version", "time", "operation", "rows changed", "rows", "tag", "message")
-    used = [at for at in range(len(head)) if at < 3 or any(row[at] for row in rows)]
-    grid = _Grid(_only(head, used), tuple(_only(row, used) for row in rows))
-    total = sum(length for lane in model.lanes for _, length in lane.runs)
-    branches = [text.name(lane.branch or "main") for lane in model.lanes]
-    about = f"{text.plural(total, 'version')} on {', '.join(branches)}"
-    return _Block("Versions", (about,), grid)
-
-
-def _near(bars: Sequence[VersionBar], version: int, limit: int) -> list[VersionBar]:
-    """Up to ``limit`` bars around the version shown, newest first."""
-    newest_first = sorted(bars, key=lambda bar: -bar.version)
-    older = sum(bar.version <= version for bar in bars)
-    stop = max(limit, min(len(bars), len(bars) - older + limit // 2))
-    return newest_first[max(0, stop - limit) : stop]
-
-
-def _only(row: tuple[str, ...], columns: Iterable[int]) -> tuple[str, ...]:
-    return tuple(row[at] for at in columns)
-
-
-def _change(added: int | None, removed: int | None) -> str:
-    gains = f"+{text.count(added)}" if added else ""
-    losses = f"−{text.count(removed)}" if removed else ""
-    return f"{gains} {losses}".strip()
-
-
-def _rows_block(page: RowPage, num_rows: int, num_columns: int) -> _Block:
-    texts = page_texts(page)
-    rows = tuple(
-        (str(page.offset + at), *(_cell(column[at]) for column in texts))
-        for at in range(page.num_rows)
-    )
-    left_out = []
-    if num_rows > page.num_rows:
-        left_out.append(f"{text.plural(num_rows - page.num_rows, 'more row')}")
-    if num_columns > len(page.columns):
-        left_out.append(f"{text.plural(num_columns - len(page.columns), 'more column')}")
-    grid = _Grid(("", *(column.name for column in page.columns)), rows, " and ".join(left_out))
-    return _Block("Rows", () if rows else ("This version has no rows.",), grid if rows else None)
-
-
-def _cell(value: str | None) -> str:
-    return "null" if value is None else text.cut(value, _CELL_CHARS)
-
-
-def _detail_block(detail: VersionDetail) -> _Block:
-    fields = [f"{line.name}: {line.type}" for line in detail.schema.lines if not line.depth]
-    lines = [f"{detail.time} · {detail.operation}", detail.message, detail.description]
-    lines.append(f"Schema: {text.cut(', '.join(fields), 1200)}")
-    return _Block(f"Version {detail.label}", tuple(filter(None, lines)))
-
-
-def _picture(blocks: Sequence[_Block]) -> Picture:
-    plain = "\n\n".join(_block_text(block) for block in blocks)
-    parts = "".join(_block_html(block, summary=not at) for at, block in enumerate(blocks))
-    return Picture(plain, f'<details open class="lnb-static">{parts}</details>')
-
-
-def _block_text(block: _Block) -> str:
-    lines = [block.heading, *block.lines]
-    if block.grid is not None:
-        table = [block.grid.head, *block.grid.rows]
-        widths = [max(len(row[at]) for row in table) for at in range(len(block.grid.head))]
-        for row in table:
-            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            lines.append("  " + "  ".join(cells).rstrip())
-        if block.grid.note:
-            lines.append(f"  {text.ELLIPSIS} {block.grid.note}")
-    return "\n".join(lines)
-
-
-def _text(value: str) -> str:
-    """Make a text safe between tags and inside quoted attributes."""
-    return escape(text.visible(value), quote=True)
-
-
-def _block_html(block: _Block, *, summary: bool) -> str:
-    heading = _text(block.heading)
-    tag = "summary" if summary else "p"
-    lines = "".join(f"<p>{_text(line)}</p>" for line in block.lines)
-    table = "" if block.grid is None else _grid_html(block.grid)
-    return f"<{tag}><b>{heading}</b></{tag}>{lines}{table}"
-
-
-def _grid_html(grid: _Grid) -> str:
-    head = "".join(f"<th>{_text(cell)}</th>" for cell in grid.head)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>" for row in grid.rows
-    )
-    note = f"<p>{text.ELLIPSIS} {_text(grid.note)}</p>" if grid.note else ""
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{note}"
+def mime_bundle(dataset: Source) -> dict[str, Any]:
+    """Render a dataset; in a notebook its live explorer is displayed on the way."""
+    explorer = Explorer(dataset)
+    picture = explorer.picture()
+    if not has_browser():
+        return {"text/plain": picture.text, "text/html": picture.html}
+    display(explorer.live_bundle(), raw=True)
+    return {"text/plain": picture.text, "text/html": PICTURE_STYLE + picture.html}

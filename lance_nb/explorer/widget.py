@@ -24,7 +24,7 @@ from IPython.display import HTML, display
 
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer import assets, messages
-from lance_nb.explorer.display import Picture, picture_of_error, picture_of_session
+from lance_nb.explorer.pictures import Picture, picture_of_error, picture_of_session
 from lance_nb.explorer.models import refs
 from lance_nb.explorer.models.error_card import error_card
 from lance_nb.explorer.models.source import Source
@@ -125,7 +125,8 @@ class LanceWidget(anywidget.AnyWidget):
         self.screen = session.screen(self.parts, asked)
         return messages.Answer({"label": self.screen["label"]})
 
-    def _picture(self) -> Picture:
+    def picture(self) -> Picture:
+        """Return what a saved notebook keeps: the same as text and as static HTML."""
         if self._error is not None:
             return picture_of_error(self._error)
         return picture_of_session(self._open_session(), self.parts)
@@ -133,18 +134,18 @@ class LanceWidget(anywidget.AnyWidget):
     def __repr__(self) -> str:
         if self._session is None:
             return f"<{type(self).__name__}: {self._error or 'closed'}>"
-        return self._picture().text
+        return self.picture().text
 
     def _ipython_display_(self) -> None:
         """Show the widget and, behind it, the picture that a saved notebook keeps."""
-        picture = self._picture()
+        picture = self.picture()
         if not has_browser():
             display({"text/plain": picture.text}, raw=True)
             return
-        display(self._live_bundle() | {"text/plain": picture.text}, raw=True)
+        display(self.live_bundle() | {"text/plain": picture.text}, raw=True)
         display(HTML(PICTURE_STYLE + picture.html))
 
-    def _live_bundle(self) -> dict[str, Any]:
+    def live_bundle(self) -> dict[str, Any]:
         """Return the mime bundle that a browser turns into the live widget."""
         bundle: Any = super()._repr_mimebundle_()
         return dict(bundle[0] if isinstance(bundle, tuple) else bundle)

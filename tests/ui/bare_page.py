@@ -8,6 +8,7 @@ through a binding, so a test sees the whole way from a click to the kernel's ans
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 from playwright.sync_api import Page, Route
@@ -126,3 +127,7 @@ class BarePage:
         changed = self._traits("screen") if self.widget.screen is not before else []
         events, self._queue = [*changed, *self._queue], []
         return events
+
+
+OpenWidget = Callable[..., BarePage]
+Screenshot = Callable[..., None]

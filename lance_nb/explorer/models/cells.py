@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
 from lance_nb.explorer.models import text
+from lance_nb.explorer.models.arrow_buffers import heads_of
+from lance_nb.explorer.models.temporal import temporal_text
 
 MAX_ITEMS = 32
 MAX_DEPTH = 12
@@ -29,9 +31,11 @@ def cell_texts(column: pa.Array | pa.ChunkedArray, budget: int) -> list[str | No
     column = plain(column)
     kind = column.type
     if is_text(kind):
-        return [None if raw is None else _decoded(raw, budget) for raw in _heads(column, budget)]
+        heads = heads_of(column, budget * 4)
+        return [None if head is None else _decoded(head[0], budget) for head in heads]
     if is_binary(kind):
-        return [None if raw is None else _binary(raw, size) for raw, size in _sized_heads(column)]
+        heads = heads_of(column, _HEX_BYTES)
+        return [None if head is None else _binary(*head) for head in heads]
     return [scalar_text(scalar, budget) if scalar.is_valid else None for scalar in column]
 
 
@@ -82,24 +86,6 @@ def _string(scalar: Any, budget: int) -> str:
 def _decoded(raw: bytes, budget: int) -> str:
     """Invalid UTF-8 is shown with replacement characters, never raised."""
     return text.cut(text.visible(raw.decode("utf-8", "replace")), budget)
-
-
-def _heads(column: pa.Array, budget: int) -> list[bytes | None]:
-    """Return the first bytes of every string, cut before Python objects are made of them."""
-    import pyarrow.compute as pc
-
-    heads: list[bytes | None] = pc.binary_slice(
-        column.cast(pa.large_binary()), 0, budget * 4
-    ).to_pylist()
-    return heads
-
-
-def _sized_heads(column: Any) -> Iterator[tuple[bytes | None, int]]:
-    import pyarrow.compute as pc
-
-    raw = column.cast(pa.large_binary())
-    heads = pc.binary_slice(raw, 0, _HEX_BYTES).to_pylist()
-    return zip(heads, (size or 0 for size in pc.binary_length(raw).to_pylist()), strict=True)
 
 
 def _binary(head: bytes, size_bytes: int) -> str:
@@ -209,35 +195,3 @@ def _narrow_float(scalar: pa.Scalar) -> str:
 
 def _quoted(value: str) -> str:
     return json.dumps(text.visible(value), ensure_ascii=False)
-
-
-def temporal_text(scalar: Any) -> str:
-    """Write a date, time, timestamp or duration in ISO form, exact to its unit."""
-    form = _TEMPORAL.get(scalar.type.id)
-    try:
-        return form(scalar) if form else str(scalar.cast(pa.string()).as_py()).strip("<>")
-    except (ValueError, OverflowError, pa.ArrowException):
-        # A year that Python or Arrow cannot print: the stored number is still the truth.
-        return f"{scalar.value} {getattr(scalar.type, 'unit', '')}".strip()
-
-
-def _timestamp(scalar: Any) -> str:
-    """Write a timestamp; one with a zone is an instant and is shown in UTC, whatever the zone."""
-    kind = scalar.type
-    shown = str(scalar.cast(pa.timestamp(kind.unit)).cast(pa.string()).as_py())
-    if shown.startswith("<"):
-        return shown.strip("<>")
-    shown = shown.replace(" ", "T")
-    whole, _, fraction = shown.partition(".")
-    fraction = fraction.rstrip("0")
-    return whole + (f".{fraction}" if fraction else "") + ("Z" if kind.tz else "")
-
-
-def _duration(scalar: Any) -> str:
-    return f"{scalar.value} {scalar.type.unit}"
-
-
-_TEMPORAL: dict[int, Callable[[Any], str]] = {
-    pa.timestamp("us").id: _timestamp,
-    pa.duration("us").id: _duration,
-}

@@ -31,6 +31,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.explorer.models import cells, text
+from lance_nb.explorer.models.arrow_buffers import flags_of, numbers_of, validity_of
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import Source
 
@@ -144,7 +145,7 @@ def page_of(table: pa.Table, offset: int = 0, first_column: int = 0) -> RowPage:
         validity = None
         if flat.null_count:
             validity = len(buffers)
-            buffers.append(_bytes_of(flat.is_valid()))
+            buffers.append(validity_of(flat).tobytes())
         places = tuple(range(at, at + len(parts)))
         shown = type_label(field.type)
         columns.append(PageColumn(text.name(field.name), shown, encoding, places, validity, extra))
@@ -155,7 +156,7 @@ def _encode(column: pa.Array) -> tuple[str, list[bytes], dict[str, Any]]:
     """Return encoding name, buffers and extra sidecar entries of one column."""
     kind = column.type
     if pa.types.is_boolean(kind):
-        return "bool", [_bytes_of(column)], {"look": "bool"}
+        return "bool", [flags_of(column).tobytes()], {"look": "bool"}
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         values = _numbers(column)
         return f"{values.dtype.kind}{values.dtype.itemsize * 8}", [values.tobytes()], {}
@@ -176,14 +177,9 @@ def _look(kind: pa.DataType) -> str:
     return "number" if pa.types.is_decimal(kind) else "plain"
 
 
-def _bytes_of(booleans: pa.Array) -> bytes:
-    return bytes(booleans.fill_null(fill_value=False).cast(pa.uint8()).to_numpy())
-
-
 def _numbers(column: pa.Array) -> Any:
-    if pa.types.is_float16(column.type):
-        column = column.cast(pa.float32())
-    return column.fill_null(0).to_numpy(zero_copy_only=False)
+    values = numbers_of(column)
+    return values.astype(np.float32) if values.dtype == np.float16 else values
 
 
 def _text_buffers(texts: list[str | None]) -> list[bytes]:
@@ -201,11 +197,21 @@ def _is_vector(kind: pa.DataType) -> bool:
     )
 
 
+def _vector_values(column: pa.Array, dimension: int) -> Any:
+    """Return all items of all vectors, those of null vectors and null items as zero."""
+    start, size = column.offset * dimension, len(column) * dimension
+    items = cells.plain(column.values).slice(start, size)
+    values = _numbers(items)
+    if items.null_count or column.null_count:
+        values = values * (validity_of(items) & np.repeat(validity_of(column), dimension))
+    return values
+
+
 def _vector(column: pa.Array) -> tuple[str, list[bytes], dict[str, Any]]:
     """Norms and outlines; NaN and infinity count as zero in the outline, not in the norm."""
     dimension = column.type.list_size
     size = dimension * len(column)
-    values = _numbers(cells.plain(column.values.slice(column.offset * dimension, size)))
+    values = _vector_values(column, dimension)
     with np.errstate(over="ignore", invalid="ignore"):
         matrix = values.reshape(len(column), dimension).astype(np.float32)
         norms = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))

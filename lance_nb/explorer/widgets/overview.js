@@ -30,7 +30,7 @@ export function mountOverview(el, ctx) {
         badge,
         goTo(screen, ctx),
       ),
-      h("dl", { class: "lnb-facts" }, card.facts.map((fact) => h("div", { title: fact.title }, h("dd", {}, fact.value), h("dt", {}, words(fact))))),
+      h("dl", { class: "lnb-facts" }, card.facts.map((fact) => h("div", { title: fact.title }, h("dt", {}, words(fact), " "), h("dd", {}, fact.value)))),
     );
   });
   ctx.onClose(ctx.kernel.onState((state) => {

@@ -35,7 +35,10 @@ export function mountRows(el, ctx) {
   let rowHeadWidth = 56;
 
   const paint = perFrame(() => {
-    if (!scroller.clientWidth) return;
+    if (!scroller.clientWidth) {
+      paintNotes(0, 0);
+      return;
+    }
     const room = scroller.clientHeight - HEAD;
     scroll.set(state.numRows, room);
     state.top = topNow();
@@ -122,7 +125,11 @@ export function mountRows(el, ctx) {
       line.style.transform = `translateY(${(row - state.top) * ROW}px)`;
       paintRow(line, row, from, to, left);
     }
-    for (const line of pool) if (!used.has(line)) line.hidden = true;
+    for (const line of pool) {
+      if (used.has(line) || line.hidden) continue;
+      line.hidden = true;
+      for (const cell of [...line.children].slice(1)) retire(cell);
+    }
     const here = `${uid}-${state.row}-${state.column}`;
     scroller.setAttribute("aria-activedescendant", here);
   }
@@ -141,12 +148,22 @@ export function mountRows(el, ctx) {
     for (let at = 1; at < line.children.length; at += 1) {
       const cell = line.children[at];
       const index = from + at - 1;
-      cell.hidden = at > wanted;
-      if (cell.hidden) continue;
+      if (at > wanted) {
+        retire(cell);
+        continue;
+      }
+      cell.hidden = false;
       paintCell(cell, row, index);
       cell.style.transform = `translateX(${rowHeadWidth + widths.left(index) - left}px)`;
       cell.style.width = `${widths.of(index)}px`;
     }
+  }
+
+  /** Hide a cell that is not needed now; its id must be free for the one that takes its place. */
+  function retire(cell) {
+    cell.hidden = true;
+    cell.lnb = null;
+    cell.removeAttribute("id");
   }
 
   function paintCell(cell, row, index) {

@@ -1,143 +1,27 @@
 from __future__ import annotations
 
-from html.parser import HTMLParser
+from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from lance_nb.errors import CorruptFileError, DatasetNotFoundError
-from lance_nb.explorer.display import (
-    picture_of_error,
-    picture_of_session,
-    picture_of_text,
-    picture_of_versions,
-)
-from lance_nb.explorer.session import Session
-from tests.unit.explorer.fakes import (
-    FakeDataset,
-    FakeTransaction,
-    FakeVersion,
-    many_versions,
-    one_table,
-    rows,
-    small_dataset,
-)
-from tests.unit.explorer.payloads import PAYLOADS
-
-PARTS = ("card", "timeline", "rows", "detail")
-OURS = {"details", "summary", "b", "p", "table", "thead", "tbody", "tr", "th", "td"}
+from lance_nb.explorer import display
+from tests.unit.explorer.fakes import small_dataset
 
 
-class Elements(HTMLParser):
-    """What a browser would make of the HTML."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.other: list[str] = []
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-
-    def handle_comment(self, data: str) -> None:
-        self.other.append(data)
-
-    def handle_decl(self, decl: str) -> None:
-        self.other.append(decl)
-
-    def unknown_decl(self, data: str) -> None:
-        self.other.append(data)
+def test_in_a_terminal_a_dataset_shows_itself_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(display, "has_browser", lambda: False)
+    bundle = display.mime_bundle(small_dataset())
+    assert "fake.lance · main:4" in bundle["text/plain"]
+    assert "<style>" not in bundle["text/html"]
 
 
-def hostile_dataset(payload: str) -> FakeDataset:
-    """A dataset with the payload in every name and value that can be shown."""
-    table = pa.table({payload: [payload, None], "list": [[payload], [payload]]})
-    table = table.replace_schema_metadata({b"k": payload.encode("utf-8", "replace")})
-    version = FakeVersion(
-        1,
-        table,
-        operation=payload,
-        message=payload,
-        properties={payload: payload},
-        tags=(payload,),
-        transaction=FakeTransaction(
-            1, payload, payload, payload, {payload: {payload: [payload], "l": [{payload: 1}]}}
-        ),
-    )
-    tag = {"branch": None, "version": 1}
-    fork = {"parent_branch": payload, "parent_version": 1}
-    return FakeDataset(
-        {None: {1: version}, payload: {1: version}},
-        tags={payload: tag},
-        branches={payload: fork},
-        uri=f"data/{payload}",
-    )
-
-
-@pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
-def test_no_name_and_no_value_becomes_markup(payload: str) -> None:
-    dataset = hostile_dataset(payload)
-    for view in (dataset, dataset.checkout_version((payload, None))):
-        for picture in (picture_of_session(Session(view), PARTS), picture_of_versions(view, 5)):
-            found = Elements(picture.html)
-            assert set(found.tags) <= OURS
-            assert set(found.attributes) <= {("open", None), ("class", "lnb-static")}
-            assert found.other == []
-            assert "\u202e" not in picture.text
-
-
-@pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
-def test_no_error_text_becomes_markup(payload: str) -> None:
-    error = CorruptFileError(payload, 1, payload, payload)
-    error.add_note(payload)
-    found = Elements(picture_of_error(error).html)
-    assert set(found.tags) <= OURS
-    assert found.other == []
-
-
-def test_there_are_forty_payloads() -> None:
-    assert len(set(PAYLOADS)) == 40
-
-
-def test_the_picture_shows_header_versions_and_rows() -> None:
-    picture = picture_of_session(Session(small_dataset()), PARTS)
-    assert "fake.lance · main:4" in picture.text
-    assert "25 rows" in picture.text
-    assert "4 (shown)" in picture.text
-    assert "drop five" in picture.text
-    assert "row 7" in picture.text
-    assert "17 more rows" in picture.text
-    assert "<table>" in picture.html
-
-
-def test_the_picture_of_an_older_version_shows_the_versions_around_it() -> None:
-    old = many_versions(1000).checkout_version((None, 500))
-    picture = picture_of_session(Session(old), ("timeline",))
-    assert "500 (shown)" in picture.text
-
-
-def test_pictures_stay_small_whatever_is_in_the_dataset() -> None:
-    wide = one_table(pa.table({f"c{at}": ["x" * 9000] * 50 for at in range(500)}))
-    assert len(picture_of_session(Session(wide), PARTS).html) < 20_000
-    assert len(picture_of_session(Session(many_versions(5000)), PARTS).html) < 20_000
-
-
-def test_an_empty_dataset_and_an_error_have_a_picture() -> None:
-    empty = picture_of_session(Session(one_table(rows(0))), PARTS)
-    assert "This version has no rows." in empty.text
-    error = picture_of_error(DatasetNotFoundError("/no/where"))
-    assert "No dataset here" in error.html
-    assert "What to do" in error.text
-
-
-def test_versions_and_help_are_tables() -> None:
-    picture = picture_of_versions(small_dataset(), 2)
-    assert "Versions of fake.lance, branch main" in repr(picture)
-    assert "drop five" in picture.text
-    assert "1  " not in picture.text.splitlines()[-1]
-    assert "write" in picture_of_text("%lance", [("%lance show", "show it")]).text
-    assert picture_of_versions(small_dataset(), 0).text
+def test_in_a_notebook_the_live_explorer_stands_before_its_picture(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr(display, "has_browser", lambda: True)
+    monkeypatch.setattr(display, "display", lambda value, raw: shown.append(value))
+    bundle = display.mime_bundle(small_dataset())
+    assert "application/vnd.jupyter.widget-view+json" in shown[0]
+    assert ":has(.lnb-live)" in bundle["text/html"]
+    assert "lnb-static" in bundle["text/html"]

@@ -1,0 +1,88 @@
+"""One browser and one JupyterLab server for the whole run; screenshots for a person to look at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from lance_nb.explorer.widget import LanceWidget
+from tests.support.requirements import require_chromium, require_package, require_pylance
+from tests.ui.bare_page import BarePage, OpenWidget, Screenshot
+from tests.ui.lab_server import LabServer
+
+ROOT = Path(__file__).resolve().parents[2]
+SCREENSHOTS = ROOT / "tests" / "artifacts" / "ui"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Start Debian's Chromium; nothing is downloaded."""
+    path = require_chromium()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, headless=True, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 760})
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def open_widget(page: Page) -> Iterator[OpenWidget]:
+    """Open widgets in bare pages; fails the test if the page complained about anything."""
+    opened: list[BarePage] = []
+
+    def open_(widget: LanceWidget, *, width: int = 1280, **how: Any) -> BarePage:
+        page.set_viewport_size({"width": width, "height": 760})
+        kernel = how.pop("kernel", True)
+        opened.append(BarePage(page, widget, kernel=kernel).open(**how))
+        return opened[-1]
+
+    yield open_
+    for bare in opened:
+        assert bare.problems == []
+        assert page.evaluate("window.__x") is None
+
+
+@pytest.fixture
+def screenshot(request: pytest.FixtureRequest) -> Screenshot:
+    """Keep a picture of a page, named after the test."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    name = re.sub(r"\W+", "_", request.node.name.removeprefix("test_")).strip("_")
+
+    def take(page: Page, part: str = "") -> None:
+        page.screenshot(path=SCREENSHOTS / f"{name}{'_' + part if part else ''}.png")
+
+    return take
+
+
+@pytest.fixture(scope="session")
+def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
+    """Start JupyterLab on a folder with the tour and its demo dataset."""
+    require_package("jupyterlab")
+    require_pylance()
+    server = LabServer(browser, ROOT, tmp_path_factory.mktemp("lab"))
+    server.start()
+    yield server
+    server.stop()

@@ -1,0 +1,70 @@
+"""The timeline at scale, in a bare page."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from lance_nb.explorer.app import Explorer
+from lance_nb.explorer.widgets.timeline import Timeline
+from tests.ui.bare_page import OpenWidget, Screenshot
+from tests.unit.explorer.fakes import FakeDataset, FakeVersion, many_versions, rows
+
+pytestmark = pytest.mark.ui
+
+
+def test_ten_thousand_versions_show_only_the_bars_in_sight(
+    open_widget: OpenWidget, screenshot: Screenshot
+) -> None:
+    dataset = many_versions(10_000)
+    bare = open_widget(Timeline(dataset))
+    bars = bare.page.locator(".lnb-tl-bar")
+    expect(bars.last).to_be_visible()
+    assert bars.count() < 150
+    expect(bare.page.locator(".lnb-tl-number.lnb-here")).to_have_text("10000")
+    described = len(set(dataset.reads))
+    assert described < 400
+    screenshot(bare.page, "newest")
+    bare.page.locator(".lnb-tl-scroll").evaluate("(element) => { element.scrollLeft = 0 }")
+    first = bare.page.get_by_role("option", name="main version 1,", exact=False).first
+    expect(first).to_have_attribute("aria-label", "main version 1, Append, +50 rows")
+    assert bars.count() < 150
+    first.click()
+    expect(bare.page.locator(".lnb-tl-number.lnb-here")).to_have_text("1")
+    screenshot(bare.page, "oldest")
+
+
+def test_gaps_of_cleaned_versions_take_no_room(open_widget: OpenWidget) -> None:
+    table = rows(3)
+    lane = {number: FakeVersion(number, table) for number in (1, 2, 500, 501, 90_000)}
+    page = open_widget(Timeline(FakeDataset({None: lane}))).page
+    expect(page.locator(".lnb-tl-bar")).to_have_count(5)
+    assert page.locator(".lnb-tl-plane").evaluate("(element) => element.scrollWidth") < 1400
+
+
+def test_many_branches_and_tags_stay_readable(
+    open_widget: OpenWidget, screenshot: Screenshot
+) -> None:
+    table = rows(5)
+    lanes: dict[str | None, dict[int, FakeVersion]] = {
+        None: {number: FakeVersion(number, table) for number in range(1, 41)}
+    }
+    branches = {}
+    for at in range(20):
+        name = f"experiment/with-a-long-name-{at}"
+        lanes[name] = {n: FakeVersion(n, table, "Update") for n in range(at + 3, at + 9)}
+        branches[name] = {"parent_branch": None, "parent_version": at + 3}
+    tags = {f"v{at}.0": {"branch": None, "version": at} for at in range(1, 41)}
+    page = open_widget(Explorer(FakeDataset(lanes, tags=tags, branches=branches))).page
+    expect(page.locator(".lnb-tl-name").last).to_have_text("+ 15 more")
+    expect(page.locator(".lnb-tl-flag")).to_have_count(40)
+    screenshot(page)
+
+
+def test_pointing_at_a_bar_tells_about_it(open_widget: OpenWidget) -> None:
+    page = open_widget(Timeline(many_versions(5))).page
+    page.get_by_role("option", name="main version 2").hover()
+    expect(page.locator(".lnb-tl-readout")).to_contain_text("main:2")
+    expect(page.locator(".lnb-tl-readout")).to_contain_text("2026-01-01 12:02:00 UTC")
+    page.mouse.move(5, 600)
+    expect(page.locator(".lnb-tl-readout")).to_contain_text("main:5")
