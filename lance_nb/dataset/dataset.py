@@ -23,6 +23,7 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.schema import Schema
 from lance_nb.format.transaction_summary import TransactionSummary
+from lance_nb.table.blobs import BlobFile, open_blobs
 from lance_nb.table.history import VersionInfo
 from lance_nb.table.indices import read_indices
 from lance_nb.table.projection import project_nested
@@ -222,6 +223,15 @@ class LanceDataset:
         always an InvalidInputError.
         """
         return take_rows(self._snapshot, project_nested(self.lance_schema, columns), indices)
+
+    def take_blobs(
+        self, blob_column: str, indices: Sequence[int] | np.ndarray
+    ) -> list[BlobFile | None]:
+        """Open the blobs of the rows at the given positions as files; None for a null blob.
+
+        Nothing but descriptions is read until a file is. Raises InvalidInputError.
+        """
+        return open_blobs(self._snapshot, blob_column, indices)
 
     def sample(
         self,

@@ -55,8 +55,9 @@ def leaves_of(field: Field, type_: pa.DataType, owners: Mapping[int, int]) -> It
     stack = [(field, type_, field.name, 1)]
     while stack:
         node, node_type, name, depth = stack.pop()
-        children = child_types(node, node_type)
-        if not children or (owners.get(node.id, -1) >= 0 and pa.types.is_struct(node_type)):
+        owned = owners.get(node.id, -1) >= 0 and pa.types.is_struct(node_type)
+        children = [] if owned else child_types(node, node_type)
+        if not children:
             yield Leaf(node.id, name, node_type, depth)
             continue
         stack.extend(
@@ -77,6 +78,8 @@ def child_types(field: Field, type_: pa.DataType) -> list[tuple[Field, pa.DataTy
         types = [pa.struct([type_.key_field, type_.item_field])]
     else:
         types = [type_.value_type]
+    if len(types) != len(field.children):
+        return []  # blob descriptions: a column of its own shape at the field itself
     return list(zip(field.children, types, strict=True))
 
 

@@ -82,9 +82,9 @@ def split_rows(column: Column, rows: Rows) -> list[PageRows]:
 def decode_pages(source: FileSource, parts: Sequence[PageRows]) -> list[DecodedPage]:
     """Decode the wanted rows of every part, in order."""
     _open_pages(source, parts)
-    spans = [part.column.opened[part.page].spans(part.rows) for part in parts]
     if source.is_mapped:
         return [_decode(source, part, _whole_buffers(source, part)) for part in parts]
+    spans = [part.column.opened[part.page].spans(part.rows) for part in parts]
     return [
         _decode(source, part, buffers)
         for part, buffers in zip(parts, _fetch(source, parts, spans), strict=True)

@@ -59,8 +59,8 @@ def count_all(raw: Sequence[bytes], path: str) -> Ints:
     """
     counts = np.zeros((NUM_COLUMNS, len(raw)), np.int64)
     if len(raw) < FEW_FRAGMENTS:
-        for position, one in enumerate(raw):
-            counts[:, position] = _count_one(one, path)
+        for column, one in enumerate(raw):
+            counts[:, column] = _count_one(one, path)
         return counts
     raw = list(raw)  # a protobuf container makes a new object at each look
     lengths = np.fromiter(map(len, raw), np.int64, len(raw))
@@ -70,9 +70,9 @@ def count_all(raw: Sequence[bytes], path: str) -> Ints:
     files: list[tuple[Ints, Ints, Ints]] = []
     deletions: list[tuple[Ints, Ints, Ints]] = []
     for fields in _walk(data, np.arange(len(raw)), stops - lengths, stops, odd):
-        for number, column in ((1, ID), (4, ROWS)):
+        for number, row in ((1, ID), (4, ROWS)):
             owner, value, _ = fields.pick(number, 0)
-            counts[column, owner] = value
+            counts[row, owner] = value
         files.append(fields.pick(2, 2))
         deletions.append(fields.pick(3, 2))
     _count_files(data, files, counts, odd)

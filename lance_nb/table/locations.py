@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lance_nb.errors import CorruptFileError, InvalidInputError
+from lance_nb.format.layout import check_relative_path
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions, open_store, split_uri
@@ -45,16 +46,33 @@ class Locations:
         """
         if base_id is None:
             return self.home, path
+        base = self._base(base_id)
+        inside = path if base.is_dataset_root else path.partition("/")[2]
+        return self._store(base), inside
+
+    def external(self, uri: str, base_id: int | None) -> tuple[Store, str]:
+        """Locate an object outside of the usual folders: a URI, or a path below a base path.
+
+        Raises InvalidInputError for a place that has not been allowed.
+        """
+        if base_id is not None:
+            return self._store(self._base(base_id)), check_relative_path(uri)
+        folder, _, name = uri.rpartition("/")
+        return self._open(BasePath(-1, folder)), check_relative_path(name)
+
+    def _base(self, base_id: int) -> BasePath:
         base = next((base for base in self.bases if base.id == base_id), None)
         if base is None:
             known = ", ".join(str(base.id) for base in self.bases) or "none"
             raise CorruptFileError(
                 "manifest", None, f"base paths that include id {base_id}", f"ids {known}"
             )
-        if base_id not in self.opened:
-            self.opened[base_id] = self._open(base)
-        inside = path if base.is_dataset_root else path.partition("/")[2]
-        return self.opened[base_id], inside
+        return base
+
+    def _store(self, base: BasePath) -> Store:
+        if base.id not in self.opened:
+            self.opened[base.id] = self._open(base)
+        return self.opened[base.id]
 
     def _open(self, base: BasePath) -> Store:
         inside = _below(base.path, self.root.uri)
@@ -62,7 +80,7 @@ class Locations:
             return self.root.child(inside) if inside else self.root
         if not any(_below(base.path, allowed) is not None for allowed in self.allowed):
             raise InvalidInputError(
-                f"this version keeps files under another base path, {base.path!r}, "
+                f"this version keeps data under another base path, {base.path!r}, "
                 f"which is outside of the dataset ({self.root.uri!r}); if you trust it, open the "
                 f"dataset with allow_bases=[{base.path!r}]"
             )

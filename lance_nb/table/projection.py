@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.schema import Schema
+from lance_nb.table.blob_columns import scanned_form
 from lance_nb.table.fragment_reader import Column
 
 ROW_ID = "_rowid"
@@ -71,7 +72,10 @@ def project(
     stored = [name for name in names if name not in ROW_COLUMNS]
     wanted = schema if columns is None else schema.project(stored)
     arrow = wanted.to_arrow()
-    tops = [Column(field, arrow.field(position)) for position, field in enumerate(wanted)]
+    tops = [
+        Column(field, scanned_form(field, arrow.field(position)))
+        for position, field in enumerate(wanted)
+    ]
     position_of = {column.field.name: position for position, column in enumerate(tops)}
     outputs = []
     for name in [*names, *row_columns]:

@@ -1,0 +1,127 @@
+"""Blob columns: what a scan returns for them, and where a payload lies.
+
+A scan returns *descriptions*, not payloads. Files up to 2.1 describe a blob by position and size in
+the data file itself (``struct<position, size>``). Since 2.2 (blob v2) it has five fields:
+
+=========  ==========================================================================
+kind 0     inline: ``position`` in the data file
+kind 1, 2  sidecar ``data/<stem of the data file>/<bits of blob_id>.blob``, shared or its own;
+           the name is the id as 32 binary digits, least significant bit first
+kind 3     external: ``blob_uri`` itself when ``blob_id`` is 0, else below base path ``blob_id``;
+           a size of 0 means the whole object
+=========  ==========================================================================
+
+Not supported: kind 4 (managed) and any later kind; lists of blobs.
+Source: spec page "blob"; verified against pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.format.schema import Field
+
+BLOB_KEY = "lance-encoding:blob"
+PACKED_KEY = "lance-encoding:packed"
+BLOB_V2_EXTENSION = "lance.blob.v2"
+
+DESCRIPTION = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
+DESCRIPTION_V2 = pa.struct(
+    [
+        pa.field("kind", pa.uint8(), nullable=False),
+        pa.field("position", pa.uint64(), nullable=False),
+        pa.field("size", pa.uint64(), nullable=False),
+        pa.field("blob_id", pa.uint32(), nullable=False),
+        pa.field("blob_uri", pa.string(), nullable=False),
+    ]
+)
+
+_SIDECAR_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class BlobPlace:
+    """Where a payload lies. ``size_bytes`` None means the whole object.
+
+    Exactly one of three: inside the data file (no ``sidecar``, no ``uri``), in a sidecar file of it
+    (a path below the data file's folder), or at ``uri`` (below base path ``base_id``, if set).
+    """
+
+    position: int
+    size_bytes: int | None
+    sidecar: str | None = None
+    uri: str | None = None
+    base_id: int | None = None
+
+
+def is_blob(field: Field) -> bool:
+    """Tell whether a field is a blob column of any generation."""
+    if field.extension_name == BLOB_V2_EXTENSION:
+        return True
+    return field.metadata.get(BLOB_KEY) == b"true" and not field.children
+
+
+def scanned_form(field: Field, arrow: pa.Field) -> pa.Field:
+    """Return the Arrow field that a scan returns: descriptions where ``field`` holds blobs.
+
+    Looks into structs; other nesting is left alone.
+    """
+    if is_blob(field):
+        return _description(field, arrow)
+    if not pa.types.is_struct(arrow.type) or len(field.children) != arrow.type.num_fields:
+        return arrow
+    children = [
+        scanned_form(child, arrow.type.field(position))
+        for position, child in enumerate(field.children)
+    ]
+    if all(
+        child is arrow.type.field(at) or child.equals(arrow.type.field(at), check_metadata=True)
+        for at, child in enumerate(children)
+    ):
+        return arrow
+    return arrow.with_type(pa.struct(children))
+
+
+def _description(field: Field, arrow: pa.Field) -> pa.Field:
+    if field.extension_name != BLOB_V2_EXTENSION:
+        return pa.field(arrow.name, DESCRIPTION, arrow.nullable, arrow.metadata)
+    metadata = {BLOB_KEY: "true", PACKED_KEY: "true"}
+    return pa.field(arrow.name, DESCRIPTION_V2, arrow.nullable, metadata)
+
+
+def place_of(description: Mapping[str, object] | None, data_file: str) -> BlobPlace | None:
+    """Find the payload that a description speaks of; None for a null blob.
+
+    ``data_file`` is the path of the data file below its root. Raises NotSupportedError,
+    CorruptFileError.
+    """
+    if description is None:
+        return None
+    position, size = _number(description, "position"), _number(description, "size")
+    if "kind" not in description:
+        if not size:
+            return None if position else BlobPlace(0, 0)  # a null blob keeps its levels there
+        return BlobPlace(position, size)
+    kind, blob_id = _number(description, "kind"), _number(description, "blob_id")
+    match kind:
+        case 0:
+            return BlobPlace(position, size)
+        case 1 | 2:
+            bits = f"{blob_id:0{_SIDECAR_BITS}b}"[::-1]
+            stem = data_file.removesuffix(".lance")
+            return BlobPlace(position, size, sidecar=f"{stem}/{bits}.blob")
+        case 3:
+            uri = str(description["blob_uri"])
+            return BlobPlace(position, size or None, uri=uri, base_id=blob_id or None)
+    raise NotSupportedError(f"a blob of kind {kind} in {data_file} cannot be read by this release")
+
+
+def _number(description: Mapping[str, object], name: str) -> int:
+    value = description[name]
+    if not isinstance(value, int):
+        raise CorruptFileError("", None, f"a number as {name!r} of a blob", repr(value))
+    return value
