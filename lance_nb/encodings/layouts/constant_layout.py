@@ -149,7 +149,9 @@ class ConstantPage:
         self._row_starts = None
         if num_list_layers(layers):
             if self._rep is None:
-                raise corrupt("repetition levels on a page of lists", "none")
+                if num_rows:
+                    raise corrupt("repetition levels on a page of lists", "none")
+                self._rep = np.zeros(0, np.uint16)
             self._row_starts = np.flatnonzero(self._rep == num_list_layers(layers))
             found = int(self._row_starts.size)
         else:

@@ -1,0 +1,61 @@
+"""Levels of random nestings unravel to what a slow reference built them from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lance_nb.encodings.repdef import concat_levels, unravel
+from tests.support.shredding import page_of, rebuild, shred
+
+SHAPES = st.lists(st.sampled_from(["list", "struct"]), max_size=4).map(lambda kinds: [*kinds, "leaf"])
+SPARE = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=5, max_size=5)
+
+
+def values(shape: list[str]) -> st.SearchStrategy[Any]:
+    """Nested values of a shape, with nulls and empty lists at every layer."""
+    if shape[0] == "leaf":
+        return st.none() | st.integers(0, 99)
+    inner = values(shape[1:])
+    if shape[0] == "struct":
+        return st.none() | inner.map(lambda value: (value,))
+    return st.none() | st.lists(inner, max_size=4)
+
+
+@st.composite
+def nested_rows(draw: st.DrawFn, max_size: int = 12) -> tuple[list[str], list[Any]]:
+    shape = draw(SHAPES)
+    return shape, draw(st.lists(values(shape), max_size=max_size))
+
+
+def leaves_of(page: Any) -> np.ndarray[Any, Any]:
+    return page.values.data.view("<i4")
+
+
+@settings(max_examples=400)
+@given(nested_rows(), SPARE)
+def test_levels_unravel_to_the_values_they_came_from(
+    case: tuple[list[str], list[Any]], spare: list[tuple[bool, bool]]
+) -> None:
+    shape, rows = case
+    page = page_of(shred(rows, shape, spare))
+    levels = unravel(page)
+    assert len(levels) == len(shape)
+    assert levels[0].length == len(rows)
+    assert rebuild(levels, leaves_of(page), shape) == rows
+
+
+@given(nested_rows(), nested_rows(), st.data())
+def test_joined_levels_rebuild_the_joined_rows(
+    first: tuple[list[str], list[Any]], second: tuple[list[str], list[Any]], data: st.DataObject
+) -> None:
+    shape = first[0]
+    runs = [first[1], data.draw(st.lists(values(shape), max_size=6)), first[1][:2]]
+    pages = [page_of(shred(run, shape)) for run in runs]
+    parts = [unravel(page) for page in pages]
+    joined = [concat_levels([part[depth] for part in parts]) for depth in range(len(shape))]
+    leaves = np.concatenate([leaves_of(page) for page in pages])
+    assert rebuild(joined, leaves, shape) == [row for run in runs for row in run]
