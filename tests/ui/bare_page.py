@@ -110,8 +110,13 @@ class BarePage:
         self.widget.send = self._collect
         self.page.goto(f"{ORIGIN}/")
         self.page.wait_for_function("window.ready")
-        self.page.evaluate("(events) => window.start(events)", [*self._traits("screen", "height")])
+        self.page.evaluate("(events) => window.start(events)", self._traits("screen", "height"))
         return self
+
+    def show(self, widget: LanceWidget) -> None:
+        """Show another widget's screen in the same page, as after a journey."""
+        self.widget.screen = widget.screen
+        self.page.evaluate("(events) => window.deliver(events)", self._traits("screen"))
 
     def _traits(self, *names: str) -> list[dict[str, Any]]:
         return [{"trait": name, "value": _plain(getattr(self.widget, name))} for name in names]

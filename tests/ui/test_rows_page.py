@@ -83,7 +83,7 @@ def test_null_empty_and_the_word_null_look_different(
     classes = [cell(page, row, 0).get_attribute("class") for row in range(3)]
     assert len(set(classes)) == 3
     expect(cell(page, 1, 0)).to_have_text("empty")
-    expect(cell(page, 3, 0)).to_have_text("line␊break")
+    expect(cell(page, 3, 0)).to_have_text("line↵break")
     expect(cell(page, 4, 0)).to_have_text("abc⟨U+202E⟩def")
     expect(cell(page, 5, 0)).to_have_text("<b>bold</b>")
     expect(cell(page, 1, 1)).to_have_text("NaN")

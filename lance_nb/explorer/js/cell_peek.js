@@ -34,6 +34,7 @@ export function cellPeek(ctx, grid, nameOf) {
     const button = h("button", { class: "lnb-close", type: "button", "aria-label": "close", on: { click: close } }, "×");
     element.replaceChildren(h("header", {}, h("b", {}, nameOf(column)), h("span", {}, `row ${count(row)}`), button), shown);
     element.hidden = false;
+    getSelection()?.removeAllRanges();
     element.focus({ preventScroll: true });
   }
 

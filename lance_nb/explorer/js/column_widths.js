@@ -60,7 +60,7 @@ export function columnWidths() {
 }
 
 function titleWidth(column) {
-  return Math.max(column.name.length * 7.8, Math.min(column.type.length, 22) * 6.2) + 26;
+  return Math.max(column.name.length * 8.6, Math.min(column.type.length, 22) * 6.2) + 26;
 }
 
 function guess(column, page) {
@@ -73,5 +73,5 @@ function guess(column, page) {
 }
 
 function widthOf(column) {
-  return column.look === "number" ? DIGIT : CHAR;
+  return column.look === "number" || column.look === "plain" ? DIGIT : CHAR;
 }

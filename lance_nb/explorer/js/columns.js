@@ -19,8 +19,13 @@ function typed(kind, buffer) {
   return new kind(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
 }
 
+function wide(value) {
+  return Object.is(value, -0) ? "-0" : String(value);
+}
+
 /** The shortest digits that give the same 32-bit number. */
 function narrow(value) {
+  if (Object.is(value, -0)) return "-0";
   for (let digits = 6; digits < 9; digits += 1) {
     const shown = Number(value.toPrecision(digits));
     if (Math.fround(shown) === value) return String(shown);
@@ -58,7 +63,7 @@ function reader(column, buffers) {
     });
   }
   const values = typed(ARRAYS[encoding], part(0));
-  const say = encoding === "f32" ? narrow : String;
+  const say = encoding === "f32" ? narrow : wide;
   return (row) => {
     const value = values[row];
     return Number.isNaN(value) ? { text: "NaN", look: "nan" } : { text: say(value), look: "number" };

@@ -1,8 +1,8 @@
 """Text that is safe to show: bounded, every invisible or direction-changing character visible.
 
-Layout: control characters become their Unicode pictures (U+000A shows as ``␊``); other invisible
-characters (bidirectional marks, zero-width, private surrogates, tags) become ``⟨U+202E⟩``. Nothing
-here makes markup safe: every view sets text as text, and ``display`` escapes for HTML on top.
+Layout: a line break shows as ``↵``, a tab as ``⇥``; every other control or invisible character
+(bidirectional marks, zero-width, surrogates, tags) becomes ``⟨U+202E⟩``. Nothing here makes markup
+safe: every view sets text as text, and ``pictures`` escapes for HTML on top.
 
 Limits: ``NAME_CHARS`` for names, ``LINE_CHARS`` for one line of prose, ``CELL_BYTES`` for a cell.
 """
@@ -21,16 +21,13 @@ _INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-_FIRST_PICTURE = 0x2400
-_DELETE = 0x7F
+_SIGNS = {"\n": "↵", "\t": "⇥"}
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
 def _show(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    if code < ord(" "):
-        return chr(_FIRST_PICTURE + code)
-    return "␡" if code == _DELETE else f"⟨U+{code:04X}⟩"
+    found = match.group()
+    return _SIGNS.get(found) or f"⟨U+{ord(found):04X}⟩"
 
 
 def visible(text: str) -> str:

@@ -111,7 +111,8 @@ def _transaction_entries(transaction: TransactionInfo) -> Iterator[Entry]:
 
 def _entries(values: Mapping[str, Any]) -> Iterator[Entry]:
     """Flatten nested values to dotted labels, at most ``MAX_FACTS`` of them."""
-    for label, value in islice(_leaves("", values, 0), MAX_FACTS):
+    leaves = _leaves("", values, 0) if values else iter(())
+    for label, value in islice(leaves, MAX_FACTS):
         yield Entry(text.line(label, 160), text.line(value, _VALUE_CHARS))
 
 

@@ -174,7 +174,7 @@ export function mountRows(el, ctx) {
       cell.lnb = { key, row, index, filled: value !== undefined };
       cell.id = `${uid}-${row}-${index}`;
       cell.setAttribute("aria-colindex", String(index + 2));
-      cell.lnb.look = value ? `lnb-look-${value.look}` : "lnb-waiting";
+      cell.lnb.look = value ? `lnb-look-${value.look}${store.column(index).look === "number" ? " lnb-right" : ""}` : "lnb-waiting";
       if (value?.spark) cell.replaceChildren(spark(value.spark), h("span", {}, value.text));
       else setText(cell, value ? value.text : "");
     }

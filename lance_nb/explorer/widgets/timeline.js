@@ -109,8 +109,8 @@ export function mountTimeline(el, ctx) {
       }
       const parent = lane.fork && map.lanes.find((other) => other.branch === lane.fork[0]);
       if (parent) {
-        const x = map.x(lane.fork[1]) + map.slot / 2;
-        edges.append(svg("path", { class: "lnb-tl-fork", d: `M${x} ${parent.top + parent.height}V${base - 12}` }));
+        const x = map.x(lane.fork[1]) + 1.5;
+        edges.append(svg("path", { class: "lnb-tl-fork", d: `M${x} ${parent.top + parent.height}V${base - 5}Q${x} ${base} ${x + 5} ${base}` }));
       }
       paintFlags(lane);
     }

@@ -13,7 +13,7 @@ from lance_nb.explorer.models.cells import cell_texts, scalar_text
 @pytest.mark.parametrize(
     ("values", "kind", "shown"),
     [
-        (["a\nb", "", None, "null"], pa.string(), ["a␊b", "", None, "null"]),
+        (["a\nb", "", None, "null"], pa.string(), ["a↵b", "", None, "null"]),
         (["x"], pa.large_string(), ["x"]),
         (["x"], pa.string_view(), ["x"]),
         ([b"abc", None, b""], pa.binary(), ["3 B · 61 62 63", None, "0 B"]),

@@ -12,8 +12,8 @@ from lance_nb.explorer.models import text
 @pytest.mark.parametrize(
     ("raw", "shown"),
     [
-        ("a\nb\tc", "a␊b␉c"),
-        ("\x00\x7f", "␀␡"),
+        ("a\nb\tc", "a↵b⇥c"),
+        ("\x00\x7f", "⟨U+0000⟩⟨U+007F⟩"),
         ("abc\u202edef", "abc⟨U+202E⟩def"),
         ("zero\u200bwidth", "zero⟨U+200B⟩width"),
         ("\ufeffbom", "⟨U+FEFF⟩bom"),

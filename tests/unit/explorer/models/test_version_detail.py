@@ -32,6 +32,7 @@ def test_a_version_without_a_transaction_says_so() -> None:
     detail = detail_of(FakeVersion(1, rows(1), operation=None))
     assert detail["operation"] == "operation not recorded"
     assert detail["transaction"] == []
+    assert detail["properties"] == []
 
 
 def test_a_damaged_transaction_leaves_the_rest_readable() -> None:
