@@ -5,13 +5,11 @@
 same.
 """
 
-from __future__ import annotations
-
-import importlib
-from typing import TYPE_CHECKING, Any
+import importlib as _importlib
+import typing as _typing
 
 from lance_nb import errors
-from lance_nb.dataset import DatasetStats, LanceDataset, LanceFragment, LanceScanner
+from lance_nb.dataset import BlobFile, DatasetStats, LanceDataset, LanceFragment, LanceScanner
 from lance_nb.dataset import dataset as _open_dataset
 from lance_nb.dataset import display as _display
 from lance_nb.errors import (
@@ -31,13 +29,14 @@ from lance_nb.errors import (
     VersionNotFoundError,
 )
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from lance_nb.explorer.app import Explorer, explore
     from lance_nb.magic import load_ipython_extension, unload_ipython_extension
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BlobFile",
     "ColumnNotFoundError",
     "CommitConflictError",
     "CommitError",
@@ -78,11 +77,11 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _typing.Any:
     """Load the notebook interface when it is first asked for."""
     if name not in _LAZY:
         raise AttributeError(f"module 'lance_nb' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LAZY[name]), name)
+    value = getattr(_importlib.import_module(_LAZY[name]), name)
     globals()[name] = value
     return value
 
@@ -92,10 +91,13 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def _render(value: object) -> dict[str, Any]:
+def _render(value: object) -> dict[str, _typing.Any] | None:
     """Show a value of the façade as the explorer does; loaded when a notebook first shows one."""
-    module = importlib.import_module("lance_nb.explorer.display")
-    bundle: dict[str, Any] = module.mime_bundle(value)
+    try:
+        module = _importlib.import_module("lance_nb.explorer.display")
+    except ImportError:
+        return None  # the notebook packages are not installed: the notebook shows the repr
+    bundle: dict[str, _typing.Any] = module.mime_bundle(value)
     return bundle
 
 

@@ -7,5 +7,6 @@ from lance_nb.dataset.dataset import DatasetStats, LanceDataset
 from lance_nb.dataset.fragment import LanceFragment
 from lance_nb.dataset.opening import dataset
 from lance_nb.dataset.scanner import LanceScanner
+from lance_nb.table.blobs import BlobFile
 
-__all__ = ["DatasetStats", "LanceDataset", "LanceFragment", "LanceScanner", "dataset"]
+__all__ = ["BlobFile", "DatasetStats", "LanceDataset", "LanceFragment", "LanceScanner", "dataset"]

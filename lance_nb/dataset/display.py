@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-Renderer = Callable[[Any], dict[str, Any]]
+Renderer = Callable[[Any], dict[str, Any] | None]
 
 _renderers: list[Renderer] = []
 
