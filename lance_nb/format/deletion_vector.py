@@ -24,7 +24,7 @@ from pyroaring import BitMap
 
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import DeletionFileType
-from lance_nb.format.roaring import bitmap_from_mask, check_portable
+from lance_nb.format.roaring import bitmap_from_mask, check_portable, mask_from_bitmap
 
 ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 BITMAP_THRESHOLD = 5000  # pylance writes Arrow below, Roaring from here on
@@ -101,7 +101,7 @@ class DeletionVector:
 
         Offsets of ``num_rows`` and above are left out.
         """
-        return _mask_of(self.offsets(), num_rows)
+        return mask_from_bitmap(self._bitmap.serialize(), num_rows)
 
     def live_ranges(self, num_rows: int) -> npt.NDArray[np.int64]:
         """Return the runs of live rows as an array of shape (n, 2): [start, stop)."""

@@ -19,6 +19,9 @@ Source: https://github.com/RoaringBitmap/RoaringFormatSpec
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,33 +60,69 @@ def bitmap_from_mask(mask: npt.NDArray[np.bool_]) -> bytes:
     return b"".join([header, descriptive.tobytes(), offsets.tobytes(), *containers])
 
 
-def check_portable(data: bytes | memoryview, path: str = "") -> int:
-    """Check the frame of a serialized bitmap and return how many values it holds.
+def mask_from_bitmap(data: bytes | memoryview, num_rows: int) -> npt.NDArray[np.bool_]:
+    """Return ``num_rows`` booleans, True at the positions that a serialized bitmap holds.
 
-    Raises CorruptFileError when a container lies outside ``data``, bytes are left over, or keys do
-    not ascend. Container contents are the business of the reader.
+    Positions of ``num_rows`` and above are left out. Raises CorruptFileError.
     """
-    view = memoryview(data)
+    num_blocks = -(-num_rows // _CONTAINER_ROWS)
+    mask = np.zeros((num_blocks, _CONTAINER_ROWS), np.bool_)
+    for key, kind, content in _containers(memoryview(data), ""):
+        if key >= num_blocks:
+            break
+        if kind is _Kind.ARRAY:
+            mask[key, content] = True
+        elif kind is _Kind.BITMAP:
+            mask[key] = np.unpackbits(content, bitorder="little").view(np.bool_)
+        else:
+            for first, more in content.reshape(-1, 2).tolist():
+                mask[key, first : first + more + 1] = True
+    return mask.reshape(-1)[:num_rows]
+
+
+def check_portable(data: bytes | memoryview, path: str = "") -> None:
+    """Check a serialized bitmap before a reader that trusts it sees it.
+
+    Raises CorruptFileError when a container lies outside ``data``, bytes are left over, or keys or
+    values do not ascend.
+    """
+    for _ in _containers(memoryview(data), path):
+        pass
+
+
+class _Kind(Enum):
+    ARRAY = "array"
+    BITMAP = "bitmap"
+    RUNS = "runs"
+
+
+_Content = npt.NDArray[Any]
+
+
+def _containers(view: memoryview, path: str) -> Iterator[tuple[int, _Kind, _Content]]:
+    """Yield (key, kind, content) of every container, each checked before it is yielded."""
     flags, number, position = _header(view, path)
     if position + 4 * number > len(view):
         raise _corrupt(path, position, f"{number} containers", f"{len(view)} bytes in all")
     table = np.frombuffer(view, "<u2", 2 * number, position).reshape(number, 2).astype(np.int64)
     position += 4 * number
-    keys, cardinality = table[:, 0], table[:, 1] + 1
+    keys, cardinalities = table[:, 0], table[:, 1] + 1
     if (keys[1:] <= keys[:-1]).any():
         raise _corrupt(path, position, "ascending container keys", "others")
     if flags is None or number >= _NO_OFFSETS_BELOW:
         position += 4 * number
-    for index in range(number):
+    for index, (key, cardinality) in enumerate(
+        zip(keys.tolist(), cardinalities.tolist(), strict=True)
+    ):
         if flags is not None and flags[index]:
-            position = _check_runs(view, position, path)
-        elif cardinality[index] <= _ARRAY_MAX:
-            position = _check_array(view, position, int(cardinality[index]), path)
+            kind, content, position = _Kind.RUNS, *_runs(view, position, path)
+        elif cardinality <= _ARRAY_MAX:
+            kind, content, position = _Kind.ARRAY, *_array(view, position, cardinality, path)
         else:
-            position = _check_bitmap(view, position, int(cardinality[index]), path)
+            kind, content, position = _Kind.BITMAP, *_bitmap(view, position, cardinality, path)
+        yield key, kind, content
     if position != len(view):
         raise _corrupt(path, position, "the end of the bitmap", f"{len(view) - position} bytes")
-    return int(cardinality.sum())
 
 
 def _header(view: memoryview, path: str) -> tuple[npt.NDArray[np.bool_] | None, int, int]:
@@ -107,39 +146,40 @@ def _header(view: memoryview, path: str) -> tuple[npt.NDArray[np.bool_] | None, 
     return flags, number, 4 + num_bytes
 
 
-def _check_runs(view: memoryview, position: int, path: str) -> int:
+def _runs(view: memoryview, position: int, path: str) -> tuple[_Content, int]:
     if position + 2 > len(view):
         raise _corrupt(path, position, "a run container", "the end of the file")
     runs: int = struct.unpack_from("<H", view, position)[0]
     stop = position + 2 + 4 * runs
     if stop > len(view):
         raise _corrupt(path, position, f"{runs} runs", "the end of the file")
-    table = np.frombuffer(view, "<u2", 2 * runs, position + 2).reshape(runs, 2).astype(np.int64)
-    last = table[:, 0] + table[:, 1]
-    if not runs or (last >= _CONTAINER_ROWS).any() or (table[1:, 0] <= last[:-1]).any():
+    content = np.frombuffer(view, "<u2", 2 * runs, position + 2)
+    first, more = content[0::2].astype(np.int64), content[1::2]
+    last = first + more
+    if not runs or (last >= _CONTAINER_ROWS).any() or (first[1:] <= last[:-1]).any():
         raise _corrupt(path, position, "ascending runs inside the container", "others")
-    return stop
+    return content, stop
 
 
-def _check_array(view: memoryview, position: int, cardinality: int, path: str) -> int:
+def _array(view: memoryview, position: int, cardinality: int, path: str) -> tuple[_Content, int]:
     stop = position + 2 * cardinality
     if stop > len(view):
         raise _corrupt(path, position, f"{cardinality} values", "the end of the file")
     values = np.frombuffer(view, "<u2", cardinality, position)
     if (values[1:] <= values[:-1]).any():
         raise _corrupt(path, position, "ascending values", "others")
-    return stop
+    return values, stop
 
 
-def _check_bitmap(view: memoryview, position: int, cardinality: int, path: str) -> int:
+def _bitmap(view: memoryview, position: int, cardinality: int, path: str) -> tuple[_Content, int]:
     stop = position + _BITMAP_BYTES
     if stop > len(view):
         raise _corrupt(path, position, "a bitmap container", "the end of the file")
-    words = np.frombuffer(view, "u1", _BITMAP_BYTES, position)
-    found = int(np.unpackbits(words).sum(dtype=np.int64))
+    content = np.frombuffer(view, np.uint8, _BITMAP_BYTES, position)
+    found = int(np.count_nonzero(np.unpackbits(content)))
     if found != cardinality:
         raise _corrupt(path, position, f"{cardinality} values", f"{found}")
-    return stop
+    return content, stop
 
 
 def _corrupt(path: str, offset: int, expected: str, found: str) -> CorruptFileError:
