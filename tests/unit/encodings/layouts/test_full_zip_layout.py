@@ -1,0 +1,245 @@
+"""Full-zip pages from bytes written out by hand, and everything that is refused in them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lance_nb._pb import encodings21 as pb
+from lance_nb.encodings.base import DecodedPage, FixedSizeList, VariableWidth
+from lance_nb.encodings.repdef import unravel
+from lance_nb.errors import CorruptFileError
+from tests.support.pages import Page, flat, full_zip, u16, u32, u64, variable
+from tests.support.reading import positions_of, rows_of, single_rows
+from tests.support.shredding import rebuild, shred
+
+ITEM, NULLABLE = pb.REPDEF_ALL_VALID_ITEM, pb.REPDEF_NULLABLE_ITEM
+LIST = pb.REPDEF_NULL_AND_EMPTY_LIST
+
+
+def page(*buffers: bytes, rows: int, **fields: Any) -> Page:
+    fields.setdefault("layers", [ITEM])
+    return Page("full_zip_layout", pb.FullZipLayout(**fields), buffers, rows)
+
+
+def texts(found: DecodedPage) -> list[bytes]:
+    assert isinstance(found.values, VariableWidth)
+    ends = found.values.offsets.tolist()
+    return [bytes(found.values.data[a:b]) for a, b in zip(ends, ends[1:], strict=False)]
+
+
+def decoded(found: DecodedPage) -> list[int]:
+    return found.values.data.view("<u4").tolist()
+
+
+# --- bytes written out by hand --------------------------------------------------------------------
+
+PLAIN = page(u32(7, 8, 9, 10), rows=4, bits_per_value=32, value_compression=flat(32))
+FIXED = page(
+    bytes.fromhex("0007000000" "0100000000" "0009000000"),
+    rows=3,
+    bits_def=1,
+    bits_per_value=32,
+    value_compression=flat(32),
+    layers=[NULLABLE],
+)
+TEXT = page(
+    bytes.fromhex("0002000000") + b"ab" + b"\x01" + bytes.fromhex("0000000000" "0003000000") + b"xyz",
+    bytes([0, 7, 8, 13, 21]),
+    rows=4,
+    bits_def=1,
+    bits_per_offset=32,
+    value_compression=variable(),
+    layers=[NULLABLE],
+)
+# [["ab", ""], [], None, [None, "c"]]: control = rep << 2 | def, def 1 null text, 2 null list, 3 empty
+LISTS = page(
+    bytes.fromhex("0402000000") + b"ab" + bytes.fromhex("0000000000" "07" "06" "05" "0001000000") + b"c",
+    u16(0, 12, 13, 14, 21),
+    rows=4,
+    bits_rep=1,
+    bits_def=2,
+    bits_per_offset=32,
+    value_compression=variable(),
+    layers=[NULLABLE, LIST],
+)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_page_without_levels_is_the_raw_array(whole: bool) -> None:
+    assert decoded(PLAIN.decode(rows_of((0, 4)), whole=whole)) == [7, 8, 9, 10]
+    assert decoded(PLAIN.decode(single_rows([0, 2, 3]), whole=whole)) == [7, 9, 10]
+    assert decoded(PLAIN.decode(rows_of((1, 3)), whole=whole)) == [8, 9]
+    assert decoded(PLAIN.decode(rows_of(), whole=whole)) == []
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_null_leaves_of_a_fixed_width_page_have_bytes(whole: bool) -> None:
+    found = FIXED.decode(rows_of((0, 3)), whole=whole)
+    assert rebuild(unravel(found), decoded(found), ["leaf"]) == [7, None, 9]
+    found = FIXED.decode(single_rows([1, 2]), whole=whole)
+    assert rebuild(unravel(found), decoded(found), ["leaf"]) == [None, 9]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_null_texts_have_a_control_word_only(whole: bool) -> None:
+    found = TEXT.decode(rows_of((0, 4)), whole=whole)
+    assert texts(found) == [b"ab", b"", b"", b"xyz"]
+    assert found.definition is not None
+    assert found.definition.tolist() == [0, 1, 0, 0]
+    assert texts(TEXT.decode(single_rows([0, 3]), whole=whole)) == [b"ab", b"xyz"]
+    assert texts(TEXT.decode(rows_of(), whole=whole)) == []
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_lists_of_texts(whole: bool) -> None:
+    found = LISTS.decode(rows_of((0, 4)), whole=whole)
+    assert texts(found) == [b"ab", b"", b"", b"c"]
+    assert found.rep is not None
+    assert found.rep.tolist() == [1, 0, 1, 1, 1, 0]
+    assert found.definition is not None
+    assert found.definition.tolist() == [0, 0, 3, 2, 1, 0]
+    for row, expected in enumerate([[b"ab", b""], [], [], [b"", b"c"]]):
+        assert texts(LISTS.decode(rows_of((row, row + 1)), whole=whole)) == expected
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
+def test_the_row_index_may_have_any_width(width: int) -> None:
+    index = b"".join(offset.to_bytes(width, "little") for offset in (0, 7, 8, 13, 21))
+    wide = replace(TEXT, buffers=(TEXT.buffers[0], index))
+    assert texts(wide.decode(rows_of((0, 4)))) == [b"ab", b"", b"", b"xyz"]
+
+
+def test_item_validity_of_vectors_stands_in_front_of_each_value() -> None:
+    vectors = pb.FixedSizeList(items_per_value=2, values=flat(32), has_validity=True)
+    built = page(
+        b"\x03" + u32(1, 2) + b"\x02" + u32(0, 4),
+        rows=2,
+        bits_per_value=72,
+        value_compression=pb.CompressiveEncoding(fixed_size_list=vectors),
+    )
+    found = built.decode(rows_of((0, 2))).values
+    assert isinstance(found, FixedSizeList)
+    assert found.dimension == 2
+    assert found.validity is not None
+    assert found.validity.tolist()[0] & 0b1111 == 0b1011
+
+
+def test_a_long_list_in_one_row() -> None:
+    rows = [list(range(3000)), None, [5], []]
+    for text in (True, False):
+        built = full_zip(shred(rows, ["list", "leaf"]), text=text)
+        found = built.decode(rows_of((0, 4)))
+        leaves = [int(one) for one in texts(found)] if text else decoded(found)
+        assert rebuild(unravel(found), leaves, ["list", "leaf"]) == rows
+
+
+def test_many_rows_of_uneven_lengths() -> None:
+    rows = [[i] * (i % 7) if i % 5 else None for i in range(200)]
+    built = full_zip(shred(rows, ["list", "leaf"]), text=True)
+    for wanted in (rows_of((0, 200)), single_rows(range(0, 200, 3)), rows_of((7, 60), (60, 90))):
+        for whole in (True, False):
+            found = built.decode(wanted, whole=whole)
+            leaves = [int(one) for one in texts(found)]
+            expected = [rows[position] for position in positions_of(wanted)]
+            assert rebuild(unravel(found), leaves, ["list", "leaf"]) == expected
+
+
+def test_only_the_bytes_of_the_rows_are_asked_for() -> None:
+    spans = TEXT.open().spans(single_rows([0, 1, 3]))
+    assert [(span.buffer, span.start, span.stop) for span in spans] == [(0, 0, 8), (0, 13, 21)]
+    spans = PLAIN.open().spans(single_rows([0, 1, 3]))
+    assert [(span.start, span.stop) for span in spans] == [(0, 8), (12, 16)]
+    assert list(TEXT.open().spans(rows_of())) == []
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+def changed(built: Page, number: int, data: bytes) -> Page:
+    buffers = list(built.buffers)
+    buffers[number] = data
+    return replace(built, buffers=tuple(buffers))
+
+
+def with_message(built: Page, **fields: Any) -> Page:
+    message = pb.FullZipLayout.FromString(built.message.SerializeToString())
+    for name, value in fields.items():
+        message.ClearField(name)
+        if name == "layers":
+            message.layers.extend(value)
+        elif value is not None:
+            setattr(message, name, value)
+    return replace(built, message=message)
+
+
+ENTRIES = TEXT.buffers[0]
+REFUSED: dict[str, tuple[Page, str]] = {
+    "a missing index": (replace(TEXT, buffers=(ENTRIES,)), "2 full-zip page buffers"),
+    "a needless index": (replace(PLAIN, buffers=(*PLAIN.buffers, b"")), "1 full-zip page buffers"),
+    "an index of another length": (changed(TEXT, 1, b"\0\7\10"), "a row index of 5"),
+    "an index of odd width": (changed(TEXT, 1, bytes(15)), "a row index of 5"),
+    "an index that falls": (changed(TEXT, 1, bytes([0, 9, 8, 13, 21])), "ascending row index|fit"),
+    "an index that starts late": (changed(TEXT, 1, bytes([1, 7, 8, 13, 21])), "damaged"),
+    "an index past the end": (changed(TEXT, 1, bytes([0, 7, 8, 13, 22])), "row index up to 21"),
+    "a negative index": (changed(TEXT, 1, u64(0, 7, 2**63 + 8, 13, 21)), "damaged"),
+    "an index that starts below zero": (changed(TEXT, 1, u64(2**64 - 8, 7, 8, 13, 21)), "row index"),
+    "17 bits of definition": (with_message(FIXED, bits_def=17), "at most 16 bits"),
+    "17 bits of repetition": (with_message(LISTS, bits_rep=17), "at most 16 bits"),
+    "lists without repetition": (with_message(TEXT, layers=[NULLABLE, LIST]), "repetition levels"),
+    "values past the buffer": (replace(FIXED, num_rows=4), "4 values of 5 bytes"),
+    "an absurd number of rows": (replace(PLAIN, num_rows=2**48), "values of 4 bytes"),
+    "no value width": (with_message(PLAIN, bits_per_value=0), "whole bytes"),
+    "half a byte": (with_message(PLAIN, bits_per_value=12), "whole bytes"),
+    "no details": (with_message(PLAIN, bits_per_value=None), "neither"),
+    "a length of 16 bits": (with_message(TEXT, bits_per_offset=16), "32 or 64 bits"),
+    "a value longer than its row": (
+        changed(TEXT, 0, b"\0" + u32(99) + ENTRIES[5:]),
+        "end inside their row",
+    ),
+    "a value that wraps around": (
+        with_message(changed(TEXT, 0, b"\0" + u32(2**32 - 1) * 2 + ENTRIES[9:]), bits_per_offset=64),
+        "end inside their row",
+    ),
+    "a level out of range": (
+        with_message(changed(FIXED, 0, b"\3" + FIXED.buffers[0][1:]), bits_def=2),
+        "definition levels up to 1",
+    ),
+    "a list that goes on at once": (
+        changed(LISTS, 0, b"\0" + LISTS.buffers[0][1:]),
+        "begins with a new row",
+    ),
+    "another value width": (with_message(PLAIN, bits_per_value=16), "flat values of 32 bits"),
+    "no layers": (with_message(PLAIN, layers=[]), "at least one"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_damaged_page_is_refused(name: str, whole: bool) -> None:
+    built, reason = REFUSED[name]
+    with pytest.raises(CorruptFileError, match=reason):
+        unravel(built.decode(rows_of((0, built.num_rows)), whole=whole))
+
+
+@pytest.mark.parametrize("row", range(4))
+def test_a_descending_index_is_refused_for_single_rows_too(row: int) -> None:
+    built = changed(TEXT, 1, bytes([21, 13, 8, 7, 0]))
+    with pytest.raises(CorruptFileError, match="ascending"):
+        built.decode(rows_of((row, row + 1)))
+
+
+def test_32_bit_control_words_above_16_bits_are_refused() -> None:
+    built = page(
+        u32(1 << 16) + u32(5),
+        rows=1,
+        bits_rep=1,
+        bits_def=16,
+        bits_per_value=32,
+        value_compression=flat(32),
+        layers=[NULLABLE],
+    )
+    with pytest.raises(CorruptFileError):
+        replace(built, buffers=(built.buffers[0], b"\0\7")).decode(rows_of((0, 1)))
