@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from lance_nb.encodings.repdef import concat_levels, unravel
 from tests.support.shredding import page_of, rebuild, shred
 
-SHAPES = st.lists(st.sampled_from(["list", "struct"]), max_size=4).map(lambda kinds: [*kinds, "leaf"])
+SHAPES = st.lists(st.sampled_from(["list", "struct"]), max_size=4).map(
+    lambda kinds: [*kinds, "leaf"]
+)
 SPARE = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=5, max_size=5)
 
 

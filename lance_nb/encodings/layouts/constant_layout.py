@@ -153,6 +153,8 @@ class ConstantPage:
                     raise corrupt("repetition levels on a page of lists", "none")
                 self._rep = np.zeros(0, np.uint16)
             self._row_starts = np.flatnonzero(self._rep == num_list_layers(layers))
+            if self._rep.size and (not self._row_starts.size or self._row_starts[0]):
+                raise corrupt("a page that begins with a new row", f"level {int(self._rep[0])}")
             found = int(self._row_starts.size)
         else:
             found = num_rows if self._definition is None else int(self._definition.size)

@@ -48,9 +48,11 @@ def leaves(page: DecodedPage) -> list[int]:
 def check(page: Page, shape: list[str], expected: list[Any], data: st.DataObject) -> None:
     """Decode all rows and random ones, both ways, and compare with the reference."""
     assert page.num_rows == len(expected)
-    for rows in (rows_of((0, len(expected))) if expected else rows_of(), rows_of(), some_rows(
-        data, len(expected)
-    )):
+    for rows in (
+        rows_of((0, len(expected))) if expected else rows_of(),
+        rows_of(),
+        some_rows(data, len(expected)),
+    ):
         wanted = [expected[position] for position in positions_of(rows)]
         for whole in (True, False):
             found = page.decode(rows, whole=whole)
@@ -80,7 +82,9 @@ def test_full_zip_pages(
     case: Case, spare: Any, text: bool, index_width: int, data: st.DataObject
 ) -> None:
     shape, rows = case
-    check(full_zip(shred(rows, shape, spare), text=text, index_width=index_width), shape, rows, data)
+    check(
+        full_zip(shred(rows, shape, spare), text=text, index_width=index_width), shape, rows, data
+    )
 
 
 @settings(max_examples=150)

@@ -38,7 +38,7 @@ def decoded(found: DecodedPage) -> list[int]:
 
 PLAIN = page(u32(7, 8, 9, 10), rows=4, bits_per_value=32, value_compression=flat(32))
 FIXED = page(
-    bytes.fromhex("0007000000" "0100000000" "0009000000"),
+    bytes.fromhex("000700000001000000000009000000"),
     rows=3,
     bits_def=1,
     bits_per_value=32,
@@ -46,7 +46,7 @@ FIXED = page(
     layers=[NULLABLE],
 )
 TEXT = page(
-    bytes.fromhex("0002000000") + b"ab" + b"\x01" + bytes.fromhex("0000000000" "0003000000") + b"xyz",
+    bytes.fromhex("0002000000") + b"ab" + b"\x01" + bytes.fromhex("00000000000003000000") + b"xyz",
     bytes([0, 7, 8, 13, 21]),
     rows=4,
     bits_def=1,
@@ -56,7 +56,7 @@ TEXT = page(
 )
 # [["ab", ""], [], None, [None, "c"]]: control = rep << 2 | def, def 1 null text, 2 null list, 3 empty
 LISTS = page(
-    bytes.fromhex("0402000000") + b"ab" + bytes.fromhex("0000000000" "07" "06" "05" "0001000000") + b"c",
+    bytes.fromhex("0402000000") + b"ab" + bytes.fromhex("00000000000706050001000000") + b"c",
     u16(0, 12, 13, 14, 21),
     rows=4,
     bits_rep=1,
@@ -185,7 +185,10 @@ REFUSED: dict[str, tuple[Page, str]] = {
     "an index that starts late": (changed(TEXT, 1, bytes([1, 7, 8, 13, 21])), "damaged"),
     "an index past the end": (changed(TEXT, 1, bytes([0, 7, 8, 13, 22])), "row index up to 21"),
     "a negative index": (changed(TEXT, 1, u64(0, 7, 2**63 + 8, 13, 21)), "damaged"),
-    "an index that starts below zero": (changed(TEXT, 1, u64(2**64 - 8, 7, 8, 13, 21)), "row index"),
+    "an index that starts below zero": (
+        changed(TEXT, 1, u64(2**64 - 8, 7, 8, 13, 21)),
+        "row index",
+    ),
     "17 bits of definition": (with_message(FIXED, bits_def=17), "at most 16 bits"),
     "17 bits of repetition": (with_message(LISTS, bits_rep=17), "at most 16 bits"),
     "lists without repetition": (with_message(TEXT, layers=[NULLABLE, LIST]), "repetition levels"),
@@ -200,7 +203,9 @@ REFUSED: dict[str, tuple[Page, str]] = {
         "end inside their row",
     ),
     "a value that wraps around": (
-        with_message(changed(TEXT, 0, b"\0" + u32(2**32 - 1) * 2 + ENTRIES[9:]), bits_per_offset=64),
+        with_message(
+            changed(TEXT, 0, b"\0" + u32(2**32 - 1) * 2 + ENTRIES[9:]), bits_per_offset=64
+        ),
         "end inside their row",
     ),
     "a level out of range": (

@@ -128,9 +128,10 @@ def test_a_dictionary_page_reads(compressed: bool) -> None:
     raw = u32(32, 24, 0, 3, 8, 12) + b"redgreenblue"
     block = variable()
     if compressed:  # as pylance 14.0.2 stores it in file version 2.2
-        raw = bytes.fromhex(
-            "24000000" "62200000001800" "0100" "f009" "03000000080000000c000000"
-        ) + b"redgreenblue"
+        raw = (
+            bytes.fromhex("24000000622000000018000100f00903000000080000000c000000")
+            + b"redgreenblue"
+        )
         lz4 = pb.BufferCompression(scheme=pb.COMPRESSION_ALGORITHM_LZ4)
         block = ALL(general=pb.General(compression=lz4, values=variable()))
     message = pb.MiniBlockLayout(
