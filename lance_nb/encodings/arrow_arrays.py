@@ -147,15 +147,16 @@ def _from_packed_struct(block: PackedStruct, type_: pa.DataType, validity: Mask 
 def _from_dictionary(block: Dictionary, type_: pa.DataType, validity: Mask | None) -> pa.Array:
     indices = _clean_indices(block, validity)
     if pa.types.is_dictionary(type_):
-        width = type_.index_type.bit_width
-        if width == block.indices.bits_per_value:
-            keys = _from_fixed_width(
-                FixedWidth(width, block.num_values, indices.view(np.uint8)),
-                type_.index_type,
-                validity,
-            )
-        else:
-            keys = pa.array(indices.astype(f"i{width // 8}"), type_.index_type)
+        wanted = np.dtype(type_.index_type.to_pandas_dtype())
+        if indices.size and int(indices.max()) > np.iinfo(wanted).max:
+            raise corrupt(f"dictionary indices of type {wanted}", str(int(indices.max())))
+        if wanted.itemsize != indices.itemsize:
+            indices = indices.astype(wanted)
+        keys = _from_fixed_width(
+            FixedWidth(8 * wanted.itemsize, block.num_values, indices.view(np.uint8)),
+            type_.index_type,
+            validity,
+        )
         return pa.DictionaryArray.from_arrays(
             keys, to_arrow(block.items, type_.value_type), ordered=type_.ordered, safe=False
         )

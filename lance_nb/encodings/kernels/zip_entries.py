@@ -88,7 +88,7 @@ def _step(data: Bytes, rows: Ints, position: Ints, stops: Ints, form: EntryForma
         sizes[present] = read_words(data, at[present], form.length_bytes, stops[present])
         at = at + np.where(present, form.length_bytes, 0)
     after = at + sizes
-    if bool((sizes < 0).any() or (after > stops).any()):
+    if bool((sizes < 0).any() or (sizes > stops - at).any()):  # the sum may wrap around
         raise corrupt("values that end inside their row", "a longer value")
     if bool((after == position).any()):
         raise corrupt("entries of at least one byte", "an empty entry")

@@ -1,0 +1,151 @@
+"""Data blocks become Arrow arrays; a block that does not fit its type is a damaged file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_nb.encodings.arrow_arrays import to_arrow, validity_buffer
+from lance_nb.encodings.base import (
+    AllNull,
+    Constant,
+    DataBlock,
+    Dictionary,
+    FixedSizeList,
+    FixedWidth,
+    PackedStruct,
+    VariableWidth,
+)
+from lance_nb.errors import CorruptFileError
+
+
+def fixed(values: Any, kind: str = "<i4") -> FixedWidth:
+    array = np.array(values, kind)
+    return FixedWidth(8 * array.itemsize, array.size, array.view(np.uint8))
+
+
+def bits(*values: int) -> np.ndarray[Any, Any]:
+    return np.packbits(np.array(values, bool), bitorder="little")
+
+
+def texts(*values: bytes, kind: str = "<i4") -> VariableWidth:
+    offsets = np.cumsum([0, *map(len, values)]).astype(kind)
+    return VariableWidth(len(values), offsets, np.frombuffer(b"".join(values), np.uint8))
+
+
+MASK = np.array([True, False, True])
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "expected"),
+    [
+        (pa.int32(), fixed([1, -2, 3]), [1, -2, 3]),
+        (pa.uint8(), fixed([1, 2, 255], "u1"), [1, 2, 255]),
+        (pa.float64(), fixed([0.5, 1, -2], "<f8"), [0.5, 1, -2]),
+        (pa.float16(), fixed([0.5, 1, -2], "<f2"), [0.5, 1, -2]),
+        (pa.date32(), fixed([0, 1, 2]), None),
+        (pa.timestamp("us", "UTC"), fixed([0, 1, 2], "<i8"), None),
+        (pa.decimal128(20, 2), FixedWidth(128, 3, np.zeros(48, np.uint8)), None),
+        (pa.decimal256(50, 2), FixedWidth(256, 3, np.zeros(96, np.uint8)), None),
+        (pa.binary(2), FixedWidth(16, 3, np.frombuffer(b"abcdef", np.uint8)), [b"ab", b"cd", b"ef"]),
+        (pa.bool_(), FixedWidth(1, 3, bits(1, 0, 1)), [True, False, True]),
+        (pa.null(), fixed([1, 2, 3]), [None] * 3),
+        (pa.string(), texts(b"a", b"", b"bc"), ["a", "", "bc"]),
+        (pa.large_binary(), texts(b"a", b"", b"\xff"), [b"a", b"", b"\xff"]),
+        (pa.string(), texts(b"a", b"", "é".encode(), kind="<i8"), ["a", "", "é"]),
+        (pa.int32(), Constant(3, fixed([7])), [7, 7, 7]),
+        (pa.string(), Constant(3, texts(b"ab")), ["ab"] * 3),
+        (pa.int32(), AllNull(3), [None] * 3),
+        (pa.list_(pa.int32(), 2), FixedSizeList(2, 3, fixed(range(6)), None), [[0, 1], [2, 3], [4, 5]]),
+        (
+            pa.list_(pa.int32(), 2),
+            FixedSizeList(2, 3, fixed(range(6)), bits(1, 0, 1, 1, 1, 1)),
+            [[0, None], [2, 3], [4, 5]],
+        ),
+        (
+            pa.struct([("a", pa.int32()), ("b", pa.string())]),
+            PackedStruct(3, (fixed([1, 2, 3]), texts(b"x", b"y", b"z"))),
+            [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}, {"a": 3, "b": "z"}],
+        ),
+        (
+            pa.string(),
+            Dictionary(3, fixed([1, 0, 1], "u1"), texts(b"no", b"yes")),
+            ["yes", "no", "yes"],
+        ),
+        (
+            pa.dictionary(pa.int8(), pa.string()),
+            Dictionary(3, fixed([1, 0, 1], "u1"), texts(b"no", b"yes")),
+            ["yes", "no", "yes"],
+        ),
+        (
+            pa.dictionary(pa.int16(), pa.string()),
+            Dictionary(3, fixed([1, 0, 1], "<u4"), texts(b"no", b"yes")),
+            ["yes", "no", "yes"],
+        ),
+    ],
+)
+def test_a_block_becomes_an_array(kind: pa.DataType, values: DataBlock, expected: Any) -> None:
+    array = to_arrow(values, kind)
+    array.validate(full=True)
+    assert array.type == kind
+    if expected is not None:
+        assert array.to_pylist() == expected
+    with_nulls = to_arrow(values, kind, MASK)
+    with_nulls.validate(full=True)
+    assert with_nulls.to_pylist()[1] is None
+    assert with_nulls.to_pylist()[::2] == array.to_pylist()[::2]
+
+
+def test_extension_types_wrap_their_storage() -> None:
+    kind = pa.uuid()
+    array = to_arrow(FixedWidth(128, 1, np.arange(16, dtype=np.uint8)), kind)
+    assert array.type == kind
+
+
+def test_the_index_of_a_null_may_be_anything() -> None:
+    block = Dictionary(3, fixed([1, 99, 0], "u1"), texts(b"no", b"yes"))
+    assert to_arrow(block, pa.string(), MASK).to_pylist() == ["yes", None, "no"]
+
+
+def test_no_mask_is_no_buffer() -> None:
+    assert validity_buffer(None) is None
+    assert validity_buffer(MASK).to_pybytes() == b"\x05"
+
+
+@pytest.mark.parametrize(
+    ("kind", "block"),
+    [
+        (pa.int32(), fixed([1], "<i8")),
+        (pa.string(), fixed([1])),
+        (pa.list_(pa.int32()), fixed([1])),
+        (pa.struct([("a", pa.int32())]), fixed([1])),
+        (pa.dictionary(pa.int8(), pa.string()), fixed([1])),
+        (pa.dictionary(pa.int8(), pa.string()), texts(b"a")),
+        (pa.int32(), texts(b"abcd")),
+        (pa.string(), texts(b"\xff")),
+        (pa.large_string(), texts(b"ok", b"\xc3")),
+        (pa.string(), texts(b"\xc3", b"\xa9")),
+        (pa.list_(pa.int32(), 3), FixedSizeList(2, 1, fixed([1, 2]), None)),
+        (pa.int32(), FixedSizeList(2, 1, fixed([1, 2]), None)),
+        (pa.struct([("a", pa.int32())]), PackedStruct(1, (fixed([1]), fixed([2])))),
+        (pa.int32(), PackedStruct(1, (fixed([1]),))),
+        (pa.string(), Dictionary(1, fixed([2], "u1"), texts(b"no", b"yes"))),
+        (pa.string(), Dictionary(1, FixedWidth(24, 1, np.zeros(3, np.uint8)), texts(b"no"))),
+        (pa.string(), Dictionary(1, fixed([0], "u1"), texts())),
+        (pa.binary(), VariableWidth(1, np.array([0, 2**31]), np.zeros(0, np.uint8))),
+    ],
+)
+def test_a_block_of_another_kind_is_a_damaged_file(kind: pa.DataType, block: DataBlock) -> None:
+    with pytest.raises(CorruptFileError):
+        to_arrow(block, kind)
+
+
+def test_an_index_that_its_type_cannot_hold_is_refused() -> None:
+    items = fixed(range(300), "<i8")
+    block = Dictionary(1, fixed([200], "u1"), items)
+    with pytest.raises(CorruptFileError, match="dictionary indices of type int8"):
+        to_arrow(block, pa.dictionary(pa.int8(), pa.int64()))
+    assert to_arrow(block, pa.dictionary(pa.uint8(), pa.int64())).to_pylist() == [200]
