@@ -29,10 +29,10 @@ from traitlets import Int
 
 from lance_nb.errors import LanceError
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.pictures import Picture, picture_of_text, picture_of_versions
 from lance_nb.explorer.models import refs
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.opening import open_source
+from lance_nb.explorer.pictures import Picture, picture_of_text, picture_of_versions
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from IPython.display import display
 
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.models.source import Source
-from lance_nb.explorer.widget import PICTURE_STYLE, has_browser
+from lance_nb.explorer.widget import behind, has_browser
 
 
 def mime_bundle(dataset: Source) -> dict[str, Any]:
@@ -23,4 +23,4 @@ def mime_bundle(dataset: Source) -> dict[str, Any]:
     if not has_browser():
         return {"text/plain": picture.text, "text/html": picture.html}
     display(explorer.live_bundle(), raw=True)
-    return {"text/plain": picture.text, "text/html": PICTURE_STYLE + picture.html}
+    return {"text/plain": picture.text, "text/html": behind(picture)}

@@ -1,8 +1,8 @@
 """Text and static-HTML forms: for terminals, saved notebooks, GitHub, nbviewer and e-mail.
 
-Layout of the HTML: one ``<details open class="lnb-static">`` with plain headings and tables, no
-style or script of its own, because GitHub strips both and the picture must still read well. Every
-text is escaped here and nowhere else (``_text``); the templates hold no other variable part.
+Layout of the HTML: one ``<details open>`` with plain headings and tables, no style or script of
+its own, because GitHub strips both and the picture must still read well. Every text is escaped
+here and nowhere else (``_text``); the templates hold no other variable part.
 
 Limits: ``MAX_ROWS`` rows, ``MAX_COLUMNS`` columns and ``MAX_VERSIONS`` versions are pictured.
 """
@@ -196,7 +196,7 @@ def _detail_block(detail: VersionDetail) -> _Block:
 def _picture(blocks: Sequence[_Block]) -> Picture:
     plain = "\n\n".join(_block_text(block) for block in blocks)
     parts = "".join(_block_html(block, summary=not at) for at, block in enumerate(blocks))
-    return Picture(plain, f'<details open class="lnb-static">{parts}</details>')
+    return Picture(plain, f"<details open>{parts}</details>")
 
 
 def _block_text(block: _Block) -> str:

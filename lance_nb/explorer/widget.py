@@ -24,17 +24,17 @@ from IPython.display import HTML, display
 
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer import assets, messages
-from lance_nb.explorer.pictures import Picture, picture_of_error, picture_of_session
 from lance_nb.explorer.models import refs
 from lance_nb.explorer.models.error_card import error_card
 from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.pictures import Picture, picture_of_error, picture_of_session
 from lance_nb.explorer.session import FIRST_WINDOW, Session, place_of, window_of
 
 MIN_HEIGHT = 200
 MAX_HEIGHT = 2000
 
 # The second output is hidden behind a live widget; a dead widget is hidden before its picture.
-PICTURE_STYLE = """<style>
+_STYLE = """<style>
 .jp-OutputArea-child:has(.lnb-live) + .jp-OutputArea-child:has(.lnb-static) { display: none }
 .jp-OutputArea-child:not(:has(.lnb-live)):has(+ .jp-OutputArea-child .lnb-static) { display: none }
 </style>"""
@@ -143,12 +143,17 @@ class LanceWidget(anywidget.AnyWidget):
             display({"text/plain": picture.text}, raw=True)
             return
         display(self.live_bundle() | {"text/plain": picture.text}, raw=True)
-        display(HTML(PICTURE_STYLE + picture.html))
+        display(HTML(behind(picture)))
 
     def live_bundle(self) -> dict[str, Any]:
         """Return the mime bundle that a browser turns into the live widget."""
         bundle: Any = super()._repr_mimebundle_()
         return dict(bundle[0] if isinstance(bundle, tuple) else bundle)
+
+
+def behind(picture: Picture) -> str:
+    """Return the HTML of a picture that is hidden for as long as a live widget stands before it."""
+    return f'{_STYLE}<div class="lnb-static">{picture.html}</div>'
 
 
 def has_browser() -> bool:

@@ -52,7 +52,7 @@ class LabServer:
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 self._command(port),
-                env=self._environment(),
+                env=self.environment(),
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -72,7 +72,8 @@ class LabServer:
         quiet = {"fetchNews": "false", "checkForUpdates": False}
         (settings / "notification.jupyterlab-settings").write_text(json.dumps(quiet))
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """The server's environment: its own Jupyter folders, this checkout on the path."""
         folders = {
             "JUPYTER_CONFIG_DIR": "config",
             "JUPYTER_DATA_DIR": "data",
@@ -99,7 +100,8 @@ class LabServer:
             if self._process is None or self._process.poll() is not None:
                 raise RuntimeError(f"JupyterLab ended:\n{self._log.read_text()[-2000:]}")
             try:
-                urllib.request.urlopen(f"{self._address}/api/status?token={self._token}", timeout=2)
+                status = f"{self._address}/api/status?token={self._token}"
+                urllib.request.urlopen(status, timeout=2)  # noqa: S310 - our own address
             except OSError:
                 time.sleep(0.25)
             else:
@@ -130,7 +132,7 @@ class LabServer:
 
 
 class NotebookPage:
-    """A notebook open in JupyterLab. ``problems``: console errors; ``outside``: refused requests."""
+    """A notebook in JupyterLab. ``problems``: console errors; ``outside``: refused requests."""
 
     def __init__(self, server: LabServer, address: str, token: str) -> None:
         self._server = server

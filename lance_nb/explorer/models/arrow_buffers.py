@@ -3,7 +3,7 @@
 ``pyarrow.compute`` (and pandas, which pyarrow loads to look at Python values) would cost the first
 screen more than everything else together.
 
-Layout: Arrow's own: a validity bitmap, least significant bit first; offsets and data of binary types.
+Layout: Arrow's own: a validity bitmap, least significant bit first; offsets and data.
 """
 
 from __future__ import annotations

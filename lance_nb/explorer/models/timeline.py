@@ -107,7 +107,9 @@ class Timeline:
 
 def timeline(dataset: Source, num_details: int = FIRST_DETAILS) -> Timeline:
     """Read the first screen of the timeline of ``dataset``, whatever version it is at."""
-    branches = dict(dataset.branches.list())
+    # The latest fork on top: so no fork edge crosses the versions of another branch.
+    found = dataset.branches.list().items()
+    branches = dict(sorted(found, key=lambda item: (-int(item[1]["parent_version"]), item[0])))
     shown: list[str | None] = [None, *list(branches)[: MAX_LANES - 1]]
     if dataset.branch is not None and dataset.branch not in shown:
         shown[-1] = dataset.branch

@@ -20,7 +20,7 @@ def test_in_a_notebook_the_live_explorer_stands_before_its_picture(
 ) -> None:
     shown: list[Any] = []
     monkeypatch.setattr(display, "has_browser", lambda: True)
-    monkeypatch.setattr(display, "display", lambda value, raw: shown.append(value))
+    monkeypatch.setattr(display, "display", lambda value, **_raw: shown.append(value))
     bundle = display.mime_bundle(small_dataset())
     assert "application/vnd.jupyter.widget-view+json" in shown[0]
     assert ":has(.lnb-live)" in bundle["text/html"]
