@@ -114,6 +114,9 @@ test-interop: $(VENV)/.stamp-test  ## compare with pylance; also the slow tests
 test-ui: $(VENV)/.stamp-test  ## drive JupyterLab in a real browser
 	$(PY) -m pytest -m ui $(PYTEST_FLAGS) || { [ $$? -eq 5 ] && [ ! -d tests/ui ]; }
 
+bench-read: $(VENV)/.stamp-test  ## time reading against pylance; BENCH_FLAGS='--rows N --only NAME'
+	$(PY) -m tests.benchmarks.read $(BENCH_FLAGS)
+
 protos: $(VENV)/.stamp-test  ## compile protos/ into lance_nb/_pb
 	$(PY) protos/compile.py
 

@@ -143,6 +143,17 @@ class Chunks:
     num_values: Ints
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Single values of chunks: ``position[i]`` of chunk ``chunk[i]``, in any order, with repeats.
+
+    The lookup has checked that every chunk exists and has that many values.
+    """
+
+    chunk: Ints
+    position: Ints
+
+
 def single_chunk(num_values: int, *buffers: Bytes) -> Chunks:
     """View whole buffers as one chunk. Raises CorruptFileError for a count that is no count."""
     if num_values > VALUES_MAX:
@@ -179,6 +190,19 @@ class Codecs(Protocol):
         self, encoding: encodings21.CompressiveEncoding, values: FixedWidth | VariableWidth
     ) -> DataBlock:
         """Decode values that were stored one by one (full-zip)."""
+        ...
+
+    def can_gather(self, encoding: encodings21.CompressiveEncoding) -> bool:
+        """Tell whether single values can be fetched without decoding their chunks."""
+        ...
+
+    def gather(
+        self, encoding: encodings21.CompressiveEncoding, chunks: Chunks, wanted: Wanted
+    ) -> DataBlock:
+        """Fetch single values of mini-block chunks, in the order of ``wanted``.
+
+        Only what is asked for is checked: damage elsewhere in a chunk goes unseen.
+        """
         ...
 
 

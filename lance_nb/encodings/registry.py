@@ -21,9 +21,9 @@ from lance_nb.encodings.base import (
     FixedWidth,
     Layout,
     VariableWidth,
+    Wanted,
     corrupt,
 )
-from lance_nb.encodings.compression import GatherCodecs, Wanted
 from lance_nb.encodings.compression.byte_stream_split import ByteStreamSplit
 from lance_nb.encodings.compression.constant import Constant
 from lance_nb.encodings.compression.dictionary import Dictionary
@@ -88,13 +88,11 @@ class PerValueCodec(Protocol):
 class GatherCodec(Protocol):
     """Fetches single values out of mini-block chunks, if the description lets it."""
 
-    def can_gather(self, encoding: Any, codecs: GatherCodecs) -> bool:
+    def can_gather(self, encoding: Any, codecs: Codecs) -> bool:
         """Tell whether this description lets single values be fetched."""
         ...
 
-    def gather(
-        self, encoding: Any, chunks: Chunks, wanted: Wanted, codecs: GatherCodecs
-    ) -> DataBlock:
+    def gather(self, encoding: Any, chunks: Chunks, wanted: Wanted, codecs: Codecs) -> DataBlock:
         """Fetch the wanted values, in their order."""
         ...
 
@@ -135,9 +133,7 @@ class _Lookup:
 
     depth_left: int
 
-    def decode_chunks(
-        self, encoding: encodings21.CompressiveEncoding, chunks: Chunks
-    ) -> DataBlock:
+    def decode_chunks(self, encoding: encodings21.CompressiveEncoding, chunks: Chunks) -> DataBlock:
         """Decode the value buffers of mini-block chunks."""
         arm = self._arm(encoding)
         codec = _MINI_BLOCK.get(arm)
@@ -159,9 +155,7 @@ class _Lookup:
             raise _refused(arm, "in mini-block chunks")
         return codec.num_buffers(getattr(encoding, arm), self._child())
 
-    def decode_blocks(
-        self, encoding: encodings21.CompressiveEncoding, blocks: Chunks
-    ) -> DataBlock:
+    def decode_blocks(self, encoding: encodings21.CompressiveEncoding, blocks: Chunks) -> DataBlock:
         """Decode block-compressed buffers."""
         arm = self._arm(encoding)
         codec = _BLOCK.get(arm)
@@ -233,4 +227,4 @@ def _refused(arm: str, role: str) -> NotSupportedError:
 
 _LOOKUPS = tuple(_Lookup(depth) for depth in range(MAX_DEPTH + 1))
 
-codecs: GatherCodecs = _LOOKUPS[MAX_DEPTH]
+codecs: Codecs = _LOOKUPS[MAX_DEPTH]

@@ -184,11 +184,20 @@ def _list_level(
 
 
 def _children_per_start(visible: Mask | None, starts: Ints, num_entries: int) -> Ints:
-    if not starts.size:
-        return np.zeros(0, np.int64)
-    if visible is None:
-        return np.diff(starts, append=num_entries).astype(np.int64)
-    return np.add.reduceat(visible, starts, dtype=np.int64)
+    """Count the visible entries of each group.
+
+    An entry that is not visible stands for an empty or null list, so it is alone in its group.
+    """
+    counts = np.empty(starts.size, np.int64)
+    if starts.size:
+        np.subtract(starts[1:], starts[:-1], out=counts[:-1])
+        counts[-1] = num_entries - starts[-1]
+    if visible is not None:
+        counts -= ~visible[starts]
+        seen = int(np.count_nonzero(visible))
+        if int(counts.sum()) != seen:
+            raise corrupt("empty and null lists that hold nothing", "one with items")
+    return counts
 
 
 def _list_validity(own: Levels | None, layer: int, base: int, upper: int) -> Mask | None:

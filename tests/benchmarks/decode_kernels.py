@@ -18,8 +18,14 @@ from dataclasses import dataclass
 import lz4.block
 import numpy as np
 
-from lance_nb.encodings.base import ChunkBuffer, Chunks, DataBlock, FixedWidth, VariableWidth
-from lance_nb.encodings.compression import Wanted
+from lance_nb.encodings.base import (
+    ChunkBuffer,
+    Chunks,
+    DataBlock,
+    FixedWidth,
+    VariableWidth,
+    Wanted,
+)
 from lance_nb.encodings.kernels.compiled import Mode, forced
 from lance_nb.encodings.registry import codecs
 from tests.property.encodings import reference_encoders as ref

@@ -26,10 +26,10 @@ from lance_nb.encodings.base import (
     FixedWidth,
     Ints,
     VariableWidth,
+    Wanted,
     corrupt,
 )
 from lance_nb.encodings.base import FixedSizeList as FixedSizeListBlock
-from lance_nb.encodings.compression import GatherCodecs, Wanted
 from lance_nb.encodings.kernels import ranges
 from lance_nb.errors import NotSupportedError
 
@@ -72,7 +72,7 @@ class FixedSizeList:
         items = codecs.decode_chunks(leaf, Chunks(tuple(buffers), counts))
         return _wrap(items, layers, validity, int(chunks.num_values.sum()))
 
-    def can_gather(self, encoding: encodings21.FixedSizeList, _codecs: GatherCodecs) -> bool:
+    def can_gather(self, encoding: encodings21.FixedSizeList, _codecs: Codecs) -> bool:
         """Tell whether each list is a run of whole bytes: no bitmaps, plain items."""
         layers, leaf = _layers(encoding)
         width = leaf.flat.bits_per_value * layers[-1].items_per_value
@@ -84,7 +84,7 @@ class FixedSizeList:
         encoding: encodings21.FixedSizeList,
         chunks: Chunks,
         wanted: Wanted,
-        codecs: GatherCodecs,
+        codecs: Codecs,
     ) -> DataBlock:
         """Fetch each wanted list as one wide value."""
         layers, leaf = _layers(encoding)

@@ -20,9 +20,9 @@ from lance_nb.encodings.base import (
     FixedWidth,
     Ints,
     VariableWidth,
+    Wanted,
     corrupt,
 )
-from lance_nb.encodings.compression import GatherCodecs, Wanted
 from lance_nb.encodings.kernels import ranges
 from lance_nb.errors import NotSupportedError
 
@@ -55,12 +55,12 @@ class Flat:
             data = ranges.concatenate_bits(values.data, values.starts, num_bits)
         return FixedWidth(bits, total, data)
 
-    def can_gather(self, _encoding: encodings21.Flat, _codecs: GatherCodecs) -> bool:
+    def can_gather(self, _encoding: encodings21.Flat, _codecs: Codecs) -> bool:
         """Return True: a value lies where its position says."""
         return True
 
     def gather(
-        self, encoding: encodings21.Flat, chunks: Chunks, wanted: Wanted, _codecs: GatherCodecs
+        self, encoding: encodings21.Flat, chunks: Chunks, wanted: Wanted, _codecs: Codecs
     ) -> FixedWidth:
         """Copy the wanted values."""
         bits = _checked_bits(encoding)

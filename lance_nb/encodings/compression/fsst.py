@@ -23,9 +23,9 @@ from lance_nb.encodings.base import (
     DataBlock,
     FixedWidth,
     VariableWidth,
+    Wanted,
     corrupt,
 )
-from lance_nb.encodings.compression import GatherCodecs, Wanted
 from lance_nb.encodings.kernels import fsst
 
 _TABLE_BYTES = 2312
@@ -46,12 +46,12 @@ class Fsst:
         symbols = symbol_table(encoding.symbol_table)
         return _decode(symbols, codecs.decode_chunks(encoding.values, chunks))
 
-    def can_gather(self, encoding: encodings21.Fsst, codecs: GatherCodecs) -> bool:
+    def can_gather(self, encoding: encodings21.Fsst, codecs: Codecs) -> bool:
         """Tell whether the codes can be fetched."""
         return codecs.can_gather(encoding.values)
 
     def gather(
-        self, encoding: encodings21.Fsst, chunks: Chunks, wanted: Wanted, codecs: GatherCodecs
+        self, encoding: encodings21.Fsst, chunks: Chunks, wanted: Wanted, codecs: Codecs
     ) -> VariableWidth:
         """Decode the codes of the wanted strings only."""
         symbols = symbol_table(encoding.symbol_table)

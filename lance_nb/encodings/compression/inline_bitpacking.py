@@ -12,8 +12,15 @@ from __future__ import annotations
 import numpy as np
 
 from lance_nb._pb import encodings21
-from lance_nb.encodings.base import ChunkBuffer, Chunks, Codecs, FixedWidth, Ints, corrupt
-from lance_nb.encodings.compression import GatherCodecs, Wanted
+from lance_nb.encodings.base import (
+    ChunkBuffer,
+    Chunks,
+    Codecs,
+    FixedWidth,
+    Ints,
+    Wanted,
+    corrupt,
+)
 from lance_nb.encodings.kernels import bitpack, memory, ranges
 from lance_nb.errors import NotSupportedError
 
@@ -51,7 +58,7 @@ class InlineBitpacking:
         data = bitpack.trim(out, chunks.num_values[filled])
         return FixedWidth(word_bits, int(chunks.num_values.sum()), data)
 
-    def can_gather(self, _encoding: encodings21.InlineBitpacking, _codecs: GatherCodecs) -> bool:
+    def can_gather(self, _encoding: encodings21.InlineBitpacking, _codecs: Codecs) -> bool:
         """Return True: a value lies in at most two words."""
         return True
 
@@ -60,7 +67,7 @@ class InlineBitpacking:
         encoding: encodings21.InlineBitpacking,
         chunks: Chunks,
         wanted: Wanted,
-        _codecs: GatherCodecs,
+        _codecs: Codecs,
     ) -> FixedWidth:
         """Fetch one or two words per wanted value."""
         word_bits = _checked_word_bits(encoding)

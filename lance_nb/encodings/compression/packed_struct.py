@@ -17,10 +17,10 @@ from lance_nb.encodings.base import (
     DataBlock,
     FixedWidth,
     VariableWidth,
+    Wanted,
     corrupt,
 )
 from lance_nb.encodings.base import PackedStruct as PackedStructBlock
-from lance_nb.encodings.compression import GatherCodecs, Wanted
 from lance_nb.encodings.kernels import memory
 
 
@@ -37,7 +37,7 @@ class PackedStruct:
         """Cut the rows of all chunks."""
         return _cut(encoding, codecs.decode_chunks(encoding.values, chunks))
 
-    def can_gather(self, encoding: encodings21.PackedStruct, codecs: GatherCodecs) -> bool:
+    def can_gather(self, encoding: encodings21.PackedStruct, codecs: Codecs) -> bool:
         """Tell whether the rows can be fetched."""
         return codecs.can_gather(encoding.values)
 
@@ -46,7 +46,7 @@ class PackedStruct:
         encoding: encodings21.PackedStruct,
         chunks: Chunks,
         wanted: Wanted,
-        codecs: GatherCodecs,
+        codecs: Codecs,
     ) -> PackedStructBlock:
         """Cut the wanted rows only."""
         return _cut(encoding, codecs.gather(encoding.values, chunks, wanted))

@@ -25,9 +25,9 @@ from lance_nb.encodings.base import (
     FixedWidth,
     Ints,
     VariableWidth,
+    Wanted,
     corrupt,
 )
-from lance_nb.encodings.compression import GatherCodecs, Wanted
 from lance_nb.encodings.kernels import memory, ranges
 from lance_nb.errors import NotSupportedError
 
@@ -67,12 +67,12 @@ class Variable:
         )
         return _join(strings, word)
 
-    def can_gather(self, _encoding: encodings21.Variable, _codecs: GatherCodecs) -> bool:
+    def can_gather(self, _encoding: encodings21.Variable, _codecs: Codecs) -> bool:
         """Return True: two offsets lead to a value."""
         return True
 
     def gather(
-        self, encoding: encodings21.Variable, chunks: Chunks, wanted: Wanted, _codecs: GatherCodecs
+        self, encoding: encodings21.Variable, chunks: Chunks, wanted: Wanted, _codecs: Codecs
     ) -> VariableWidth:
         """Copy the wanted strings."""
         word = checked_offset_bits(encoding) // 8

@@ -42,6 +42,7 @@ from lance_nb.encodings.base import (
     PageShape,
     Rows,
     Span,
+    Wanted,
     corrupt,
     single_chunk,
 )
@@ -62,6 +63,7 @@ from lance_nb.encodings.slicing import expand_ranges, gather_ranges
 from lance_nb.errors import NotSupportedError
 
 _DICTIONARY_ITEMS_MAX = 2**31
+_SPARSE_SHARE = 8  # values are fetched one by one when at most one in eight is wanted
 
 
 class MiniBlockLayout:
@@ -170,15 +172,13 @@ class MiniBlockPage:
         if not chunks.size:
             return self._decode_nothing()
         parsed = parse_chunks(self._layout, self._table, chunks, buffers[1])
-        values = self._codecs.decode_chunks(self._layout.value_compression, parsed.values)
-        if values.num_values != int(parsed.values.num_values.sum()):
-            raise corrupt(f"{int(parsed.values.num_values.sum())} values", str(values.num_values))
         rep = self._decode_levels("rep_compression", parsed.rep, parsed.num_levels)
         definition = self._decode_levels("def_compression", parsed.definition, parsed.num_levels)
         check_levels(rep, definition, self._layers)
         if self._rows is None:
-            return self._cut_flat(rows, chunks, values, definition)
-        return self._cut_nested(rows, chunks, values, _LevelRun(rep, definition, parsed.num_levels))
+            return self._cut_flat(rows, chunks, parsed.values, definition)
+        levels = _LevelRun(rep, definition, parsed.num_levels)
+        return self._cut_nested(rows, chunks, parsed.values, levels)
 
     def _decode_nothing(self) -> DecodedPage:
         zero = np.zeros(0, np.int64)
@@ -225,6 +225,27 @@ class MiniBlockPage:
             raise corrupt(f"{int(num_levels.sum())} levels", str(levels.size))
         return levels
 
+    def _decode_values(self, chunks: Chunks, starts: Ints, stops: Ints) -> DataBlock:
+        """Decode the values at these positions of the chunks, counted through all of them.
+
+        Few values are fetched one by one where the encoding allows it; else whole chunks are
+        decoded and cut.
+        """
+        encoding = self._layout.value_compression
+        ends = np.cumsum(chunks.num_values)
+        total = int(ends[-1])
+        wanted = int((stops - starts).sum())
+        if wanted * _SPARSE_SHARE <= total and self._codecs.can_gather(encoding):
+            positions = expand_ranges(starts, stops)
+            owner = np.searchsorted(ends, positions, side="right")
+            inside = positions - (ends - chunks.num_values)[owner]
+            fetched = self._codecs.gather(encoding, chunks, Wanted(owner, inside))
+            return self._with_dictionary(fetched)
+        values = self._codecs.decode_chunks(encoding, chunks)
+        if values.num_values != total:
+            raise corrupt(f"{total} values", str(values.num_values))
+        return self._with_dictionary(gather_ranges(values, starts, stops))
+
     def _with_dictionary(self, values: DataBlock) -> DataBlock:
         if self._items is None:
             return values
@@ -233,7 +254,7 @@ class MiniBlockPage:
         return Dictionary(values.num_values, values, self._items)
 
     def _cut_flat(
-        self, rows: Rows, chunks: Ints, values: DataBlock, definition: Levels | None
+        self, rows: Rows, chunks: Ints, values: Chunks, definition: Levels | None
     ) -> DecodedPage:
         """Without repetition one row is one value: translate rows into decoded positions."""
         counts = self._table.num_values[chunks]
@@ -242,13 +263,15 @@ class MiniBlockPage:
         chunk = np.searchsorted(page_starts, rows.starts, side="right") - 1
         starts = rows.starts - page_starts[chunk] + decoded_starts[chunk]
         stops = starts + (rows.stops - rows.starts)
-        cut = gather_ranges(values, starts, stops)
         return DecodedPage(
-            self._with_dictionary(cut), None, _cut_levels(definition, starts, stops), self._layers
+            self._decode_values(values, starts, stops),
+            None,
+            _cut_levels(definition, starts, stops),
+            self._layers,
         )
 
     def _cut_nested(
-        self, rows: Rows, chunks: Ints, values: DataBlock, levels: _LevelRun
+        self, rows: Rows, chunks: Ints, values: Chunks, levels: _LevelRun
     ) -> DecodedPage:
         """With repetition a row is a run of entries: number the rows, then cut."""
         rep, definition = levels.rep, levels.definition
@@ -256,7 +279,8 @@ class MiniBlockPage:
             raise corrupt("repetition levels on a page of lists", "none")
         if rows.num_rows == self._shape.num_rows:
             # The whole page: nothing to cut. Its rows are counted when the levels are unravelled.
-            return DecodedPage(self._with_dictionary(values), rep, definition, self._layers)
+            whole = np.array([0]), np.array([int(values.num_values.sum())])
+            return DecodedPage(self._decode_values(values, *whole), rep, definition, self._layers)
         begins = rep == num_list_layers(self._layers)
         row_of_entry = self._number_rows(chunks, begins, levels.num_levels)
         starts = np.searchsorted(row_of_entry, rows.starts, side="left")
@@ -268,9 +292,8 @@ class MiniBlockPage:
             before = np.zeros(rep.size + 1, np.int64)
             np.cumsum(visible, out=before[1:])
             value_starts, value_stops, total = before[starts], before[stops], int(before[-1])
-        if total != values.num_values:
-            raise corrupt(f"{values.num_values} levels with a value", str(total))
-        cut = gather_ranges(values, value_starts, value_stops)
+        if total != int(values.num_values.sum()):
+            raise corrupt(f"{int(values.num_values.sum())} levels with a value", str(total))
         cut_rep = _cut_levels(rep, starts, stops)
         if (
             cut_rep is None
@@ -278,7 +301,7 @@ class MiniBlockPage:
         ):
             raise corrupt(f"{rows.num_rows} rows in these chunks", "another number of row starts")
         return DecodedPage(
-            self._with_dictionary(cut),
+            self._decode_values(values, value_starts, value_stops),
             cut_rep,
             _cut_levels(definition, starts, stops),
             self._layers,
@@ -288,6 +311,8 @@ class MiniBlockPage:
         """Return the page row of every decoded entry (non-decreasing)."""
         if self._rows is None:
             raise corrupt("a repetition index on a page of lists", "none")
+        if not begins.size:
+            return np.zeros(0, np.int64)
         started = self._rows.started
         before_chunk = np.where(chunks > 0, started[np.maximum(chunks - 1, 0)], 0)
         seen = np.cumsum(begins)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_nb.encodings.compression import Wanted
+from lance_nb.encodings.base import Wanted
 from lance_nb.encodings.registry import codecs
 from lance_nb.errors import CorruptFileError, LanceError, NotSupportedError
 from tests.property.encodings import reference_encoders as ref
