@@ -276,6 +276,22 @@ REFUSED: dict[str, tuple[Page, str]] = {
         with_message(NESTED, layers=[ITEM, pb.REPDEF_ALL_VALID_LIST]),
         "definition levels up to 0",
     ),
+    "no levels at all": (
+        Page(
+            "mini_block_layout",
+            pb.MiniBlockLayout(
+                rep_compression=flat(16),
+                value_compression=flat(32),
+                layers=[ITEM, pb.REPDEF_ALL_VALID_LIST],
+                num_buffers=1,
+                repetition_index_depth=1,
+                has_large_chunk=True,
+            ),
+            (u32(1 << 4), chunk(0, b"", b"", sizes=u16(0) + u32(0)) + bytes(8), u64(9, 0)),
+            9,
+        ),
+        "rows in these chunks",
+    ),
     "too few rows in the chunks": (
         changed(NESTED, 2, u64(8, 1, 1, 0)),
         "rows in these chunks",
@@ -287,7 +303,7 @@ REFUSED: dict[str, tuple[Page, str]] = {
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_damaged_page_is_refused(name: str, whole: bool) -> None:
     built, reason = REFUSED[name]
-    wanted = rows_of((7, 8)) if "rows in the chunks" in name else rows_of((0, built.num_rows))
+    wanted = rows_of((7, 8)) if reason == "rows in these chunks" else rows_of((0, built.num_rows))
     with pytest.raises(CorruptFileError, match=reason):
         unravel(built.decode(wanted, whole=whole))
 
