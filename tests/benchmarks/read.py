@@ -24,24 +24,6 @@ from tests.benchmarks.timing import Comparison, compare, table
 DATA = Path(__file__).resolve().parent / "data"
 SEED = 11
 WORDS = ("alpha", "river", "stone", "quick", "brown", "fox", "jumps", "over", "lazy", "dog")
-    "alpha",
-    "river",
-    "stone",
-    "quick",
-    "brown",
-    "fox",
-    "jumps",
-    "over",
-    "the",
-    "lazy",
-    "dog",
-    "photo",
-    "of",
-    "a",
-    "cat",
-    "in",
-    "snow",
-]
 
 Maker = Callable[[int], pa.Array]
 Case = tuple[str, Callable[[], Comparison]]
