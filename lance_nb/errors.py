@@ -32,16 +32,31 @@ Each class also derives from the builtin that pylance raises in the same situati
 clauses written for pylance keep working. Every error pickles with its fields: they go through
 ``super().__init__(*fields)`` and the text is built in ``__str__`` (an error that crosses a Spark
 task is pickled).
+
+Limits: of a text longer than ``TEXT_CHARS_MAX`` (a hostile file may name anything) the middle is
+left out. The fields stay whole.
 """
 
 from __future__ import annotations
+
+TEXT_CHARS_MAX = 1200
+_END_CHARS = 400
 
 
 class LanceError(Exception):
     """The root: catch this to catch everything that lance_nb raises on purpose."""
 
     def __str__(self) -> str:
-        return str(self.args[0]) if self.args else type(self).__name__
+        return clip(str(self.args[0])) if self.args else type(self).__name__
+
+
+def clip(text: str) -> str:
+    """Leave the middle out of a text that is too long to be shown."""
+    left_out = len(text) - TEXT_CHARS_MAX
+    if left_out <= 0:
+        return text
+    start = TEXT_CHARS_MAX - _END_CHARS
+    return f"{text[:start]}[... {left_out} characters ...]{text[-_END_CHARS:]}"
 
 
 class InvalidInputError(LanceError, ValueError):
@@ -79,7 +94,7 @@ class DatasetNotFoundError(NotFoundError, FileNotFoundError, ValueError):
 
     def __str__(self) -> str:
         reason = f": {self.reason}" if self.reason else ""
-        return (
+        return clip(
             f"no Lance dataset at {self.uri!r}{reason}; "
             "expected a folder with a _versions folder that holds at least one manifest"
         )
@@ -96,7 +111,7 @@ class VersionNotFoundError(NotFoundError, ValueError):
 
     def __str__(self) -> str:
         hint = f"; available: {self.available}" if self.available else ""
-        return f"version {self.version} of {self.uri!r} was not found{hint}"
+        return clip(f"version {self.version} of {self.uri!r} was not found{hint}")
 
 
 class RefNotFoundError(NotFoundError, ValueError):
@@ -113,7 +128,7 @@ class RefNotFoundError(NotFoundError, ValueError):
         more = f" and {len(self.available) - 10} more" if len(self.available) > 10 else ""
         plural = "branches" if self.kind == "branch" else f"{self.kind}s"
         hint = f"; {plural} that exist: {shown}{more}" if shown else f"; no {plural} exist"
-        return f"{self.kind} {self.name!r} does not exist{hint}"
+        return clip(f"{self.kind} {self.name!r} does not exist{hint}")
 
 
 class ColumnNotFoundError(NotFoundError, ValueError):
@@ -127,7 +142,7 @@ class ColumnNotFoundError(NotFoundError, ValueError):
     def __str__(self) -> str:
         shown = ", ".join(repr(name) for name in self.available[:20])
         more = f" and {len(self.available) - 20} more" if len(self.available) > 20 else ""
-        return f"no column named {self.column!r}; columns: {shown}{more}"
+        return clip(f"no column named {self.column!r}; columns: {shown}{more}")
 
 
 class ObjectNotFoundError(NotFoundError, FileNotFoundError):
@@ -143,7 +158,7 @@ class ObjectNotFoundError(NotFoundError, FileNotFoundError):
 
     def __str__(self) -> str:
         reason = f", needed by {self.needed_by}" if self.needed_by else ""
-        return f"file {self.path!r} does not exist{reason}"
+        return clip(f"file {self.path!r} does not exist{reason}")
 
 
 class AlreadyExistsError(LanceError):
@@ -171,7 +186,7 @@ class ObjectExistsError(AlreadyExistsError, FileExistsError):
         return type(self), (self.path,)
 
     def __str__(self) -> str:
-        return f"object {self.path!r} exists already"
+        return clip(f"object {self.path!r} exists already")
 
 
 class FormatError(LanceError):
@@ -219,7 +234,7 @@ class CorruptFileError(FormatError, OSError):
         place = f" ({self.place})" if self.place else ""
         expected = f": expected {self.expected}" if self.expected else ""
         found = f", found {self.found}" if self.found else ""
-        return f"{self.path or 'data'} is damaged{offset}{place}{expected}{found}"
+        return clip(f"{self.path or 'data'} is damaged{offset}{place}{expected}{found}")
 
 
 class NotSupportedError(LanceError, NotImplementedError):
@@ -268,7 +283,7 @@ class StorageError(LanceError, OSError):
         return type(self), (self.path, self.problem, self.outcome)
 
     def __str__(self) -> str:
-        return f"cannot access {self.path!r}: {self.problem}"
+        return clip(f"cannot access {self.path!r}: {self.problem}")
 
 
 class InternalError(LanceError):

@@ -105,14 +105,14 @@ class LanceDataset:
 
     def stats(self) -> DatasetStats:
         """Count rows, files and bytes, from the manifest."""
-        info = self.version_info(self.version)
+        counts = self._snapshot.manifest.fragments.counts()
         return DatasetStats(
             self.count_rows(),
-            info.num_deleted_rows,
-            info.num_fragments,
-            info.num_data_files,
-            info.num_deletion_files,
-            info.size_bytes,
+            int(counts.num_deleted_rows.sum()),
+            len(counts.ids),
+            int(counts.num_data_files.sum()),
+            int(counts.num_deletion_files.sum()),
+            int(counts.size_bytes.sum()),
         )
 
     def list_indices(self) -> list[IndexMetadata]:

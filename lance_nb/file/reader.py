@@ -76,18 +76,30 @@ class FileReader:
         return self._column(column, f"#{column}").metadata
 
     def read_leaves(
-        self, leaves: Sequence[Leaf], owners: Mapping[int, int], rows: Rows
+        self,
+        leaves: Sequence[Leaf],
+        owners: Mapping[int, int],
+        rows: Rows,
+        num_rows: int | None = None,
     ) -> dict[int, list[LeafPart]]:
         """Decode ``rows`` of each leaf; returns its parts in row order, by field id.
 
         ``owners`` maps field ids to column numbers of this file. Raises CorruptFileError when a
-        column is shorter than the rows asked for.
+        column is shorter than the rows asked for, or has not ``num_rows`` rows (None: not known).
         """
         parts = []
         counts = []
         last = int(rows.stops[-1]) if rows.stops.size else 0
         for leaf in leaves:
             column = self._column(owners[leaf.field_id], leaf.name)
+            if num_rows is not None and column.metadata.num_rows != num_rows:
+                raise CorruptFileError(
+                    self.path,
+                    None,
+                    f"{num_rows} rows, as the manifest says",
+                    f"{column.metadata.num_rows} rows",
+                    f"column {leaf.name!r}",
+                )
             if column.metadata.num_rows < last:
                 raise CorruptFileError(
                     self.path,

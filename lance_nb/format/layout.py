@@ -190,10 +190,9 @@ def check_relative_path(path: str, where: str = "") -> str:
         or "\0" in path
         or "\\" in path
         or path[1:2] == ":"
-        or any(segment in ("", ".", "..") for segment in path.split("/"))
+        or any(unquote(segment) in ("", ".", "..") for segment in path.split("/"))
         or "%2f" in lowered
         or "%5c" in lowered
-        or "%2e%2e" in lowered
         or "://" in path
     )
     if bad:

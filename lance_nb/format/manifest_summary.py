@@ -106,6 +106,11 @@ class ManifestSummary:
         counts = count_all(raw, self.path) if memo is None else memo.count(raw, self.path)
         if (counts.sum(axis=1, dtype=np.float64) >= 2**62).any():
             raise CorruptFileError(self.path, None, "sums below 2**62", "a larger one")
+        too_many = (counts[DELETED] > counts[ROWS]) & (counts[ROWS] > 0)
+        if too_many.any():
+            rows, deleted = counts[:, int(np.argmax(too_many))][[ROWS, DELETED]]
+            expected = f"at most {rows} deleted rows in a fragment"
+            raise CorruptFileError(self.path, None, expected, f"{deleted} deleted rows")
         sums = counts.sum(axis=1)
         return FragmentTotals(
             len(raw),

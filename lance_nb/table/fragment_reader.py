@@ -38,6 +38,7 @@ def read_rows(
     if fragment.overlays:
         raise NotSupportedError(f"fragment {fragment.id} has data overlay files")
     homes = _homes(fragment)
+    expected = fragment.physical_rows or None
     owners = {field_id: column for field_id, (_, column) in homes.items()}
     wanted: dict[int, list[Leaf]] = {}
     leaves: list[list[Leaf]] = []
@@ -46,11 +47,12 @@ def read_rows(
         leaves.append(mine)
         for leaf in mine:
             if leaf.field_id in homes:
+                _check_owned(fragment, leaf, homes[leaf.field_id][1])
                 wanted.setdefault(homes[leaf.field_id][0], []).append(leaf)
     found: dict[int, list[LeafPart]] = {}
     for number, file_leaves in wanted.items():
         reader = open_file(snapshot, fragment, fragment.files[number])
-        found |= reader.read_leaves(file_leaves, owners, rows)
+        found |= reader.read_leaves(file_leaves, owners, rows, expected)
     return [
         _assemble(fragment, column, mine, found, rows.num_rows)
         for column, mine in zip(columns, leaves, strict=True)
@@ -82,9 +84,17 @@ def _assemble(
 
 
 def _homes(fragment: Fragment) -> dict[int, tuple[int, int]]:
-    """Map each field id to (number of its data file, number of its column in that file)."""
+    """Map each field id to (number of its data file, number of its column in that file).
+
+    A field that owns no column of its own, because its children do, has column -1.
+    """
     homes: dict[int, tuple[int, int]] = {}
     for number, file in enumerate(fragment.files):
+        if file.file_version < (0, 3):  # no column numbers are recorded for these
+            raise NotSupportedError(
+                f"data file {file.path!r} of fragment {fragment.id} has file version 0.1, which "
+                "this release cannot read"
+            )
         if len(file.fields) != len(file.column_indices):
             raise CorruptFileError(
                 f"data file {file.path!r} of fragment {fragment.id}",
@@ -93,9 +103,17 @@ def _homes(fragment: Fragment) -> dict[int, tuple[int, int]]:
                 str(len(file.column_indices)),
             )
         for field_id, column in zip(file.fields, file.column_indices, strict=True):
-            if field_id >= 0 and column >= 0:
+            if field_id >= 0:
                 homes[field_id] = (number, column)
     return homes
+
+
+def _check_owned(fragment: Fragment, leaf: Leaf, column: int) -> None:
+    """Refuse a leaf that is listed without a column: its values would silently read as null."""
+    if column < 0:
+        raise CorruptFileError(
+            f"fragment {fragment.id}", None, "a column number", str(column), f"column {leaf.name!r}"
+        )
 
 
 def open_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> FileReader:

@@ -41,7 +41,8 @@ def plan_scan(
 ) -> Iterator[FragmentTask]:
     """Yield the tasks of a scan in order; lazily, so that a limit stops early.
 
-    Raises InvalidInputError for a negative limit or offset.
+    Raises InvalidInputError for a negative limit or offset; the first step raises CorruptFileError
+    when the manifest's counts cannot be true.
     """
     for name, value in (("limit", limit), ("offset", offset)):
         if value is not None and value < 0:
@@ -52,6 +53,7 @@ def plan_scan(
 def _tasks(
     snapshot: Snapshot, limit: int | None, offset: int, fragments: Sequence[Fragment] | None
 ) -> Iterator[FragmentTask]:
+    snapshot.manifest.fragments.counts()  # refuses ids that occur twice and impossible numbers
     position = 0
     left = limit
     for fragment in snapshot.manifest.fragments if fragments is None else fragments:
