@@ -69,10 +69,6 @@ _NAMES: dict[pa.DataType, str] = {
 _INDEX_TYPES = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 
-class _NoSuchTypeError(ValueError):
-    """Internal to this module: the text is not a logical type."""
-
-
 def is_nested(logical_type: str) -> bool:
     """Tell whether the type's children are fields of their own."""
     return (
@@ -99,7 +95,7 @@ def leaf_to_arrow(logical_type: str) -> pa.DataType:
     """
     try:
         return _parse(logical_type)
-    except (ValueError, OverflowError, pa.ArrowException) as error:
+    except (NotSupportedError, ValueError, OverflowError, pa.ArrowException) as error:
         shown = logical_type if len(logical_type) <= 80 else logical_type[:80] + "..."
         raise NotSupportedError(
             f"logical type {shown!r} is not known: the schema is damaged or of a newer Lance"
@@ -111,7 +107,7 @@ def _parse(text: str) -> pa.DataType:
     while text.startswith("fixed_size_list:"):
         text, _, digits = text.removeprefix("fixed_size_list:").rpartition(":")
         if not _is_dimension(digits) or len(dimensions) >= NESTING_MAX:
-            raise _NoSuchTypeError(text)
+            raise NotSupportedError(text)
         dimensions.append(int(digits))
     if dimensions and text == BFLOAT16:
         names = {EXTENSION_NAME: BFLOAT16, EXTENSION_METADATA: ""}
@@ -142,16 +138,16 @@ def _parse_scalar(text: str) -> pa.DataType:
             return pa.decimal256(_number(precision), _number(scale))
         case "fixed_size_binary", [width]:
             if not 0 <= _number(width) < 2**31:
-                raise _NoSuchTypeError(text)
+                raise NotSupportedError(text)
             return pa.binary(_number(width))
         case "dict", [*value, index, ordered] if value[:1] != ["dict"] and index in _INDEX_TYPES:
             return pa.dictionary(_SIMPLE[index], _parse_scalar(":".join(value)), ordered == "true")
-    raise _NoSuchTypeError(text)
+    raise NotSupportedError(text)
 
 
 def _number(text: str) -> int:
     if len(text) > 11:
-        raise _NoSuchTypeError(text)
+        raise NotSupportedError(text)
     return int(text)
 
 

@@ -220,10 +220,10 @@ class _Record:
         value = self.text(name)
         if value is None:
             return None
-        try:
-            return _parse_time(value)
-        except (ValueError, OverflowError) as error:
-            raise self._corrupt(f"a time for {name}", repr(value)[:80]) from error
+        found = _parse_time(value)
+        if found is None:
+            raise self._corrupt(f"a time for {name}", repr(value)[:80])
+        return found
 
     def metadata(self) -> dict[str, str]:
         value = self._get("metadata") or {}
@@ -252,16 +252,20 @@ def _dump(record: Mapping[str, Any]) -> bytes:
     return json.dumps(record, indent=2, ensure_ascii=False).encode()
 
 
-def _parse_time(text: str) -> int:
+def _parse_time(text: str) -> int | None:
+    """Return nanoseconds from the epoch, None for what is no time of a calendar."""
     found = _TIME.fullmatch(text)
     if found is None:
-        raise ValueError(text)
+        return None
     day, clock, fraction, zone = found.groups()
     zone = "+00:00" if zone in "Zz" else zone
-    moment = datetime.fromisoformat(f"{day}T{clock}{zone}") - _EPOCH
+    try:
+        moment = datetime.fromisoformat(f"{day}T{clock}{zone}") - _EPOCH
+    except (ValueError, OverflowError):
+        return None
     seconds = moment.days * 86_400 + moment.seconds
     if not _SECONDS_MIN <= seconds <= _SECONDS_MAX:  # a zone may push it out of the calendar
-        raise ValueError(text)
+        return None
     return seconds * 1_000_000_000 + int((fraction or "0").ljust(9, "0"))
 
 

@@ -196,7 +196,7 @@ def test_indices_equal_those_of_pylance(eventful: Any):
     parsed = manifests(Path(eventful.uri))[-1][1]
     indices = parse_index_section(parsed.index_section.data)
     assert build_index_section(indices) == parsed.index_section.data
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="list_indices"):
         (theirs,) = eventful.list_indices()
     (ours,) = indices
     assert (ours.name, ours.uuid, ours.kind) == (theirs["name"], theirs["uuid"], theirs["type"])

@@ -13,7 +13,9 @@ from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_counting import ROUNDS_MAX, _count_one, count_all
 from lance_nb.format.fragment_list import FragmentList
-from lance_nb.format.manifest_summary import TotalsMemo
+from lance_nb.format.manifest import Manifest
+from lance_nb.format.manifest_summary import TotalsMemo, parse_summary
+from lance_nb.format.schema import Schema
 from tests.support.manifests import flipped, fragment
 
 
@@ -122,6 +124,14 @@ def test_unusual_encodings_are_left_to_the_parser():
     ):
         with pytest.raises(CorruptFileError):
             count_all([b"", broken], "")
+
+
+@pytest.mark.parametrize("memo", [None, TotalsMemo()])
+def test_totals_of_impossible_fragments_are_damage(memo: TotalsMemo | None):
+    for one in (fragment(1, 10, 11), fragment(1, 2**62), fragment(1, 2**64 - 1)):
+        data = Manifest(1, Schema(()), FragmentList.of([one])).to_bytes()
+        with pytest.raises(CorruptFileError):
+            parse_summary(data, "x").totals(memo)
 
 
 def test_a_memo_gives_the_same_counts_in_any_order():

@@ -118,6 +118,8 @@ def test_paths_inside_the_dataset_are_accepted(path: str):
         "C:\\x",
         "C:x",
         "%2e%2e/x",
+        ".%2E/x",
+        "a/%2e/x",
         "..%2Fx",
         "a%5c..",
         "s3://evil/x",

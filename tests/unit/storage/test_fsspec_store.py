@@ -19,7 +19,6 @@ from lance_nb.errors import (
     StorageError,
 )
 from lance_nb.storage.base import Store
-from lance_nb.storage.fsspec_options import translate
 from lance_nb.storage.fsspec_store import FsspecStore
 from lance_nb.storage.registry import open_store
 from tests.conformance.store_tests import StoreReadingTests
@@ -107,43 +106,6 @@ def test_mistakes_of_our_own_are_not_dressed_up_as_storage_errors(
     monkeypatch.setattr(_Failing, "info", lambda *_: {}["nothing"])
     with pytest.raises(KeyError):
         _failing_store(monkeypatch).size("x")
-
-
-def test_options_in_pylance_spelling_reach_s3fs():
-    options = {
-        "aws_access_key_id": "a",
-        "AWS_SECRET_ACCESS_KEY": "b",
-        "aws_session_token": "c",
-        "region": "eu-central-1",
-        "aws_endpoint": "http://localhost:5555",
-        "allow_http": "true",
-        "skip_signature": "true",
-        "default_block_size": 5,
-    }
-    before = dict(options)
-    assert translate("s3", options) == {
-        "key": "a",
-        "secret": "b",
-        "token": "c",
-        "client_kwargs": {"region_name": "eu-central-1"},
-        "endpoint_url": "http://localhost:5555",
-        "anon": True,
-        "default_block_size": 5,
-    }
-    assert options == before
-
-
-def test_options_in_fsspec_spelling_are_kept_and_win():
-    options = {"key": "mine", "aws_access_key_id": "other", "client_kwargs": {"verify": False}}
-    options["aws_region"] = "x"
-    assert translate("s3", options) == {
-        "key": "mine",
-        "client_kwargs": {"region_name": "x", "verify": False},
-    }
-    assert translate("gs", {"google_service_account": "f.json"}) == {"token": "f.json"}
-    azure = {"azure_storage_account_name": "n", "azure_storage_account_key": "k"}
-    assert translate("az", azure) == {"account_name": "n", "account_key": "k"}
-    assert translate("http", {"region": "kept"}) == {"region": "kept"}
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from lance_nb.errors import InvalidInputError, ObjectNotFoundError, StorageError
-from lance_nb.storage import local_files
 from lance_nb.storage.base import ByteRange
 from lance_nb.storage.local import LocalStore
 from tests.conformance.store_tests import BIG, StoreTests
@@ -80,25 +79,6 @@ def test_a_file_replaced_behind_our_back_is_noticed(store: LocalStore, tmp_path:
     (tmp_path / "other").write_bytes(b"z" * len(BIG))
     (tmp_path / "other").replace(tmp_path / "x")
     assert bytes(store.read_range("x", ByteRange(0, 4))) == b"zzzz"
-
-
-def test_mapped_files_hold_no_descriptors(store: LocalStore):
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    views = []
-    for number in range(50):
-        store.write(f"f{number}", BIG)
-        views.append(store.map(f"f{number}"))
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before + 2
-
-
-def test_the_number_of_mappings_is_bounded(store: LocalStore, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(local_files, "MAPPINGS_MAX", 3)
-    mappings = local_files.Mappings()
-    for number in range(10):
-        store.write(f"f{number}", BIG)
-        full = f"{store.uri}/f{number}"
-        assert bytes(mappings.get(full, Path(full).stat())) == BIG
-    assert len(mappings._entries) == 3
 
 
 def test_a_commit_is_synced_before_and_after_it_becomes_visible(
