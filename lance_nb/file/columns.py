@@ -1,8 +1,8 @@
 """Leaves of a field tree to Arrow columns: which column holds what, how nesting is rebuilt.
 
 Since file version 2.1 only leaves own a column (structs, lists and maps are levels of their
-leaves); a packed struct and an empty struct own one at their own field. A leaf's levels, outermost
-first, match the fields on the way down to it one to one.
+leaves); a packed struct and an empty struct own one at their own field. Before, every field did. A
+leaf's levels, outermost first, match the fields on the way down to it one to one.
 
 Source: spec page "file format" (columns and field ids); verified against pylance 14.0.2.
 """
@@ -26,12 +26,17 @@ _INT32_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A field that owns a column. ``depth`` counts the fields on the way down, itself included."""
+    """A field that owns a column of values.
+
+    ``depth`` counts the fields on the way down, itself included; ``ancestors`` are the ids and
+    types of the others, outermost first.
+    """
 
     field_id: int
     name: str
     type: pa.DataType
     depth: int
+    ancestors: tuple[tuple[int, pa.DataType], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +55,24 @@ class LeafPart:
 def leaves_of(field: Field, type_: pa.DataType, owners: Mapping[int, int]) -> Iterator[Leaf]:
     """List the leaves of a top-level field. ``owners`` maps field ids to column numbers.
 
-    A struct whose own id owns a column is one leaf (packed, or empty).
+    A nested field that owns a column while none of its children does is one leaf (a packed or an
+    empty struct). In files up to 2.0 lists and structs own columns besides those of their children.
     """
-    stack = [(field, type_, field.name, 1)]
+    stack: list[tuple[Field, pa.DataType, str, tuple[tuple[int, pa.DataType], ...]]]
+    stack = [(field, type_, field.name, ())]
     while stack:
-        node, node_type, name, depth = stack.pop()
-        owned = owners.get(node.id, -1) >= 0 and pa.types.is_struct(node_type)
-        children = [] if owned else child_types(node, node_type)
+        node, node_type, name, above = stack.pop()
+        owned = owners.get(node.id, -1) >= 0
+        if owned and all(owners.get(child.id, -1) < 0 for child in node.children):
+            children = []
+        else:
+            children = child_types(node, node_type)
         if not children:
-            yield Leaf(node.id, name, node_type, depth)
+            yield Leaf(node.id, name, node_type, len(above) + 1, above)
             continue
+        below = (*above, (node.id, node_type))
         stack.extend(
-            (child, child_type, f"{name}.{child.name}", depth + 1)
+            (child, child_type, f"{name}.{child.name}", below)
             for child, child_type in reversed(children)
         )
 

@@ -41,13 +41,28 @@ class PageMetadata:
             raise NotSupportedError(f"page encoding {self.encoding_url!r} is not known")
         return encodings21.PageLayout.FromString(self.encoding)
 
+    def array_encoding(self) -> encodings.ArrayEncoding:
+        """Parse the array encoding. Raises NotSupportedError for another kind, CorruptFileError."""
+        if self.encoding_url != ARRAY_ENCODING_URL:
+            raise NotSupportedError(f"page encoding {self.encoding_url[:80]!r} is not known")
+        try:
+            return encodings.ArrayEncoding.FromString(self.encoding)
+        except DecodeError as exc:
+            raise CorruptFileError("", None, "an ArrayEncoding message", "other bytes") from exc
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnMetadata:
-    """One column: its pages in order, and ``page_ends``, the cumulative rows (int64)."""
+    """One column: its pages in order, and ``page_ends``, the cumulative rows (int64).
+
+    ``encoding`` is a serialized ColumnEncoding; ``buffers`` are the column's own buffers, as ranges
+    of the file.
+    """
 
     pages: tuple[PageMetadata, ...]
     page_ends: Ints
+    encoding: bytes = b""
+    buffers: tuple[tuple[int, int], ...] = ()
 
     @property
     def num_rows(self) -> int:
@@ -70,7 +85,10 @@ def parse_column(
     if sum(page.num_rows for page in pages) > ROWS_MAX:
         raise CorruptFileError("", None, f"at most {ROWS_MAX} rows in a column", "more")
     lengths = np.array([page.num_rows for page in pages], np.int64)
-    return ColumnMetadata(pages, np.cumsum(lengths))
+    encoding = _encoding(message.encoding)[1] if message.encoding.HasField("direct") else b""
+    sizes = zip(message.buffer_offsets, message.buffer_sizes, strict=False)
+    buffers = tuple((offset, offset + size) for offset, size in sizes)
+    return ColumnMetadata(pages, np.cumsum(lengths), encoding, buffers)
 
 
 def _page(page: file2.Page, file_version: tuple[int, int], file_size_bytes: int) -> PageMetadata:

@@ -13,7 +13,7 @@ TOP_FOLDERS = frozenset({".ci", "binder", "lance_nb", "notebooks", "protos", "te
 LEAF_FOLDERS = (
     "lance_nb/encodings/compression/",
     "lance_nb/encodings/layouts/",
-    "lance_nb/encodings/v2_0/",
+    "lance_nb/encodings/v2_0/arms/",
     "lance_nb/explorer/widgets/",
     "lance_nb/transactions/operations/",
 )

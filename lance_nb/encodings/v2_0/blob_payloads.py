@@ -1,0 +1,45 @@
+"""Payloads of a blob column of a 2.0 file, read where its descriptions say they lie.
+
+Layout: each description is (position u64, size u64), the position counted from the start of the
+file. Size 0 means an empty payload at position 0, a null one anywhere else.
+Limits: payloads do not overlap, so together they are no larger than the file.
+Source: verified against pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lance_nb.encodings.base import FixedWidth, Ints, PackedStruct, VariableWidth, corrupt
+from lance_nb.encodings.steps import Region, Steps
+from lance_nb.encodings.v2_0.base import Values
+
+
+def read_payloads(descriptions: Values, file: Region) -> Steps[Values]:
+    """Read the payload of every description; ``file`` is the whole file."""
+    positions, sizes = _numbers(descriptions)
+    if bool((sizes > file.stop).any()) or bool((positions > file.stop).any()):
+        raise corrupt(f"blobs inside a file of {file.stop} bytes", "blobs outside")
+    starts, lengths = positions.astype(np.int64), sizes.astype(np.int64)
+    ends = starts + lengths
+    if bool((ends > file.stop).any()) or int(lengths.sum()) > file.stop:
+        raise corrupt(f"blobs inside a file of {file.stop} bytes", "blobs outside")
+    some = np.flatnonzero(lengths)
+    pieces = yield list(zip(starts[some].tolist(), ends[some].tolist(), strict=True))
+    offsets: Ints = np.zeros(lengths.size + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    data = np.concatenate(pieces) if pieces else np.zeros(0, np.uint8)
+    valid = (lengths != 0) | (starts == 0)
+    return Values(VariableWidth(lengths.size, offsets, data), None if bool(valid.all()) else valid)
+
+
+def _numbers(descriptions: Values) -> list[np.ndarray[tuple[int], np.dtype[np.uint64]]]:
+    block = descriptions.block
+    if not isinstance(block, PackedStruct) or len(block.children) != 2:
+        raise corrupt("pairs of position and size", type(block).__name__)
+    found = []
+    for child in block.children:
+        if not isinstance(child, FixedWidth) or child.bits_per_value != 64:
+            raise corrupt("64-bit positions and sizes", type(child).__name__)
+        found.append(child.data.view(np.uint64))
+    return found
