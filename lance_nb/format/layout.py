@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from operator import attrgetter
 from urllib.parse import quote, unquote
 
 from lance_nb.errors import CorruptFileError, InvalidInputError
@@ -44,6 +45,7 @@ DETACHED_BIT = 1 << 63
 _U64_MAX = 2**64 - 1
 _SUFFIX = ".manifest"
 _V2_DIGITS = 20
+_V2_LENGTH = _V2_DIGITS + len(_SUFFIX)
 
 
 class NamingScheme(Enum):
@@ -82,6 +84,9 @@ def parse_manifest_name(name: str) -> ManifestName | None:
     if not name.endswith(_SUFFIX):
         return None
     stem = name[: -len(_SUFFIX)]
+    if len(stem) == _V2_DIGITS and stem.isdigit() and stem.isascii():
+        version = _U64_MAX - int(stem)
+        return ManifestName(version, NamingScheme.V2) if 0 <= version < DETACHED_BIT else None
     detached = stem.startswith("d")
     digits = stem[1:] if detached else stem
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _V2_DIGITS):
@@ -90,11 +95,9 @@ def parse_manifest_name(name: str) -> ManifestName | None:
     if detached:
         valid = DETACHED_BIT <= number <= _U64_MAX and str(number) == digits
         return ManifestName(number, NamingScheme.V2, True) if valid else None
-    scheme = NamingScheme.V2 if len(digits) == _V2_DIGITS else NamingScheme.V1
-    version = _U64_MAX - number if scheme is NamingScheme.V2 else number
-    if not 0 <= version < DETACHED_BIT or (scheme is NamingScheme.V1 and str(number) != digits):
+    if number >= DETACHED_BIT or str(number) != digits:
         return None
-    return ManifestName(version, scheme)
+    return ManifestName(number, NamingScheme.V1)
 
 
 def list_versions(names: Iterable[str], folder: str = VERSIONS) -> list[ManifestName]:
@@ -104,8 +107,10 @@ def list_versions(names: Iterable[str], folder: str = VERSIONS) -> list[Manifest
     """
     found = [parsed for name in names if (parsed := parse_manifest_name(name)) is not None]
     found = [parsed for parsed in found if not parsed.detached]
-    _check_one_scheme(found, folder)
-    return sorted(found, key=lambda parsed: parsed.version)
+    old = sum(parsed.scheme is NamingScheme.V1 for parsed in found)
+    if 0 < old < len(found):
+        raise _mixed(folder)
+    return sorted(found, key=attrgetter("version"))
 
 
 def latest_version(names: Iterable[str], folder: str = VERSIONS) -> ManifestName | None:
@@ -113,18 +118,26 @@ def latest_version(names: Iterable[str], folder: str = VERSIONS) -> ManifestName
 
     Raises CorruptFileError when both naming schemes occur.
     """
+    # Opening pays for this, so 10,000 names are compared as text and only one is parsed.
+    names = list(names)
+    long = [name for name in names if len(name) == _V2_LENGTH and name.endswith(_SUFFIX)]
+    newest = parse_manifest_name(min(long)) if long else None
+    if newest is not None and not newest.detached:
+        short = (parse_manifest_name(name) for name in names if len(name) < _V2_LENGTH)
+        if any(parsed is not None for parsed in short):
+            raise _mixed(folder)
+        return newest
     found = list_versions(names, folder)
     return found[-1] if found else None
 
 
-def _check_one_scheme(found: list[ManifestName], folder: str) -> None:
-    if len({parsed.scheme for parsed in found}) > 1:
-        raise CorruptFileError(
-            folder,
-            None,
-            "manifests of one naming scheme",
-            "both V1 names (1.manifest) and V2 names (18446744073709551614.manifest)",
-        )
+def _mixed(folder: str) -> CorruptFileError:
+    return CorruptFileError(
+        folder,
+        None,
+        "manifests of one naming scheme",
+        "both V1 names (1.manifest) and V2 names (18446744073709551614.manifest)",
+    )
 
 
 # --- other files ----------------------------------------------------------------------------------

@@ -21,6 +21,12 @@ def test_a_manifest_name_reads_back(version: int, scheme: NamingScheme):
     assert ManifestName(version, scheme).path == f"_versions/{name}"
 
 
+@given(st.integers(2**63, 2**64 - 1))
+def test_a_detached_name_reads_back(version: int):
+    name = layout.manifest_path(version).split("/")[1]
+    assert parse_manifest_name(name) == ManifestName(version, V2, True)
+
+
 def test_known_names():
     assert layout.manifest_path(2) == "_versions/18446744073709551613.manifest"
     assert layout.manifest_path(2, V1) == "_versions/2.manifest"
@@ -68,6 +74,14 @@ def test_the_latest_is_the_first_v2_name_and_the_largest_v1_name():
     assert layout.latest_version(v1 + noise) == ManifestName(10, V1)
     assert [one.version for one in layout.list_versions(v1)] == [2, 9, 10]
     assert layout.latest_version(noise) is None
+
+
+def test_names_that_only_look_newest_do_not_hide_the_latest():
+    names = [layout.manifest_path(n).split("/")[1] for n in (1, 2)]
+    for odd in ("00000000000000000000.manifest", "0000000000000000000x.manifest"):
+        assert layout.latest_version([odd, *names]) == ManifestName(2, V2)
+    assert layout.latest_version(["d9223372036854775810.manifest", *names]) == ManifestName(2, V2)
+    assert layout.latest_version(["d9223372036854775810.manifest", "3.manifest"]).version == 3
 
 
 def test_both_naming_schemes_in_one_folder_are_damage():
