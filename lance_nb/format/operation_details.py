@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from lance_nb._pb import table, transaction
-from lance_nb._pb.file import Field
+from lance_nb._pb import file, table, transaction
 from lance_nb.format.index_metadata import IndexMetadata
 
 ITEMS_MAX = 20
@@ -63,7 +62,7 @@ def _added(found: Sequence[table.DataFragment]) -> str:
     return f"{count_of(_rows(found), 'row')} in {count_of(len(found), 'fragment')}"
 
 
-def _columns(fields: Sequence[Field]) -> list[str]:
+def _columns(fields: Sequence[file.Field]) -> list[str]:
     return [shorten(one.name) for one in fields if one.parent_id == -1]
 
 
