@@ -144,5 +144,7 @@ def same(left: Any, right: Any) -> bool:
 
 def _one(data: Any) -> Any:
     if isinstance(data, pa.ChunkedArray):
+        if not data.num_chunks:
+            return pa.nulls(0, data.type)
         return data.combine_chunks() if data.num_chunks != 1 else data.chunk(0)
     return data
