@@ -58,9 +58,14 @@ def modules_of(entry: str) -> tuple[Path, ...]:
 
 
 def compose_style(entry: str) -> str:
-    """Return the style sheets beside the linked modules, one text: ``x.css`` goes with ``x.js``."""
+    """Return the style sheets beside the linked modules, one text: ``x.css`` goes with ``x.js``.
+
+    Every rule is nested under the widget's root. That keeps it from leaking out, and makes it win
+    over the rules with which notebooks style the elements of rendered HTML.
+    """
     sheets = [path.with_suffix(".css") for path in modules_of(entry)]
-    return "\n".join(sheet.read_text("utf-8") for sheet in sheets if sheet.is_file())
+    texts = (sheet.read_text("utf-8") for sheet in sheets if sheet.is_file())
+    return "\n".join(f".lnb {{\n{text}}}" for text in texts)
 
 
 def _link(path: Path, linked: _Linked) -> str:

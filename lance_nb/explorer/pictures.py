@@ -28,6 +28,7 @@ MAX_ROWS = 8
 MAX_COLUMNS = 8
 MAX_VERSIONS = 8
 _CELL_CHARS = 48
+_LEFT = ' style="text-align:left"'
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -51,6 +52,7 @@ class _Grid:
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
+    numeric: frozenset[int] = frozenset()
 
 
 def picture_of_session(session: Session, parts: Sequence[str]) -> Picture:
@@ -142,7 +144,8 @@ def _versions_block(model: Timeline, limit: int = MAX_VERSIONS) -> _Block:
     )
     head = ("version", "time", "operation", "rows changed", "rows", "tag", "message")
     used = [at for at in range(len(head)) if at < 3 or any(row[at] for row in rows)]
-    grid = _Grid(_only(head, used), tuple(_only(row, used) for row in rows))
+    numeric = frozenset(place for place, at in enumerate(used) if "rows" in head[at])
+    grid = _Grid(_only(head, used), tuple(_only(row, used) for row in rows), numeric=numeric)
     total = sum(length for lane in model.lanes for _, length in lane.runs)
     branches = [text.name(lane.branch or "main") for lane in model.lanes]
     about = f"{text.plural(total, 'version')} on {', '.join(branches)}"
@@ -178,7 +181,9 @@ def _rows_block(page: RowPage, num_rows: int, num_columns: int) -> _Block:
         left_out.append(f"{text.plural(num_rows - page.num_rows, 'more row')}")
     if num_columns > len(page.columns):
         left_out.append(f"{text.plural(num_columns - len(page.columns), 'more column')}")
-    grid = _Grid(("", *(column.name for column in page.columns)), rows, " and ".join(left_out))
+    head = ("", *(column.name for column in page.columns))
+    numeric = {0, *(at for at, column in enumerate(page.columns, 1) if not column.extra)}
+    grid = _Grid(head, rows, " and ".join(left_out), frozenset(numeric))
     return _Block("Rows", () if rows else ("This version has no rows.",), grid if rows else None)
 
 
@@ -226,9 +231,16 @@ def _block_html(block: _Block, *, summary: bool) -> str:
 
 
 def _grid_html(grid: _Grid) -> str:
-    head = "".join(f"<th>{_text(cell)}</th>" for cell in grid.head)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>" for row in grid.rows
-    )
+    head = _line_html("th", grid.head, grid.numeric)
+    rows = "".join(_line_html("td", row, grid.numeric) for row in grid.rows)
     note = f"<p>{text.ELLIPSIS} {_text(grid.note)}</p>" if grid.note else ""
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{note}"
+    return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>{note}"
+
+
+def _line_html(tag: str, cells: Sequence[str], numeric: frozenset[int]) -> str:
+    """Write one table row; notebooks set all cells to the right, which suits numbers only."""
+    parts = (
+        f"<{tag}>{_text(cell)}</{tag}>" if at in numeric else f"<{tag}{_LEFT}>{_text(cell)}</{tag}>"
+        for at, cell in enumerate(cells)
+    )
+    return f"<tr>{''.join(parts)}</tr>"

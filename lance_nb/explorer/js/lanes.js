@@ -25,7 +25,6 @@ export function laneMap(model, branch, version, before, sizes) {
     height: top + AXIS,
     mostRows: 1,
     hidden: model.hidden_branches,
-    goal: null,
     here: { lane: Math.max(0, lanes.findIndex((lane) => lane.branch === branch)), version },
     fit(room) {
       map.slot = Math.max(14, Math.min(56, Math.floor(room / Math.max(1, numbers.length))));

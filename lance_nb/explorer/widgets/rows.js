@@ -32,29 +32,31 @@ export function mountRows(el, ctx) {
   const pool = [];
   const corner = h("div", { class: "lnb-grid-corner", role: "columnheader" }, "#");
   const state = { numRows: 0, numColumns: 0, row: 0, column: 0, top: 0, down: true, seen: 0, selected: null, anchor: 0 };
+  const size = { width: 0, height: 0 };
   let rowHeadWidth = 56;
 
   const paint = perFrame(() => {
-    if (!scroller.clientWidth) {
-      paintNotes(0, 0);
-      return;
-    }
-    const room = scroller.clientHeight - HEAD;
+    paintNote();
+    // A notebook may take a view away for the length of a frame: the last size still stands.
+    size.width = scroller.clientWidth || size.width;
+    size.height = scroller.clientHeight || size.height;
+    if (!size.width) return;
+    const room = size.height - HEAD;
     scroll.set(state.numRows, room);
     state.top = topNow();
     const first = Math.floor(state.top);
     const last = Math.min(state.numRows, Math.ceil(state.top + room / ROW));
     const left = scroller.scrollLeft;
-    const [from, to] = widths.visible(left, scroller.clientWidth - rowHeadWidth, state.numColumns);
-    layer.style.width = `${scroller.clientWidth}px`;
-    layer.style.height = `${scroller.clientHeight}px`;
+    const [from, to] = widths.visible(left, size.width - rowHeadWidth, state.numColumns);
+    layer.style.width = `${size.width}px`;
+    layer.style.height = `${size.height}px`;
     spacer.style.width = `${rowHeadWidth + widths.total(state.numColumns)}px`;
-    spacer.style.height = `${Math.max(scroll.height + HEAD - scroller.clientHeight, 0)}px`;
+    spacer.style.height = `${Math.max(scroll.height + HEAD - size.height, 0)}px`;
     paintHead(from, to, left);
     paintRows(first, last, from, to, left);
     ctx.shared.window = { offset: Math.max(0, first - 20), first_column: Math.max(0, from - 4) };
     if (last > first && to > from) store.want([first, last], [from, to], state.down);
-    paintNotes(first, last);
+    paintStatus(first, last);
   });
 
   /** Among millions of rows one pixel is many rows: a place that was asked for exactly is kept. */
@@ -181,10 +183,13 @@ export function mountRows(el, ctx) {
     cell.className = `lnb-cell ${cell.lnb.look}${here ? " lnb-here" : ""}`;
   }
 
-  function paintNotes(first, last) {
+  function paintNote() {
     const failure = store.failure ?? state.error;
     note.replaceChildren(...(failure ? [errorCard(failure)] : !state.numRows ? [h("p", { class: "lnb-empty" }, "This version has no rows.")] : []));
     note.hidden = !note.firstChild;
+  }
+
+  function paintStatus(first, last) {
     const range = state.numRows ? `rows ${count(first)} – ${count(Math.max(first, last - 1))} of ${count(state.numRows)}` : "";
     const chosen = state.selected ? ` · ${count(state.selected[1] - state.selected[0])} selected` : "";
     setText(status, state.numRows ? `${range}${chosen}` : "");

@@ -9,6 +9,7 @@ const OVERSCAN = 8;
 const MAX_ASK = 64;
 const BAR = { main: 58, branch: 32 };
 const FLAG = 18;
+const PATIENCE_MS = 1000;
 let instances = 0;
 
 /** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
@@ -25,10 +26,13 @@ export function mountTimeline(el, ctx) {
   let map = null;
   let hovered = null;
   let shown = "";
+  let goal = { at: -Infinity };
+  // The last width that was not nothing: a notebook may take a view away for the length of a frame.
+  let room = 0;
 
   const paint = perFrame(() => {
-    if (!map || !scroller.clientWidth) return;
-    const [first, last] = map.visible(scroller.scrollLeft, scroller.clientWidth, OVERSCAN);
+    if (!map || !room) return;
+    const [first, last] = map.visible(scroller.scrollLeft, room, OVERSCAN);
     const wanted = new Set();
     for (const lane of map.lanes) {
       const missing = [];
@@ -97,7 +101,9 @@ export function mountTimeline(el, ctx) {
     const longest = Math.max(...map.lanes.map((lane) => lane.label.length));
     names.style.width = `${Math.max(48, Math.min(scroller.parentNode.clientWidth / 5, longest * 7.2 + 16))}px`;
     for (const old of plane.querySelectorAll(".lnb-tl-flag, .lnb-tl-edges, .lnb-tl-older")) old.remove();
-    const edges = svg("svg", { class: "lnb-tl-edges", width: map.width, height: map.height, "aria-hidden": "true" });
+    const edges = svg("svg", { class: "lnb-tl-edges", "aria-hidden": "true" });
+    edges.style.width = `${map.width}px`;
+    edges.style.height = `${map.height}px`;
     for (const lane of map.lanes) {
       const name = h("div", { class: `lnb-tl-name${lane.index === map.here.lane ? " lnb-here" : ""}`, title: forkWords(lane) }, lane.label);
       name.style.top = `${lane.top + lane.height - 20}px`;
@@ -128,7 +134,9 @@ export function mountTimeline(el, ctx) {
       const room = next ? (map.indexOf(next.version) - map.indexOf(tag.version)) * map.slot : 160;
       const flag = h("button", { class: "lnb-tl-flag", type: "button", tabindex: "-1", title: `tag ${tag.names.join(", ")}: ${lane.label}:${tag.version}`, on: { click: () => go(lane, tag.version) } },
         h("span", { "aria-hidden": "true" }, "⚑"), room > 30 ? h("em", {}, tag.names.join(", ")) : null);
-      flag.style.left = `${map.x(tag.version) + map.slot / 2}px`;
+      const x = map.x(tag.version) + map.slot / 2;
+      flag.classList.toggle("lnb-flip", x + 24 + 7.5 * tag.names.join(", ").length > map.width);
+      flag.style.left = `${x}px`;
       flag.style.top = `${lane.top}px`;
       flag.style.maxWidth = `${Math.max(16, Math.min(160, room - 4))}px`;
       plane.append(flag);
@@ -183,17 +191,20 @@ export function mountTimeline(el, ctx) {
   });
   plane.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || !map) return;
-    const target = map.step(event.key, map.goal ?? map.here);
+    // Keys may come faster than answers: the next step starts where the last key led.
+    const from = performance.now() - goal.at < PATIENCE_MS ? goal : map.here;
+    const target = map.step(event.key, from);
     if (!target) return;
     event.preventDefault();
     event.stopPropagation();
-    map.goal = target;
+    goal = { ...target, at: performance.now() };
     go(map.lanes[target.lane], target.version);
   });
   scroller.addEventListener("scroll", paint, { passive: true });
 
   function layout(follow) {
-    map.fit(scroller.clientWidth);
+    room = scroller.clientWidth || room;
+    map.fit(room);
     plane.style.width = `${map.width}px`;
     plane.style.height = names.style.height = `${map.height}px`;
     shown = "";
@@ -204,9 +215,8 @@ export function mountTimeline(el, ctx) {
 
   function reveal() {
     const x = map.x(map.here.version);
-    if (x < scroller.scrollLeft + map.slot || x + 2 * map.slot > scroller.scrollLeft + scroller.clientWidth) {
-      scroller.scrollLeft = x - scroller.clientWidth * 0.72;
-    }
+    const { scrollLeft, clientWidth } = scroller;
+    if (x < scrollLeft || x + map.slot > scrollLeft + clientWidth) scroller.scrollLeft = x - clientWidth * 0.72;
   }
 
   const observer = new ResizeObserver(() => map && layout(true));

@@ -36,7 +36,7 @@ def test_modules_are_linked_in_the_order_of_dependence(folder: Path) -> None:
 def test_style_sheets_beside_modules_come_along(folder: Path) -> None:
     (folder / "top.js").write_text("export default 1;\n")
     (folder / "top.css").write_text(".a { top: 0 }")
-    assert compose_style("top.js") == ".a { top: 0 }"
+    assert compose_style("top.js") == ".lnb {\n.a { top: 0 }}"
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_no_name_and_no_value_becomes_markup(payload: str) -> None:
         for picture in (picture_of_session(Session(view), PARTS), picture_of_versions(view, 5)):
             found = Elements(picture.html)
             assert set(found.tags) <= OURS
-            assert set(found.attributes) <= {("open", None)}
+            assert set(found.attributes) <= {("open", None), ("style", "text-align:left")}
             assert found.other == []
             assert "\u202e" not in picture.text
 
