@@ -25,10 +25,12 @@ from lance_nb.encodings.base import (
     VariableWidth,
     corrupt,
 )
+from lance_nb.encodings.jsonb import texts
 from lance_nb.encodings.slicing import take_block
 
 Mask = npt.NDArray[np.bool_]
 _INT32_MAX = 2**31 - 1
+JSON_EXTENSION = "arrow.json"
 
 
 def validity_buffer(validity: Mask | None) -> pa.Buffer | None:
@@ -44,9 +46,14 @@ def to_arrow(block: DataBlock, type_: pa.DataType, validity: Mask | None = None)
     Raises CorruptFileError when block and type do not fit.
     """
     if isinstance(type_, pa.BaseExtensionType):
+        if type_.extension_name == JSON_EXTENSION and isinstance(block, Constant | VariableWidth):
+            return _json(block, type_, validity)
         return pa.ExtensionArray.from_storage(type_, to_arrow(block, type_.storage_type, validity))
     match block:
         case AllNull(count):
+            if pa.types.is_struct(type_) and not type_.num_fields:
+                # Without fields there is nothing to store, and a null one cannot be stored.
+                return pa.Array.from_buffers(type_, count, [validity_buffer(validity)])
             return pa.nulls(count, type_)
         case Constant(count, value):
             if pa.types.is_boolean(type_) and isinstance(value, FixedWidth):
@@ -66,11 +73,30 @@ def to_arrow(block: DataBlock, type_: pa.DataType, validity: Mask | None = None)
             return _from_packed_struct(block, type_, validity)
 
 
+def _json(
+    block: Constant | VariableWidth, type_: pa.BaseExtensionType, validity: Mask | None
+) -> pa.Array:
+    """JSON columns hold JSONB; text is what they show."""
+    if isinstance(block, Constant):
+        if not isinstance(block.value, VariableWidth):
+            raise corrupt("a JSON document", type(block.value).__name__)
+        one = texts(block.value, None)
+        keys = np.zeros(block.num_values, np.int32)
+        indices = pa.Array.from_buffers(
+            pa.int32(), block.num_values, [validity_buffer(validity), pa.py_buffer(keys)]
+        )
+        return pa.ExtensionArray.from_storage(type_, one.take(indices).cast(type_.storage_type))
+    return pa.ExtensionArray.from_storage(type_, texts(block, validity).cast(type_.storage_type))
+
+
 def _from_fixed_width(block: FixedWidth, type_: pa.DataType, validity: Mask | None) -> pa.Array:
     if pa.types.is_null(type_):
         return pa.nulls(block.num_values)
     if pa.types.is_dictionary(type_):
         raise corrupt(f"a dictionary for a column of type {type_}", "plain values")
+    if pa.types.is_boolean(type_) and block.bits_per_value == 8:  # full-zip has no single bits
+        packed = np.packbits(block.data & 1, bitorder="little")
+        block = FixedWidth(1, block.num_values, packed)
     try:
         width = type_.bit_width
     except ValueError:

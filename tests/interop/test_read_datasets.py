@@ -82,7 +82,9 @@ def grow(lance: Any, path: str, options: dict[str, Any]) -> Any:
     return lance.dataset(path)
 
 
-@pytest.fixture(scope="module", params=OPTIONS, ids=lambda options: "-".join(map(str, options.values())))
+@pytest.fixture(
+    scope="module", params=OPTIONS, ids=lambda options: "-".join(map(str, options.values()))
+)
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     lance = require_pylance()
     path = str(tmp_path_factory.mktemp("past") / "grown.lance")
@@ -100,9 +102,7 @@ def check(ours: pa.Table, theirs: pa.Table, place: object, *, metadata: bool = T
         ours = ours.replace_schema_metadata(theirs.schema.metadata)
     assert ours.schema.equals(theirs.schema, check_metadata=True), place
     assert ours.num_rows == theirs.num_rows, place
-    for name, got, expected in zip(
-        ours.column_names, ours.columns, theirs.columns, strict=True
-    ):
+    for name, got, expected in zip(ours.column_names, ours.columns, theirs.columns, strict=True):
         assert same(got, expected), f"{place}, {name}: {first_difference(got, expected)}"
     ours.validate(full=True)
 

@@ -17,7 +17,7 @@ from lance_nb.encodings.base import Rows
 from lance_nb.errors import LanceError
 from lance_nb.file.reader import FileReader
 from lance_nb.storage.registry import open_store
-from tests.interop.matrix import FAMILIES, SIZES, VERSIONS, columns
+from tests.interop.matrix import FAMILIES, SCALE, SIZES, VERSIONS, columns
 from tests.support.reading import (
     Columns,
     RemoteLikeStore,
@@ -48,10 +48,10 @@ def test_a_file_of_pylance_reads_equal(
         local = FileReader(open_store(str(folder)), FILE)
         remote = FileReader(RemoteLikeStore(open_store(str(folder)), 4096), FILE)
         rng = np.random.default_rng([SEED, size])
-        for reader in (local, remote):
-            assert reader.num_rows == table.num_rows
-            for rows in _row_sets(rng, table.num_rows):
-                wrong += _differences(reader, table, rows)
+        assert local.num_rows == remote.num_rows == table.num_rows
+        for rows in _row_sets(rng, table.num_rows):
+            wrong += _differences(local, table, rows)
+        wrong += _differences(remote, table, _scattered(rng, table.num_rows))
     assert not wrong
 
 
@@ -62,13 +62,15 @@ def _same_length(found: Iterator[tuple[str, pa.Array]]) -> list[dict[str, pa.Arr
     return list(groups.values())
 
 
-def _write(folder: Path, table: pa.Table, version: str) -> None:
+def _write(folder: Path, tables: pa.Table | list[pa.Table], version: str) -> None:
+    tables = tables if isinstance(tables, list) else [tables]
     require_pylance()
     from lance.file import LanceFileWriter
 
     folder.mkdir()
-    with LanceFileWriter(str(folder / FILE), table.schema, version=version) as writer:
-        writer.write_batch(table)
+    with LanceFileWriter(str(folder / FILE), tables[0].schema, version=version) as writer:
+        for table in tables:
+            writer.write_batch(table)
 
 
 def _row_sets(rng: Any, n: int) -> Iterator[Rows]:
@@ -80,9 +82,14 @@ def _row_sets(rng: Any, n: int) -> Iterator[Rows]:
     if n > 10:
         low, high = sorted(rng.choice(n, 2, replace=False).tolist())
         yield rows_of((low, high))
-        cuts = np.unique(rng.integers(0, n, 21))
-        cuts = cuts[: cuts.size // 2 * 2].reshape(-1, 2)
-        yield rows_of(*(tuple(pair) for pair in cuts.tolist()))
+        yield _scattered(rng, n)
+
+
+def _scattered(rng: Any, n: int) -> Rows:
+    """Pick ranges here and there."""
+    cuts = np.unique(rng.integers(0, n, 21)) if n else np.zeros(0, np.int64)
+    pairs = cuts[: cuts.size // 2 * 2].reshape(-1, 2)
+    return rows_of(*(tuple(pair) for pair in pairs.tolist()))
 
 
 def _differences(reader: FileReader, table: pa.Table, rows: Rows) -> Iterator[str]:
@@ -99,3 +106,87 @@ def _differences(reader: FileReader, table: pa.Table, rows: Rows) -> Iterator[st
             chunk.validate(full=True)
         if not same(got, expected):
             yield f"{place}: {first_difference(got, expected)}"
+
+
+FORCED = {
+    "zstd": {"lance-encoding:compression": "zstd"},
+    "lz4": {"lance-encoding:compression": "lz4"},
+    "zstd at level 9": {
+        "lance-encoding:compression": "zstd",
+        "lance-encoding:compression-level": "9",
+    },
+    "no compression": {"lance-encoding:compression": "none"},
+    "split": {"lance-encoding:compression": "lz4", "lance-encoding:bss": "on"},
+    "full-zip": {"lance-encoding:structural-encoding": "fullzip"},
+    "mini-block": {"lance-encoding:structural-encoding": "miniblock"},
+    "run lengths": {"lance-encoding:rle-threshold": "0.9"},
+    "packed": {"lance-encoding:packed": "true"},
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("forced", FORCED)
+@pytest.mark.parametrize("family", ["numbers", "texts", "vectors", "nested"])
+def test_forced_encodings_read_equal(
+    family: str, forced: str, version: str, tmp_path: Path
+) -> None:
+    """Every column of its own file: the reference refuses some requests, which are left out."""
+    wrong, written = [], 0
+    for number, (name, array) in enumerate(columns(family, 1500, version, SEED)):
+        if not name.endswith(("/full", "/some")):
+            continue
+        field = pa.field(name, array.type, metadata=FORCED[forced])
+        table = pa.table([array], schema=pa.schema([field]))
+        folder = tmp_path / str(number)
+        try:
+            _write(folder, table, version)
+        except BaseException as exc:
+            if isinstance(exc, (Exception, *_panics(exc))):
+                continue  # not every request fits every type; some make the reference panic
+            raise
+        written += 1
+        reader = FileReader(open_store(str(folder)), FILE)
+        rng = np.random.default_rng(SEED)
+        for rows in (rows_of((0, len(array))), _scattered(rng, len(array))):
+            wrong += _differences(reader, table, rows)
+    assert not wrong
+    assert written
+
+
+def _panics(exc: BaseException) -> tuple[type[BaseException], ...]:
+    return (type(exc),) if type(exc).__name__ == "PanicException" else ()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_columns_of_several_pages_read_equal(version: str, tmp_path: Path) -> None:
+    """Batches of 8 MiB and more make pages of their own; rows are asked for across their borders."""
+    num_rows = int(60_000 * SCALE)
+    rng = np.random.default_rng(SEED)
+    batches = []
+    for _ in range(3):
+        columns_of = {
+            "number": pa.array(rng.integers(-(2**62), 2**62, num_rows)),
+            "text": pa.array([f"{k:x}" * 9 for k in rng.integers(0, 2**60, num_rows).tolist()]),
+            "list": pa.array([[i] * (i % 40) if i % 9 else None for i in range(num_rows)]),
+            "struct": pa.array([{"a": i, "b": "x" * (i % 300)} for i in range(num_rows)]),
+        }
+        batches.append(pa.table(columns_of))
+    table = pa.concat_tables(batches)
+    folder = tmp_path / "pages"
+    _write(folder, batches, version)
+    reader = FileReader(open_store(str(folder)), FILE)
+    assert max(len(reader.column_metadata(number).pages) for number in range(5)) > 1
+    n = table.num_rows
+    ends = [num_rows - 5, num_rows + 5, 2 * num_rows - 1, 2 * num_rows + 1]
+    for rows in (rows_of((0, n)), rows_of(tuple(ends[:2]), tuple(ends[2:])), _scattered(rng, n)):
+        assert list(_differences(reader, table, rows)) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_structs_without_fields_read_equal(version: str, tmp_path: Path) -> None:
+    array = pa.array([{}] * 9, pa.struct([]))
+    table = pa.table({"alone": array, "beside": pa.array(range(9))})
+    _write(tmp_path / "d", table, version)
+    reader = FileReader(open_store(str(tmp_path / "d")), FILE)
+    assert list(_differences(reader, table, rows_of((0, 9)))) == []
+    assert list(_differences(reader, table, single_rows([1, 5]))) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ class Page:
         found = {}
         for number in {span.buffer for span in spans}:
             mine = [span for span in spans if span.buffer == number]
-            for span, after in zip(mine, mine[1:], strict=False):
+            for span, after in itertools.pairwise(mine):
                 assert span.start < span.stop < after.start, "spans are sorted, with gaps"
             pieces = [self.array(number)[span.start : span.stop] for span in mine]
             sizes = np.array([piece.size for piece in pieces], np.int64)

@@ -4,6 +4,7 @@ whether the page's buffers are at hand or only the bytes that it asks for.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def cases(draw: st.DrawFn) -> Case:
 def some_rows(data: st.DataObject, num_rows: int) -> Rows:
     cuts = sorted(data.draw(st.sets(st.integers(0, num_rows), max_size=10)))
     if data.draw(st.booleans()):  # touching ranges are ranges of their own
-        pairs = list(zip(cuts, cuts[1:], strict=False))
+        pairs = list(itertools.pairwise(cuts))
     else:
         pairs = list(zip(cuts[::2], cuts[1::2], strict=False))
     return rows_of(*pairs)
@@ -39,7 +40,7 @@ def leaves(page: DecodedPage) -> list[int]:
     values = page.values
     if isinstance(values, VariableWidth):
         ends = values.offsets.tolist()
-        pairs = zip(ends, ends[1:], strict=False)
+        pairs = itertools.pairwise(ends)
         texts = [bytes(values.data[start:stop]).decode() for start, stop in pairs]
         return [int(text) if text else 0 for text in texts]
     return values.data.view("<i4").tolist()

@@ -50,8 +50,13 @@ MASK = np.array([True, False, True])
         (pa.timestamp("us", "UTC"), fixed([0, 1, 2], "<i8"), None),
         (pa.decimal128(20, 2), FixedWidth(128, 3, np.zeros(48, np.uint8)), None),
         (pa.decimal256(50, 2), FixedWidth(256, 3, np.zeros(96, np.uint8)), None),
-        (pa.binary(2), FixedWidth(16, 3, np.frombuffer(b"abcdef", np.uint8)), [b"ab", b"cd", b"ef"]),
+        (
+            pa.binary(2),
+            FixedWidth(16, 3, np.frombuffer(b"abcdef", np.uint8)),
+            [b"ab", b"cd", b"ef"],
+        ),
         (pa.bool_(), FixedWidth(1, 3, bits(1, 0, 1)), [True, False, True]),
+        (pa.bool_(), fixed([1, 0, 1], "u1"), [True, False, True]),
         (pa.null(), fixed([1, 2, 3]), [None] * 3),
         (pa.string(), texts(b"a", b"", b"bc"), ["a", "", "bc"]),
         (pa.large_binary(), texts(b"a", b"", b"\xff"), [b"a", b"", b"\xff"]),
@@ -59,7 +64,12 @@ MASK = np.array([True, False, True])
         (pa.int32(), Constant(3, fixed([7])), [7, 7, 7]),
         (pa.string(), Constant(3, texts(b"ab")), ["ab"] * 3),
         (pa.int32(), AllNull(3), [None] * 3),
-        (pa.list_(pa.int32(), 2), FixedSizeList(2, 3, fixed(range(6)), None), [[0, 1], [2, 3], [4, 5]]),
+        (pa.struct([]), AllNull(3), [{}] * 3),
+        (
+            pa.list_(pa.int32(), 2),
+            FixedSizeList(2, 3, fixed(range(6)), None),
+            [[0, 1], [2, 3], [4, 5]],
+        ),
         (
             pa.list_(pa.int32(), 2),
             FixedSizeList(2, 3, fixed(range(6)), bits(1, 0, 1, 1, 1, 1)),

@@ -26,7 +26,10 @@ EMPTIES, BOTH = pb.REPDEF_EMPTYABLE_LIST, pb.REPDEF_NULL_AND_EMPTY_LIST
 
 
 def page(
-    num_values: int, layers: list[int], rep: list[int] | None = None, levels: list[int] | None = None
+    num_values: int,
+    layers: list[int],
+    rep: list[int] | None = None,
+    levels: list[int] | None = None,
 ) -> DecodedPage:
     values = FixedWidth(8, num_values, np.zeros(num_values, np.uint8))
     as_levels = lambda found: None if found is None else np.array(found, np.uint16)

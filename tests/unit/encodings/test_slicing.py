@@ -53,7 +53,10 @@ BLOCKS: dict[str, tuple[DataBlock, pa.DataType]] = {
         FixedSizeList(3, COUNT, fixed(32, COUNT * 3), VALIDITY),
         pa.list_(pa.int32(), 3),
     ),
-    "vectors of bits": (FixedSizeList(3, COUNT, fixed(1, COUNT * 3), None), pa.list_(pa.bool_(), 3)),
+    "vectors of bits": (
+        FixedSizeList(3, COUNT, fixed(1, COUNT * 3), None),
+        pa.list_(pa.bool_(), 3),
+    ),
     "packed": (PackedStruct(COUNT, (fixed(32), texts("<i4"))), PAIR),
     "dictionary": (Dictionary(COUNT, INDICES, fixed(32, 5)), pa.int32()),
     "constant": (Constant(COUNT, fixed(32, 1)), pa.int32()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +28,7 @@ def page(*buffers: bytes, rows: int, **fields: Any) -> Page:
 def texts(found: DecodedPage) -> list[bytes]:
     assert isinstance(found.values, VariableWidth)
     ends = found.values.offsets.tolist()
-    return [bytes(found.values.data[a:b]) for a, b in zip(ends, ends[1:], strict=False)]
+    return [bytes(found.values.data[a:b]) for a, b in itertools.pairwise(ends)]
 
 
 def decoded(found: DecodedPage) -> list[int]:

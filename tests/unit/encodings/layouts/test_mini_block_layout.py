@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +39,7 @@ def ints(found: DecodedPage) -> list[int]:
 def texts(block: Any) -> list[bytes]:
     assert isinstance(block, VariableWidth)
     ends = block.offsets.tolist()
-    return [bytes(block.data[a:b]) for a, b in zip(ends, ends[1:], strict=False)]
+    return [bytes(block.data[a:b]) for a, b in itertools.pairwise(ends)]
 
 
 # --- bytes that pylance 14.0.2 wrote -------------------------------------------------------------
