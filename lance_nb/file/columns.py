@@ -29,7 +29,7 @@ class Leaf:
     """A field that owns a column of values.
 
     ``depth`` counts the fields on the way down, itself included; ``ancestors`` are the ids and
-    types of the others, outermost first.
+    types of the others, outermost first. ``nullable`` is what the schema says of the field itself.
     """
 
     field_id: int
@@ -37,6 +37,7 @@ class Leaf:
     type: pa.DataType
     depth: int
     ancestors: tuple[tuple[int, pa.DataType], ...] = ()
+    nullable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def leaves_of(field: Field, type_: pa.DataType, owners: Mapping[int, int]) -> It
         else:
             children = child_types(node, node_type)
         if not children:
-            yield Leaf(node.id, name, node_type, len(above) + 1, above)
+            yield Leaf(node.id, name, node_type, len(above) + 1, above, node.nullable)
             continue
         below = (*above, (node.id, node_type))
         stack.extend(
@@ -141,11 +142,11 @@ def _build(
     field: Field, type_: pa.DataType, found: Mapping[int, LeafPart], depth: int, guide: LeafPart
 ) -> pa.Array:
     """Build one node of the tree. ``guide`` is a leaf below it, whose levels shape the node."""
+    if field.id in found:
+        return found[field.id].values
     if isinstance(type_, pa.BaseExtensionType):
         storage = _build(field, type_.storage_type, found, depth, guide)
         return pa.ExtensionArray.from_storage(type_, storage)
-    if field.id in found:
-        return found[field.id].values
     children = child_types(field, type_)
     level = guide.levels[depth]
     if not children:

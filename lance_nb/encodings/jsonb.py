@@ -1,0 +1,142 @@
+"""JSONB to JSON text: how the values of a JSON column are stored.
+
+Layout (integers big endian)::
+
+    u32 header     0x80000000 array, 0x40000000 object, 0x20000000 scalar; low 29 bits: count
+    u32 entries    one per item (array), per key then per value (object), one (scalar):
+                   top 4 bits the type, low 28 bits the length in bytes
+    bytes          the items, or keys then values, back to back
+
+    entry types    0 null, 1 string (UTF-8), 2 number, 3 false, 4 true, 5 array or object
+    numbers        no byte or 0x00: zero; 0x40 signed, 0x50 unsigned, followed by 1, 2, 4 or 8
+                   bytes; 0x60 double; 0x10 NaN, 0x20 infinity, 0x30 minus infinity
+
+Worked example: ``20000000 20000002 50ff`` is 255. Object keys are sorted by the writer.
+
+Limits: at most ``DEPTH_MAX`` levels. This is the one codec that visits values one by one in Python:
+a document has no shape that numpy could use.
+Not supported: decimals and the other extension types of newer writers.
+Source: the bytes pylance 14.0.2 writes for ``pa.json_()`` columns (format of the jsonb crate).
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.encodings.base import VariableWidth, corrupt
+from lance_nb.errors import NotSupportedError
+
+DEPTH_MAX = 100
+_ARRAY, _OBJECT, _SCALAR = 0x80000000, 0x40000000, 0x20000000
+_COUNT_MASK = 0x1FFFFFFF
+_LENGTH_MASK = 0x0FFFFFFF
+_INTEGER_WIDTHS = (1, 2, 4, 8)
+_WORDS = {0x10: "NaN", 0x20: "Infinity", 0x30: "-Infinity"}
+
+
+def texts(block: VariableWidth, validity: np.ndarray | None) -> pa.Array:
+    """Return the documents as a string array; null where ``validity`` says so."""
+    view = memoryview(block.data.data) if block.data.size else memoryview(b"")
+    offsets = block.offsets.tolist()
+    valid: Sequence[bool] = [True] * block.num_values if validity is None else validity.tolist()
+    return pa.array(
+        [
+            to_text(view[start:stop]) if present else None
+            for start, stop, present in zip(offsets, offsets[1:], valid, strict=False)
+        ],
+        pa.string(),
+    )
+
+
+def to_text(document: memoryview) -> str:
+    """Write one document as compact JSON text. Raises CorruptFileError, NotSupportedError."""
+    if not len(document):
+        return "null"
+    return _container(document, DEPTH_MAX)
+
+
+def _container(data: memoryview, depth: int) -> str:
+    if not depth:
+        raise corrupt(f"JSON of at most {DEPTH_MAX} levels", "a deeper document")
+    header = _word(data, 0)
+    kind, count = header & ~_COUNT_MASK, header & _COUNT_MASK
+    entries = 2 * count if kind == _OBJECT else 1 if kind == _SCALAR else count
+    start = 4 + 4 * entries
+    if kind not in (_ARRAY, _OBJECT, _SCALAR) or start > len(data):
+        raise corrupt("a JSON array, object or scalar", f"header {header:#010x}")
+    items = []
+    for number in range(entries):
+        entry = _word(data, 4 + 4 * number)
+        stop = start + (entry & _LENGTH_MASK)
+        if stop > len(data):
+            raise corrupt("JSON items inside their document", f"one up to byte {stop}")
+        items.append(_item(entry >> 28, data[start:stop], depth))
+        start = stop
+    if kind == _SCALAR:
+        return items[0]
+    if kind == _ARRAY:
+        return f"[{','.join(items)}]"
+    pairs = zip(items[:count], items[count:], strict=True)
+    return "{" + ",".join(f"{key}:{value}" for key, value in pairs) + "}"
+
+
+def _item(kind: int, data: memoryview, depth: int) -> str:
+    match kind:
+        case 0:
+            return "null"
+        case 1:
+            return _string(data)
+        case 2:
+            return _number(data)
+        case 3:
+            return "false"
+        case 4:
+            return "true"
+        case 5:
+            return _container(data, depth - 1)
+    raise NotSupportedError(f"JSON values of type {kind} cannot be read by this release")
+
+
+def _string(data: memoryview) -> str:
+    try:
+        return json.dumps(str(data, "utf-8"), ensure_ascii=False)
+    except UnicodeDecodeError as exc:
+        raise corrupt("JSON text in UTF-8", str(exc)) from exc
+
+
+def _number(data: memoryview) -> str:
+    if not len(data):
+        return "0"
+    kind, body = data[0], data[1:]
+    if kind == 0x00:
+        return "0"
+    if kind in _WORDS:
+        return _WORDS[kind]
+    if kind in (0x40, 0x50) and len(body) in _INTEGER_WIDTHS:
+        return str(int.from_bytes(body, "big", signed=kind == 0x40))
+    if kind == 0x60 and len(body) == 8:
+        (value,) = struct.unpack(">d", body)
+        return _double(value)
+    if kind in (0x40, 0x50, 0x60):
+        raise corrupt("a JSON number of 1, 2, 4 or 8 bytes", f"{len(body)} bytes")
+    raise NotSupportedError(f"JSON numbers of kind {kind:#x} cannot be read by this release")
+
+
+def _double(value: float) -> str:
+    """Write the shortest digits, with an exponent where the reference has one: 0.00001, 1e-6."""
+    text = repr(value)
+    if text.endswith("e-05"):
+        return format(Decimal(text), "f")
+    return text.replace("e-0", "e-")
+
+
+def _word(data: memoryview, start: int) -> int:
+    if start + 4 > len(data):
+        raise corrupt("a JSON document of whole words", f"{len(data)} bytes")
+    return int.from_bytes(data[start : start + 4], "big")

@@ -1,0 +1,91 @@
+"""JSONB documents by hand, and what cannot be one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lance_nb.encodings.base import VariableWidth
+from lance_nb.encodings.jsonb import DEPTH_MAX, texts, to_text
+from lance_nb.errors import CorruptFileError, NotSupportedError
+
+
+def read(hexadecimal: str) -> str:
+    return to_text(memoryview(bytes.fromhex(hexadecimal)))
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        ("", "null"),
+        ("2000000000000000", "null"),
+        ("2000000040000000", "true"),
+        ("2000000030000000", "false"),
+        ("20000000 20000001 00", "0"),
+        ("20000000 20000000", "0"),
+        ("20000000 20000002 40fb", "-5"),
+        ("20000000 20000002 50ff", "255"),
+        ("20000000 20000003 40ff7f", "-129"),
+        ("20000000 20000005 5000010000", "65536"),
+        ("20000000 20000009 50ab54a98ceb1f0ad2", "12345678901234567890"),
+        ("20000000 20000009 408000000000000000", "-9223372036854775808"),
+        ("20000000 20000009 604008000000000000", "3.0"),
+        ("20000000 20000009 607e41eb2d66005835", "1.5e+300"),
+        ("20000000 10000003 737472", '"str"'),
+        ("20000000 10000003 220a5c", '"\\"\\n\\\\"'),
+        ("20000000 10000002 c3a9", '"é"'),
+        ("80000000", "[]"),
+        ("80000002 20000002 00000000 5001", "[1,null]"),
+        ("40000000", "{}"),
+        ("40000002 10000001 10000001 20000002 20000002 61 7a 5002 5001", '{"a":2,"z":1}'),
+        ("80000001 50000004 80000000", "[[]]"),
+    ],
+)
+def test_documents_read_as_compact_json(document: str, text: str) -> None:
+    assert read(document) == text
+
+
+def test_small_exponents_have_no_leading_zero() -> None:
+    assert read("20000000 20000009 603e60000000000000") == "2.9802322387695312e-8"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "00",  # no header
+        "10000000",  # no kind
+        "20000000",  # a scalar without its entry
+        "ffffffff",
+        "80000003 20000002",  # entries missing
+        "20000000 10000009 61",  # longer than the document
+        "20000000 10000001 ff",  # not UTF-8
+        "20000000 20000004 40aabbcc",  # a number of 3 bytes
+        "20000000 20000003 60aabb",
+        "9fffffff",
+    ],
+)
+def test_damage_is_refused(document: str) -> None:
+    with pytest.raises(CorruptFileError):
+        read(document)
+
+
+@pytest.mark.parametrize("document", ["20000000 60000001 00", "20000000 20000002 7000"])
+def test_newer_kinds_of_values_are_named(document: str) -> None:
+    with pytest.raises(NotSupportedError):
+        read(document)
+
+
+def test_depth_is_limited() -> None:
+    document = bytes.fromhex("80000000")
+    for _ in range(DEPTH_MAX + 1):
+        document = bytes.fromhex("80000001") + (0x50000000 + len(document)).to_bytes(4) + document
+
+    with pytest.raises(CorruptFileError, match="levels"):
+        to_text(memoryview(document))
+
+
+def test_a_column_keeps_its_nulls() -> None:
+    data = bytes.fromhex("80000000") * 2
+    block = VariableWidth(3, np.array([0, 4, 4, 8], np.int32), np.frombuffer(data, np.uint8))
+
+    assert texts(block, np.array([True, False, True])).to_pylist() == ["[]", None, "[]"]
