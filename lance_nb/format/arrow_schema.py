@@ -78,7 +78,10 @@ def _build(field: Field, storage: bool) -> pa.Field:
     if field.extension_name and EXTENSION_NAME not in metadata:
         metadata[EXTENSION_NAME] = field.extension_name.encode()
     try:
-        return pa.field(field.name, _type_of(field, storage), field.nullable, metadata or None)
+        kind = _type_of(field, storage)
+        if pa.types.is_null(kind) and not field.nullable:
+            raise CorruptFileError("schema", None, "a column of nulls that may be null", "one not")
+        return pa.field(field.name, kind, field.nullable, metadata or None)
     except LanceError as error:
         if not getattr(error, "__notes__", None):
             error.add_note(f"column {field.name[:80]!r} (field id {field.id})")
