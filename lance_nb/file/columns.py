@@ -18,7 +18,7 @@ import pyarrow as pa
 from lance_nb.encodings.arrow_arrays import to_arrow, validity_buffer
 from lance_nb.encodings.base import DecodedPage
 from lance_nb.encodings.repdef import Level, concat_levels, unravel
-from lance_nb.errors import CorruptFileError
+from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.format.schema import Field
 
 _INT32_MAX = 2**31 - 1
@@ -151,6 +151,7 @@ def _build(
     level = guide.levels[depth]
     if not children:
         return pa.nulls(level.length, type_)
+    _check_nesting(level, type_)
     below = level.length if level.offsets is None else int(level.offsets[-1])
     arrays = []
     for child, child_type in children:
@@ -166,6 +167,16 @@ def _build(
     if level.offsets is not None:
         buffers.append(_offsets_buffer(level, type_))
     return pa.Array.from_buffers(type_, level.length, buffers, children=arrays)
+
+
+def _check_nesting(level: Level, type_: pa.DataType) -> None:
+    """Refuse levels of another kind of nesting than the schema says."""
+    if pa.types.is_fixed_size_list(type_):
+        raise NotSupportedError("fixed-size lists of structs cannot be read by this release")
+    listed = pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_map(type_)
+    if listed != (level.offsets is not None):
+        found = "structs" if listed else "lists"
+        raise CorruptFileError("", None, f"the levels of type {type_}", f"those of {found}")
 
 
 def _first_leaf(field: Field, found: Mapping[int, LeafPart]) -> LeafPart | None:

@@ -1,0 +1,98 @@
+"""Small files that pylance wrote, read without pylance; and what a reader refuses."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.file.reader import FileReader
+from tests.hostile.golden.generate import tables
+from tests.support.reading import BytesStore, Columns, positions_of, rows_of, same, single_rows
+
+GOLDEN = Path(__file__).parents[2] / "hostile" / "golden"
+CASES = [(name, version) for name in tables() for version in ("2.1", "2.2")]
+
+
+def golden(name: str, version: str) -> bytes:
+    return (GOLDEN / f"{name}-{version}.lance").read_bytes()
+
+
+@pytest.mark.parametrize(("name", "version"), CASES)
+@pytest.mark.parametrize("mapped", [True, False])
+def test_the_golden_files_hold_their_tables(name: str, version: str, mapped: bool) -> None:
+    table = tables()[name]
+    reader = FileReader(BytesStore(golden(name, version), mapped=mapped), "a.lance")
+    columns = Columns(table.schema)
+    assert reader.num_rows == table.num_rows
+    assert reader.num_columns == len(columns.owners)
+    n = table.num_rows
+    for rows in (rows_of((0, n)), rows_of(), single_rows([0, 3, n - 1]), rows_of((2, 5), (7, n))):
+        wanted = table.take(pa.array(positions_of(rows)))
+        for column in table.column_names:
+            assert same(columns.read(reader, column, rows), wanted.column(column)), column
+
+
+def test_nothing_but_the_wanted_columns_is_read() -> None:
+    data = golden("numbers", "2.2")
+    reader = FileReader(BytesStore(data, mapped=False, tail_bytes=40), "a.lance")
+    columns = Columns(tables()["numbers"].schema)
+    columns.read(reader, "full", rows_of((0, 3)))
+    assert list(reader._columns) == [1]
+
+
+def test_a_wrong_size_in_the_manifest_is_refused() -> None:
+    data = golden("numbers", "2.2")
+    assert FileReader(BytesStore(data), "a.lance", len(data)).size_bytes == len(data)
+    with pytest.raises(CorruptFileError, match="as the manifest says"):
+        FileReader(BytesStore(data), "a.lance", len(data) + 1)
+
+
+def test_more_rows_than_the_file_has_are_refused() -> None:
+    reader = FileReader(BytesStore(golden("numbers", "2.2")), "a.lance")
+    columns = Columns(tables()["numbers"].schema)
+    with pytest.raises(CorruptFileError, match="301 rows"):
+        columns.read(reader, "full", rows_of((0, 301)))
+
+
+@pytest.mark.parametrize("number", [-1, 9, 2**31])
+def test_a_column_that_is_not_there_is_refused(number: int) -> None:
+    reader = FileReader(BytesStore(golden("numbers", "2.2")), "a.lance")
+    with pytest.raises(CorruptFileError, match="a column number below 9"):
+        reader.column_metadata(number)
+
+
+@pytest.mark.parametrize("size", [0, 1, 39, 40, 200])
+def test_a_file_that_was_cut_off_is_refused(size: int) -> None:
+    data = golden("numbers", "2.2")[:size]
+    with pytest.raises(CorruptFileError, match="a.lance"):
+        FileReader(BytesStore(data), "a.lance")
+
+
+def test_a_version_that_cannot_be_read_is_named() -> None:
+    data = golden("numbers", "2.2")
+    newer = data[:-8] + struct.pack("<HH", 2, 3) + data[-4:]
+    with pytest.raises(NotSupportedError, match=r"2\.3"):
+        FileReader(BytesStore(newer), "a.lance")
+
+
+def test_a_file_without_descriptor_has_no_row_count() -> None:
+    data = golden("numbers", "2.2")
+    without = data[:-16] + struct.pack("<I", 0) + data[-12:]
+    with pytest.raises(CorruptFileError, match="a file descriptor"):
+        _ = FileReader(BytesStore(without), "a.lance").num_rows
+
+
+def test_an_error_names_file_column_page_and_offset() -> None:
+    data = bytearray(golden("numbers", "2.2"))
+    page = FileReader(BytesStore(bytes(data)), "a.lance").column_metadata(0).pages[0]
+    data[page.buffer_offsets[0]] ^= 0xFF
+    reader = FileReader(BytesStore(bytes(data)), "a.lance")
+    with pytest.raises(CorruptFileError) as caught:
+        Columns(tables()["numbers"].schema).read(reader, "small", rows_of((0, 300)))
+    assert caught.value.path == "a.lance"
+    assert caught.value.place == "column 'small', page 0"
+    assert caught.value.offset_bytes == page.buffer_offsets[0]
