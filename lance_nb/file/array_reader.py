@@ -30,11 +30,11 @@ from lance_nb.encodings.base import (
     Rows,
 )
 from lance_nb.encodings.repdef import Level
+from lance_nb.encodings.row_ranges import merged
 from lance_nb.encodings.steps import Region, Steps
 from lance_nb.encodings.v2_0.base import ItemRanges, Page, Values
 from lance_nb.encodings.v2_0.blob_payloads import read_payloads
 from lance_nb.encodings.v2_0.column_encoding import holds_blobs
-from lance_nb.encodings.v2_0.ends import merged
 from lance_nb.encodings.v2_0.registry import array_codecs
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.columns import Leaf, LeafPart
@@ -65,9 +65,15 @@ class ArrayReader:
         self._file_buffers = self._regions(file_buffers)
 
     def read_leaves(
-        self, leaves: Sequence[Leaf], owners: Mapping[int, int], rows: Rows
+        self,
+        leaves: Sequence[Leaf],
+        owners: Mapping[int, int],
+        rows: Rows,
+        num_rows: int | None = None,
     ) -> dict[int, list[LeafPart]]:
         """Decode ``rows`` of each leaf; see ``FileReader.read_leaves``."""
+        if num_rows is not None:
+            self._check_lengths(leaves, owners, num_rows)
         lists = self._open_lists(leaves, owners, rows)
         parts = []
         for leaf in leaves:
@@ -83,6 +89,19 @@ class ArrayReader:
             leaf.field_id: _leaf_parts(leaf, [next(arrays) for _ in mine], lists, rows)
             for leaf, mine in zip(leaves, parts, strict=True)
         }
+
+    def _check_lengths(
+        self, leaves: Sequence[Leaf], owners: Mapping[int, int], num_rows: int
+    ) -> None:
+        """Hold the columns of top-level rows against the number of rows that the manifest says."""
+        for leaf in leaves:
+            top = next((one for one, type_ in leaf.ancestors if _is_list(type_, leaf.name)), None)
+            number = owners.get(leaf.field_id if top is None else top, -1)
+            found = self._column(number, leaf.name).metadata.num_rows
+            if found != num_rows:
+                expected = f"{num_rows} rows, as the manifest says"
+                place = f"column {leaf.name!r}"
+                raise CorruptFileError(self._source.path, None, expected, f"{found} rows", place)
 
     # --- lists ----------------------------------------------------------------------------------
 
@@ -154,7 +173,7 @@ class ArrayReader:
         return self._located(part, self._array(leaf, part))
 
     def _array(self, leaf: Leaf, part: PageRows) -> Steps[pa.Array]:
-        type_ = _storage(leaf.type)
+        type_ = storage_type(leaf.type)
         page = self._page(part, keeps_dictionary=pa.types.is_dictionary(type_))
         blobs = holds_blobs(part.column.metadata.encoding)
         found = yield from array_codecs.decode(part.metadata.array_encoding(), part.rows, page)
@@ -165,7 +184,7 @@ class ArrayReader:
         if isinstance(block, ItemRanges):
             raise CorruptFileError("", None, f"values of type {type_}", "lists")
         if isinstance(block, PackedStruct) and not block.children and type_.num_fields:
-            return _without_fields(leaf.type, block.num_values)
+            return structs_without_fields(leaf.type, block.num_values)
         return to_arrow(_fitting(block, type_), leaf.type, found.validity)
 
     def _page(self, part: PageRows, *, keeps_dictionary: bool) -> Page:
@@ -182,13 +201,14 @@ class ArrayReader:
         return located(steps, self._source.path, first, part.place)
 
 
-def _storage(type_: pa.DataType) -> pa.DataType:
+def storage_type(type_: pa.DataType) -> pa.DataType:
+    """Return what an extension type is stored as; any other type itself."""
     return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
 
 
 def _is_list(type_: pa.DataType, name: str) -> bool:
     """Tell a list from a struct. Raises NotSupportedError for any other nesting."""
-    storage = _storage(type_)
+    storage = storage_type(type_)
     if pa.types.is_list(storage) or pa.types.is_large_list(storage):
         return True
     if pa.types.is_struct(storage):
@@ -251,9 +271,9 @@ def _fitting(block: DataBlock, type_: pa.DataType) -> DataBlock:
     return FixedWidth(8 * block.dimension, block.num_values, items.data)
 
 
-def _without_fields(type_: pa.DataType, num_rows: int) -> pa.Array:
+def structs_without_fields(type_: pa.DataType, num_rows: int) -> pa.Array:
     """Build structs whose fields are all missing from the file."""
-    storage = _storage(type_)
+    storage = storage_type(type_)
     fields = [pa.nulls(num_rows, storage.field(i).type) for i in range(storage.num_fields)]
     built = pa.Array.from_buffers(storage, num_rows, [None], children=fields)
     return built if storage is type_ else pa.ExtensionArray.from_storage(type_, built)

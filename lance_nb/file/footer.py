@@ -25,6 +25,7 @@ FOOTER_BYTES = 40
 MAGIC = b"LANC"
 TABLE_ENTRY_BYTES = 16
 _FOOTER = struct.Struct("<QQQIIHH4s")
+_VERSION = struct.Struct("<HH4s")
 
 # What the footer says -> the file version it means. 2.0 files really say (0, 3).
 _VERSIONS = {
@@ -59,13 +60,9 @@ def parse_footer(tail: memoryview, file_size_bytes: int, path: str) -> Footer:
         raise CorruptFileError(
             path, None, f"a data file of at least {FOOTER_BYTES} bytes", f"{file_size_bytes} bytes"
         )
+    version = parse_version(tail, file_size_bytes, path)
     fields = _FOOTER.unpack(tail[-FOOTER_BYTES:])
-    if fields[-1] != MAGIC:
-        raise CorruptFileError(path, file_size_bytes - 4, f"magic {MAGIC!r}", repr(fields[-1]))
-    columns, column_table, global_table, num_global, num_columns, major, minor, _ = fields
-    version = _VERSIONS.get((major, minor))
-    if version is None:
-        raise NotSupportedError(f"{path}: data file version {major}.{minor} is not known")
+    columns, column_table, global_table, num_global, num_columns, *_ = fields
     footer = Footer(columns, column_table, global_table, num_global, num_columns, version)
     end = file_size_bytes - FOOTER_BYTES
     for name, start, count in (
@@ -80,6 +77,23 @@ def parse_footer(tail: memoryview, file_size_bytes: int, path: str) -> Footer:
                 f"{count} entries from byte {start} on",
             )
     return footer
+
+
+def parse_version(tail: memoryview, file_size_bytes: int, path: str) -> tuple[int, int]:
+    """Read the file version from the last 8 bytes, which files of every version share.
+
+    Raises CorruptFileError, or NotSupportedError for a version that is not known at all.
+    """
+    if len(tail) < _VERSION.size:
+        expected = f"a data file of at least {_VERSION.size} bytes"
+        raise CorruptFileError(path, None, expected, f"{file_size_bytes} bytes")
+    major, minor, magic = _VERSION.unpack(tail[-_VERSION.size :])
+    if magic != MAGIC:
+        raise CorruptFileError(path, file_size_bytes - 4, f"magic {MAGIC!r}", repr(magic))
+    version = _VERSIONS.get((major, minor))
+    if version is None:
+        raise NotSupportedError(f"{path}: data file version {major}.{minor} is not known")
+    return version
 
 
 def parse_table(raw: memoryview, count: int) -> list[tuple[int, int]]:

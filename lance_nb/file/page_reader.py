@@ -22,6 +22,7 @@ from lance_nb.encodings.base import (
     Span,
 )
 from lance_nb.encodings.registry import LAYOUTS, codecs
+from lance_nb.encodings.row_ranges import split_at
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.metadata import ColumnMetadata, PageMetadata
 from lance_nb.file.source import FileSource
@@ -61,22 +62,9 @@ def split_rows(column: Column, rows: Rows) -> list[PageRows]:
 
     A column without wanted rows (or without pages) yields nothing.
     """
-    ends = column.metadata.page_ends
-    if not rows.starts.size:
-        return []
-    first = int(np.searchsorted(ends, rows.starts[0], side="right"))
-    last = int(np.searchsorted(ends, rows.stops[-1] - 1, side="right"))
-    parts = []
-    for page in range(first, last + 1):
-        begin = int(ends[page - 1]) if page else 0
-        end = int(ends[page])
-        low = int(np.searchsorted(rows.stops, begin, side="right"))
-        high = int(np.searchsorted(rows.starts, end, side="left"))
-        if low < high:
-            starts = np.maximum(rows.starts[low:high], begin) - begin
-            stops = np.minimum(rows.stops[low:high], end) - begin
-            parts.append(PageRows(column, page, Rows(starts, stops)))
-    return parts
+    return [
+        PageRows(column, page, mine) for page, mine in split_at(rows, column.metadata.page_ends)
+    ]
 
 
 def decode_pages(source: FileSource, parts: Sequence[PageRows]) -> list[DecodedPage]:
@@ -143,6 +131,9 @@ def _layout_of(source: FileSource, part: PageRows) -> tuple[Layout, object]:
         raise CorruptFileError(
             source.path, None, "a PageLayout message", "other bytes", part.place
         ) from exc
+    except NotSupportedError as exc:
+        exc.add_note(f"{source.path}, {part.place}")
+        raise
     arm = message.WhichOneof("layout")
     if arm is None or arm not in LAYOUTS:
         raise NotSupportedError(f"{source.path}, {part.place}: page layout {arm!r} is not known")

@@ -3,35 +3,41 @@
 Nothing but the tail is read until rows are asked for; column metadata is parsed for the columns
 that are asked for.
 
-Limits: see the floors below. Not supported: file versions 0.1, 2.0 and 2.3.
+Limits: see the floors below. Not supported: file version 2.3; 0.1 has a reader of its own (see
+``opening``).
 Source: spec page "file format"; verified against pylance 14.0.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lance_nb.encodings.base import Rows
 from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.file.array_reader import ArrayReader
 from lance_nb.file.columns import Leaf, LeafPart, leaf_part
 from lance_nb.file.footer import FOOTER_BYTES, TABLE_ENTRY_BYTES, Footer, parse_footer, parse_table
 from lance_nb.file.metadata import ColumnMetadata, parse_column, parse_descriptor
+from lance_nb.file.page_listing import PageListing
 from lance_nb.file.page_reader import Column, decode_pages, split_rows
 from lance_nb.file.source import FileSource
 from lance_nb.storage.base import Store
 
-READABLE_VERSIONS = ((2, 1), (2, 2))
+READABLE_VERSIONS = ((2, 0), (2, 1), (2, 2))
 
 
 class FileReader:
     """An open data file. Safe to share between threads for reading."""
 
-    def __init__(self, store: Store, path: str, size_bytes: int = 0) -> None:
+    def __init__(
+        self, store: Store, path: str, size_bytes: int = 0, source: FileSource | None = None
+    ) -> None:
         """Read the tail. ``size_bytes`` is what the manifest says (0 = not known).
 
-        Raises ObjectNotFoundError, CorruptFileError, NotSupportedError.
+        ``source`` is the file if it is open already. Raises ObjectNotFoundError, CorruptFileError,
+        NotSupportedError.
         """
-        self._source = FileSource(store, path)
+        self._source = FileSource(store, path) if source is None else source
         self.path = path
         if size_bytes and size_bytes != self._source.size_bytes:
             raise CorruptFileError(
@@ -44,16 +50,26 @@ class FileReader:
             major, minor = self.footer.file_version
             raise NotSupportedError(
                 f"{path}: data file version {major}.{minor} cannot be read by this release; "
-                "it reads 2.1 and 2.2"
+                "it reads 0.1 and 2.0 to 2.2"
             )
         self._column_table = self._table(self.footer.column_table_start, self.footer.num_columns)
         self._columns: dict[int, Column] = {}
         self._num_rows: int | None = None
+        self._arrays: ArrayReader | None = None
+        if self.file_version < (2, 1):
+            found = self._table(self.footer.global_table_start, self.footer.num_global_buffers)
+            file_buffers = [(position, position + size) for position, size in found]
+            self._arrays = ArrayReader(self._source, self._column, file_buffers)
 
     @property
     def size_bytes(self) -> int:
         """Size of the file."""
         return self._source.size_bytes
+
+    @property
+    def file_version(self) -> tuple[int, int]:
+        """Version of the file format, (2, 2) for example."""
+        return self.footer.file_version
 
     @property
     def num_columns(self) -> int:
@@ -87,6 +103,8 @@ class FileReader:
         ``owners`` maps field ids to column numbers of this file. Raises CorruptFileError when a
         column is shorter than the rows asked for, or has not ``num_rows`` rows (None: not known).
         """
+        if self._arrays is not None:
+            return self._arrays.read_leaves(leaves, owners, rows, num_rows)
         parts = []
         counts = []
         last = int(rows.stops[-1]) if rows.stops.size else 0
@@ -122,6 +140,19 @@ class FileReader:
                     raise exc.located(self.path, None, part.place) from exc
         return found
 
+    def list_pages(self) -> Iterator[PageListing]:
+        """List the pages of every column, from the metadata alone."""
+        for column in range(self.num_columns):
+            for number, page in enumerate(self.column_metadata(column).pages):
+                yield PageListing(
+                    column,
+                    number,
+                    page.num_rows,
+                    sum(page.buffer_sizes),
+                    min(page.buffer_offsets, default=None),
+                    page.describe(),
+                )
+
     def _table(self, start: int, count: int) -> list[tuple[int, int]]:
         return parse_table(self._source.view(start, start + count * TABLE_ENTRY_BYTES), count)
 
@@ -144,5 +175,8 @@ class FileReader:
                 )
             except CorruptFileError as exc:
                 raise exc.located(self.path, position, f"column {name!r}") from exc
+            except NotSupportedError as exc:
+                exc.add_note(f"{self.path}, column {name!r}")
+                raise
             self._columns[number] = Column(name, self.footer.file_version, metadata)
         return self._columns[number]

@@ -37,6 +37,11 @@ class DataFile:
     base_id: int | None = None
     unknown: bytes = b""
 
+    @property
+    def is_legacy(self) -> bool:
+        """Whether it is a 0.1 file (recorded as 0.0 to 0.2), which has no column numbers."""
+        return self.file_version < (0, 3)
+
     def location(self, manifest: str = "") -> str:
         """Return the path below the dataset root. Raises CorruptFileError if it would leave it."""
         return layout.data_path(self.path, manifest)

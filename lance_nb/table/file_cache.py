@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-from lance_nb.file.reader import FileReader
+from lance_nb.file.opening import DataFileReader, open_data_file
 from lance_nb.storage.base import Store
 
 _FILES_MAX = 1024
@@ -21,16 +21,16 @@ class FileCache:
     def __init__(self, files_max: int = _FILES_MAX) -> None:
         self._files_max = files_max
         self._lock = threading.Lock()
-        self._open: OrderedDict[tuple[str, str], FileReader] = OrderedDict()
+        self._open: OrderedDict[tuple[str, str], DataFileReader] = OrderedDict()
 
-    def get(self, store: Store, path: str, size_bytes: int = 0) -> FileReader:
+    def get(self, store: Store, path: str, size_bytes: int = 0) -> DataFileReader:
         """Return the reader of a file, opening it when needed."""
         key = (store.uri, path)
         with self._lock:
             if key in self._open:
                 self._open.move_to_end(key)
                 return self._open[key]
-        reader = FileReader(store, path, size_bytes)
+        reader = open_data_file(store, path, size_bytes)
         with self._lock:
             self._open[key] = reader
             while len(self._open) > self._files_max:

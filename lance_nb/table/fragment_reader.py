@@ -17,7 +17,7 @@ import pyarrow as pa
 from lance_nb.encodings.base import Rows
 from lance_nb.errors import CorruptFileError, NotSupportedError, ObjectNotFoundError
 from lance_nb.file.columns import Leaf, LeafPart, assemble, leaves_of
-from lance_nb.file.reader import FileReader
+from lance_nb.file.opening import DataFileReader
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.schema import Field
 from lance_nb.table.snapshot import Snapshot
@@ -49,10 +49,13 @@ def read_rows(
             if leaf.field_id in homes:
                 _check_owned(fragment, leaf, homes[leaf.field_id][1])
                 wanted.setdefault(homes[leaf.field_id][0], []).append(leaf)
+    if not wanted:
+        confirmed_rows(snapshot, fragment)  # no column is read that would show a wrong count
     found: dict[int, list[LeafPart]] = {}
     for number, file_leaves in wanted.items():
-        reader = open_file(snapshot, fragment, fragment.files[number])
-        found |= reader.read_leaves(file_leaves, owners, rows, expected)
+        file = fragment.files[number]
+        reader = open_file(snapshot, fragment, file)
+        found |= reader.read_leaves(file_leaves, columns_of(fragment, file), rows, expected)
     return [
         _assemble(fragment, column, mine, found, rows.num_rows)
         for column, mine in zip(columns, leaves, strict=True)
@@ -84,28 +87,32 @@ def _assemble(
 
 
 def _homes(fragment: Fragment) -> dict[int, tuple[int, int]]:
-    """Map each field id to (number of its data file, number of its column in that file).
-
-    A field that owns no column of its own, because its children do, has column -1.
-    """
+    """Map each field id to (number of its data file, number of its column in that file)."""
     homes: dict[int, tuple[int, int]] = {}
     for number, file in enumerate(fragment.files):
-        if file.file_version < (0, 3):  # no column numbers are recorded for these
-            raise NotSupportedError(
-                f"data file {file.path!r} of fragment {fragment.id} has file version 0.1, which "
-                "this release cannot read"
-            )
-        if len(file.fields) != len(file.column_indices):
-            raise CorruptFileError(
-                f"data file {file.path!r} of fragment {fragment.id}",
-                None,
-                f"{len(file.fields)} column indices",
-                str(len(file.column_indices)),
-            )
-        for field_id, column in zip(file.fields, file.column_indices, strict=True):
-            if field_id >= 0:
-                homes[field_id] = (number, column)
+        for field_id, column in columns_of(fragment, file).items():
+            homes[field_id] = (number, column)
     return homes
+
+
+def columns_of(fragment: Fragment, file: DataFile) -> dict[int, int]:
+    """Map the field ids of a data file to its columns. Raises CorruptFileError.
+
+    A 0.1 file has no column numbers: its pages are found by field id.
+    """
+    columns = file.fields if file.is_legacy else file.column_indices
+    if len(file.fields) != len(columns):
+        raise CorruptFileError(
+            f"data file {file.path!r} of fragment {fragment.id}",
+            None,
+            f"{len(file.fields)} column indices",
+            str(len(columns)),
+        )
+    return {
+        field_id: column
+        for field_id, column in zip(file.fields, columns, strict=True)
+        if field_id >= 0
+    }
 
 
 def _check_owned(fragment: Fragment, leaf: Leaf, column: int) -> None:
@@ -116,15 +123,23 @@ def _check_owned(fragment: Fragment, leaf: Leaf, column: int) -> None:
         )
 
 
-def open_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> FileReader:
-    """Open a data file of the fragment, or return the open one. Adds who needs it to errors."""
+def open_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> DataFileReader:
+    """Open a data file of the fragment, or return the open one. Adds who needs it to errors.
+
+    Raises CorruptFileError when the file is not of the kind that the manifest says.
+    """
     store, path = snapshot.locations.locate(file.location(snapshot.manifest.path), file.base_id)
     try:
-        return snapshot.files.get(store, path, file.size_bytes)
+        reader = snapshot.files.get(store, path, file.size_bytes)
     except ObjectNotFoundError as exc:
         raise ObjectNotFoundError(
             f"{store.uri}/{path}", f"fragment {fragment.id} of version {snapshot.version}"
         ) from exc
+    if file.is_legacy != (reader.file_version < (2, 0)):
+        said = ".".join(map(str, file.file_version))
+        found = ".".join(map(str, reader.file_version))
+        raise CorruptFileError(path, None, f"file version {said}, as the manifest says", found)
+    return reader
 
 
 def num_physical_rows(snapshot: Snapshot, fragment: Fragment) -> int:
@@ -135,3 +150,18 @@ def num_physical_rows(snapshot: Snapshot, fragment: Fragment) -> int:
     if fragment.physical_rows or not fragment.files:
         return fragment.physical_rows
     return open_file(snapshot, fragment, fragment.files[0]).num_rows
+
+
+def confirmed_rows(snapshot: Snapshot, fragment: Fragment) -> int:
+    """Return the physical rows, once a data file has confirmed what the manifest says.
+
+    For whatever allocates by that number before a column is read. Raises CorruptFileError.
+    """
+    where = f"fragment {fragment.id} of version {snapshot.version}"
+    if not fragment.files:
+        raise CorruptFileError(where, None, "at least one data file", "none")
+    found = open_file(snapshot, fragment, fragment.files[0]).num_rows
+    if fragment.physical_rows not in (0, found):
+        expected = f"{fragment.physical_rows} rows, as the manifest says"
+        raise CorruptFileError(where, None, expected, f"{found} rows in its first data file")
+    return found

@@ -5,15 +5,13 @@ Each function spells out the schema of its table. Everything but ``pages`` comes
 
 from __future__ import annotations
 
-import pyarrow as pa
-from google.protobuf.message import DecodeError
+from dataclasses import asdict
 
-from lance_nb.encodings.describe import describe_layout
-from lance_nb.errors import NotFoundError, NotSupportedError
-from lance_nb.file.metadata import PageMetadata
-from lance_nb.file.reader import FileReader
+import pyarrow as pa
+
+from lance_nb.errors import NotFoundError
 from lance_nb.format.fragment import DataFile, Fragment
-from lance_nb.table.fragment_reader import open_file
+from lance_nb.table.fragment_reader import columns_of, open_file
 from lance_nb.table.snapshot import Snapshot
 
 FRAGMENTS = pa.schema(
@@ -57,6 +55,9 @@ PAGES = pa.schema(
         ("size_bytes", pa.uint64()),
         ("offset_bytes", pa.uint64()),
         ("encoding", pa.string()),
+        ("null_count", pa.uint64()),
+        ("min_value", pa.string()),
+        ("max_value", pa.string()),
     ]
 )
 
@@ -64,13 +65,15 @@ PAGES = pa.schema(
 def fragments(snapshot: Snapshot) -> pa.Table:
     """One row per fragment, in scan order, with the schema ``FRAGMENTS``.
 
-    ``physical_rows`` counts deleted rows too; ``size_bytes`` adds up the sizes that are recorded.
+    ``physical_rows`` counts deleted rows too; row counts that old writers did not record are null.
+    ``size_bytes`` adds up the sizes that are recorded.
     """
     counts = snapshot.manifest.fragments.counts()
+    unknown = counts.physical_rows == 0
     columns = [
         counts.ids,
-        counts.num_rows,
-        counts.physical_rows,
+        pa.array(counts.num_rows, mask=unknown),
+        pa.array(counts.physical_rows, mask=unknown),
         counts.num_deleted_rows,
         counts.num_data_files,
         counts.size_bytes,
@@ -130,39 +133,18 @@ def columns(snapshot: Snapshot) -> pa.Table:
 def pages(snapshot: Snapshot, path: str) -> pa.Table:
     """One row per page of the data file ``path`` (as ``data_files`` shows it), schema ``PAGES``.
 
-    Reads the file's metadata, no page. Raises NotFoundError, CorruptFileError.
+    Reads the file's metadata, no page. ``column`` is a field id in 0.1 files, the only ones that
+    have bounds and null counts; a page there is a batch. Raises NotFoundError, CorruptFileError.
     """
     fragment, file = _find(snapshot, path)
-    reader = open_file(snapshot, fragment, file)
-    owner = {
-        column: field_id for field_id, column in zip(file.fields, file.column_indices, strict=True)
-    }
+    owner = {column: field_id for field_id, column in columns_of(fragment, file).items()}
     schema = snapshot.manifest.schema
     rows = []
-    for column in range(reader.num_columns):
-        field_id = owner.get(column)
+    for page in open_file(snapshot, fragment, file).list_pages():
+        field_id = owner.get(page.column)
         name = None if field_id is None else schema.path_of(field_id)
-        for number, page in enumerate(reader.column_metadata(column).pages):
-            rows.append(
-                {
-                    "column": column,
-                    "field_id": field_id,
-                    "name": name,
-                    "page": number,
-                    "num_rows": page.num_rows,
-                    "size_bytes": sum(page.buffer_sizes),
-                    "offset_bytes": min(page.buffer_offsets, default=None),
-                    "encoding": _encoding(page, reader),
-                }
-            )
+        rows.append({**asdict(page), "field_id": field_id, "name": name})
     return pa.Table.from_pylist(rows, schema=PAGES)
-
-
-def _encoding(page: PageMetadata, reader: FileReader) -> str:
-    try:
-        return describe_layout(page.layout())
-    except (NotSupportedError, DecodeError):
-        return f"? ({page.encoding_url} in {reader.path})"
 
 
 def _find(snapshot: Snapshot, path: str) -> tuple[Fragment, DataFile]:

@@ -13,22 +13,11 @@ from __future__ import annotations
 import numpy as np
 
 from lance_nb._pb import encodings
-from lance_nb.encodings.base import VALUES_MAX, FixedWidth, Ints, Rows, corrupt
+from lance_nb.encodings.base import VALUES_MAX, FixedWidth, Rows, corrupt
+from lance_nb.encodings.row_ranges import merged, places_in
 from lance_nb.encodings.slicing import expand_ranges
 from lance_nb.encodings.steps import Steps
 from lance_nb.encodings.v2_0.base import ArrayCodecs, ItemRanges, Mask, Page, Values
-
-
-def merged(starts: Ints, stops: Ints) -> Rows:
-    """Join ascending ranges that touch or overlap; empty ones vanish."""
-    some = stops > starts
-    starts, stops = starts[some], stops[some]
-    if not starts.size:
-        return Rows(starts, stops)
-    breaks = np.flatnonzero(starts[1:] > stops[:-1]) + 1
-    firsts = np.concatenate(([0], breaks))
-    lasts = np.concatenate((breaks - 1, [starts.size - 1]))
-    return Rows(starts[firsts], stops[lasts])
 
 
 def decode_ends(
@@ -50,10 +39,11 @@ def decode_ends(
     ends = np.where(is_null, ends - adjustment, ends)
     if ends.size and int(ends.max()) > VALUES_MAX:
         raise corrupt(f"ends of values up to {VALUES_MAX}", str(int(ends.max())))
-    places, before = _places(needed, expand_ranges(rows.starts, rows.stops))
+    positions = expand_ranges(rows.starts, rows.stops)
+    places = places_in(needed, positions)
     signed = ends.astype(np.int64)
     stops = signed[places]
-    starts = np.where(before < 0, 0, signed[np.maximum(before, 0)])
+    starts = np.where(positions == 0, 0, signed[np.maximum(places - 1, 0)])
     if bool((starts > stops).any()) or bool((starts[1:] < stops[:-1]).any()):
         raise corrupt("ends of values that never go down", "ends that do")
     valid = ~is_null[places]
@@ -71,12 +61,3 @@ def _unsigned(values: Values) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
         f"<u{block.bits_per_value // 8}"
     ).astype(np.uint64, copy=False)
     return found
-
-
-def _places(needed: Rows, positions: Ints) -> tuple[Ints, Ints]:
-    """Find rows among the needed ones: each row, and the one before it (-1 for none)."""
-    lengths = needed.stops - needed.starts
-    shift = np.cumsum(lengths) - lengths - needed.starts
-    group = np.searchsorted(needed.starts, positions, side="right") - 1
-    places = positions + shift[group]
-    return places, np.where(positions == 0, -1, places - 1)

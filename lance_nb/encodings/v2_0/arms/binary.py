@@ -11,9 +11,10 @@ import numpy as np
 
 from lance_nb._pb import encodings
 from lance_nb.encodings.base import Ints, Rows, VariableWidth
+from lance_nb.encodings.row_ranges import merged
 from lance_nb.encodings.steps import Steps
 from lance_nb.encodings.v2_0.base import ArrayCodecs, Page, Values, fixed_width
-from lance_nb.encodings.v2_0.ends import decode_ends, merged
+from lance_nb.encodings.v2_0.ends import decode_ends
 
 
 class Binary:

@@ -13,10 +13,10 @@ import numpy as np
 from lance_nb._pb import encodings
 from lance_nb.encodings.base import FixedWidth, Rows, corrupt
 from lance_nb.encodings.kernels import bitpack
+from lance_nb.encodings.row_ranges import merged
 from lance_nb.encodings.slicing import expand_ranges
 from lance_nb.encodings.steps import Steps, aligned, read_ranges
 from lance_nb.encodings.v2_0.base import ArrayCodecs, Page, Values
-from lance_nb.encodings.v2_0.ends import merged
 
 
 class BitpackedForNonNeg:
