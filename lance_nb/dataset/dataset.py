@@ -6,7 +6,7 @@ lacks has a name of its own (``history``, ``version_info``, ``inspect``, ``trans
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from lance_nb.dataset import display
 from lance_nb.dataset.fragment import LanceFragment
 from lance_nb.dataset.inspection import Inspection
 from lance_nb.dataset.refs import Branches, Tags
-from lance_nb.dataset.scanner import LanceScanner, ScanOptions
+from lance_nb.dataset.scanner import LanceScanner, ScanOptions, check_unused
 from lance_nb.dataset.session import Session
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.index_metadata import IndexMetadata
@@ -28,8 +28,9 @@ from lance_nb.table.history import VersionInfo
 from lance_nb.table.indices import read_indices
 from lance_nb.table.projection import project_nested
 from lance_nb.table.refs import Ref, resolve
+from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.take import live_counts, take_rows
+from lance_nb.table.take import take_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,40 +176,66 @@ class LanceDataset:
     # --- rows
     # ---------------------------------------------------------------------------------------
 
-    def count_rows(self) -> int:
-        """Count the rows, from the manifest."""
-        return int(live_counts(self._snapshot).sum())
+    def count_rows(self, filter: Any = None, **options: Any) -> int:
+        """Count the rows, from the manifest; with a filter, those that pass it."""
+        if filter is None and not options:
+            return int(live_counts(self._snapshot).sum())
+        return self.scanner([], filter, **options).count_rows()
 
     def __len__(self) -> int:
         return self.count_rows()
 
     def scanner(
         self,
-        columns: Sequence[str] | None = None,
-        *,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
+        filter: Any = None,
         limit: int | None = None,
         offset: int | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        *,
         batch_size: int | None = None,
-        with_row_id: bool = False,
-        with_row_address: bool = False,
-        fragments: Sequence[LanceFragment] | None = None,
+        fragments: Iterable[LanceFragment] | None = None,
+        order_by: Any = None,
+        prefilter: bool | None = None,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        include_deleted_rows: bool | None = None,
+        strict_batch_size: bool | None = None,
+        disable_scoring_autoprojection: bool | None = None,
+        **unused: Any,
     ) -> LanceScanner:
-        """Describe a scan; nothing is read until its result is asked for."""
+        """Describe a scan; nothing is read until its result is asked for.
+
+        ``columns``: names, or a dict of name to SQL expression. ``filter``: SQL text or a pyarrow
+        expression; it accepts more than pylance's (see lance_nb.table.predicate). ``nearest``: an
+        exact vector search (see lance_nb.table.nearest), before the filter unless ``prefilter``.
+        Arguments of pylance's that cannot change the result are accepted; others are refused.
+        Raises PredicateError, ColumnNotFoundError, InvalidInputError, NotSupportedError.
+        """
+        check_unused(unused)
         only = None if fragments is None else tuple(one.metadata for one in fragments)
         options = ScanOptions(
-            columns, limit, offset, batch_size, with_row_id, with_row_address, only
-        )
+            columns, filter, limit, offset, nearest, batch_size, bool(with_row_id),
+            bool(with_row_address), only, bool(prefilter), bool(include_deleted_rows),
+            bool(strict_batch_size), order_by, not disable_scoring_autoprojection,
+        )  # fmt: skip
         return LanceScanner(self._snapshot, options)
 
-    def to_table(self, columns: Sequence[str] | None = None, **options: Any) -> pa.Table:
-        """Read rows into a table; options as for ``scanner``."""
-        return self.scanner(columns, **options).to_table()
+    def to_table(
+        self, columns: Sequence[str] | Mapping[str, str] | None = None, *args: Any, **options: Any
+    ) -> pa.Table:
+        """Read rows into a table; arguments as for ``scanner``."""
+        return self.scanner(columns, *args, **options).to_table()
 
     def to_batches(
-        self, columns: Sequence[str] | None = None, **options: Any
+        self, columns: Sequence[str] | Mapping[str, str] | None = None, *args: Any, **options: Any
     ) -> Iterator[pa.RecordBatch]:
-        """Read rows batch by batch in bounded memory; options as for ``scanner``."""
-        return self.scanner(columns, **options).to_batches()
+        """Read rows batch by batch in bounded memory; arguments as for ``scanner``."""
+        return self.scanner(columns, *args, **options).to_batches()
+
+    def to_pandas(self, *args: Any, **options: Any) -> Any:
+        """Read rows into a pandas DataFrame; arguments as for ``scanner``."""
+        return self.scanner(*args, **options).to_pandas()
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:
         """Read the first rows; options as for ``scanner``."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lance_nb.dataset.scanner import LanceScanner
 from lance_nb.format.fragment import DataFile, DeletionFile, Fragment
 
 if TYPE_CHECKING:
@@ -40,9 +41,11 @@ class LanceFragment:
         """Rows that are deleted."""
         return self._metadata.num_deleted_rows
 
-    def count_rows(self) -> int:
-        """Rows that are not deleted."""
-        return self._metadata.num_rows
+    def count_rows(self, filter: Any = None) -> int:
+        """Rows that are not deleted; with a filter, those that pass it."""
+        if filter is None:
+            return self._metadata.num_rows
+        return self._dataset.count_rows(filter, fragments=[self])
 
     def data_files(self) -> list[DataFile]:
         """List the data files."""
@@ -52,19 +55,25 @@ class LanceFragment:
         """Return the deletion file, None if no row is deleted."""
         return self._metadata.deletion_file
 
-    def to_table(self, columns: Sequence[str] | None = None, **options: Any) -> pa.Table:
+    def scanner(self, **options: Any) -> LanceScanner:
+        """Describe a scan of this fragment; options as for ``LanceDataset.scanner``."""
+        return self._dataset.scanner(fragments=[self], **options)
+
+    def to_table(
+        self, columns: Sequence[str] | Mapping[str, str] | None = None, **options: Any
+    ) -> pa.Table:
         """Read rows of this fragment; options as for ``LanceDataset.scanner``."""
-        return self._dataset.to_table(columns, fragments=[self], **options)
+        return self.scanner(columns=columns, **options).to_table()
 
     def to_batches(
-        self, columns: Sequence[str] | None = None, **options: Any
+        self, columns: Sequence[str] | Mapping[str, str] | None = None, **options: Any
     ) -> Iterator[pa.RecordBatch]:
         """Read rows of this fragment batch by batch."""
-        return self._dataset.to_batches(columns, fragments=[self], **options)
+        return self.scanner(columns=columns, **options).to_batches()
 
-    def head(self, num_rows: int, columns: Sequence[str] | None = None) -> pa.Table:
+    def head(self, num_rows: int, columns: Sequence[str] | None = None, **options: Any) -> pa.Table:
         """Read the first rows of this fragment."""
-        return self.to_table(columns, limit=num_rows)
+        return self.to_table(columns, limit=num_rows, **options)
 
     def __repr__(self) -> str:
         return f"<lance_nb.LanceFragment {self.fragment_id}: {self.count_rows()} rows>"

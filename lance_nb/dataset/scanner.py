@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 
-from lance_nb.format.fragment import Fragment
-from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, Projection, project
-from lance_nb.table.scan import scan_batches, scan_table
-from lance_nb.table.scan_plan import plan_scan
+from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.table.scan_request import ScanOptions, plan_request
 from lance_nb.table.snapshot import Snapshot
 
+__all__ = ["LanceScanner", "ScanOptions", "check_unused"]
 
-@dataclass(frozen=True, slots=True)
-class ScanOptions:
-    """What to read. ``fragments`` None means all of them."""
+# Arguments of pylance's scanner that tune how it works and cannot change what it returns.
+_WITHOUT_EFFECT = frozenset({
+    "batch_size_bytes", "batch_readahead", "fragment_readahead", "scan_in_order", "use_stats",
+    "io_buffer_size", "late_materialization", "use_scalar_index", "scan_stats_callback",
+})  # fmt: skip
+# Arguments that would change the result, and what to do instead.
+_REFUSED = {
+    "full_text_query": "full-text search needs an index; filter with LIKE, ILIKE or regexp_like",
+    "fast_search": "no index is used here, so that every row is searched; leave fast_search out",
+    "index_segments": "no index is used here; leave index_segments out",
+    "row_addr_allowlist": "filter by _rowaddr instead: filter='_rowaddr IN (...)'",
+    "row_addr_blocklist": "filter by _rowaddr instead: filter='_rowaddr NOT IN (...)'",
+    "substrait_aggregate": "aggregate the table that the scan returns",
+}
+_DEFAULT_BLOBS = (None, "blobs_descriptions")
 
-    columns: Sequence[str] | None = None
-    limit: int | None = None
-    offset: int | None = None
-    batch_size: int | None = None
-    with_row_id: bool = False
-    with_row_address: bool = False
-    fragments: tuple[Fragment, ...] | None = None
+
+def check_unused(options: dict[str, Any]) -> None:
+    """Refuse arguments that are unknown, or that would change the result if they worked."""
+    for name, value in options.items():
+        if name in _WITHOUT_EFFECT or (name == "blob_handling" and value in _DEFAULT_BLOBS):
+            continue
+        if name == "blob_handling":
+            raise NotSupportedError(
+                f"blob_handling={value!r}: scans return descriptions; read bytes by take_blobs()"
+            )
+        if name not in _REFUSED:
+            raise InvalidInputError(f"a scan takes no argument {name!r}")
+        if value:
+            raise NotSupportedError(f"{name} is not supported: {_REFUSED[name]}")
 
 
 class LanceScanner:
@@ -32,32 +50,48 @@ class LanceScanner:
 
     def __init__(self, snapshot: Snapshot, options: ScanOptions) -> None:
         self._snapshot = snapshot
-        self._options = options
-        rows = [ROW_ID] * options.with_row_id + [ROW_ADDRESS] * options.with_row_address
-        self._projection: Projection = project(snapshot.manifest.schema, options.columns, rows)
-        # Planned once here so that a bad limit or offset is refused where it was given.
-        plan_scan(snapshot, options.limit, options.offset)
+        self._request = plan_request(snapshot, options)
 
     @property
     def projected_schema(self) -> pa.Schema:
         """Arrow schema of the result."""
-        return self._projection.schema
+        return self._request.shape.schema
+
+    @property
+    def dataset_schema(self) -> pa.Schema:
+        """Arrow schema of the dataset."""
+        return self._snapshot.manifest.schema.to_arrow()
 
     def to_table(self) -> pa.Table:
         """Read everything into one table."""
-        options = self._options
-        tasks = plan_scan(self._snapshot, options.limit, options.offset, options.fragments)
-        return scan_table(self._snapshot, self._projection, tasks)
+        return self._request.table()
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read batch by batch (8,192 rows unless ``batch_size`` says otherwise)."""
-        options = self._options
-        tasks = plan_scan(self._snapshot, options.limit, options.offset, options.fragments)
-        return scan_batches(self._snapshot, self._projection, tasks, options.batch_size)
+        return self._request.batches()
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Read batch by batch behind pyarrow's reader interface."""
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
+
+    def to_pandas(self, **options: Any) -> Any:
+        """Read everything into a pandas DataFrame; options as for ``pyarrow.Table.to_pandas``."""
+        return self.to_table().to_pandas(**options)
+
+    def head(self, num_rows: int) -> pa.Table:
+        """Read everything and return the first rows."""
+        return self.to_table().slice(0, num_rows)
+
+    def count_rows(self) -> int:
+        """Count the rows of the result, decoding the filter's columns only.
+
+        Raises InvalidInputError under a limit or an offset.
+        """
+        return self._request.count()
+
+    def explain_plan(self, verbose: bool = False) -> str:
+        """Tell which columns are decoded first and which for the rows that are left."""
+        return self._request.explain()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Offer the result as an Arrow stream."""

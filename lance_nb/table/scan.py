@@ -18,8 +18,8 @@ import pyarrow as pa
 from lance_nb.encodings.base import Ints, Rows
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
-from lance_nb.table.deletions import live_rows, read_deletions
-from lance_nb.table.fragment_reader import num_physical_rows, read_rows
+from lance_nb.table.deletions import live_window, read_deletions
+from lance_nb.table.fragment_reader import confirmed_rows, num_physical_rows, read_rows
 from lance_nb.table.projection import (
     ROW_ADDRESS,
     ROW_ID,
@@ -72,14 +72,14 @@ def scan_batches(
     if size <= 0:
         raise InvalidInputError(f"batch_size must be positive, got {batch_rows}")
     for task in tasks:
-        window = _window_rows(snapshot, projection, task.fragment)
+        window = window_rows(snapshot, projection, task.fragment)
         step = max(window // size, 1) * size
         for start in range(task.start, task.stop, step):
             stop = min(start + step, task.stop)
             part = FragmentTask(task.fragment, start, stop, task.first_row + start - task.start)
             table = read_task(snapshot, projection, part)
             if not table.num_columns:
-                yield from _empty_batches(table.num_rows, size)
+                yield from empty_batches(table.num_rows, size)
             else:
                 yield from table.combine_chunks().to_batches(max_chunksize=size)
 
@@ -87,7 +87,7 @@ def scan_batches(
 def read_task(snapshot: Snapshot, projection: Projection, task: FragmentTask) -> pa.Table:
     """Read the rows of one task."""
     fragment = task.fragment
-    live = _live_rows(snapshot, fragment, task.start, task.stop)
+    live = wanted_rows(snapshot, fragment, task.start, task.stop)
     stored = read_rows(snapshot, fragment, projection.columns, live.rows)
     if live.keep is not None:
         stored = [column.take(pa.array(live.keep)) for column in stored]
@@ -95,18 +95,15 @@ def read_task(snapshot: Snapshot, projection: Projection, task: FragmentTask) ->
     return result_table(projection, stored, rows, task.num_rows)
 
 
-def _live_rows(snapshot: Snapshot, fragment: Fragment, start: int, stop: int) -> LiveRows:
-    """Turn live positions into physical ranges, given the fragment's deletions."""
+def wanted_rows(snapshot: Snapshot, fragment: Fragment, start: int, stop: int) -> LiveRows:
+    """Turn live positions into physical ranges, given the fragment's deletions; start < stop."""
     vector = None
     if fragment.deletion_file is not None:
-        count = num_physical_rows(snapshot, fragment)
+        count = confirmed_rows(snapshot, fragment)
         vector = read_deletions(snapshot.locations, snapshot.deletions, fragment, count)
     if vector is None:
         return LiveRows(one_range(start, stop), None, None)
-    live = live_rows(vector, num_physical_rows(snapshot, fragment))
-    if live is None:
-        return LiveRows(one_range(start, stop), None, None)
-    wanted = live[start:stop]
+    wanted = live_window(vector, start, stop)
     first, last = int(wanted[0]), int(wanted[-1]) + 1
     keep = wanted - first
     if last - first == wanted.size:
@@ -156,7 +153,7 @@ def empty_table(projection: Projection) -> pa.Table:
     return projection.schema.empty_table()
 
 
-def _empty_batches(num_rows: int, size: int) -> Iterator[pa.RecordBatch]:
+def empty_batches(num_rows: int, size: int) -> Iterator[pa.RecordBatch]:
     """Batches without columns cannot carry rows through Arrow; say how many with a struct."""
     for start in range(0, num_rows, size):
         count = min(size, num_rows - start)
@@ -164,7 +161,7 @@ def _empty_batches(num_rows: int, size: int) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_struct_array(rows)
 
 
-def _window_rows(snapshot: Snapshot, projection: Projection, fragment: Fragment) -> int:
+def window_rows(snapshot: Snapshot, projection: Projection, fragment: Fragment) -> int:
     """Choose how many rows of this fragment to decode at a time."""
     stored = sum(file.size_bytes for file in fragment.files)
     rows = max(num_physical_rows(snapshot, fragment), 1)

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from lance_nb.encodings.base import Ints
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.fragment_reader import num_physical_rows
@@ -56,14 +59,16 @@ def _tasks(
     snapshot.manifest.fragments.counts()  # refuses ids that occur twice and impossible numbers
     position = 0
     left = limit
+    firsts = first_rows(snapshot, fragments)
     for fragment in snapshot.manifest.fragments if fragments is None else fragments:
         if left == 0:
             return
         count = num_live_rows(snapshot, fragment)
+        first = next(firsts)
         start = min(max(offset - position, 0), count)
         stop = count if left is None else min(count, start + left)
         if start < stop:
-            yield FragmentTask(fragment, start, stop, position + start)
+            yield FragmentTask(fragment, start, stop, first + start)
             if left is not None:
                 left -= stop - start
         position += count
@@ -72,3 +77,30 @@ def _tasks(
 def num_live_rows(snapshot: Snapshot, fragment: Fragment) -> int:
     """Return the fragment's rows that are not deleted."""
     return num_physical_rows(snapshot, fragment) - fragment.num_deleted_rows
+
+
+def first_rows(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None) -> Iterator[int]:
+    """Yield the position in the dataset of each fragment's first live row.
+
+    A fragment that the version does not have starts at 0.
+    """
+    if fragments is None:
+        position = 0
+        for fragment in snapshot.manifest.fragments:
+            yield position
+            position += num_live_rows(snapshot, fragment)
+        return
+    ends = np.cumsum(live_counts(snapshot))
+    for fragment in fragments:
+        place = snapshot.manifest.fragments.position_of(fragment.id)
+        yield int(ends[place - 1]) if place else 0
+
+
+def live_counts(snapshot: Snapshot) -> Ints:
+    """Return the live rows of every fragment, in scan order."""
+    counts = snapshot.manifest.fragments.counts()
+    live: Ints = counts.num_rows.astype(np.int64)
+    for number in np.flatnonzero(counts.physical_rows == 0).tolist():
+        fragment = snapshot.manifest.fragments[number]
+        live[number] = num_physical_rows(snapshot, fragment) - fragment.num_deleted_rows
+    return live

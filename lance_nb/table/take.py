@@ -14,10 +14,11 @@ import pyarrow as pa
 from lance_nb.encodings.base import Ints, Rows
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
-from lance_nb.table.deletions import live_rows, read_deletions
-from lance_nb.table.fragment_reader import num_physical_rows, read_rows
+from lance_nb.table.deletions import physical_rows, read_deletions
+from lance_nb.table.fragment_reader import confirmed_rows, read_rows
 from lance_nb.table.projection import ROW_OFFSET, Projection, result_table
 from lance_nb.table.scan import LiveRows, empty_table, row_columns
+from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.snapshot import Snapshot
 
 
@@ -47,16 +48,6 @@ def take_rows(
     return table.take(pa.array(inverse))
 
 
-def live_counts(snapshot: Snapshot) -> Ints:
-    """Return the live rows of every fragment, in scan order."""
-    counts = snapshot.manifest.fragments.counts()
-    live: Ints = counts.num_rows.astype(np.int64)
-    for number in np.flatnonzero(counts.physical_rows == 0).tolist():
-        fragment = snapshot.manifest.fragments[number]
-        live[number] = num_physical_rows(snapshot, fragment) - fragment.num_deleted_rows
-    return live
-
-
 def _take_fragment(
     snapshot: Snapshot, projection: Projection, fragment: Fragment, place: tuple[Ints, int]
 ) -> pa.Table:
@@ -64,11 +55,10 @@ def _take_fragment(
     positions, begin = place
     physical = positions
     if fragment.deletion_file is not None:
-        count = num_physical_rows(snapshot, fragment)
+        count = confirmed_rows(snapshot, fragment)
         vector = read_deletions(snapshot.locations, snapshot.deletions, fragment, count)
-        live = live_rows(vector, count)
-        if live is not None:
-            physical = live[positions]
+        if vector is not None:
+            physical = physical_rows(vector, positions)
     rows = ranges_of(physical)
     stored = read_rows(snapshot, fragment, projection.columns, rows)
     row_arrays = row_columns(snapshot, projection, fragment, LiveRows(rows, None, physical), 0)

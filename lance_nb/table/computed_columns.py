@@ -1,0 +1,120 @@
+"""What the rows of a result look like: names, or names with SQL expressions, and score columns.
+
+``columns`` is None (all), a list of names, or a dict of name to SQL expression; row columns and the
+columns that a search adds (``_distance``) come last unless they are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.schema import Schema
+from lance_nb.table.filtered_scan import quoted
+from lance_nb.table.predicate import Computed, compile_column, needed_paths
+from lance_nb.table.projection import Projection, project
+
+ColumnsArgument = Sequence[str] | Mapping[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How result rows are made: ``source`` is read, ``extras`` are handed in, ``names`` ordered.
+
+    ``computed`` is None when the result holds stored columns only.
+    """
+
+    source: Projection
+    computed: tuple[Computed, ...] | None
+    extras: tuple[pa.Field, ...]
+    names: tuple[str, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the result."""
+        fields = {field.name: field for field in (*self.source.schema, *self.extras)}
+        for one in self.computed or ():
+            fields[one.name] = self._computed_field(one)
+        return pa.schema([fields[name] for name in self.names], self.source.metadata)
+
+    def _computed_field(self, one: Computed) -> pa.Field:
+        """Return the field; a column that is only renamed stays as nullable as it is."""
+        paths = needed_paths(one)
+        if len(paths) == 1 and _output_name(paths[0]) in self.source.schema.names:
+            stored = self.source.schema.field(_output_name(paths[0]))
+            if one.text.strip(" `") == ".".join(paths[0]):
+                return pa.field(one.name, stored.type, stored.nullable)
+        return one.field
+
+    def table(self, read: pa.Table, extras: Mapping[str, pa.Array] | None = None) -> pa.Table:
+        """Make the result of what was read for ``source`` and of the extra columns."""
+        if self.computed is None and not self.extras:
+            return read
+        given: dict[str, pa.ChunkedArray | pa.Array] = dict(extras or {})
+        given |= dict(zip(read.column_names, read.columns, strict=True))
+        made = dict(given)
+        for one in self.computed or ():
+            paths = needed_paths(one)
+            values = {path: _chunked(given[_output_name(path)]) for path in paths}
+            made[one.name] = one.values(values, read.num_rows)
+        if not self.names:
+            return read.select([])
+        return pa.Table.from_arrays([made[name] for name in self.names], schema=self.schema)
+
+
+def shape_of(
+    schema: Schema,
+    columns: ColumnsArgument,
+    row_columns: Sequence[str] = (),
+    extras: Sequence[pa.Field] = (),
+    *,
+    add_extras: bool = True,
+) -> Shape:
+    """Plan the result. Raises ColumnNotFoundError, PredicateError, InvalidInputError."""
+    extra_names = [field.name for field in extras]
+    if isinstance(columns, Mapping):
+        return _computed_shape(schema, columns, row_columns, (extras, add_extras))
+    if columns is None:
+        source = project(schema, None, row_columns)
+        stored = [name for name in source.schema.names if name not in row_columns]
+    else:
+        stored = [columns] if isinstance(columns, str) else list(columns)
+        source = project(schema, [one for one in stored if one not in extra_names], row_columns)
+        stored = [name for name in stored if name not in row_columns]
+    added = [name for name in extra_names if name not in stored and add_extras]
+    used = tuple(field for field in extras if field.name in (*stored, *added))
+    return Shape(source, None, used, (*stored, *added, *row_columns))
+
+
+def _computed_shape(
+    schema: Schema,
+    columns: Mapping[str, str],
+    row_columns: Sequence[str],
+    extras: tuple[Sequence[pa.Field], bool],
+) -> Shape:
+    fields, add = extras
+    arrow = pa.schema([*project(schema, None).schema, *fields])
+    computed = []
+    for name, text in columns.items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise InvalidInputError("columns as a dict maps names to SQL expressions, both text")
+        computed.append(compile_column(name, text, arrow))
+    extra_names = [field.name for field in fields]
+    wanted = dict.fromkeys(path for one in computed for path in needed_paths(one))
+    paths = [quoted(path) for path in wanted if path[0] not in extra_names]
+    added = [name for name in extra_names if name not in columns and add]
+    names = (*columns, *added, *(name for name in row_columns if name not in columns))
+    source = project(schema, paths, row_columns)
+    return Shape(source, tuple(computed), tuple(fields), names)
+
+
+def _output_name(path: Sequence[str]) -> str:
+    """Return the name that ``project`` gives to the column of a path."""
+    return path[0] if len(path) == 1 else quoted(path)
+
+
+def _chunked(values: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray:
+    return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])

@@ -1,0 +1,247 @@
+"""Exact nearest-neighbour search over a vector column: every row is compared, no index is used.
+
+The column is a fixed-size list of float16, float32 or float64 (metrics ``l2``, ``cosine``, ``dot``)
+or of uint8 (``hamming``). ``_distance`` (float32) is the squared Euclidean distance, one less the
+cosine, one less the dot product, or the number of bits that differ; null vectors and distances that
+are NaN are passed over. Equal distances keep the order of the scan.
+
+As in pylance, a filter is applied to the k rows found, unless ``prefilter`` asks for the k nearest
+of the rows that pass it. Arguments that steer an index are accepted and have no effect: the
+result is exact.
+
+Limits: memory holds k rows per query and one window of vectors; up to 1,024 queries.
+Source: behaviour of pylance 14.0.2 without an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_nb.encodings.base import Ints
+from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
+from lance_nb.format.schema import Schema
+from lance_nb.table.filtered_scan import RowChoice, Selected, read_columns, select_rows
+from lance_nb.table.ordering import Addresses, addresses_of
+from lance_nb.table.projection import project
+from lance_nb.table.snapshot import Snapshot
+
+DISTANCE = "_distance"
+QUERY_INDEX = "query_index"
+DEFAULT_K = 10
+QUERIES_MAX = 1024
+_BLOCK_BYTES = 4 * 1024 * 1024
+_INDEX_ARGUMENTS = frozenset({
+    "nprobes", "minimum_nprobes", "maximum_nprobes", "refine_factor", "use_index", "ef",
+    "query_parallelism", "approx_mode", "search_effort",
+})  # fmt: skip
+_ARGUMENTS = frozenset({"column", "q", "k", "metric", "distance_range"})
+Floats = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NearestQuery:
+    """A search, checked against the schema. ``queries`` has one row per vector asked for."""
+
+    column: str
+    queries: Floats
+    k: int
+    metric: str
+    is_batch: bool
+    lower: float | None
+    upper: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The rows found, query by query, nearest first."""
+
+    rows: Addresses
+    distances: npt.NDArray[np.float32]
+    query_index: npt.NDArray[np.int32]
+
+    def take(self, places: Ints) -> Neighbours:
+        """Return some of the rows."""
+        return Neighbours(self.rows.take(places), self.distances[places], self.query_index[places])
+
+
+def nearest_query(schema: Schema, wanted: Mapping[str, Any]) -> NearestQuery:
+    """Read the argument ``nearest``. Raises InvalidInputError, ColumnNotFoundError."""
+    if not isinstance(wanted, Mapping):
+        raise NotSupportedError(
+            "nearest is a dict with 'column' and 'q'; other searches need an index"
+        )
+    unknown = sorted(set(wanted) - _ARGUMENTS - _INDEX_ARGUMENTS)
+    if unknown or not {"column", "q"} <= set(wanted):
+        what = f"does not know {unknown[0]!r}" if unknown else "needs 'column' and 'q'"
+        raise InvalidInputError(f"nearest {what}; it takes {', '.join(sorted(_ARGUMENTS))}")
+    column = str(wanted["column"])
+    type_ = _vector_type(schema, column)
+    is_bytes = pt.is_uint8(type_.value_type)
+    queries, is_batch = _queries(wanted["q"], type_)
+    k = DEFAULT_K if wanted.get("k") is None else int(wanted["k"])
+    if k <= 0:
+        raise InvalidInputError(f"nearest: k must be positive, got {k}")
+    metric = str(wanted.get("metric") or ("hamming" if is_bytes else "l2")).lower()
+    metric = {"euclidean": "l2"}.get(metric, metric)
+    allowed = ("hamming",) if is_bytes else ("l2", "cosine", "dot")
+    if metric not in allowed:
+        raise InvalidInputError(
+            f"nearest: metric {metric!r} does not fit vectors of {type_.value_type}; "
+            f"use {' or '.join(allowed)}"
+        )
+    lower, upper = wanted.get("distance_range") or (None, None)
+    return NearestQuery(column, queries, k, metric, is_batch, lower, upper)
+
+
+def _vector_type(schema: Schema, column: str) -> pa.DataType:
+    arrow = schema.to_arrow()
+    if column not in arrow.names:
+        raise ColumnNotFoundError(column, tuple(arrow.names))
+    type_ = arrow.field(column).type
+    if isinstance(type_, pa.BaseExtensionType):
+        type_ = type_.storage_type
+    if not pt.is_fixed_size_list(type_):
+        raise InvalidInputError(f"nearest: column {column!r} is {type_}, not a vector")
+    if not (pt.is_floating(type_.value_type) or pt.is_uint8(type_.value_type)):
+        raise InvalidInputError(f"nearest: vectors of {type_.value_type} cannot be searched")
+    return type_
+
+
+def _queries(wanted: Any, type_: pa.DataType) -> tuple[Floats, bool]:
+    """Return the query vectors as a matrix, and whether there was a list of them."""
+    if isinstance(wanted, pa.Scalar):
+        wanted = wanted.as_py()
+    elif isinstance(wanted, (pa.Array, pa.ChunkedArray)):
+        wanted = wanted.to_pylist()
+    dtype = np.uint8 if pt.is_uint8(type_.value_type) else np.float32
+    own = np.float16 if pt.is_float16(type_.value_type) else dtype
+    try:
+        vectors = np.asarray(wanted, np.float64)
+    except (TypeError, ValueError) as exc:
+        raise InvalidInputError(
+            "nearest: q is a vector, or a list of vectors of one length"
+        ) from exc
+    is_batch = vectors.ndim == 2
+    vectors = vectors if is_batch else vectors.reshape(1, -1)
+    if vectors.ndim != 2 or vectors.shape[1] != type_.list_size or not len(vectors):
+        raise InvalidInputError(
+            f"nearest: q has {vectors.shape[-1]} values, the column's vectors {type_.list_size}"
+        )
+    if len(vectors) > QUERIES_MAX:
+        raise InvalidInputError(f"nearest: {len(vectors)} queries, at most {QUERIES_MAX} at once")
+    # Rounded as the column is, so that a row is at distance 0 from itself.
+    return vectors.astype(own).astype(dtype), is_batch
+
+
+def find_nearest(snapshot: Snapshot, choice: RowChoice, query: NearestQuery) -> Neighbours:
+    """Compare every row that may be returned, keeping the k best of each query."""
+    wanted = project(snapshot.manifest.schema, ["`" + query.column.replace("`", "``") + "`"])
+    best: list[tuple[Addresses, npt.NDArray[np.float32]]] = [
+        (addresses_of([]), np.zeros(0, np.float32)) for _ in query.queries
+    ]
+    for found in select_rows(snapshot, choice, wanted):
+        vectors = read_columns(snapshot, wanted.columns, found)[0]
+        matrix, valid = _matrix(vectors)
+        bare = Selected(found.fragment, found.physical, found.positions, {}, found.deleted)
+        rows = addresses_of([bare])
+        for number, vector in enumerate(query.queries):
+            distances = _distances(matrix, vector, query.metric)
+            places = _in_range(distances, valid, query)
+            best[number] = _merge(best[number], (rows, distances), places, query.k)
+    counts = [one.size for _, one in best]
+    return Neighbours(
+        addresses_of([one for one, _ in best]),
+        np.concatenate([one for _, one in best]),
+        np.repeat(np.arange(len(best), dtype=np.int32), counts),
+    )
+
+
+def _in_range(distances: Floats, valid: Floats, query: NearestQuery) -> Ints:
+    keep = valid & ~np.isnan(distances)
+    if query.lower is not None:
+        keep &= distances >= query.lower
+    if query.upper is not None:
+        keep &= distances < query.upper
+    return np.flatnonzero(keep).astype(np.int64)
+
+
+def _merge(
+    best: tuple[Addresses, Floats], found: tuple[Addresses, Floats], places: Ints, k: int
+) -> tuple[Addresses, Floats]:
+    """Keep the k nearest of those known and those in a window."""
+    rows, distances = found
+    if best[1].size >= k:
+        places = places[distances[places] < best[1][-1]]
+    if not places.size:
+        return best
+    if places.size > k:
+        # The k nearest and all that are as near as the last of them: order decides among equals.
+        last = np.partition(distances[places], k - 1)[k - 1]
+        places = places[distances[places] <= last]
+    merged = np.concatenate((best[1], distances[places]))
+    order = np.argsort(merged, kind="stable")[:k].astype(np.int64)
+    return addresses_of([best[0], rows.take(places)]).take(order), merged[order]
+
+
+def _matrix(vectors: pa.ChunkedArray) -> tuple[Floats, Floats]:
+    """Return the vectors as a matrix (a view where there are no nulls), and which are not null."""
+    parts, valid = [], []
+    for chunk in vectors.chunks:
+        storage = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
+        width = storage.type.list_size
+        flat = storage.values.slice(storage.offset * width, len(storage) * width)
+        whole = np.asarray(storage.is_valid().to_numpy(zero_copy_only=False))
+        if flat.null_count:
+            lost = np.asarray(flat.is_null().to_numpy(zero_copy_only=False)).reshape(-1, width)
+            whole = whole & ~lost.any(axis=1)
+            flat = flat.fill_null(0) if not pt.is_float16(flat.type) else flat
+        parts.append(np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(-1, width))
+        valid.append(whole)
+    if not parts:
+        return np.zeros((0, 1), np.float32), np.zeros(0, np.bool_)
+    return np.concatenate(parts) if len(parts) > 1 else parts[0], np.concatenate(valid)
+
+
+def _distances(matrix: Floats, query: Floats, metric: str) -> npt.NDArray[np.float32]:
+    """Compute the distance of every row, block by block so that temporaries stay in the cache."""
+    function = _METRICS[metric]
+    found = np.empty(len(matrix), np.float32)
+    step = max(_BLOCK_BYTES // max(matrix.shape[1] * 4, 1), 1)
+    with np.errstate(all="ignore"):
+        for start in range(0, len(matrix), step):
+            block = matrix[start : start + step]
+            if block.dtype == np.float16:
+                block = block.astype(np.float32)
+            found[start : start + step] = function(block, query)
+    return found
+
+
+def _l2(block: Floats, query: Floats) -> Floats:
+    gap = block - query
+    return np.asarray(np.einsum("ij,ij->i", gap, gap))
+
+
+def _dot(block: Floats, query: Floats) -> Floats:
+    return np.asarray(1.0 - block @ query)
+
+
+def _cosine(block: Floats, query: Floats) -> Floats:
+    lengths = np.sqrt(np.einsum("ij,ij->i", block, block)) * np.sqrt(query @ query)
+    return np.asarray(1.0 - (block @ query) / lengths)
+
+
+def _hamming(block: Floats, query: Floats) -> Floats:
+    return np.asarray(_BITS[block ^ query].sum(axis=1, dtype=np.int64))
+
+
+_BITS = np.array([value.bit_count() for value in range(256)], np.uint8)
+_METRICS: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "l2": _l2, "cosine": _cosine, "dot": _dot, "hamming": _hamming,
+}  # fmt: skip

@@ -1,0 +1,226 @@
+"""ORDER BY: rows of a scan in the order of some columns, with a limit in bounded memory.
+
+Nulls come last unless ``nulls_first`` says otherwise, NaN is greater than every other number, and
+rows that are equal keep the order of the scan. Only the key columns are decoded to sort; the
+others are read for the rows of the result.
+
+Limits: with a limit, memory holds ``offset + limit`` keys and one window; without one, all keys.
+Not supported: sorting by lists, structs and maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_nb.encodings.base import Ints
+from lance_nb.errors import InvalidInputError, NotSupportedError, PredicateError
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.schema import Schema
+from lance_nb.table.filtered_scan import RowChoice, Selected, select_rows, selected_table
+from lance_nb.table.predicate.coercion import plain
+from lance_nb.table.predicate.expression import Column, evaluate
+from lance_nb.table.projection import Projection, project
+from lance_nb.table.snapshot import Snapshot
+
+Mask = npt.NDArray[np.bool_]
+# Sorting anew is worth its price from this many waiting rows on.
+_HELD_ROWS_MIN = 65_536
+_NO_ROWS: tuple[Ints, Ints, Ints, Mask] = (
+    np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOrdering:
+    """One key of an order, as in pylance."""
+
+    column_name: str
+    ascending: bool = True
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Rows of a version in any order.
+
+    ``fragment`` numbers ``fragments``, ``physical`` is the offset in it, ``position`` the place in
+    the dataset. ``deleted`` marks deleted rows.
+    """
+
+    fragments: tuple[Fragment, ...]
+    fragment: Ints
+    physical: Ints
+    position: Ints
+    deleted: Mask
+
+    @property
+    def num_rows(self) -> int:
+        """Rows listed."""
+        return int(self.physical.size)
+
+    def take(self, places: Ints) -> Addresses:
+        """Return some of the rows, fragments without any left out."""
+        used, fragment = np.unique(self.fragment[places], return_inverse=True)
+        return Addresses(
+            tuple(self.fragments[number] for number in used.tolist()),
+            fragment.astype(np.int64),
+            self.physical[places],
+            self.position[places],
+            self.deleted[places],
+        )
+
+
+def addresses_of(found: Sequence[Selected | Addresses]) -> Addresses:
+    """List the rows of windows and of other lists, in order."""
+    fragments: list[Fragment] = []
+    parts: list[tuple[Ints, Ints, Ints, Mask]] = [_NO_ROWS]
+    for one in found:
+        first = len(fragments)
+        if isinstance(one, Addresses):
+            fragments += one.fragments
+            parts.append((one.fragment + first, one.physical, one.position, one.deleted))
+            continue
+        fragments.append(one.fragment)
+        number = np.full(one.num_rows, first, np.int64)
+        deleted = np.zeros(one.num_rows, np.bool_) if one.deleted is None else one.deleted
+        parts.append((number, one.physical, one.positions, deleted))
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    return Addresses(tuple(fragments), columns[0], columns[1], columns[2], columns[3])
+
+
+def orderings_of(order_by: Any) -> tuple[ColumnOrdering, ...]:
+    """Read the argument: names, ColumnOrdering-like objects, or dicts of their fields."""
+    if order_by is None:
+        return ()
+    found = []
+    for one in [order_by] if isinstance(order_by, str) else order_by:
+        if isinstance(one, str):
+            found.append(ColumnOrdering(one))
+        elif isinstance(one, dict):
+            unknown = set(one) - {"column_name", "ascending", "nulls_first"}
+            if unknown or "column_name" not in one:
+                raise InvalidInputError(f"order_by: {one!r} is no ordering of a column")
+            found.append(ColumnOrdering(**one))
+        elif hasattr(one, "column_name"):
+            found.append(
+                ColumnOrdering(
+                    str(one.column_name),
+                    bool(getattr(one, "ascending", True)),
+                    bool(getattr(one, "nulls_first", False)),
+                )
+            )
+        else:
+            raise InvalidInputError(
+                f"order_by is a list of names or ColumnOrdering, not of {type(one).__name__}"
+            )
+    return tuple(found)
+
+
+def key_projection(schema: Schema, orderings: Sequence[ColumnOrdering]) -> Projection:
+    """Return the columns to sort by. Raises ColumnNotFoundError, NotSupportedError."""
+    names = dict.fromkeys(one.column_name for one in orderings)
+    keys = project(schema, list(names))
+    for field in keys.schema:
+        type_ = plain(Column((field.name,), field.type)).type
+        if pt.is_nested(type_) or pt.is_null(type_):
+            raise NotSupportedError(f"rows cannot be ordered by {field.name!r}, a {field.type}")
+    return keys
+
+
+def sorted_rows(
+    snapshot: Snapshot,
+    choice: RowChoice,
+    orderings: Sequence[ColumnOrdering],
+    limit: int | None,
+    offset: int,
+) -> Addresses:
+    """Return the rows of a scan in order, offset and limit applied."""
+    keys = key_projection(snapshot.manifest.schema, orderings)
+    most = None if limit is None else limit + offset
+    best: list[Selected | Addresses] = []
+    waiting: list[pa.Table] = []
+    held = 0
+    for found in select_rows(snapshot, choice, keys):
+        best.append(Selected(found.fragment, found.physical, found.positions, {}, found.deleted))
+        waiting.append(sort_keys(selected_table(snapshot, keys, found), orderings))
+        held += found.num_rows
+        if most is not None and held > 2 * most + _HELD_ROWS_MIN:
+            rows = pa.concat_tables(waiting)
+            places = sort_places(rows)[:most]
+            best = [addresses_of(best).take(places)]
+            waiting = [rows.take(pa.array(places)).combine_chunks()]
+            held = int(places.size)
+    if not waiting:
+        return addresses_of([])
+    places = sort_places(pa.concat_tables(waiting))
+    return addresses_of(best).take(places[offset:most])
+
+
+def sort_keys(table: pa.Table, orderings: Sequence[ColumnOrdering]) -> pa.Table:
+    """Turn key columns into columns that sort rightly in ascending or descending order.
+
+    Names end in ``+`` or ``-`` for the direction.
+    """
+    import pyarrow.compute as pc
+
+    columns: dict[str, pa.ChunkedArray] = {}
+    for number, one in enumerate(orderings):
+        stored = table.column(one.column_name)
+        path = (one.column_name,)
+        values = evaluate(plain(Column(path, stored.type)), {path: stored})
+        direction = "+" if one.ascending else "-"
+        columns[f"{number}null{'-' if one.nulls_first else '+'}"] = pc.is_null(values)
+        if pt.is_floating(values.type):
+            lost = pc.is_nan(values)
+            columns[f"{number}nan{direction}"] = lost
+            # One value for all NaN, and one zero: they are equal to each other.
+            values = pc.add(pc.if_else(lost, pa.scalar(0.0, values.type), values), 0.0)
+        columns[f"{number}value{direction}"] = values
+    return pa.table(columns)
+
+
+def sort_places(keys: pa.Table) -> Ints:
+    """Return the places of the rows in order; equal rows keep theirs. Raises PredicateError."""
+    import pyarrow.compute as pc
+
+    order = [(name, "ascending" if name[-1] == "+" else "descending") for name in keys.column_names]
+    keys = keys.append_column("place", pa.array(np.arange(keys.num_rows)))
+    try:
+        found = pc.sort_indices(keys, sort_keys=[*order, ("place", "ascending")])
+    except pa.ArrowException as exc:
+        raise PredicateError(f"rows cannot be ordered: {exc}") from exc
+    return np.asarray(found.to_numpy(zero_copy_only=False)).astype(np.int64)
+
+
+def fetch_rows(snapshot: Snapshot, projection: Projection, rows: Addresses) -> pa.Table:
+    """Read rows in the order in which they are listed."""
+    if not rows.num_rows:
+        return projection.schema.empty_table()
+    if not projection.outputs:
+        return pa.table({"_": pa.nulls(rows.num_rows)}).select([])
+    order = np.lexsort((rows.physical, rows.fragment))
+    ends = np.flatnonzero(np.diff(rows.fragment[order], append=-1)) + 1
+    tables = []
+    for start, stop in pairwise([0, *ends.tolist()]):
+        mine = order[start:stop]
+        fragment = rows.fragments[int(rows.fragment[mine[0]])]
+        deleted = rows.deleted[mine] if rows.deleted[mine].any() else None
+        window = Selected(fragment, rows.physical[mine], rows.position[mine], {}, deleted)
+        tables.append(selected_table(snapshot, projection, window))
+    places = np.empty(order.size, np.int64)
+    places[order] = np.arange(order.size)
+    return pa.concat_tables(tables).take(pa.array(places))
+
+
+def slices(rows: Addresses, size: int) -> Iterator[Addresses]:
+    """Cut a list of rows into pieces of at most ``size``."""
+    for start in range(0, rows.num_rows, size):
+        yield rows.take(np.arange(start, min(start + size, rows.num_rows), dtype=np.int64))

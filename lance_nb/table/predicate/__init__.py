@@ -1,0 +1,11 @@
+"""Filters and computed columns: SQL text or Arrow expressions, bound to a schema."""
+
+from lance_nb.table.predicate.filter import (
+    Computed,
+    Filter,
+    compile_column,
+    compile_filter,
+    needed_paths,
+)
+
+__all__ = ["Computed", "Filter", "compile_column", "compile_filter", "needed_paths"]

@@ -1,0 +1,182 @@
+"""Arithmetic: + - * / % and the sign, in the type where both operands meet.
+
+Integers wrap around, ``/`` of integers drops the fraction and both ``/`` and ``%`` by zero are
+errors; floats follow IEEE. Decimals keep their exact digits (``/`` has four more than the
+dividend, as in DataFusion, at most 38 in all). A timestamp less a timestamp is a duration; a date
+and a whole number of days give a date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_nb.errors import PredicateError
+from lance_nb.table.predicate.coercion import cast, plain, unify
+from lance_nb.table.predicate.expression import (
+    Expression,
+    Literal,
+    Value,
+    aligned,
+    call,
+    only_value,
+    to_numpy,
+    with_nulls_of,
+)
+
+_DIVISION_DIGITS = 4
+
+
+def arithmetic(sign: str, left: Expression, right: Expression) -> Expression:
+    """Bind ``left sign right``. Raises PredicateError for types without arithmetic."""
+    left, right = plain(left), plain(right)
+    if pt.is_temporal(left.type) or pt.is_temporal(right.type):
+        return _time_arithmetic(sign, left, right)
+    if pt.is_decimal(left.type) or pt.is_decimal(right.type):
+        found = _decimal_arithmetic(sign, left, right)
+        if found is not None:
+            return found
+    left, right = unify(left, right, fit=False)
+    if not (pt.is_integer(left.type) or pt.is_floating(left.type) or pt.is_decimal(left.type)):
+        raise PredicateError(f"{sign} needs numbers, not {left.type}")
+    if pt.is_decimal(left.type):
+        return arithmetic(sign, left, right)
+    return call(f"operator {sign}", _KERNELS[sign], left, right)
+
+
+def negative(operand: Expression) -> Expression:
+    """Bind ``- operand``."""
+    operand = plain(operand)
+    if isinstance(operand, Literal) and operand.digits:
+        text = "-" + operand.digits if operand.digits[0] != "-" else operand.digits[1:]
+        return number(text)
+    if pt.is_unsigned_integer(operand.type):
+        raise PredicateError(f"{operand.type} has no negative numbers; write a cast")
+    return call("operator -", _negate, operand)
+
+
+def number(digits: str) -> Literal:
+    """Read a number as SQL writes it: int64 where it fits, uint64, else float64."""
+    try:
+        whole = int(digits)
+    except ValueError:
+        return Literal(pa.scalar(float(digits)), digits)
+    if -(1 << 63) <= whole < 1 << 63:
+        return Literal(pa.scalar(whole), digits)
+    if 0 <= whole < 1 << 64:
+        return Literal(pa.scalar(whole, pa.uint64()), digits)
+    return Literal(pa.scalar(float(digits)), digits)
+
+
+def _negate(value: Value) -> Value:
+    import pyarrow.compute as pc
+
+    return pc.negate(value)
+
+
+def _add(left: Value, right: Value) -> Value:
+    import pyarrow.compute as pc
+
+    return pc.add(left, right)
+
+
+def _subtract(left: Value, right: Value) -> Value:
+    import pyarrow.compute as pc
+
+    return pc.subtract(left, right)
+
+
+def _multiply(left: Value, right: Value) -> Value:
+    import pyarrow.compute as pc
+
+    return pc.multiply(left, right)
+
+
+def _divide(left: Value, right: Value) -> Value:
+    import pyarrow.compute as pc
+
+    return pc.divide(left, right)
+
+
+def modulo(left: Value, right: Value) -> Value:
+    """Compute the remainder, with the dividend's sign."""
+    import pyarrow.compute as pc
+
+    if pt.is_integer(left.type):
+        return pc.subtract(left, pc.multiply(pc.divide(left, right), right))
+    one, other = aligned(left, right)
+    with np.errstate(all="ignore"):
+        found = np.fmod(to_numpy(one), to_numpy(other))
+    result = with_nulls_of(found, one, other).cast(left.type)
+    scalars = isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar)
+    return only_value(result) if scalars else result
+
+
+_KERNELS: dict[str, Callable[[Value, Value], Value]] = {
+    "+": _add, "-": _subtract, "*": _multiply, "/": _divide, "%": modulo,
+}  # fmt: skip
+
+
+def _decimal_arithmetic(sign: str, left: Expression, right: Expression) -> Expression | None:
+    """Bind arithmetic of decimals and integers, None when another type takes part."""
+    both = []
+    for operand in (left, right):
+        if pt.is_integer(operand.type):
+            both.append(cast(operand, pa.decimal128(_digits(operand), 0)))
+        elif pt.is_decimal(operand.type):
+            both.append(operand)
+        else:
+            return None
+    if sign == "%":
+        raise PredicateError("% of decimals cannot be computed; cast them to double")
+    kernel = _decimal_quotient(both[0].type, both[1].type) if sign == "/" else _KERNELS[sign]
+    return call(f"operator {sign}", kernel, *both)
+
+
+def _digits(operand: Expression) -> int:
+    if isinstance(operand, Literal) and operand.scalar.is_valid:
+        return len(str(abs(operand.scalar.as_py())))
+    return {8: 3, 16: 5, 32: 10, 64: 20}[int(operand.type.bit_width)]
+
+
+def _decimal_quotient(
+    dividend: pa.DataType, divisor: pa.DataType
+) -> Callable[[Value, Value], Value]:
+    scale = min(dividend.scale + _DIVISION_DIGITS, 38)
+    precision = min(dividend.precision + divisor.scale + _DIVISION_DIGITS, 38)
+
+    def divide(left: Value, right: Value) -> Value:
+        import pyarrow.compute as pc
+
+        # Arrow adds its own digits to the quotient; what is too much is cut off.
+        found = pc.divide(left.cast(pa.decimal256(38, dividend.scale)), right)
+        cut = pc.round(found, scale, "towards_zero")
+        return cut.cast(pa.decimal128(precision, scale))
+
+    return divide
+
+
+def _time_arithmetic(sign: str, left: Expression, right: Expression) -> Expression:
+    if sign not in {"+", "-"}:
+        raise PredicateError(f"{left.type} {sign} {right.type} has no meaning")
+    if pt.is_date(left.type) and pt.is_integer(right.type):
+        days = cast(cast(right, pa.int64()), pa.duration("s"))
+        return call(f"operator {sign}", _days_kernel(sign, left.type), left, days)
+    if pt.is_timestamp(left.type) and pt.is_timestamp(right.type):
+        left, right = unify(left, right)
+    return call(f"operator {sign}", _KERNELS[sign], left, right)
+
+
+def _days_kernel(sign: str, type_: pa.DataType) -> Callable[[Value, Value], Value]:
+    day_s = 86_400
+
+    def kernel(date: Value, days: Value) -> Value:
+        import pyarrow.compute as pc
+
+        seconds = pc.multiply(days, pa.scalar(day_s))
+        return _KERNELS[sign](date.cast(pa.timestamp("s")), seconds).cast(type_)
+
+    return kernel

@@ -1,0 +1,382 @@
+"""A syntax tree and the columns of a dataset to a bound expression.
+
+One method per kind of node of sqlglot's tree, found by the node's key. AND and OR are flattened
+before they are bound, so that a chain of any length is one call; equalities of one column with
+literals inside an OR become one IN.
+
+Not supported: subqueries, aggregates, window functions, intervals, and functions that are in none
+of the tables of this folder; nothing here can read a file or another table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_nb.errors import PredicateError
+from lance_nb.table.predicate import (
+    comparison,
+    list_functions,
+    number_functions,
+    string_functions,
+    time_functions,
+)
+from lance_nb.table.predicate.arithmetic import arithmetic, negative, number
+from lance_nb.table.predicate.casts import try_cast_kernel
+from lance_nb.table.predicate.coercion import cast, fit_literal, plain, unify
+from lance_nb.table.predicate.expression import Call, Column, Expression, Literal, Value, call
+from lance_nb.table.predicate.names import Names, child
+from lance_nb.table.predicate.sql_text import SqlText
+from lance_nb.table.predicate.type_names import type_of
+
+FUNCTIONS = {
+    **string_functions.FUNCTIONS,
+    **number_functions.FUNCTIONS,
+    **time_functions.FUNCTIONS,
+    **list_functions.FUNCTIONS,
+}
+_COMPARISONS = {
+    "eq": ("=", comparison.equal), "neq": ("<>", comparison.not_equal),
+    "lt": ("<", comparison.less), "lte": ("<=", comparison.less_equal),
+    "gt": (">", comparison.greater), "gte": (">=", comparison.greater_equal),
+    "nullsafeneq": ("IS DISTINCT FROM", comparison.is_distinct),
+}  # fmt: skip
+_ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "intdiv": "/"}
+_SHIFTS = {"bitwiseleftshift": "shift_left", "bitwiserightshift": "shift_right"}
+_WORDS_AS_CALLS = ("current_date", "current_timestamp")
+_SHORTEST_SET = 3
+
+
+def bind_sql(sql: SqlText, names: Names) -> Expression:
+    """Bind a parsed text. Raises PredicateError, which names what is wrong and where."""
+    return _Binder(sql, names).bind(sql.tree)
+
+
+class _Binder:
+    """Binds the nodes of one tree; holds the text for messages."""
+
+    def __init__(self, sql: SqlText, names: Names) -> None:
+        self._sql = sql
+        self._names = names
+
+    def bind(self, node: Any) -> Expression:
+        """Bind one node."""
+        key = node.key
+        if key in _COMPARISONS:
+            return self._compare(key, node)
+        if key in _ARITHMETIC:
+            left, right = self.bind(node.this), self.bind(node.expression)
+            return arithmetic(_ARITHMETIC[key], left, right)
+        if key in _SHIFTS:
+            return self._shift(_SHIFTS[key], node)
+        method: Callable[[Any], Expression] | None = getattr(self, f"_bind_{key}", None)
+        if method is None:
+            raise PredicateError(f"{_sql_of(node)} cannot be used in an expression")
+        return method(node)
+
+    def boolean(self, node: Any) -> Expression:
+        """Bind a node that must be a condition."""
+        found = string_functions.as_test(plain(self.bind(node)))
+        if pt.is_null(found.type):
+            return Literal(pa.scalar(None, pa.bool_()))
+        if not pt.is_boolean(found.type):
+            raise PredicateError(f"{_sql_of(node)} is {found.type}, not a condition")
+        return found
+
+    # Leaves.
+
+    def _bind_paren(self, node: Any) -> Expression:
+        return self.bind(node.this)
+
+    def _bind_literal(self, node: Any) -> Expression:
+        return Literal(pa.scalar(node.this)) if node.is_string else number(node.this)
+
+    def _bind_boolean(self, node: Any) -> Expression:
+        return Literal(pa.scalar(bool(node.this)))
+
+    def _bind_null(self, node: Any) -> Expression:
+        return Literal(pa.scalar(None))
+
+    def _bind_hexstring(self, node: Any) -> Expression:
+        digits = str(node.this)
+        try:
+            return Literal(pa.scalar(bytes.fromhex("0" * (len(digits) % 2) + digits)))
+        except ValueError as exc:
+            raise PredicateError(f"{digits!r} is no hexadecimal number") from exc
+
+    def _bind_array(self, node: Any) -> Expression:
+        return list_functions.make_list([self.bind(one) for one in node.expressions])
+
+    def _bind_column(self, node: Any) -> Expression:
+        parts = node.parts
+        if len(parts) == 1 and not parts[0].args.get("quoted"):
+            word = parts[0].name.lower()
+            if word in _WORDS_AS_CALLS and parts[0].name not in self._names.schema.names:
+                return FUNCTIONS[word][0](word, [])
+        return self._names.resolve(
+            [part.name for part in parts],
+            quoted=bool(parts[0].args.get("quoted")),
+            place=_place(parts[0]),
+        )
+
+    def _bind_dot(self, node: Any) -> Expression:
+        return child(self.bind(node.this), node.expression.name, place=_place(node.expression))
+
+    def _bind_bracket(self, node: Any) -> Expression:
+        parent = self.bind(node.this)
+        if len(node.expressions) != 1:
+            raise PredicateError(f"{_sql_of(node)}: expected one field or one position in brackets")
+        key = self.bind(node.expressions[0])
+        if isinstance(key, Literal) and pt.is_string(key.type):
+            return child(parent, key.scalar.as_py())
+        return list_functions.element_at("an element", [parent, key])
+
+    # Logic.
+
+    def _bind_and(self, node: Any) -> Expression:
+        parts = [self.boolean(one) for one in _chain(node, "and")]
+        return call("AND", comparison.all_of, *parts)
+
+    def _bind_or(self, node: Any) -> Expression:
+        parts = _join_equalities([self.boolean(one) for one in _chain(node, "or")])
+        return parts[0] if len(parts) == 1 else call("OR", comparison.any_of, *parts)
+
+    def _bind_not(self, node: Any) -> Expression:
+        return _not(self.boolean(node.this))
+
+    def _bind_is(self, node: Any) -> Expression:
+        wanted = node.expression
+        if wanted.key == "null":
+            return call("IS NULL", _is_null, self._for_null_test(node.this))
+        if wanted.key != "boolean":
+            raise PredicateError(f"{_sql_of(node)}: IS is followed by NULL, TRUE or FALSE")
+        kernel = partial(comparison.is_truth, wanted=bool(wanted.this), negated=False)
+        return call("IS", kernel, self.boolean(node.this))
+
+    def _for_null_test(self, node: Any) -> Expression:
+        """Bind what IS NULL asks about: regexp_match is null where the pattern is not found."""
+        found = self.bind(node)
+        tested = string_functions.as_test(found)
+        if tested is found:
+            return found
+        return call("regexp_match", _true_or_null, tested)
+
+    # Comparisons.
+
+    def _compare(self, key: str, node: Any) -> Expression:
+        sign, kernel = _COMPARISONS[key]
+        left, right = _uncast(self.bind(node.this), self.bind(node.expression))
+        return call(f"operator {sign}", kernel, *unify(left, right))
+
+    def _bind_nullsafeeq(self, node: Any) -> Expression:
+        return _not(self._compare("nullsafeneq", node))
+
+    def _bind_between(self, node: Any) -> Expression:
+        value = self.bind(node.this)
+        low, high = (self.bind(node.args[name]) for name in ("low", "high"))
+        above = call("BETWEEN", comparison.greater_equal, *unify(value, low))
+        below = call("BETWEEN", comparison.less_equal, *unify(value, high))
+        return call("BETWEEN", comparison.all_of, above, below)
+
+    def _bind_in(self, node: Any) -> Expression:
+        if node.args.get("query") is not None or node.args.get("unnest") is not None:
+            raise PredicateError(f"{_sql_of(node)}: a subquery cannot be used in an expression")
+        if not node.expressions:
+            raise PredicateError("IN needs at least one value")
+        value = plain(self.bind(node.this))
+        members: list[Expression] = []
+        for one in node.expressions:
+            bulk = self._sql.bulks.get(str(one.this)) if one.key == "placeholder" else None
+            members += [_value(*pair) for pair in bulk] if bulk else [self.bind(one)]
+        return _in(value, members)
+
+    def _bind_like(self, node: Any, escape: str = "\\") -> Expression:
+        operands = [self.bind(node.this), self.bind(node.expression)]
+        found = string_functions.like(
+            node.key.upper(), operands, ignore_case=node.key == "ilike", escape=escape
+        )
+        return _not(found) if node.args.get("negate") else found
+
+    _bind_ilike = _bind_like
+
+    def _bind_escape(self, node: Any) -> Expression:
+        return self._bind_like(node.this, str(node.expression.this))
+
+    # Values.
+
+    def _bind_neg(self, node: Any) -> Expression:
+        return negative(self.bind(node.this))
+
+    def _bind_dpipe(self, node: Any) -> Expression:
+        return string_functions.joined("||", self.bind(node.this), self.bind(node.expression))
+
+    def _shift(self, function: str, node: Any) -> Expression:
+        def kernel(left: Value, right: Value) -> Value:
+            import pyarrow.compute as pc
+
+            return getattr(pc, function)(left, right)
+
+        return call(function, kernel, *unify(self.bind(node.this), self.bind(node.expression)))
+
+    def _bind_cast(self, node: Any) -> Expression:
+        value, type_ = self.bind(node.this), type_of(node.args["to"], _sql_of(node))
+        if isinstance(value, Literal) and pt.is_decimal(type_) and value.digits:
+            value = fit_literal(value, type_)
+        return cast(plain(value), type_)
+
+    def _bind_trycast(self, node: Any) -> Expression:
+        type_ = type_of(node.args["to"], _sql_of(node))
+        return call(f"a cast to {type_}", try_cast_kernel(type_), plain(self.bind(node.this)))
+
+    def _bind_case(self, node: Any) -> Expression:
+        branches = []
+        for one in node.args["ifs"]:
+            if node.this is None:
+                test = self.boolean(one.this)
+            else:
+                operands = unify(self.bind(node.this), self.bind(one.this))
+                test = call("CASE", comparison.equal, *operands)
+            branches.append((test, self.bind(one.args["true"])))
+        default = node.args.get("default")
+        otherwise = Literal(pa.scalar(None)) if default is None else self.bind(default)
+        return number_functions.choose("CASE", branches, otherwise)
+
+    def _bind_anonymous(self, node: Any) -> Expression:
+        return self._function(str(node.this).lower(), [self.bind(one) for one in node.expressions])
+
+    def _bind_substring(self, node: Any) -> Expression:
+        parts = (node.this, node.args.get("start"), node.args.get("length"))
+        return self._function("substr", [self.bind(one) for one in parts if one is not None])
+
+    def _bind_strposition(self, node: Any) -> Expression:
+        return self._function("strpos", [self.bind(node.this), self.bind(node.args["substr"])])
+
+    def _bind_trim(self, node: Any) -> Expression:
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(
+            str(node.args.get("position")), "btrim"
+        )
+        parts = (node.this, node.expression)
+        return self._function(name, [self.bind(one) for one in parts if one])
+
+    def _bind_extract(self, node: Any) -> Expression:
+        field = Literal(pa.scalar(str(node.this.this).lower()))
+        return time_functions.date_part("extract", [field, self.bind(node.expression)])
+
+    def _function(self, name: str, operands: Sequence[Expression]) -> Expression:
+        if name not in FUNCTIONS:
+            close = get_close_matches(name, FUNCTIONS, 1, 0.6)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise PredicateError(f"no function named {name!r}{hint}")
+        binder, fewest, most = FUNCTIONS[name]
+        if not fewest <= len(operands) <= most:
+            count = str(fewest) if fewest == most else f"{fewest} to {most}"
+            raise PredicateError(f"{name} takes {count} arguments, not {len(operands)}")
+        return binder(name, operands)
+
+
+def _chain(node: Any, key: str) -> list[Any]:
+    """List the operands of nested ANDs (or ORs), in order, without recursion."""
+    found, waiting = [], [node]
+    while waiting:
+        one = waiting.pop()
+        while one.key == "paren":
+            one = one.this
+        if one.key == key:
+            waiting += [one.expression, one.this]
+        else:
+            found.append(one)
+    return found
+
+
+def _not(operand: Expression) -> Expression:
+    return call("NOT", _invert, operand)
+
+
+def _invert(value: Value) -> Value:
+    import pyarrow.compute as pc
+
+    return pc.invert(value)
+
+
+def _is_null(value: Value) -> Value:
+    import pyarrow.compute as pc
+
+    return pc.is_null(value)
+
+
+def _true_or_null(value: Value) -> Value:
+    import pyarrow.compute as pc
+
+    return pc.if_else(value, value, pa.scalar(None, pa.bool_()))
+
+
+def _value(is_text: bool, text: str) -> Literal:
+    return Literal(pa.scalar(text)) if is_text else number(text)
+
+
+def _in(value: Expression, members: Sequence[Expression]) -> Expression:
+    """Bind IN: one look-up for literals of the value's type, an OR for the others."""
+    fixed, others = [], []
+    for member in members:
+        fitted = member
+        if isinstance(member, Literal) and not isinstance(value, Literal):
+            fitted = fit_literal(member, value.type)
+        literal = isinstance(fitted, Literal) and not pt.is_nested(value.type)
+        if literal and (fitted.type == value.type or pt.is_null(fitted.type)):
+            fixed.append(fitted)
+        else:
+            others.append(call("IN", comparison.equal, *unify(value, fitted)))
+    if fixed:
+        scalars = [one.scalar for one in fixed if isinstance(one, Literal)]
+        array, has_null = comparison.members_of(scalars, value.type)
+        kernel = partial(comparison.in_set, members=array, has_null=has_null)
+        others.append(call("IN", kernel, value))
+    return others[0] if len(others) == 1 else call("IN", comparison.any_of, *others)
+
+
+def _join_equalities(parts: Sequence[Expression]) -> list[Expression]:
+    """Turn equalities of one column with literals into one look-up per column."""
+    groups: dict[Column, list[Literal]] = {}
+    for part in parts:
+        column, literal = _equality(part)
+        if column is not None and literal is not None:
+            groups.setdefault(column, []).append(literal)
+    joined = {column for column, found in groups.items() if len(found) >= _SHORTEST_SET}
+    kept = [part for part in parts if _equality(part)[0] not in joined]
+    return [*kept, *(_in(column, found) for column, found in groups.items() if column in joined)]
+
+
+def _equality(part: Expression) -> tuple[Column | None, Literal | None]:
+    if isinstance(part, Call) and part.kernel is comparison.equal:
+        left, right = part.operands
+        if isinstance(left, Column) and isinstance(right, Literal):
+            return left, right
+    return None, None
+
+
+def _uncast(left: Expression, right: Expression) -> tuple[Expression, Expression]:
+    """Compare an integer under a cast to another integer type as it is stored.
+
+    The result is the same, and values outside of the cast's type are no error (as in DataFusion).
+    """
+    if isinstance(left, Call) and left.name.startswith("a cast to") and isinstance(right, Literal):
+        inner = left.operands[0]
+        kinds = (left.type, inner.type, right.type)
+        if left.kernel.__class__ is partial and all(map(pt.is_integer, kinds)):
+            return inner, right
+    return left, right
+
+
+def _place(identifier: Any) -> str:
+    start = identifier.meta.get("start") if identifier.meta else None
+    return "" if start is None else f" (at character {start})"
+
+
+def _sql_of(node: Any, chars_max: int = 80) -> str:
+    text = str(node.sql())
+    return text if len(text) <= chars_max else text[: chars_max - 1] + "…"

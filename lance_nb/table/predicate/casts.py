@@ -1,0 +1,156 @@
+"""CAST: values of one Arrow type to another, as SQL (Arrow's Rust kernels) does it.
+
+Where pyarrow's own cast differs: a float becomes the integer nearest to zero, a decimal is rounded;
+a float is written ``1.0``, a timestamp ``2021-01-01T00:00:00``; an integer fits any decimal that
+has room for its value; a naive timestamp is local time where a zone is asked for; text may have a
+zone of its own, which decides the moment.
+
+A value that does not fit is an error (pyarrow.ArrowInvalid here, PredicateError above), with
+``try_`` null.
+Source: behaviour of pylance 14.0.2 and of the arrow-rs cast kernels.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_nb.table.predicate.expression import Kernel, Value, one_array
+
+_ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
+_WIDE_DECIMAL_DIGITS = 38
+
+
+def cast_kernel(type_: pa.DataType) -> Kernel:
+    """Make the kernel that casts to a type."""
+    return partial(cast_value, type_=type_)
+
+
+def try_cast_kernel(type_: pa.DataType) -> Kernel:
+    """Make the kernel that casts to a type and gives null for what does not fit."""
+
+    def kernel(value: Value) -> Value:
+        try:
+            return cast_value(value, type_)
+        except (pa.ArrowException, ValueError):
+            if isinstance(value, pa.Scalar):
+                return pa.scalar(None, type_)
+            rows = [kernel(one) for one in one_array(value)]
+            return pa.array([row.as_py() for row in rows], type_)
+
+    return kernel
+
+
+def cast_value(value: Value, type_: pa.DataType) -> Value:
+    """Cast a value. Raises pyarrow.ArrowInvalid for a row that does not fit."""
+    import pyarrow.compute as pc
+
+    own = value.type
+    if own == type_ or pt.is_null(own):
+        return value.cast(type_)
+    if pt.is_floating(own) and (pt.is_integer(type_) or pt.is_boolean(type_)):
+        return pc.trunc(value).cast(type_) if pt.is_integer(type_) else pc.not_equal(value, 0.0)
+    if pt.is_decimal(own) and pt.is_integer(type_):
+        return pc.round(value, 0, "half_towards_infinity").cast(type_)
+    if pt.is_integer(own) and pt.is_decimal(type_):
+        digits = max(_WIDE_DECIMAL_DIGITS, type_.precision)
+        wide = pa.decimal128 if digits == _WIDE_DECIMAL_DIGITS else pa.decimal256
+        return value.cast(wide(digits, type_.scale)).cast(type_)
+    if pt.is_string(type_) or pt.is_large_string(type_):
+        return _to_text(value, type_)
+    if pt.is_timestamp(type_) or pt.is_date(type_):
+        return _to_time(value, type_)
+    if pt.is_integer(own) and pt.is_floating(type_):
+        return value.cast(type_, safe=False)
+    if pt.is_boolean(own) and (pt.is_floating(type_) or pt.is_decimal(type_)):
+        return value.cast(pa.int64()).cast(type_)
+    return value.cast(type_)
+
+
+def _to_text(value: Value, type_: pa.DataType) -> Value:
+    own = value.type
+    if pt.is_floating(own):
+        return _map_text(value, _float_text, type_)
+    if pt.is_timestamp(own):
+        return _map_text(value.cast(pa.string()), _moment_text, type_)
+    return value.cast(type_)
+
+
+def _map_text(value: Value, function: Any, type_: pa.DataType) -> Value:
+    if isinstance(value, pa.Scalar):
+        return pa.scalar(function(value.as_py()) if value.is_valid else None, type_)
+    rows = one_array(value).to_pylist()
+    return pa.array([None if row is None else function(row) for row in rows], type_)
+
+
+def _float_text(number: float) -> str:
+    text = repr(number)
+    if text in {"nan", "inf", "-inf"}:
+        return text.replace("nan", "NaN")
+    return re.sub(r"e([+-])0*", lambda match: "e" + match[1].strip("+"), text)
+
+
+def _moment_text(text: str) -> str:
+    iso = text.replace(" ", "T", 1)
+    return re.sub(r"\.(\d{3}|\d{6}|\d{9})(?=Z|$)", _short_fraction, iso)
+
+
+def _short_fraction(match: re.Match[str]) -> str:
+    digits = match[1]
+    while digits.endswith("000"):
+        digits = digits[:-3]
+    return f".{digits}" if digits else ""
+
+
+def _to_time(value: Value, type_: pa.DataType) -> Value:
+    import pyarrow.compute as pc
+
+    own = value.type
+    if pt.is_string(own) or pt.is_large_string(own):
+        return _parse_time(value, type_)
+    if pt.is_timestamp(own) and own.tz and not getattr(type_, "tz", None):
+        value = pc.local_timestamp(value)
+    if pt.is_timestamp(type_) and type_.tz and not getattr(own, "tz", None):
+        return with_zone(value.cast(pa.timestamp(type_.unit)), type_.tz)
+    if pt.is_date(type_):
+        # Arrow keeps only whole days; SQL drops the time of day.
+        return (
+            pc.floor_temporal(value, unit="day").cast(type_)
+            if pt.is_timestamp(own)
+            else (value.cast(type_))
+        )
+    return value.cast(type_, safe=False) if pt.is_timestamp(own) else value.cast(type_)
+
+
+def with_zone(value: Value, zone: str) -> Value:
+    """Read naive timestamps as local times of a zone."""
+    import pyarrow.compute as pc
+
+    return pc.assume_timezone(value, zone, ambiguous="earliest", nonexistent="latest")
+
+
+def _parse_time(value: Value, type_: pa.DataType) -> Value:
+    """Parse timestamps and dates; text with a zone is that moment, without one a local time."""
+    if isinstance(value, pa.Scalar):
+        return _parse_one(value.as_py(), type_) if value.is_valid else pa.scalar(None, type_)
+    found = [_parse_one(row, type_) for row in one_array(value).to_pylist()]
+    return pa.array([one.as_py() for one in found], type_)
+
+
+def _parse_one(text: str | None, type_: pa.DataType) -> pa.Scalar:
+    if text is None:
+        return pa.scalar(None, type_)
+    text = text.strip()
+    if pt.is_date(type_):
+        return pa.scalar(text[:10]).cast(pa.date32()).cast(type_)
+    if _ZONE.search(text):
+        moment = pa.scalar(text).cast(pa.timestamp("ns", "UTC"))
+        if type_.tz:
+            return moment.cast(type_, safe=False)
+        return moment.cast(pa.timestamp("ns")).cast(type_, safe=False)
+    moment = pa.scalar(text).cast(pa.timestamp("ns")).cast(pa.timestamp(type_.unit), safe=False)
+    return with_zone(moment, type_.tz) if type_.tz else moment

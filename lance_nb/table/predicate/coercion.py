@@ -1,0 +1,223 @@
+"""Which type two operands are compared or computed in, and literals that take a column's type.
+
+Two integer types meet in the narrowest that holds both (uint64 with a signed type: a decimal);
+integer and float meet in the float; decimal and integer in a decimal, decimal and float in float64;
+date and timestamp in the timestamp; naive and zoned timestamps in the zone, the naive one being
+that zone's local time; text and anything else in the other type. This is what DataFusion does.
+
+On purpose unlike pylance, which refuses a literal of another kind than its column (``i > 1.5``,
+``date_column = '2021-01-01'``): the same rules hold for literals, and a literal that names a zone
+is the moment that it names.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_nb.errors import PredicateError
+from lance_nb.table.predicate.casts import cast_kernel, cast_value
+from lance_nb.table.predicate.expression import Expression, Literal, call
+
+_INTEGERS = {
+    (True, 8): pa.int8(), (True, 16): pa.int16(), (True, 32): pa.int32(), (True, 64): pa.int64(),
+    (False, 8): pa.uint8(), (False, 16): pa.uint16(), (False, 32): pa.uint32(),
+    (False, 64): pa.uint64(),
+}  # fmt: skip
+_INT_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
+_UNITS = ("s", "ms", "us", "ns")
+_BEYOND_INT64 = pa.decimal128(20, 0)
+_DECIMAL_DIGITS_MAX = 38
+
+
+def plain(expression: Expression) -> Expression:
+    """Give an operand a form that every kernel takes: no dictionary, view, extension or float16."""
+    type_ = expression.type
+    if isinstance(type_, pa.BaseExtensionType):
+        storage = type_.storage_type
+        stored = call("storage", lambda value: value.cast(storage), expression)
+        return plain(stored)
+    wanted = _plain_type(type_)
+    return expression if wanted == type_ else cast(expression, wanted)
+
+
+def _plain_type(type_: pa.DataType) -> pa.DataType:
+    if pt.is_dictionary(type_):
+        return _plain_type(type_.value_type)
+    if pt.is_float16(type_):
+        return pa.float32()
+    if type_ == pa.string_view():
+        return pa.string()
+    if type_ == pa.binary_view() or pt.is_fixed_size_binary(type_):
+        return pa.binary()
+    return type_
+
+
+def cast(expression: Expression, type_: pa.DataType) -> Expression:
+    """Convert an expression, without a call when it has the type already."""
+    if expression.type == type_:
+        return expression
+    return call(f"a cast to {type_}", cast_kernel(type_), expression)
+
+
+def unify(
+    left: Expression, right: Expression, *, fit: bool = True
+) -> tuple[Expression, Expression]:
+    """Bring two operands to one type. Raises PredicateError when there is none.
+
+    ``fit``: a literal takes the column's type if it keeps its value so.
+    """
+    left, right = plain(left), plain(right)
+    if not fit:
+        pass
+    elif isinstance(right, Literal) and not isinstance(left, Literal):
+        right = fit_literal(right, left.type)
+    elif isinstance(left, Literal) and not isinstance(right, Literal):
+        left = fit_literal(left, right.type)
+    type_ = common_type(left.type, right.type)
+    if type_ is None:
+        raise PredicateError(f"{left.type} and {right.type} have no common type; write a cast")
+    return cast(left, type_), cast(right, type_)
+
+
+def unify_all(operands: list[Expression]) -> list[Expression]:
+    """Bring any number of operands to one type. Raises PredicateError when there is none."""
+    first = next((one for one in operands if not isinstance(one, Literal)), operands[0])
+    for one in operands:
+        first, _ = unify(first, one, fit=False)
+    return [cast(plain(one), first.type) for one in operands]
+
+
+def fit_literal(literal: Literal, type_: pa.DataType) -> Literal:
+    """Return the literal in the column's type when that keeps its value, else as it is.
+
+    Raises PredicateError for text that is no value of the type.
+    """
+    own = literal.type
+    if own == type_ or pt.is_null(own) or pt.is_nested(type_):
+        return literal
+    if pt.is_string(own):
+        return _fit_text(literal, type_)
+    if pt.is_decimal(type_) and literal.digits:
+        return _fit_digits(literal)
+    if pt.is_integer(own) and (pt.is_integer(type_) or pt.is_floating(type_)):
+        return _fitted(literal, type_)
+    if pt.is_floating(own) and pt.is_floating(type_):
+        return Literal(cast_value(literal.scalar, type_))
+    if pt.is_floating(own) and pt.is_integer(type_) and literal.scalar.as_py().is_integer():
+        return _fitted(literal, type_)
+    return literal
+
+
+def _fitted(literal: Literal, type_: pa.DataType) -> Literal:
+    try:
+        return Literal(pa.scalar(int(literal.scalar.as_py()), pa.int64()).cast(type_))
+    except (pa.ArrowException, OverflowError):
+        try:
+            return Literal(cast_value(literal.scalar, type_))
+        except (pa.ArrowException, OverflowError):
+            return literal
+
+
+def _fit_digits(literal: Literal) -> Literal:
+    try:
+        return Literal(pa.scalar(literal.digits).cast(pa.decimal128(38, _scale(literal.digits))))
+    except pa.ArrowException:
+        return literal
+
+
+def _scale(digits: str) -> int:
+    return len(digits.partition(".")[2]) if "e" not in digits.lower() else 0
+
+
+def _fit_text(literal: Literal, type_: pa.DataType) -> Literal:
+    if pt.is_binary(type_) or pt.is_large_binary(type_) or pt.is_large_string(type_):
+        return Literal(literal.scalar.cast(type_))
+    if pt.is_string(type_):
+        return literal
+    try:
+        return Literal(cast_value(literal.scalar, type_))
+    except (pa.ArrowException, ValueError) as exc:
+        raise PredicateError(f"{literal.scalar.as_py()!r} is no {type_} value") from exc
+
+
+def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """Return the type in which both are compared, None if there is none."""
+    if left == right or pt.is_null(right):
+        return left
+    if pt.is_null(left):
+        return right
+    if _is_number(left) and _is_number(right):
+        return _common_number(left, right)
+    if pt.is_temporal(left) and pt.is_temporal(right):
+        return _common_time(left, right)
+    texts = (_is_text(left), _is_text(right))
+    if all(texts):
+        return pa.large_string() if left != right else left
+    bytes_ = (_is_bytes(left) or texts[0], _is_bytes(right) or texts[1])
+    if all(bytes_):
+        return pa.large_binary()
+    if any(texts) and not pt.is_nested(left) and not pt.is_nested(right):
+        return right if texts[0] else left
+    return None
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pt.is_integer(type_) or pt.is_floating(type_) or pt.is_decimal(type_))
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pt.is_string(type_) or pt.is_large_string(type_))
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    return bool(pt.is_binary(type_) or pt.is_large_binary(type_))
+
+
+def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    if pt.is_floating(left) or pt.is_floating(right):
+        if pt.is_decimal(left) or pt.is_decimal(right):
+            return pa.float64()
+        floats = [type_ for type_ in (left, right) if pt.is_floating(type_)]
+        return max(floats, key=lambda type_: type_.bit_width)
+    if pt.is_decimal(left) or pt.is_decimal(right):
+        return _common_decimal(_as_decimal(left), _as_decimal(right))
+    signed = (pt.is_signed_integer(left), pt.is_signed_integer(right))
+    if signed[0] == signed[1]:
+        return max(left, right, key=lambda type_: type_.bit_width)
+    with_sign, without = (left, right) if signed[0] else (right, left)
+    if with_sign.bit_width > without.bit_width:
+        return with_sign
+    return _INTEGERS.get((True, without.bit_width * 2), _BEYOND_INT64)
+
+
+def _as_decimal(type_: pa.DataType) -> pa.DataType:
+    if pt.is_decimal(type_):
+        return type_
+    return pa.decimal128(_INT_DIGITS[type_.bit_width], 0)
+
+
+def _common_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    scale = max(left.scale, right.scale)
+    whole = max(left.precision - left.scale, right.precision - right.scale)
+    if whole + scale <= _DECIMAL_DIGITS_MAX:
+        return pa.decimal128(whole + scale, scale)
+    return pa.decimal256(min(whole + scale, 76), scale)
+
+
+def _common_time(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    if pt.is_timestamp(left) and pt.is_timestamp(right):
+        unit = max(left.unit, right.unit, key=_UNITS.index)
+        return pa.timestamp(unit, left.tz or right.tz)
+    if pt.is_date(left) and pt.is_date(right):
+        return pa.timestamp("ms")
+    if pt.is_date(left) and pt.is_timestamp(right):
+        return right
+    if pt.is_timestamp(left) and pt.is_date(right):
+        return left
+    if pt.is_duration(left) and pt.is_duration(right):
+        return pa.duration(max(left.unit, right.unit, key=_UNITS.index))
+    if pt.is_time(left) and pt.is_time(right):
+        unit = max(left.unit, right.unit, key=_UNITS.index)
+        return pa.time64(unit) if unit in {"us", "ns"} else pa.time32(unit)
+    return None

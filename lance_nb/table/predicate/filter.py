@@ -1,0 +1,163 @@
+"""A filter or a computed column, bound to a schema: the columns it needs, and how to compute it.
+
+A filter is SQL text or a pyarrow.compute.Expression; a computed column is SQL text. Everything that
+can be wrong about them, apart from the values of rows, is found when they are bound.
+
+pyarrow expressions are computed by Arrow itself, with Arrow's rules where those differ from SQL's
+(NaN is unlike every number, sums that overflow are errors).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_nb.errors import InvalidInputError, PredicateError
+from lance_nb.table.predicate.arithmetic import arithmetic
+from lance_nb.table.predicate.arrow_expression import arrow_paths, evaluate_arrow
+from lance_nb.table.predicate.binder import bind_sql
+from lance_nb.table.predicate.casts import cast_value
+from lance_nb.table.predicate.comparison import as_mask
+from lance_nb.table.predicate.expression import (
+    Call,
+    Column,
+    Columns,
+    Expression,
+    Literal,
+    Path,
+    evaluate,
+    first_line,
+    one_array,
+    paths_of,
+)
+from lance_nb.table.predicate.names import Names
+from lance_nb.table.predicate.sql_text import parse_sql, shown
+from lance_nb.table.predicate.string_functions import as_test
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A condition on rows. ``paths`` are the columns it reads; ``text`` shows it to people."""
+
+    text: str
+    paths: tuple[Path, ...]
+    expression: Expression | None
+    arrow: Any = None
+
+    def mask(self, columns: Columns, num_rows: int) -> np.ndarray[Any, Any]:
+        """Tell for every row whether it is wanted. Raises PredicateError for a row's value."""
+        try:
+            if self.expression is None:
+                value = evaluate_arrow(self.arrow, columns, num_rows)
+            else:
+                value = evaluate(self.expression, columns)
+            return as_mask(value, num_rows)
+        except (pa.ArrowException, OverflowError) as exc:
+            raise PredicateError(f"filter {shown(self.text)}: {first_line(exc)}") from exc
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A column of the result made by an expression."""
+
+    name: str
+    text: str
+    expression: Expression
+
+    @property
+    def field(self) -> pa.Field:
+        """Arrow field of the column."""
+        return pa.field(self.name, self.expression.type)
+
+    def values(self, columns: Columns, num_rows: int) -> pa.Array:
+        """Compute the column. Raises PredicateError for a row's value."""
+        try:
+            return one_array(evaluate(self.expression, columns), num_rows)
+        except (pa.ArrowException, OverflowError) as exc:
+            raise PredicateError(
+                f"column {self.name!r} = {shown(self.text)}: {first_line(exc)}"
+            ) from exc
+
+
+def compile_filter(wanted: Any, schema: pa.Schema) -> Filter:
+    """Bind a filter to a schema. Raises PredicateError, InvalidInputError."""
+    if isinstance(wanted, str):
+        expression = _bind(wanted, schema, "filter")
+        expression = as_test(expression)
+        if not pt.is_boolean(expression.type):
+            raise PredicateError(
+                f"filter {shown(wanted)} is {expression.type}, not a condition; compare it with "
+                "something"
+            )
+        return Filter(wanted, _distinct(expression), expression)
+    if is_arrow_expression(wanted):
+        return Filter(str(wanted), arrow_paths(wanted, schema), None, wanted)
+    raise InvalidInputError(
+        f"a filter is SQL text or a pyarrow.compute.Expression, not {type(wanted).__name__}"
+    )
+
+
+def compile_column(name: str, text: str, schema: pa.Schema) -> Computed:
+    """Bind a computed column to a schema. Raises PredicateError."""
+    expression = _bind(text, schema, f"column {name!r}")
+    return Computed(name, text, _narrowed(expression))
+
+
+def _bind(text: str, schema: pa.Schema, what: str) -> Expression:
+    sql = parse_sql(text)
+    try:
+        return bind_sql(sql, Names(schema))
+    except PredicateError as exc:
+        raise PredicateError(f"{what} {shown(text)}: {exc}") from exc
+    except pa.ArrowException as exc:
+        raise PredicateError(f"{what} {shown(text)}: {first_line(exc)}") from exc
+    except RecursionError as exc:
+        raise PredicateError(f"{what} {shown(text)}: it is nested too deeply") from exc
+
+
+def _narrowed(expression: Expression) -> Expression:
+    """Compute ``column + literal`` in the column's type, as pylance does at the top of a column."""
+    if not isinstance(expression, Call) or not expression.name.startswith("operator "):
+        return expression
+    if expression.name[-1] not in "+-*/%" or len(expression.operands) != 2:
+        return expression
+    inner = [_uncast(one) for one in expression.operands]
+    columns = [one for one in inner if isinstance(one, Column)]
+    literals = [one for one in inner if isinstance(one, Literal)]
+    if len(columns) == 1 and len(literals) == 1 and _is_number(columns[0].type):
+        type_ = columns[0].type
+        try:
+            fitted = Literal(cast_value(literals[0].scalar, type_))
+        except pa.ArrowException:
+            return expression
+        left, right = (one if isinstance(one, Column) else fitted for one in inner)
+        return arithmetic(expression.name[-1], left, right)
+    return expression
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pt.is_integer(type_) or pt.is_floating(type_) or pt.is_decimal(type_))
+
+
+def _uncast(expression: Expression) -> Expression:
+    is_cast = isinstance(expression, Call) and expression.name.startswith("a cast to")
+    return expression.operands[0] if isinstance(expression, Call) and is_cast else expression
+
+
+def _distinct(expression: Expression) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(paths_of(expression)))
+
+
+def needed_paths(computed: Computed) -> tuple[Path, ...]:
+    """List the columns that a computed column reads."""
+    return _distinct(computed.expression)
+
+
+def is_arrow_expression(wanted: Any) -> bool:
+    """Tell whether this is a pyarrow expression, without importing what makes them."""
+    kind = type(wanted)
+    return kind.__name__ == "Expression" and kind.__module__.startswith("pyarrow")

@@ -1,0 +1,227 @@
+"""Functions of lists: array_has, array_has_any, array_has_all, array_length, list[1], ...
+
+Elements are counted from 1, from -1 backwards. Searches run over the flat child array, so that a
+row costs its own elements only. A null list gives null; null elements are never equal to anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_nb.errors import PredicateError
+from lance_nb.table.predicate.coercion import cast, fit_literal, plain
+from lance_nb.table.predicate.comparison import equal, in_set, members_of
+from lance_nb.table.predicate.expression import (
+    Expression,
+    Literal,
+    Value,
+    aligned,
+    call,
+    one_array,
+    only_value,
+    per_row,
+)
+
+Binder = Callable[[str, Sequence[Expression]], Expression]
+
+
+def is_list(type_: pa.DataType) -> bool:
+    """Tell whether a type is one of the list types."""
+    return bool(pt.is_list(type_) or pt.is_large_list(type_) or pt.is_fixed_size_list(type_))
+
+
+def _list(expression: Expression, *, name: str) -> Expression:
+    if not is_list(expression.type):
+        raise PredicateError(f"{name} needs a list, not {expression.type}")
+    return expression
+
+
+def _element(literal: Expression, type_: pa.DataType, *, name: str) -> Expression:
+    """Bring a value to the element type of a list."""
+    value = plain(literal)
+    if isinstance(value, Literal):
+        fitted = fit_literal(value, type_)
+        if pt.is_string(value.type) and not pt.is_string(type_) and not pt.is_large_string(type_):
+            raise PredicateError(f"{name}: {value.scalar.as_py()!r} is no element of list<{type_}>")
+        return cast(fitted, type_)
+    return cast(value, type_)
+
+
+def _rows_with(lists: pa.Array, hits: Any, count: int) -> Any:
+    """Count the hits (numpy booleans over the flat elements) in each list."""
+    import pyarrow.compute as pc
+
+    parents = np.asarray(pc.list_parent_indices(lists).to_numpy(zero_copy_only=False))
+    return np.bincount(parents[hits], minlength=count)[:count]
+
+
+def _hits(value: Value) -> Any:
+    import pyarrow.compute as pc
+
+    array = one_array(pc.fill_null(value, False))
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def _answer(found: Any, lists: pa.Array) -> pa.Array:
+    lost = np.asarray(lists.is_null().to_numpy(zero_copy_only=False))
+    return pa.array(found, mask=lost if lost.any() else None)
+
+
+def _scalar_safe(kernel: Callable[..., Value]) -> Callable[..., Value]:
+    """Let a kernel of arrays take scalars alone."""
+
+    def safe(*values: Value) -> Value:
+        found = kernel(*aligned(*values))
+        return only_value(found) if all(isinstance(one, pa.Scalar) for one in values) else found
+
+    return safe
+
+
+def _has(name: str, operands: Sequence[Expression]) -> Expression:
+    lists = _list(operands[0], name=name)
+    element = _element(operands[1], lists.type.value_type, name=name)
+
+    def kernel(rows: pa.Array, wanted: pa.Array) -> pa.Array:
+        import pyarrow.compute as pc
+
+        flat, parents = pc.list_flatten(rows), pc.list_parent_indices(rows)
+        hits = _hits(equal(flat, wanted.take(parents)))
+        found = _answer(_rows_with(rows, hits, len(rows)) > 0, rows)
+        return pc.if_else(pc.is_valid(wanted), found, pa.scalar(None, pa.bool_()))
+
+    return call(name, _scalar_safe(kernel), lists, element)
+
+
+def _has_several(name: str, operands: Sequence[Expression]) -> Expression:
+    lists = _list(operands[0], name=name)
+    every = name.endswith("_all")
+    if not isinstance(operands[1], Literal):
+        other = _list(operands[1], name=name)
+        test = set.issuperset if every else (lambda one, two: not one.isdisjoint(two))
+        return call(
+            name, per_row(lambda one, two: test(set(one), set(two)), pa.bool_()), lists, other
+        )
+    type_ = lists.type.value_type
+    wanted = (
+        [_element(Literal(one), type_, name=name) for one in (operands[1].scalar.values or ())]
+        if is_list(operands[1].type)
+        else []
+    )
+    scalars = [one.scalar for one in wanted if isinstance(one, Literal)]
+    members, _ = members_of(scalars, type_)
+    members = members.unique()
+
+    def kernel(rows: pa.Array) -> pa.Array:
+        import pyarrow.compute as pc
+
+        flat = pc.list_flatten(rows)
+        if not every:
+            hits = _hits(in_set(flat, members=members, has_null=False))
+            return _answer(_rows_with(rows, hits, len(rows)) > 0, rows)
+        found = np.ones(len(rows), np.bool_)
+        for one in members:
+            found &= _rows_with(rows, _hits(equal(flat, one)), len(rows)) > 0
+        return _answer(found, rows)
+
+    return call(name, _scalar_safe(kernel), lists)
+
+
+def _length(name: str, operands: Sequence[Expression]) -> Expression:
+    def kernel(rows: Value) -> Value:
+        import pyarrow.compute as pc
+
+        return pc.list_value_length(rows).cast(pa.uint64())
+
+    return call(name, kernel, _list(operands[0], name=name))
+
+
+def _empty(name: str, operands: Sequence[Expression]) -> Expression:
+    def kernel(rows: Value) -> Value:
+        import pyarrow.compute as pc
+
+        return pc.equal(pc.list_value_length(rows), 0)
+
+    return call(name, kernel, _list(operands[0], name=name))
+
+
+def _position(name: str, operands: Sequence[Expression]) -> Expression:
+    lists = _list(operands[0], name=name)
+    element = _element(operands[1], lists.type.value_type, name=name)
+
+    def find(row: list[Any], wanted: Any) -> int | None:
+        return row.index(wanted) + 1 if wanted in row else None
+
+    return call(name, per_row(find, pa.uint64()), lists, element)
+
+
+def element_at(name: str, operands: Sequence[Expression]) -> Expression:
+    """Bind list[number]: null where the list is too short."""
+    lists = _list(operands[0], name=name)
+
+    def pick(rows: pa.Array, numbers: pa.Array) -> pa.Array:
+        import pyarrow.compute as pc
+
+        places = np.asarray(numbers.fill_null(0).to_numpy(zero_copy_only=False))
+        lengths = np.asarray(pc.list_value_length(rows).fill_null(0).to_numpy(zero_copy_only=False))
+        flat = pc.list_flatten(rows)
+        ends = np.cumsum(lengths)
+        offsets = np.where(places > 0, places - 1, lengths + places)
+        valid = (places != 0) & (offsets >= 0) & (offsets < lengths)
+        indices = np.where(valid, ends - lengths + offsets, 0)
+        return flat.take(pa.array(indices, mask=~valid))
+
+    return call(name, _scalar_safe(pick), lists, cast(plain(operands[1]), pa.int64()))
+
+
+def _bound(name: str, operands: Sequence[Expression]) -> Expression:
+    lists = _list(operands[0], name=name)
+    choose = max if name.endswith("_max") else min
+
+    def pick(row: list[Any]) -> Any:
+        values = [value for value in row if value is not None]
+        return choose(values) if values else None
+
+    return call(name, per_row(pick, lists.type.value_type), lists)
+
+
+def _to_string(name: str, operands: Sequence[Expression]) -> Expression:
+    def join(row: list[Any], separator: str, lost: str | None = None) -> str:
+        texts = [lost if value is None else str(value) for value in row]
+        return separator.join(one for one in texts if one is not None)
+
+    return call(name, per_row(join, pa.string()), _list(operands[0], name=name), *operands[1:])
+
+
+def make_list(values: Sequence[Expression]) -> Literal:
+    """Bind [a, b, ...] of literals."""
+    scalars = []
+    for value in values:
+        if not isinstance(value, Literal):
+            raise PredicateError("a list in brackets holds literals only")
+        scalars.append(value.scalar.as_py())
+    try:
+        return Literal(pa.scalar(scalars, pa.list_(pa.array(scalars).type)))
+    except pa.ArrowException as exc:
+        raise PredicateError("the values of a list in brackets are of one type") from exc
+
+
+def _names(*endings: str) -> list[str]:
+    return [prefix + ending for prefix in ("array_", "list_") for ending in endings]
+
+
+# name -> (binder, fewest operands, most operands)
+FUNCTIONS: dict[str, tuple[Binder, int, int]] = {
+    **dict.fromkeys(_names("has", "contains", "element_of"), (_has, 2, 2)),
+    **dict.fromkeys(_names("has_any", "has_all"), (_has_several, 2, 2)),
+    **dict.fromkeys([*_names("length"), "cardinality"], (_length, 1, 1)),
+    **dict.fromkeys([*_names("empty"), "empty"], (_empty, 1, 1)),
+    **dict.fromkeys(_names("position", "indexof"), (_position, 2, 2)),
+    **dict.fromkeys(_names("element", "extract"), (element_at, 2, 2)),
+    **dict.fromkeys(_names("max", "min"), (_bound, 1, 1)),
+    **dict.fromkeys([*_names("to_string", "join")], (_to_string, 2, 3)),
+}
