@@ -1,4 +1,4 @@
-"""Every version of datasets that pylance wrote reads equal: rows, order, schema, and all ways in."""
+"""Every version of a dataset that pylance wrote reads equal: rows, order, schema, all ways in."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def _panics(exc: BaseException) -> tuple[type[BaseException], ...]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_columns_of_several_pages_read_equal(version: str, tmp_path: Path) -> None:
-    """Batches of 8 MiB and more make pages of their own; rows are asked for across their borders."""
+    """Batches of 8 MiB and more make their own pages; rows are asked for across the borders."""
     num_rows = int(60_000 * SCALE)
     rng = np.random.default_rng(SEED)
     batches = []

@@ -1,4 +1,4 @@
-"""Build pages byte by byte, the way a writer would, and read them whole or by the spans they ask."""
+"""Build pages byte by byte, as a writer would, and read them whole or by the spans they ask."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_a_column_that_is_not_there_is_refused(number: int) -> None:
 @pytest.mark.parametrize("size", [0, 1, 39, 40, 200])
 def test_a_file_that_was_cut_off_is_refused(size: int) -> None:
     data = golden("numbers", "2.2")[:size]
-    with pytest.raises(CorruptFileError, match="a.lance"):
+    with pytest.raises(CorruptFileError, match=r"a\.lance"):
         FileReader(BytesStore(data), "a.lance")
 
 

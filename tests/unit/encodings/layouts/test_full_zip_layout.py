@@ -55,7 +55,7 @@ TEXT = page(
     value_compression=variable(),
     layers=[NULLABLE],
 )
-# [["ab", ""], [], None, [None, "c"]]: control = rep << 2 | def, def 1 null text, 2 null list, 3 empty
+# [["ab", ""], [], None, [None, "c"]]: control = rep << 2 | def; def 1 null text, 2 null, 3 empty
 LISTS = page(
     bytes.fromhex("0402000000") + b"ab" + bytes.fromhex("00000000000706050001000000") + b"c",
     u16(0, 12, 13, 14, 21),
