@@ -9,20 +9,18 @@ Limits: ``MAX_ROWS`` rows, ``MAX_COLUMNS`` columns and ``MAX_VERSIONS`` versions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
-from lance_nb.errors import LanceError
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.dataset_card import DatasetCard, dataset_card
+from lance_nb.explorer.models.dataset_card import DatasetCard
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.page_texts import page_texts
-from lance_nb.explorer.models.row_page import RowPage, Window, row_page
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.models.timeline import Timeline, VersionBar, timeline, version_bars
-from lance_nb.explorer.models.version_detail import VersionDetail, version_detail
-from lance_nb.explorer.session import Session
+from lance_nb.explorer.models.version_detail import VersionDetail
+from lance_nb.explorer.session import FirstRows, Part
 
 MAX_ROWS = 8
 MAX_COLUMNS = 8
@@ -55,20 +53,9 @@ class _Grid:
     numeric: frozenset[int] = frozenset()
 
 
-def picture_of_session(session: Session, parts: Sequence[str]) -> Picture:
-    """Picture the parts that a widget shows, at the version it shows."""
-    dataset = session.dataset
-    makers: dict[str, Callable[[], _Block]] = {
-        "card": lambda: _card_block(dataset_card(dataset)),
-        "timeline": lambda: _versions_block(timeline(dataset)),
-        "rows": lambda: _rows_block(
-            row_page(dataset, Window(limit=MAX_ROWS, num_columns=MAX_COLUMNS)),
-            dataset.count_rows(),
-            len(dataset.schema),
-        ),
-        "detail": lambda: _detail_block(version_detail(dataset)),
-    }
-    return _picture([_attempt(makers[part]) for part in parts])
+def picture_of_parts(parts: Iterable[Part]) -> Picture:
+    """Picture the parts of a first screen."""
+    return _picture([_block(part) for part in parts])
 
 
 def picture_of_versions(dataset: Source, limit: int) -> Picture:
@@ -92,7 +79,7 @@ def picture_of_text(heading: str, lines: Sequence[tuple[str, str]]) -> Picture:
 
 def picture_of_error(error: BaseException) -> Picture:
     """Picture why there is nothing to show."""
-    return _picture([_error_block(error_card(error))])
+    return picture_of_parts([error_card(error)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +92,14 @@ class _Block:
     strong: bool = False
 
 
-def _attempt(make: Callable[[], _Block]) -> _Block:
-    try:
-        return make()
-    except LanceError as error:
-        return _error_block(error_card(error))
+def _block(part: Part) -> _Block:
+    if isinstance(part, DatasetCard):
+        return _card_block(part)
+    if isinstance(part, Timeline):
+        return _versions_block(part)
+    if isinstance(part, FirstRows):
+        return _rows_block(part)
+    return _error_block(part) if isinstance(part, ErrorCard) else _detail_block(part)
 
 
 def _error_block(card: ErrorCard) -> _Block:
@@ -170,19 +160,20 @@ def _change(added: int | None, removed: int | None) -> str:
     return f"{gains} {losses}".strip()
 
 
-def _rows_block(page: RowPage, num_rows: int, num_columns: int) -> _Block:
-    texts = page_texts(page)
+def _rows_block(part: FirstRows) -> _Block:
+    page, columns = part.page, part.page.columns[:MAX_COLUMNS]
+    texts = page_texts(page)[:MAX_COLUMNS]
     rows = tuple(
         (str(page.offset + at), *(_cell(column[at]) for column in texts))
-        for at in range(page.num_rows)
+        for at in range(min(page.num_rows, MAX_ROWS))
     )
     left_out = []
-    if num_rows > page.num_rows:
-        left_out.append(f"{text.plural(num_rows - page.num_rows, 'more row')}")
-    if num_columns > len(page.columns):
-        left_out.append(f"{text.plural(num_columns - len(page.columns), 'more column')}")
-    head = ("", *(column.name for column in page.columns))
-    numeric = {0, *(at for at, column in enumerate(page.columns, 1) if not column.extra)}
+    if part.num_rows > len(rows):
+        left_out.append(f"{text.plural(part.num_rows - len(rows), 'more row')}")
+    if part.num_columns > len(columns):
+        left_out.append(f"{text.plural(part.num_columns - len(columns), 'more column')}")
+    head = ("", *(column.name for column in columns))
+    numeric = {0, *(at for at, column in enumerate(columns, 1) if not column.extra)}
     grid = _Grid(head, rows, " and ".join(left_out), frozenset(numeric))
     return _Block("Rows", () if rows else ("This version has no rows.",), grid if rows else None)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -20,20 +20,42 @@ from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.messages import Answer, Handler, integer, words
 from lance_nb.explorer.models import cells, refs, text
 from lance_nb.explorer.models import timeline as timelines
-from lance_nb.explorer.models.dataset_card import dataset_card
-from lance_nb.explorer.models.error_card import error_card
-from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, Window, row_page
+from lance_nb.explorer.models.dataset_card import DatasetCard, dataset_card
+from lance_nb.explorer.models.error_card import ErrorCard, error_card
+from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
 from lance_nb.explorer.models.source import Source
-from lance_nb.explorer.models.version_detail import version_detail
+from lance_nb.explorer.models.timeline import Timeline
+from lance_nb.explorer.models.version_detail import VersionDetail, version_detail
 
 MAX_OPEN = 8
 MAX_COUNT = 2**53
 MAX_SELECTED = 100_000
 _MAX_RANGES = 1000
-FIRST_WINDOW = Window(limit=100, num_columns=40)
+FIRST_WINDOW = Window(limit=60, num_columns=40)
 FIRST_PAGE_BYTES = 120_000
 
 Place = tuple[str | None, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRows:
+    """The rows part of the first screen: one page, and how much there is beside it."""
+
+    page: RowPage
+    num_rows: int
+    num_columns: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the part as JSON-able values and binary buffers."""
+        return {
+            "num_rows": self.num_rows,
+            "num_columns": self.num_columns,
+            "page": self.page.to_json(),
+            "buffers": list(self.page.buffers),
+        }
+
+
+Part = DatasetCard | Timeline | FirstRows | VersionDetail | ErrorCard
 
 
 class Session:
@@ -42,6 +64,7 @@ class Session:
     def __init__(self, dataset: Source) -> None:
         self.dataset = dataset
         self.selected: list[tuple[int, int]] = []
+        self.parts: dict[str, Part] = {}
         self._opened: OrderedDict[Place, Source] = OrderedDict()
         self._numbers: dict[str | None, Sequence[int]] = {}
         self._keep(dataset)
@@ -77,14 +100,15 @@ class Session:
     def screen(self, parts: Sequence[str], window: Window = FIRST_WINDOW) -> dict[str, Any]:
         """Return the named parts of the first screen; a part that fails is ``{"error": card}``.
 
-        The binary buffers of the rows are under ``rows.buffers``.
+        The binary buffers of the rows are under ``rows.buffers``; the models stay in ``parts``.
         """
-        makers: dict[str, Callable[[], dict[str, Any]]] = {
-            "card": lambda: dataset_card(self.dataset).to_json(),
-            "timeline": lambda: timelines.timeline(self.dataset).to_json(),
-            "rows": lambda: self._rows_part(window),
-            "detail": lambda: version_detail(self.dataset).to_json(),
+        makers: dict[str, Callable[[], Part]] = {
+            "card": lambda: dataset_card(self.dataset),
+            "timeline": lambda: timelines.timeline(self.dataset),
+            "rows": lambda: self._first_rows(window),
+            "detail": lambda: version_detail(self.dataset),
         }
+        self.parts = {part: _attempt(makers[part]) for part in parts}
         return {
             "error": None,
             "branch": self.dataset.branch,
@@ -94,17 +118,12 @@ class Session:
                 "python": text.line(refs.python_line(self.dataset), 2000),
                 "magic": text.line(refs.magic_line(self.dataset)),
             },
-            **{part: _attempt(makers[part]) for part in parts},
+            **{name: _part_json(part) for name, part in self.parts.items()},
         }
 
-    def _rows_part(self, window: Window) -> dict[str, Any]:
+    def _first_rows(self, window: Window) -> FirstRows:
         page = row_page(self.dataset, window, FIRST_PAGE_BYTES)
-        return {
-            "num_rows": self.dataset.count_rows(),
-            "num_columns": len(self.dataset.schema),
-            "page": page.to_json(),
-            "buffers": list(page.buffers),
-        }
+        return FirstRows(page, self.dataset.count_rows(), len(self.dataset.schema))
 
     def handlers(self) -> dict[str, Handler]:
         """Return the requests that a session answers."""
@@ -163,12 +182,16 @@ class Session:
         return Answer({"num_rows": total})
 
 
-def _attempt(make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """One part of the screen; a dataset that is damaged in one place still shows the others."""
+def _attempt(make: Callable[[], Part]) -> Part:
+    """Make one part; a dataset that is damaged in one place still shows the others."""
     try:
         return make()
     except LanceError as error:
-        return {"error": error_card(error).to_json()}
+        return error_card(error)
+
+
+def _part_json(part: Part) -> dict[str, Any]:
+    return {"error": part.to_json()} if isinstance(part, ErrorCard) else part.to_json()
 
 
 def place_of(args: Mapping[str, Any]) -> Place:

@@ -27,7 +27,7 @@ from lance_nb.explorer import assets, messages
 from lance_nb.explorer.models import refs
 from lance_nb.explorer.models.error_card import error_card
 from lance_nb.explorer.models.source import Source
-from lance_nb.explorer.pictures import Picture, picture_of_error, picture_of_session
+from lance_nb.explorer.pictures import Picture, picture_of_error, picture_of_parts
 from lance_nb.explorer.session import FIRST_WINDOW, Session, place_of, window_of
 
 MIN_HEIGHT = 200
@@ -129,7 +129,7 @@ class LanceWidget(anywidget.AnyWidget):
         """Return what a saved notebook keeps: the same as text and as static HTML."""
         if self._error is not None:
             return picture_of_error(self._error)
-        return picture_of_session(self._open_session(), self.parts)
+        return picture_of_parts(self._open_session().parts.values())
 
     def __repr__(self) -> str:
         if self._session is None:

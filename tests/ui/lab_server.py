@@ -41,7 +41,7 @@ class LabServer:
 
     def start(self) -> None:
         """Lay out the folder, start the server and wait until it answers."""
-        self.work.mkdir(parents=True)
+        self.work.mkdir(parents=True, exist_ok=True)
         shutil.copy(self.root / "notebooks" / "01_tour.ipynb", self.work)
         shutil.copy(self.root / "notebooks" / "demo_data.py", self.work)
         script = [sys.executable, str(self.work / "demo_data.py"), str(self.demo)]

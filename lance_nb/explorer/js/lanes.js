@@ -25,6 +25,7 @@ export function laneMap(model, branch, version, before, sizes) {
     height: top + AXIS,
     mostRows: 1,
     hidden: model.hidden_branches,
+    older: model.lanes.reduce((sum, lane) => sum + lane.older, 0),
     here: { lane: Math.max(0, lanes.findIndex((lane) => lane.branch === branch)), version },
     fit(room) {
       map.slot = Math.max(14, Math.min(56, Math.floor(room / Math.max(1, numbers.length))));

@@ -5,6 +5,7 @@ import { decodePage } from "./columns.js";
 const MAX_PAGES = 3;
 const ROWS_PER_PAGE = 200;
 const COLUMNS_PER_PAGE = 40;
+const AHEAD = 40;
 
 /**
  * @param {Object} kernel @param {() => void} changed called when a page arrived or failed
@@ -39,10 +40,11 @@ export function pageStore(kernel, changed) {
       const page = pages.find((one) => at >= one.firstColumn && at < one.firstColumn + one.columns.length);
       return page?.columns[at - page.firstColumn];
     },
-    /** Ask for what is missing of a rectangle of rows and columns (ends exclusive). */
-    want(rows, columns, down) {
+    /** Ask for what is missing of a rectangle (ends exclusive), else for what comes next. */
+    want(rows, columns, down, numRows) {
       if (!place || failure || kernel.state === "static") return;
-      const row = firstMissing(rows, columns);
+      const ahead = down ? [rows[1], Math.min(numRows, rows[1] + AHEAD)] : [Math.max(0, rows[0] - AHEAD), rows[0]];
+      const row = firstMissing(rows, columns) ?? firstMissing(ahead, columns);
       if (row === null) return;
       const spare = Math.max(0, ROWS_PER_PAGE - (rows[1] - row));
       const offset = Math.max(0, row - (row > rows[0] ? 0 : Math.floor(spare * (down ? 0.25 : 0.75))));

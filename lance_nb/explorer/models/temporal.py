@@ -38,7 +38,7 @@ def temporal_text(scalar: Any) -> str:
 
 
 def _calendar(value: int, unit: str) -> str:
-    moment = np.datetime64(value, unit)
+    moment = np.int64(value).view(f"datetime64[{unit}]")
     return f"{value} {unit}" if np.isnat(moment) else str(moment)
 
 

@@ -55,7 +55,7 @@ export function mountRows(el, ctx) {
     paintHead(from, to, left);
     paintRows(first, last, from, to, left);
     ctx.shared.window = { offset: Math.max(0, first - 20), first_column: Math.max(0, from - 4) };
-    if (last > first && to > from) store.want([first, last], [from, to], state.down);
+    if (last > first && to > from) store.want([first, last], [from, to], state.down, state.numRows);
     paintStatus(first, last);
   });
 

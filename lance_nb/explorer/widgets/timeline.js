@@ -1,6 +1,6 @@
 // The timeline: one bar per version, tags as flags, a lane per branch. Only bars in sight exist.
 
-import { h, svg, setText, perFrame, plural, age } from "../js/dom.js";
+import { h, svg, setText, perFrame, count, plural, age } from "../js/dom.js";
 import { lookOfOperation } from "../js/operations.js";
 import { laneMap } from "../js/lanes.js";
 import { widget } from "../js/view.js";
@@ -120,8 +120,10 @@ export function mountTimeline(el, ctx) {
       }
       paintFlags(lane);
     }
-    if (map.hidden) {
-      const more = h("div", { class: "lnb-tl-name lnb-faint" }, `+ ${map.hidden} more`);
+    if (map.hidden || map.older) {
+      const words = [map.hidden && `+ ${map.hidden} more`, map.older && `${count(map.older)} older`];
+      const title = `not shown: ${plural(map.hidden, "branch").replace(/hs$/, "hes")}, ${plural(map.older, "older version")}`;
+      const more = h("div", { class: "lnb-tl-name lnb-faint", title }, words.filter(Boolean).join(" · "));
       more.style.top = `${map.height - 19}px`;
       names.append(more);
     }

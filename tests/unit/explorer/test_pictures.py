@@ -7,8 +7,9 @@ import pytest
 
 from lance_nb.errors import CorruptFileError, DatasetNotFoundError
 from lance_nb.explorer.pictures import (
+    Picture,
     picture_of_error,
-    picture_of_session,
+    picture_of_parts,
     picture_of_text,
     picture_of_versions,
 )
@@ -23,6 +24,12 @@ from tests.unit.explorer.fakes import (
     small_dataset,
 )
 from tests.unit.explorer.payloads import PAYLOADS
+
+
+def picture_of(session: Session, parts: tuple[str, ...]) -> Picture:
+    session.screen(parts)
+    return picture_of_parts(session.parts.values())
+
 
 PARTS = ("card", "timeline", "rows", "detail")
 OURS = {"details", "summary", "b", "p", "table", "thead", "tbody", "tr", "th", "td"}
@@ -82,7 +89,7 @@ def hostile_dataset(payload: str) -> FakeDataset:
 def test_no_name_and_no_value_becomes_markup(payload: str) -> None:
     dataset = hostile_dataset(payload)
     for view in (dataset, dataset.checkout_version((payload, None))):
-        for picture in (picture_of_session(Session(view), PARTS), picture_of_versions(view, 5)):
+        for picture in (picture_of(Session(view), PARTS), picture_of_versions(view, 5)):
             found = Elements(picture.html)
             assert set(found.tags) <= OURS
             assert set(found.attributes) <= {("open", None), ("style", "text-align:left")}
@@ -104,7 +111,7 @@ def test_there_are_forty_payloads() -> None:
 
 
 def test_the_picture_shows_header_versions_and_rows() -> None:
-    picture = picture_of_session(Session(small_dataset()), PARTS)
+    picture = picture_of(Session(small_dataset()), PARTS)
     assert "fake.lance · main:4" in picture.text
     assert "25 rows" in picture.text
     assert "4 (shown)" in picture.text
@@ -116,18 +123,18 @@ def test_the_picture_shows_header_versions_and_rows() -> None:
 
 def test_the_picture_of_an_older_version_shows_the_versions_around_it() -> None:
     old = many_versions(1000).checkout_version((None, 500))
-    picture = picture_of_session(Session(old), ("timeline",))
+    picture = picture_of(Session(old), ("timeline",))
     assert "500 (shown)" in picture.text
 
 
 def test_pictures_stay_small_whatever_is_in_the_dataset() -> None:
     wide = one_table(pa.table({f"c{at}": ["x" * 9000] * 50 for at in range(500)}))
-    assert len(picture_of_session(Session(wide), PARTS).html) < 20_000
-    assert len(picture_of_session(Session(many_versions(5000)), PARTS).html) < 20_000
+    assert len(picture_of(Session(wide), PARTS).html) < 20_000
+    assert len(picture_of(Session(many_versions(5000)), PARTS).html) < 20_000
 
 
 def test_an_empty_dataset_and_an_error_have_a_picture() -> None:
-    empty = picture_of_session(Session(one_table(rows(0))), PARTS)
+    empty = picture_of(Session(one_table(rows(0))), PARTS)
     assert "This version has no rows." in empty.text
     error = picture_of_error(DatasetNotFoundError("/no/where"))
     assert "No dataset here" in error.html
