@@ -19,6 +19,7 @@ from lance_nb.encodings.base import (
     PackedStruct,
     VariableWidth,
 )
+from lance_nb.encodings.kernels import ranges
 
 
 def slice_block(block: DataBlock, start: int, stop: int) -> DataBlock:
@@ -127,5 +128,5 @@ def _take_variable(offsets: np.ndarray, data: Bytes, positions: Ints) -> Variabl
     stops = offsets[positions + 1].astype(np.int64)
     out = np.zeros(positions.size + 1, np.int64)
     np.cumsum(stops - starts, out=out[1:])
-    taken = data[expand_ranges(starts, stops)]
+    taken = ranges.concatenate(data, starts, stops - starts)
     return VariableWidth(int(positions.size), out.astype(offsets.dtype), taken)

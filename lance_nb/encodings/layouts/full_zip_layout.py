@@ -38,6 +38,7 @@ from lance_nb.encodings.base import (
     VariableWidth,
     corrupt,
 )
+from lance_nb.encodings.kernels import ranges
 from lance_nb.encodings.kernels.zip_entries import EntryFormat, walk_entries
 from lance_nb.encodings.repdef import (
     check_layers,
@@ -229,16 +230,14 @@ class FullZipPage:
     def _values(self, data: Bytes, entries: _Entries) -> FixedWidth | VariableWidth:
         count = int(entries.value_starts.size)
         if self._fixed_bytes:
-            positions = entries.value_starts[:, None] + np.arange(self._fixed_bytes)
-            return FixedWidth(self._fixed_bytes * 8, count, data[positions].reshape(-1))
+            taken = ranges.concatenate(data, entries.value_starts, entries.value_sizes)
+            return FixedWidth(self._fixed_bytes * 8, count, taken)
         wide = self._layout.bits_per_offset == 64
         offsets = np.zeros(count + 1, np.int64)
         np.cumsum(entries.value_sizes, out=offsets[1:])
         if not wide and int(offsets[-1]) > 2**31 - 1:
             wide = True
-        gathered = data[
-            expand_ranges(entries.value_starts, entries.value_starts + entries.value_sizes)
-        ]
+        gathered = ranges.concatenate(data, entries.value_starts, entries.value_sizes)
         return VariableWidth(count, offsets if wide else offsets.astype(np.int32), gathered)
 
     def _page(
