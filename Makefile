@@ -18,7 +18,7 @@ OUT := notebooks/out
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help lab demo demo-data test test-setup test-fast test-interop test-ui lint protos clean
+.PHONY: bench-read capabilities help lab demo demo-data test test-setup test-fast test-interop test-ui lint protos clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -116,6 +116,9 @@ test-ui: $(VENV)/.stamp-test  ## drive JupyterLab in a real browser
 
 bench-read: $(VENV)/.stamp-test  ## time reading against pylance; BENCH_FLAGS='--rows N --only NAME'
 	$(PY) -m tests.benchmarks.read $(BENCH_FLAGS)
+
+capabilities: $(VENV)/.stamp-test  ## write the capability tables of the README
+	$(PY) -m tests.support.capabilities
 
 protos: $(VENV)/.stamp-test  ## compile protos/ into lance_nb/_pb
 	$(PY) protos/compile.py

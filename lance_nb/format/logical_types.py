@@ -34,7 +34,7 @@ LARGE_LISTS = ("large_list", "large_list.struct")
 EXTENSION_NAME = "ARROW:extension:name"
 EXTENSION_METADATA = "ARROW:extension:metadata"
 
-_SIMPLE: dict[str, pa.DataType] = {
+SIMPLE_TYPES: dict[str, pa.DataType] = {
     "null": pa.null(),
     "bool": pa.bool_(),
     "int8": pa.int8(),
@@ -62,7 +62,7 @@ _SIMPLE: dict[str, pa.DataType] = {
     **{f"duration:{unit}": pa.duration(unit) for unit in ("s", "ms", "us", "ns")},
 }
 _NAMES: dict[pa.DataType, str] = {
-    **{arrow: name for name, arrow in _SIMPLE.items() if name != JSON},
+    **{arrow: name for name, arrow in SIMPLE_TYPES.items() if name != JSON},
     pa.string_view(): "string",
     pa.binary_view(): "binary",
 }
@@ -124,7 +124,7 @@ def _is_dimension(digits: str) -> bool:
 
 
 def _parse_scalar(text: str) -> pa.DataType:
-    simple = _SIMPLE.get(text)
+    simple = SIMPLE_TYPES.get(text)
     if simple is not None:
         return simple
     kind, *rest = text.split(":")
@@ -141,7 +141,7 @@ def _parse_scalar(text: str) -> pa.DataType:
                 raise NotSupportedError(text)
             return pa.binary(_number(width))
         case "dict", [*value, index, ordered] if value[:1] != ["dict"] and index in _INDEX_TYPES:
-            return pa.dictionary(_SIMPLE[index], _parse_scalar(":".join(value)), ordered == "true")
+            return pa.dictionary(SIMPLE_TYPES[index], _parse_scalar(":".join(value)), ordered == "true")
     raise NotSupportedError(text)
 
 

@@ -1,0 +1,142 @@
+"""The capability tables of the README, made from the registries by ``make capabilities``.
+
+``--check`` fails instead of writing. The tables stand between two marker lines of the README.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from lance_nb.encodings import registry
+from lance_nb.encodings.v2_0.registry import ARMS as ARRAY_ARMS
+from lance_nb.file.legacy_reader import LegacyReader
+from lance_nb.file.reader import READABLE_VERSIONS
+from lance_nb.format.feature_flags import FLAGS
+from lance_nb.format.logical_types import SIMPLE_TYPES
+from lance_nb.format.operation_details import DESCRIBERS
+from lance_nb.storage.registry import STORES
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+BEGIN = "<!-- capabilities: made by `make capabilities`, do not edit -->"
+END = "<!-- end of capabilities -->"
+YES, NO = "✓", "–"
+REFUSED = {"dictionary"}  # the arm exists, no release writes it, and decoding it is refused by name
+
+PARAMETRIC_TYPES = {
+    "timestamp:{s,ms,us,ns}:{zone}": "timestamp",
+    "decimal:{128,256}:{precision}:{scale}": "decimal128, decimal256",
+    "fixed_size_binary:{bytes}": "fixed-size binary",
+    "fixed_size_list:{type}:{length}": "fixed-size list",
+    "dict:{value}:{key}:{ordered}": "dictionary",
+    "list, large_list": "list, large list",
+    "struct": "struct, also packed and empty",
+    "map": "map",
+    "blob, lance.blob.v2": "blob descriptions; payloads as files by `take_blobs`",
+}
+
+
+def tables() -> str:
+    """Return the Markdown between the markers."""
+    parts = (_versions(), _encodings(), _types(), _operations(), _flags(), _stores())
+    return "\n\n".join(parts)
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    head = list(head)
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    lines += [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
+    return "\n".join(lines)
+
+
+def _mark(value: object) -> str:
+    return YES if value else NO
+
+
+def _versions() -> str:
+    known = sorted({LegacyReader.file_version, *READABLE_VERSIONS})
+    rows = [(f"{major}.{minor}", YES, NO) for major, minor in known]
+    rows.append(("2.3 and later", "refused by name", NO))
+    return "**Data file versions**\n\n" + _table(("version", "read", "write"), rows)
+
+
+def _encodings() -> str:
+    rows = [
+        (
+            f"`{arm}`",
+            _mark(isinstance(codec, registry.MiniBlockCodec)),
+            _mark(isinstance(codec, registry.BlockCodec)),
+            _mark(isinstance(codec, registry.PerValueCodec)),
+            _mark(isinstance(codec, registry.GatherCodec)),
+            NO,
+        )
+        for arm, codec in registry.CODECS.items()
+        if arm not in REFUSED
+    ]
+    head = ("encoding (2.1, 2.2)", "mini-block", "block", "full-zip", "single values", "write")
+    layouts = ", ".join(f"`{arm}`" for arm in registry.LAYOUTS)
+    arrays = ", ".join(f"`{arm}`" for arm in ARRAY_ARMS)
+    return (
+        "**Encodings**: how they can be read\n\n"
+        + _table(head, rows)
+        + f"\n\nRefused by name: {', '.join(f'`{arm}`' for arm in sorted(REFUSED))} (never written). "
+        + f"Page layouts: {layouts}. Array encodings of 2.0: {arrays}."
+    )
+
+
+def _types() -> str:
+    simple = ", ".join(f"`{name}`" for name in SIMPLE_TYPES)
+    rows = [(f"`{name}`", meaning) for name, meaning in PARAMETRIC_TYPES.items()]
+    return f"**Types**: {simple}, and\n\n" + _table(("logical type", "Arrow"), rows)
+
+
+def _operations() -> str:
+    names = ", ".join(f"`{name}`" for name in DESCRIBERS)
+    return (
+        f"**Operations** in the history that are decoded: {names}; others show as Unknown. "
+        "None can be committed yet."
+    )
+
+
+def _flags() -> str:
+    rows = [
+        (flag.bit.bit_length() - 1, flag.name, _mark(flag.can_read), _mark(flag.can_write))
+        for flag in FLAGS
+    ]
+    return "**Feature flags**: datasets that set them\n\n" + _table(
+        ("bit", "flag", "can be read", "may be written"), rows
+    )
+
+
+def _stores() -> str:
+    rows = [(f"`{scheme}://`", line or "built in") for scheme, (_, line) in STORES.items()]
+    return "**Stores** for reading\n\n" + _table(("scheme", "needs"), rows)
+
+
+def rendered(readme: str) -> str:
+    """Return the README with fresh tables. Raises ValueError without the markers."""
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError("the README has lost the marker lines of the capability tables")
+    return f"{before}{BEGIN}\n\n{tables()}\n\n{END}{after}"
+
+
+def main() -> None:
+    """Write the tables, or with ``--check`` compare."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    old = README.read_text()
+    new = rendered(old)
+    if new == old:
+        return
+    if options.check:
+        sys.exit("the capability tables of the README are stale: run make capabilities")
+    README.write_text(new)
+
+
+if __name__ == "__main__":
+    main()
