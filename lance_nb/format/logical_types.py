@@ -141,7 +141,8 @@ def _parse_scalar(text: str) -> pa.DataType:
                 raise NotSupportedError(text)
             return pa.binary(_number(width))
         case "dict", [*value, index, ordered] if value[:1] != ["dict"] and index in _INDEX_TYPES:
-            return pa.dictionary(SIMPLE_TYPES[index], _parse_scalar(":".join(value)), ordered == "true")
+            values = _parse_scalar(":".join(value))
+            return pa.dictionary(SIMPLE_TYPES[index], values, ordered == "true")
     raise NotSupportedError(text)
 
 

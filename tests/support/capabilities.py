@@ -78,10 +78,11 @@ def _encodings() -> str:
     head = ("encoding (2.1, 2.2)", "mini-block", "block", "full-zip", "single values", "write")
     layouts = ", ".join(f"`{arm}`" for arm in registry.LAYOUTS)
     arrays = ", ".join(f"`{arm}`" for arm in ARRAY_ARMS)
+    refused = ", ".join(f"`{arm}`" for arm in sorted(REFUSED))
     return (
         "**Encodings**: how they can be read\n\n"
         + _table(head, rows)
-        + f"\n\nRefused by name: {', '.join(f'`{arm}`' for arm in sorted(REFUSED))} (never written). "
+        + f"\n\nRefused by name: {refused} (never written). "
         + f"Page layouts: {layouts}. Array encodings of 2.0: {arrays}."
     )
 
