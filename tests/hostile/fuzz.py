@@ -50,7 +50,9 @@ class Golden:
         fields, self.num_rows = parse_descriptor(memoryview(self.data)[position : position + size])
         self.schema = Schema.from_pb(fields, {})
         self.types = {field.name: field.type for field in self.schema.to_arrow()}
-        self.owners = {leaf.id: number for number, leaf in enumerate(self.schema.leaves())}
+        old = reader.footer.file_version < (2, 1)  # then every field owns a column, not only leaves
+        owning = self.schema.walk() if old else self.schema.leaves()
+        self.owners = {field.id: number for number, field in enumerate(owning)}
         self.expected = self.read(self.data, mapped=True, rows=rows_of((0, self.num_rows)))
 
     def read(self, data: bytes, *, mapped: bool, rows: Rows) -> dict[str, pa.ChunkedArray | None]:

@@ -75,7 +75,9 @@ def edit_message(data: bytes, rng: random.Random) -> bytes:
         _change(page, rng)
     else:
         wrapped = encodings.Any.FromString(page.encoding.direct.encoding)
-        layout = encodings21.PageLayout.FromString(wrapped.value)
+        old = wrapped.type_url.endswith("ArrayEncoding")
+        kind = encodings.ArrayEncoding if old else encodings21.PageLayout
+        layout = kind.FromString(wrapped.value)
         for _ in range(rng.choice((1, 1, 2))):
             _change(layout, rng)
         wrapped.value = layout.SerializeToString()
