@@ -88,12 +88,16 @@ def positions_of(rows: Rows) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 class Columns:
-    """The columns of a 2.1+ data file that was written with exactly this Arrow schema."""
+    """The columns of a data file that was written with exactly this Arrow schema.
 
-    def __init__(self, schema: pa.Schema) -> None:
+    In ``old`` files (2.0) every field owns a column, not only leaves.
+    """
+
+    def __init__(self, schema: pa.Schema, *, old: bool = False) -> None:
         self.schema = Schema.from_arrow(schema)
         self.types = {field.name: field.type for field in self.schema.to_arrow()}
-        self.owners = {leaf.id: number for number, leaf in enumerate(self.schema.leaves())}
+        owning = self.schema.walk() if old else self.schema.leaves()
+        self.owners = {field.id: number for number, field in enumerate(owning)}
 
     def read(self, reader: FileReader, name: str, rows: Rows) -> pa.ChunkedArray:
         """Read rows of one top-level column."""
