@@ -8,6 +8,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
+import numpy as np
+
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import ObjectNotFoundError
 from lance_nb.format.deletion_vector import DeletionVector
@@ -70,6 +72,26 @@ def read_deletions(
     return vector
 
 
-def live_rows(vector: DeletionVector | None, num_rows: int) -> Ints | None:
-    """List the physical offsets of the rows that are not deleted; None when all are live."""
-    return None if vector is None else vector.live_offsets(num_rows)
+def physical_rows(vector: DeletionVector, positions: Ints) -> Ints:
+    """Turn positions among the live rows into physical offsets, in the same order."""
+    return positions + np.searchsorted(_live_before(vector), positions, side="right")
+
+
+def live_window(vector: DeletionVector, start: int, stop: int) -> Ints:
+    """List the physical offsets of the live rows ``[start, stop)``, start < stop.
+
+    Costs as much as the window and the deletions, not as the fragment.
+    """
+    first, last = physical_rows(vector, np.array([start, stop - 1], np.int64)).tolist()
+    deleted = vector.offsets().astype(np.int64)
+    inside = deleted[np.searchsorted(deleted, first) : np.searchsorted(deleted, last)]
+    mask = np.ones(last + 1 - first, np.bool_)
+    mask[inside - first] = False
+    return np.flatnonzero(mask) + first
+
+
+def _live_before(vector: DeletionVector) -> Ints:
+    """Count, for each deleted row, the live rows before it."""
+    deleted = vector.offsets().astype(np.int64)
+    counts: Ints = deleted - np.arange(deleted.size)
+    return counts

@@ -119,7 +119,7 @@ class VersionLog:
         return VersionInfo(
             version,
             known.timestamp,
-            totals.num_rows,
+            max(totals.num_rows, 0),  # old writers recorded no rows, but deletions
             totals.num_deleted_rows,
             totals.num_fragments,
             totals.num_data_files,

@@ -58,6 +58,8 @@ def scan_table(
     tables = [read_task(snapshot, projection, task) for task in tasks]
     if not tables:
         return empty_table(projection)
+    if not projection.outputs:  # Arrow would forget how many rows the tables have
+        return result_table(projection, [], {}, sum(table.num_rows for table in tables))
     return pa.concat_tables(tables)
 
 

@@ -42,6 +42,8 @@ def take_rows(
         mine = unique[owner == number] - begin
         fragment = snapshot.manifest.fragments[number]
         tables.append(_take_fragment(snapshot, projection, fragment, (mine, begin)))
+    if not projection.outputs:  # Arrow would forget how many rows the tables have
+        return result_table(projection, [], {}, int(wanted.size))
     table = pa.concat_tables(tables)
     if np.array_equal(inverse, np.arange(unique.size)):
         return table

@@ -1,0 +1,31 @@
+"""Golden datasets in memory, for every test of the table floor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from lance_nb.storage.base import Store
+from lance_nb.table.refs import Ref
+from lance_nb.table.snapshot import Snapshot
+from tests.golden.copies import NAMES, copy_to_memory
+from tests.golden.opening import snapshot_of
+
+
+@pytest.fixture(scope="session")
+def stores() -> dict[str, Store]:
+    """Every golden dataset in a memory store, by name; not to be changed."""
+    return {name: copy_to_memory(name) for name in NAMES}
+
+
+@pytest.fixture
+def history(stores: dict[str, Store]) -> Store:
+    """The dataset with a past."""
+    return stores["history"]
+
+
+@pytest.fixture
+def at(history: Store) -> Callable[[Ref | None], Snapshot]:
+    """Load a version of the history."""
+    return lambda ref=None: snapshot_of(history, ref)

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lance_nb.errors import ObjectNotFoundError
+from lance_nb.format.deletion_vector import DeletionVector
+from lance_nb.format.fragment import DeletionFileType
+from lance_nb.table.deletions import DeletionCache, live_window, physical_rows, read_deletions
+from tests.golden.copies import copy_to_memory
+from tests.golden.opening import WatchedStore, snapshot_of
+
+
+def deletions(snapshot, number):
+    fragment = snapshot.manifest.fragments[number]
+    return read_deletions(snapshot.locations, snapshot.deletions, fragment, fragment.physical_rows)
+
+
+def test_both_kinds_of_deletion_files_are_read(at):
+    snapshot = at(5)
+    kinds = [one.deletion_file and one.deletion_file.file_type for one in snapshot.manifest.fragments]
+    assert kinds == [DeletionFileType.ARROW, None, DeletionFileType.BITMAP]
+    assert deletions(snapshot, 0).offsets().tolist() == [4, 13, 22, 31]
+    assert deletions(snapshot, 1) is None
+    assert len(deletions(snapshot, 2)) == 5019
+
+
+def test_a_deletion_file_is_read_once(history):
+    store = WatchedStore(history)
+    snapshot = snapshot_of(store, 5)
+    store.forget()
+    first = deletions(snapshot, 0)
+    assert deletions(snapshot, 0) is first
+    assert sum(store.reads.values()) == 1
+
+
+def test_a_missing_deletion_file_is_named_with_its_fragment():
+    store = copy_to_memory("history")
+    for info in store.list("_deletions"):
+        store.delete(f"_deletions/{info.name}")
+    with pytest.raises(ObjectNotFoundError, match="_deletions/0-2-.*needed by fragment 0"):
+        deletions(snapshot_of(store, 5), 0)
+
+
+def test_the_cache_forgets_what_was_used_longest_ago():
+    cache = DeletionCache(vectors_max=2)
+    made = {name: DeletionVector.of([number]) for number, name in enumerate("abc")}
+    cache.put(("s", "a"), made["a"])
+    cache.put(("s", "b"), made["b"])
+    assert cache.get(("s", "a")) is made["a"]
+    cache.put(("s", "c"), made["c"])
+    assert cache.get(("s", "b")) is None
+    assert cache.get(("s", "a")) is made["a"]
+    assert cache.get(("other", "a")) is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_live_positions_turn_into_physical_offsets(seed):
+    rng = np.random.default_rng(seed)
+    num_rows = int(rng.integers(1, 400))
+    deleted = np.flatnonzero(rng.random(num_rows) < rng.choice([0.02, 0.5, 0.98]))
+    vector = DeletionVector.of(deleted.tolist())
+    live = np.setdiff1d(np.arange(num_rows), deleted)
+    positions = rng.permutation(live.size)
+    assert physical_rows(vector, positions).tolist() == live[positions].tolist()
+    for _ in range(20 if live.size else 0):
+        start = int(rng.integers(0, live.size))
+        stop = int(rng.integers(start + 1, live.size + 1))
+        assert live_window(vector, start, stop).tolist() == live[start:stop].tolist()
+
+
+def test_a_window_costs_as_much_as_itself_and_not_as_the_fragment():
+    vector = DeletionVector.of([0, 5, 2**24 - 2])
+    assert live_window(vector, 0, 4).tolist() == [1, 2, 3, 4]
+    assert live_window(vector, 2**24 - 8, 2**24 - 6).tolist() == [2**24 - 6, 2**24 - 5]

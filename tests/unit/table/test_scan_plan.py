@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+
+from lance_nb.errors import CorruptFileError, InvalidInputError
+from lance_nb.format.fragment_list import FragmentList
+from lance_nb.table.scan_plan import FragmentTask, num_live_rows, plan_scan
+from tests.golden.opening import WatchedStore, snapshot_of
+
+
+def plan(snapshot, **options):
+    return [
+        (task.fragment.id, task.start, task.stop, task.first_row)
+        for task in plan_scan(snapshot, **options)
+    ]
+
+
+def test_a_full_scan_has_a_task_per_fragment_in_order(at):
+    assert plan(at(4)) == [(0, 0, 36, 0), (1, 0, 30, 36), (2, 0, 5060, 66)]
+
+
+@pytest.mark.parametrize(
+    ("options", "tasks"),
+    [
+        ({"limit": 0}, []),
+        ({"limit": 36}, [(0, 0, 36, 0)]),
+        ({"limit": 37}, [(0, 0, 36, 0), (1, 0, 1, 36)]),
+        ({"offset": 36}, [(1, 0, 30, 36), (2, 0, 5060, 66)]),
+        ({"offset": 35, "limit": 2}, [(0, 35, 36, 35), (1, 0, 1, 36)]),
+        ({"offset": 40, "limit": 5}, [(1, 4, 9, 40)]),
+        ({"offset": 66, "limit": 1}, [(2, 0, 1, 66)]),
+        ({"offset": 5126}, []),
+        ({"offset": 2**70, "limit": 2**70}, []),
+    ],
+)  # fmt: skip
+def test_offset_and_limit_choose_fragments_and_rows(at, options, tasks):
+    assert plan(at(4), **options) == tasks
+
+
+@pytest.mark.parametrize(("name", "value"), [("limit", -1), ("offset", -1), ("offset", -(2**70))])
+def test_negative_numbers_are_refused_when_the_scan_is_planned(at, name, value):
+    with pytest.raises(InvalidInputError, match=f"{name} must not be negative, got {value}"):
+        plan_scan(at(2), **{name: value})
+
+
+def test_planning_reads_no_file(history):
+    store = WatchedStore(history)
+    snapshot = snapshot_of(store, 9)
+    store.forget()
+    assert sum(stop - start for _, start, stop, _ in plan(snapshot)) == 107
+    assert not store.reads
+
+
+def test_planning_is_lazy(at):
+    first = next(iter(plan_scan(at(4))))
+    assert isinstance(first, FragmentTask)
+    assert (first.fragment.id, first.num_rows) == (0, 36)
+
+
+def test_a_scan_may_be_kept_to_some_fragments(at):
+    snapshot = at(4)
+    only = [snapshot.manifest.fragments[2], snapshot.manifest.fragments[0]]
+    assert [task[:3] for task in plan(snapshot, fragments=only)] == [(2, 0, 5060), (0, 0, 36)]
+    assert [task[:3] for task in plan(snapshot, fragments=only, limit=5, offset=5058)] == [
+        (2, 5058, 5060),
+        (0, 0, 3),
+    ]
+    assert plan(snapshot, fragments=[]) == []
+
+
+def test_fragments_of_one_id_are_refused_before_anything_is_read(at):
+    from dataclasses import replace
+
+    snapshot = at(4)
+    raw = [*snapshot.manifest.fragments.raw, snapshot.manifest.fragments.raw[0]]
+    doubled = replace(snapshot, manifest=replace(snapshot.manifest, fragments=FragmentList(raw, "m")))
+    with pytest.raises(CorruptFileError, match="fragment id 0 twice"):
+        plan(doubled, limit=1)
+
+
+def test_live_rows_are_those_not_deleted(at):
+    snapshot = at(5)
+    assert [num_live_rows(snapshot, one) for one in snapshot.manifest.fragments] == [36, 30, 41]
