@@ -95,7 +95,7 @@ def select_rows(
 ) -> Iterator[Selected]:
     """Yield the rows of a scan in order, window by window; ``wanted`` sizes the windows."""
     skip, left = offset, limit
-    for found in _windows(snapshot, choice, wanted):
+    for found in _selections(snapshot, choice, wanted):
         if left == 0:
             return
         start = min(skip, found.num_rows)
@@ -107,11 +107,39 @@ def select_rows(
             yield found.part(start, stop)
 
 
-def _windows(snapshot: Snapshot, choice: RowChoice, wanted: Projection) -> Iterator[Selected]:
-    condition = choice.filter
-    columns = (
-        wanted if condition is None else filter_projection(snapshot.manifest.schema, condition)
-    )
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Rows ``[start, stop)`` of a fragment; ``rows`` is None when deleted rows count too."""
+
+    fragment: Fragment
+    start: int
+    stop: int
+    first: int
+    rows: LiveRows | None
+
+    @property
+    def num_rows(self) -> int:
+        return self.stop - self.start
+
+    def physical(self, places: Ints | None = None) -> Ints:
+        """Return the offsets in the fragment of some (or all) rows of the window."""
+        listed = None if self.rows is None else self.rows.physical
+        if listed is not None:
+            return listed if places is None else listed[places]
+        return self._counted(self.start, places)
+
+    def positions(self, places: Ints | None = None) -> Ints:
+        """Return the places in the dataset of some (or all) rows of the window."""
+        return self._counted(self.first + self.start, places)
+
+    def _counted(self, begin: int, places: Ints | None) -> Ints:
+        if places is None:
+            return np.arange(begin, begin + self.num_rows, dtype=np.int64)
+        return places.astype(np.int64) + begin
+
+
+def _windows(snapshot: Snapshot, choice: RowChoice, columns: Projection) -> Iterator[_Window]:
+    """Yield the windows of a scan in order; ``columns`` are those decoded for every row."""
     fragments = snapshot.manifest.fragments if choice.fragments is None else choice.fragments
     starts = first_rows(snapshot, choice.fragments)
     for fragment in fragments:
@@ -121,58 +149,97 @@ def _windows(snapshot: Snapshot, choice: RowChoice, wanted: Projection) -> Itera
             count = num_physical_rows(snapshot, fragment)
         step = window_rows(snapshot, columns, fragment)
         for start in range(0, count, step):
-            rows = _rows_of(snapshot, choice, fragment, (start, min(start + step, count), first))
-            yield rows if condition is None else _survivors(snapshot, columns, condition, rows)
+            stop = min(start + step, count)
+            live = None
+            if not choice.include_deleted:
+                live = wanted_rows(snapshot, fragment, start, stop)
+            yield _Window(fragment, start, stop, first, live)
 
 
-def _rows_of(
-    snapshot: Snapshot, choice: RowChoice, fragment: Fragment, window: tuple[int, int, int]
-) -> Selected:
-    """List the rows of a window: ``(start, stop)`` of the fragment, and its first position."""
-    start, stop, first = window
-    positions = np.arange(first + start, first + stop, dtype=np.int64)
-    if not choice.include_deleted:
-        physical = wanted_rows(snapshot, fragment, start, stop).physical
-        if physical is None:
-            physical = np.arange(start, stop, dtype=np.int64)
-        return Selected(fragment, physical, positions, {})
-    physical = np.arange(start, stop, dtype=np.int64)
-    vector = read_deletions(
-        snapshot.locations, snapshot.deletions, fragment, num_physical_rows(snapshot, fragment)
-    )
-    deleted = np.ones(stop - start, np.bool_)
-    live = (
-        physical if vector is None else vector.live_offsets(num_physical_rows(snapshot, fragment))
-    )
-    mine = live[np.searchsorted(live, start) : np.searchsorted(live, stop)]
-    deleted[mine - start] = False
-    return Selected(fragment, physical, positions, {}, deleted)
-
-
-def _survivors(
-    snapshot: Snapshot, columns: Projection, condition: Filter, rows: Selected
-) -> Selected:
-    """Decode the filter's columns and keep the rows that it wants."""
-    stored = read_columns(snapshot, columns.columns, rows)
-    table = selected_table(snapshot, columns, rows, stored)
-    values = {path: table.column(place) for place, path in enumerate(condition.paths)}
-    mask = condition.mask(values, rows.num_rows)
-    if mask.all():
-        return Selected(
-            rows.fragment, rows.physical, rows.positions,
-            dict(zip(map(_key, columns.columns), stored, strict=True)), rows.deleted,
-        )  # fmt: skip
-    places = np.flatnonzero(mask)
-    known = {}
-    if places.size:
-        chosen = pa.array(mask) if places.size * 8 > mask.size else pa.array(places)
-        thin = "filter" if places.size * 8 > mask.size else "take"
+def _selections(snapshot: Snapshot, choice: RowChoice, wanted: Projection) -> Iterator[Selected]:
+    """Yield the rows that pass the filter, window by window."""
+    condition = choice.filter
+    if condition is None:
+        for window in _windows(snapshot, choice, wanted):
+            yield _whole(snapshot, window, {})
+        return
+    columns = filter_projection(snapshot.manifest.schema, condition)
+    reused = {_key(column) for column in wanted.columns}
+    for window in _windows(snapshot, choice, columns):
+        stored, mask = _tested(snapshot, columns, condition, window)
         known = {
-            _key(column): getattr(values, thin)(chosen)
+            _key(column): values
             for column, values in zip(columns.columns, stored, strict=True)
+            if _key(column) in reused
         }
-    deleted = None if rows.deleted is None else rows.deleted[places]
-    return Selected(rows.fragment, rows.physical[places], rows.positions[places], known, deleted)
+        places = np.flatnonzero(mask)
+        if places.size == window.num_rows:
+            yield _whole(snapshot, window, known)
+        elif places.size:
+            yield _thinned(snapshot, window, known, (mask, places))
+
+
+def _whole(
+    snapshot: Snapshot, window: _Window, known: Mapping[ColumnKey, pa.ChunkedArray]
+) -> Selected:
+    deleted = _deleted(snapshot, window)
+    return Selected(window.fragment, window.physical(), window.positions(), known, deleted)
+
+
+def _thinned(
+    snapshot: Snapshot,
+    window: _Window,
+    known: Mapping[ColumnKey, pa.ChunkedArray],
+    survivors: tuple[np.ndarray, Ints],
+) -> Selected:
+    mask, places = survivors
+    # Arrow's filter costs by the row, its take by the survivor.
+    dense = places.size * 8 > mask.size
+    chosen = pa.array(mask if dense else places)
+    thin = {
+        key: values.filter(chosen) if dense else values.take(chosen)
+        for key, values in known.items()
+    }
+    deleted = _deleted(snapshot, window)
+    return Selected(
+        window.fragment,
+        window.physical(places),
+        window.positions(places),
+        thin,
+        None if deleted is None else deleted[places],
+    )
+
+
+def _deleted(snapshot: Snapshot, window: _Window) -> np.ndarray | None:
+    """Mark the deleted rows of a window, None when it has none by its nature."""
+    if window.rows is not None:
+        return None
+    count = num_physical_rows(snapshot, window.fragment)
+    vector = read_deletions(snapshot.locations, snapshot.deletions, window.fragment, count)
+    if vector is None:
+        return np.zeros(window.num_rows, np.bool_)
+    live = vector.live_offsets(count)
+    mine = live[np.searchsorted(live, window.start) : np.searchsorted(live, window.stop)]
+    deleted = np.ones(window.num_rows, np.bool_)
+    deleted[mine - window.start] = False
+    return deleted
+
+
+def _tested(
+    snapshot: Snapshot, columns: Projection, condition: Filter, window: _Window
+) -> tuple[list[pa.ChunkedArray], np.ndarray]:
+    """Decode the filter's columns of a window; return them and which rows it wants."""
+    live = window.rows or LiveRows(one_range(window.start, window.stop), None, None)
+    stored = read_rows(snapshot, window.fragment, columns.columns, live.rows)
+    if live.keep is not None:
+        keep = pa.array(live.keep)
+        stored = [values.take(keep) for values in stored]
+    if columns.row_columns:
+        table = selected_table(snapshot, columns, _whole(snapshot, window, {}), stored)
+    else:
+        table = result_table(columns, stored, {}, window.num_rows)
+    values = {path: table.column(place) for place, path in enumerate(condition.paths)}
+    return stored, condition.mask(values, window.num_rows)
 
 
 def filter_projection(schema: Schema, condition: Filter) -> Projection:
@@ -236,5 +303,12 @@ def selected_table(
 
 def count_selected(snapshot: Snapshot, choice: RowChoice) -> int:
     """Count the rows of a scan, decoding the filter's columns only."""
-    nothing = project(snapshot.manifest.schema, [])
-    return sum(found.num_rows for found in select_rows(snapshot, choice, nothing))
+    condition = choice.filter
+    if condition is None:
+        nothing = project(snapshot.manifest.schema, [])
+        return sum(window.num_rows for window in _windows(snapshot, choice, nothing))
+    columns = filter_projection(snapshot.manifest.schema, condition)
+    return sum(
+        int(np.count_nonzero(_tested(snapshot, columns, condition, window)[1]))
+        for window in _windows(snapshot, choice, columns)
+    )

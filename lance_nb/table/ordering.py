@@ -154,14 +154,14 @@ def sorted_rows(
         held += found.num_rows
         if most is not None and held > 2 * most + _HELD_ROWS_MIN:
             rows = pa.concat_tables(waiting)
-            places = sort_places(rows)[:most]
+            places = sort_places(rows, most)
             best = [addresses_of(best).take(places)]
             waiting = [rows.take(pa.array(places)).combine_chunks()]
             held = int(places.size)
     if not waiting:
         return addresses_of([])
-    places = sort_places(pa.concat_tables(waiting))
-    return addresses_of(best).take(places[offset:most])
+    places = sort_places(pa.concat_tables(waiting), most)
+    return addresses_of(best).take(places[offset:])
 
 
 def sort_keys(table: pa.Table, orderings: Sequence[ColumnOrdering]) -> pa.Table:
@@ -177,27 +177,38 @@ def sort_keys(table: pa.Table, orderings: Sequence[ColumnOrdering]) -> pa.Table:
         path = (one.column_name,)
         values = evaluate(plain(Column(path, stored.type)), {path: stored})
         direction = "+" if one.ascending else "-"
-        columns[f"{number}null{'-' if one.nulls_first else '+'}"] = pc.is_null(values)
+        columns[f"{number}null{'-' if one.nulls_first else '+'}"] = pc.is_null(values).cast(
+            pa.int8()
+        )
         if pt.is_floating(values.type):
             lost = pc.is_nan(values)
-            columns[f"{number}nan{direction}"] = lost
+            columns[f"{number}nan{direction}"] = lost.cast(pa.int8())
             # One value for all NaN, and one zero: they are equal to each other.
             values = pc.add(pc.if_else(lost, pa.scalar(0.0, values.type), values), 0.0)
         columns[f"{number}value{direction}"] = values
     return pa.table(columns)
 
 
-def sort_places(keys: pa.Table) -> Ints:
-    """Return the places of the rows in order; equal rows keep theirs. Raises PredicateError."""
+def sort_places(keys: pa.Table, most: int | None = None) -> Ints:
+    """Return the places of the rows in order, the first ``most``; equal rows keep theirs.
+
+    Raises PredicateError for a type that Arrow cannot sort.
+    """
     import pyarrow.compute as pc
 
-    order = [(name, "ascending" if name[-1] == "+" else "descending") for name in keys.column_names]
-    keys = keys.append_column("place", pa.array(np.arange(keys.num_rows)))
+    directions = {"+": "ascending", "-": "descending"}
+    order = [(name, directions[name[-1]]) for name in keys.column_names]
+    # The place as the last key makes the order total, so that it does not matter who is stable.
+    order.append(("place", "ascending"))
+    rows = keys.append_column("place", pa.array(np.arange(keys.num_rows)))
     try:
-        found = pc.sort_indices(keys, sort_keys=[*order, ("place", "ascending")])
+        if most is not None and 0 < most < keys.num_rows // 4:
+            found = pc.select_k_unstable(rows, k=most, sort_keys=order)
+        else:
+            found = pc.sort_indices(rows, sort_keys=order)
     except pa.ArrowException as exc:
         raise PredicateError(f"rows cannot be ordered: {exc}") from exc
-    return np.asarray(found.to_numpy(zero_copy_only=False)).astype(np.int64)
+    return np.asarray(found.to_numpy(zero_copy_only=False)).astype(np.int64)[:most]
 
 
 def fetch_rows(snapshot: Snapshot, projection: Projection, rows: Addresses) -> pa.Table:

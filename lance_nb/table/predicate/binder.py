@@ -31,7 +31,7 @@ from lance_nb.table.predicate.casts import try_cast_kernel
 from lance_nb.table.predicate.coercion import cast, fit_literal, plain, unify
 from lance_nb.table.predicate.expression import Call, Column, Expression, Literal, Value, call
 from lance_nb.table.predicate.names import Names, child
-from lance_nb.table.predicate.sql_text import SqlText
+from lance_nb.table.predicate.sql_text import Bulk, SqlText
 from lance_nb.table.predicate.type_names import type_of
 
 FUNCTIONS = {
@@ -192,7 +192,13 @@ class _Binder:
         members: list[Expression] = []
         for one in node.expressions:
             bulk = self._sql.bulks.get(str(one.this)) if one.key == "placeholder" else None
-            members += [_value(*pair) for pair in bulk] if bulk else [self.bind(one)]
+            if bulk:
+                quick = _in_whole_numbers(value, bulk) if len(node.expressions) == 1 else None
+                if quick is not None:
+                    return quick
+                members += [_value(*pair) for pair in bulk]
+            else:
+                members.append(self.bind(one))
         return _in(value, members)
 
     def _bind_like(self, node: Any, escape: str = "\\") -> Expression:
@@ -317,6 +323,17 @@ def _true_or_null(value: Value) -> Value:
 
 def _value(is_text: bool, text: str) -> Literal:
     return Literal(pa.scalar(text)) if is_text else number(text)
+
+
+def _in_whole_numbers(value: Expression, bulk: Bulk) -> Expression | None:
+    """Bind IN of a long list of integers at once, None where that is not what the list is."""
+    if not pt.is_integer(value.type) or any(is_text for is_text, _ in bulk):
+        return None
+    try:
+        members = pa.array([int(text) for _, text in bulk], value.type)
+    except (ValueError, OverflowError, pa.ArrowException):
+        return None
+    return call("IN", partial(comparison.in_set, members=members, has_null=False), value)
 
 
 def _in(value: Expression, members: Sequence[Expression]) -> Expression:

@@ -21,6 +21,7 @@ from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.expression import Value, aligned, one_array
 
 PATTERNS_MAX = 10_000
+_LOOKED_UP_MIN = 8
 
 
 def equal(left: Value, right: Value) -> Value:
@@ -123,11 +124,32 @@ def in_set(value: Value, *, members: pa.Array, has_null: bool) -> Value:
         # Arrow's hash tells -0.0 from 0.0; adding zero makes them one.
         zero = pa.scalar(0.0, value.type)
         value, members = pc.add(value, zero), pc.add(members, zero)
-    found = pc.is_in(value, value_set=members)
+    found = _find(value, members)
     lost = pa.scalar(None, pa.bool_())
     if has_null:
         found = pc.if_else(found, found, lost)
-    return pc.if_else(pc.is_valid(value), found, lost)
+    return found if not value_nulls(value) else pc.if_else(pc.is_valid(value), found, lost)
+
+
+def value_nulls(value: Value) -> int:
+    """Count the nulls of a value."""
+    return int(not value.is_valid) if isinstance(value, pa.Scalar) else int(value.null_count)
+
+
+def _find(value: Value, members: pa.Array) -> Value:
+    """Look the values up; integers far from all members are not looked up at all."""
+    import pyarrow.compute as pc
+
+    bounds = pt.is_integer(value.type) and len(members) >= _LOOKED_UP_MIN
+    if not bounds or isinstance(value, pa.Scalar):
+        return pc.is_in(value, value_set=members)
+    ends = pc.min_max(members)
+    near = pc.and_(pc.greater_equal(value, ends["min"]), pc.less_equal(value, ends["max"]))
+    near = pc.fill_null(near, False)
+    if 2 * (pc.sum(near).as_py() or 0) > len(value):
+        return pc.is_in(value, value_set=members)
+    array, near = aligned(value, near)
+    return pc.replace_with_mask(near, near, pc.is_in(array.filter(near), value_set=members))
 
 
 def like(value: Value, pattern: Value, *, ignore_case: bool) -> Value:
