@@ -152,3 +152,11 @@ def _one(data: Any) -> Any:
             return pa.nulls(0, data.type)
         return data.combine_chunks() if data.num_chunks != 1 else data.chunk(0)
     return data
+
+
+def decoded(data: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Replace keys by values: pylance keeps some nulls of dictionary columns as null values."""
+    if not pa.types.is_dictionary(data.type):
+        return data
+    chunks = [chunk.dictionary_decode() for chunk in data.chunks]
+    return pa.chunked_array(chunks, data.type.value_type)
