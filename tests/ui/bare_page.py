@@ -46,7 +46,10 @@ const deliver = (events) => events.forEach((event) => {
 window.deliver = deliver;
 const model = {
   get: (name) => state[name], set() {}, save_changes() {}, on, off,
-  async send(content) { if (window.toKernel) deliver(await window.toKernel(content)); },
+  async send(content) {
+    if (window.toKernel) deliver(await window.toKernel(content));
+    else (window.unheard ??= []).push(content);
+  },
 };
 window.start = (events) => {
   deliver(events);
@@ -112,6 +115,15 @@ class BarePage:
         self.page.wait_for_function("window.ready")
         self.page.evaluate("(events) => window.start(events)", self._traits("screen", "height"))
         return self
+
+    def wake(self) -> None:
+        """Let the kernel hear what was said while it did not listen, and all that follows."""
+        self.page.expose_function("toKernel", self._to_kernel)
+        self.page.evaluate(
+            """async () => {
+            for (const content of window.unheard) window.deliver(await window.toKernel(content));
+            }"""
+        )
 
     def show(self, widget: LanceWidget) -> None:
         """Show another widget's screen in the same page, as after a journey."""

@@ -185,6 +185,16 @@ def test_the_same_as_code_can_be_copied(open_widget: OpenWidget) -> None:
     expect(page.get_by_role("button", name="copied")).to_be_visible()
 
 
+def test_a_kernel_that_was_busy_is_asked_again_when_it_answers(open_widget: OpenWidget) -> None:
+    bare = open_widget(Explorer(many_versions(200)), kernel=False)
+    page = bare.page
+    expect(page.locator(".lnb-badge")).to_contain_text("static snapshot")
+    assert page.locator(".lnb-op-unknown").count() > 10
+    bare.wake()
+    expect(page.locator(".lnb-badge")).to_be_hidden()
+    expect(page.locator(".lnb-op-unknown")).to_have_count(0)
+
+
 @pytest.mark.parametrize("name", [name for name in WIDGETS if name != "Explorer"])
 def test_every_view_works_alone(
     open_widget: OpenWidget, screenshot: Screenshot, name: str

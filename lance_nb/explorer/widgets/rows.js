@@ -265,6 +265,8 @@ export function mountRows(el, ctx) {
 
   const observer = new ResizeObserver(() => paint());
   observer.observe(scroller);
+  // A kernel that was busy answers late: what could not be asked for is asked for then.
+  ctx.onClose(ctx.kernel.onState(paint));
   ctx.onClose(() => {
     observer.disconnect();
     paint.cancel();

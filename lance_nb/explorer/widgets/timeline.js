@@ -223,6 +223,7 @@ export function mountTimeline(el, ctx) {
 
   const observer = new ResizeObserver(() => map && layout(true));
   observer.observe(scroller);
+  ctx.onClose(ctx.kernel.onState(paint));
   ctx.onClose(() => {
     observer.disconnect();
     paint.cancel();
