@@ -172,7 +172,7 @@ def test_forced_encodings_read_equal(
 
 
 def _accepted(folder: Path, table: pa.Table, version: str) -> bool:
-    """Write the file, if the reference can: not every request fits every type; some make it panic."""
+    """Write the file if the reference can: some requests it refuses, some make it panic."""
     try:
         _write(folder, table, version)
     except Exception:  # noqa: BLE001 (it has many ways to refuse)
