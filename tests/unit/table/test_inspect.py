@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+
+from lance_nb.errors import NotFoundError
+from lance_nb.table import inspect
+from tests.golden.copies import NAMES, copy_to_memory, edited_fragment, edited_manifest
+from tests.golden.opening import WatchedStore, snapshot_of
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tables_have_the_schemas_that_are_announced(stores, name):
+    snapshot = snapshot_of(stores[name])
+    assert inspect.fragments(snapshot).schema.equals(inspect.FRAGMENTS)
+    assert inspect.data_files(snapshot).schema.equals(inspect.DATA_FILES)
+    assert inspect.columns(snapshot).schema.equals(inspect.COLUMNS)
+    for path in inspect.data_files(snapshot)["path"].to_pylist():
+        pages = inspect.pages(snapshot, path)
+        assert pages.schema.equals(inspect.PAGES)
+        pages.validate(full=True)
+        assert not [text for text in pages["encoding"].to_pylist() if "?" in text]
+
+
+def test_fragments_are_counted(at):
+    found = inspect.fragments(at(5)).to_pylist()
+    assert [one["fragment_id"] for one in found] == [0, 1, 2]
+    assert [one["physical_rows"] for one in found] == [40, 30, 5060]
+    assert [one["num_deleted_rows"] for one in found] == [4, 0, 5019]
+    assert [one["num_rows"] for one in found] == [36, 30, 41]
+    assert all(one["size_bytes"] > 0 and one["num_data_files"] == 1 for one in found)
+
+
+def test_counts_that_were_not_recorded_are_null():
+    store = copy_to_memory("history")
+    path = f"_versions/{2**64 - 1 - 5:020d}.manifest"
+
+    def change(manifest):
+        raw = manifest.fragments[0]
+        manifest.fragments[0] = edited_fragment(raw, lambda one: setattr(one, "physical_rows", 0))
+
+    store.write(path, edited_manifest(bytes(store.read(path)), change))
+    found = inspect.fragments(snapshot_of(store, 5)).to_pylist()
+    assert (found[0]["num_rows"], found[0]["physical_rows"]) == (None, None)
+    assert found[1]["num_rows"] == 30
+
+
+def test_data_files_name_the_columns_that_are_still_there(at):
+    early, late = (inspect.data_files(at(version)).to_pylist() for version in (6, 8))
+    assert early[0]["columns"] == ["id", "word", "value", "point.x", "point.tags.item"] or (
+        "id" in early[0]["columns"]
+    )
+    assert early[1]["columns"] == ["double"]
+    assert "word" in early[0]["columns"]
+    assert "word" not in late[0]["columns"]
+    assert "amount" in late[0]["columns"]
+    assert early[0]["file_version"] == "2.2"
+
+
+def test_files_of_a_parent_branch_show_their_base(at):
+    found = inspect.data_files(at(("side", None))).to_pylist()
+    assert [one["base_id"] for one in found] == [0, 0, None]
+
+
+def test_columns_are_listed_depth_first(at):
+    found = inspect.columns(at(14)).to_pylist()
+    assert [one["name"] for one in found] == ["id", "amount", "point", "point.x", "point.tags", "point.tags.item", "double"]
+    by_name = {one["name"]: one for one in found}
+    assert by_name["point.x"]["parent_id"] == by_name["point"]["field_id"]
+    assert by_name["id"]["num_data_files"] == 2
+
+
+def test_pages_add_up_to_the_rows_of_the_fragment(at):
+    snapshot = at(4)
+    path = snapshot.manifest.fragments[2].files[0].path
+    found = inspect.pages(snapshot, path).to_pylist()
+    assert sum(one["num_rows"] for one in found if one["name"] == "id") == 5060
+    assert found[0]["encoding"].startswith("mini_block")
+
+
+def test_pages_read_metadata_and_no_page(at, history):
+    store = WatchedStore(history)
+    snapshot = snapshot_of(store, 4)
+    path = snapshot.manifest.fragments[2].files[0].path
+    store.forget()
+    inspect.pages(snapshot, path)
+    assert sum(store.reads.values()) == 1
+
+
+def test_a_data_file_that_is_not_in_the_version_is_refused(at):
+    with pytest.raises(NotFoundError, match=r"no data file 'x.lance' in version 4.*data_files\(\)"):
+        inspect.pages(at(4), "x.lance")
