@@ -20,14 +20,14 @@ from lance_nb.dataset.refs import Branches, Tags
 from lance_nb.dataset.scanner import LanceScanner, ScanOptions, check_unused
 from lance_nb.dataset.session import Session
 from lance_nb.errors import InvalidInputError
-from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.schema import Schema
 from lance_nb.format.transaction_summary import TransactionSummary
 from lance_nb.table.blobs import BlobFile, open_blobs
 from lance_nb.table.history import VersionInfo
-from lance_nb.table.indices import read_indices
+from lance_nb.table.indices import IndexDescription, describe_indices, list_indices
 from lance_nb.table.projection import project_nested
 from lance_nb.table.refs import Ref, resolve
+from lance_nb.table.row_id_index import choose_positions, positions_of_ids
 from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import take_rows
@@ -116,9 +116,13 @@ class LanceDataset:
             int(counts.size_bytes.sum()),
         )
 
-    def list_indices(self) -> list[IndexMetadata]:
-        """List the secondary indices of this version."""
-        return list(read_indices(self._snapshot))
+    def list_indices(self) -> list[dict[str, Any]]:
+        """List the segments of the secondary indices of this version, as pylance does."""
+        return list_indices(self._snapshot)
+
+    def describe_indices(self) -> list[IndexDescription]:
+        """Describe every index with all its segments: type, fields, rows and fragments covered."""
+        return describe_indices(self._snapshot)
 
     # --- versions and refs
     # --------------------------------------------------------------------------
@@ -251,14 +255,26 @@ class LanceDataset:
         """
         return take_rows(self._snapshot, project_nested(self.lance_schema, columns), indices)
 
-    def take_blobs(
-        self, blob_column: str, indices: Sequence[int] | np.ndarray
-    ) -> list[BlobFile | None]:
-        """Open the blobs of the rows at the given positions as files; None for a null blob.
+    def take_rows(
+        self, row_ids: Sequence[int] | pa.Array | np.ndarray, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Read rows by row id (``_rowid``), in that order; ids that are gone are left out."""
+        return self.take(positions_of_ids(self._snapshot, row_ids), columns)
 
-        Nothing but descriptions is read until a file is. Raises InvalidInputError.
+    def take_blobs(
+        self,
+        blob_column: str,
+        ids: Sequence[int] | pa.Array | None = None,
+        addresses: Sequence[int] | pa.Array | None = None,
+        indices: Sequence[int] | pa.Array | np.ndarray | None = None,
+    ) -> list[BlobFile | None]:
+        """Open the blobs of some rows as files; None for a null blob.
+
+        Rows are given by row id, by row address or by position. Nothing but descriptions is read
+        until a file is. Raises InvalidInputError.
         """
-        return open_blobs(self._snapshot, blob_column, indices)
+        positions = choose_positions(self._snapshot, ids, addresses, indices)
+        return open_blobs(self._snapshot, blob_column, positions)
 
     def sample(
         self,

@@ -87,7 +87,9 @@ def live_window(vector: DeletionVector, start: int, stop: int) -> Ints:
     inside = deleted[np.searchsorted(deleted, first) : np.searchsorted(deleted, last)]
     mask = np.ones(last + 1 - first, np.bool_)
     mask[inside - first] = False
-    return np.flatnonzero(mask) + first
+    offsets: Ints = np.flatnonzero(mask)
+    offsets += first
+    return offsets
 
 
 def _live_before(vector: DeletionVector) -> Ints:

@@ -18,7 +18,7 @@ from lance_nb.encodings.base import Rows
 from lance_nb.errors import CorruptFileError, NotSupportedError, ObjectNotFoundError
 from lance_nb.file.columns import Leaf, LeafPart, assemble, leaves_of
 from lance_nb.file.opening import DataFileReader
-from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
 from lance_nb.format.schema import Field
 from lance_nb.table.snapshot import Snapshot
 
@@ -111,7 +111,7 @@ def columns_of(fragment: Fragment, file: DataFile) -> dict[int, int]:
     return {
         field_id: column
         for field_id, column in zip(file.fields, columns, strict=True)
-        if field_id >= 0
+        if field_id != TOMBSTONE
     }
 
 

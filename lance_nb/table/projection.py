@@ -3,7 +3,8 @@
 A dotted name (``meta.iso``) returns the nested field as a column of that name, null where a struct
 around it is null, as pylance's scans do. Row columns (uint64): ``_rowid`` is the stable row id
 where the dataset has those, else the row address; ``_rowaddr`` is ``fragment id << 32 | offset in
-the fragment``; ``_rowoffset`` is the row's position in the dataset, deleted rows not counted.
+the fragment``; ``_rowoffset`` is the row's position in the dataset, deleted rows not counted;
+``_row_created_at_version`` and ``_row_last_updated_at_version`` are 1 without stable row ids.
 
 Not supported: expressions as columns.
 Source: spec page "row id and row address"; behaviour of pylance 14.0.2.
@@ -24,7 +25,9 @@ from lance_nb.table.fragment_reader import Column
 ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"
 ROW_OFFSET = "_rowoffset"
-ROW_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET)
+CREATED_AT = "_row_created_at_version"
+LAST_UPDATED_AT = "_row_last_updated_at_version"
+ROW_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET, CREATED_AT, LAST_UPDATED_AT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +99,13 @@ def project_nested(
     if columns is None:
         return project(schema, None, row_columns)
     names = _check_names(columns)
-    stored = [name for name in names if name not in ROW_COLUMNS]
-    pruned = schema.project(stored)
-    tops = list(dict.fromkeys(schema.resolve(name)[0].name for name in stored))
-    rows = [name for name in names if name in ROW_COLUMNS and name not in row_columns]
+    names = [name for name in names if name not in row_columns]
+    pruned = schema.project([name for name in names if name not in ROW_COLUMNS])
+    rows = [name for name in names if name in ROW_COLUMNS]
     found = project(pruned, None, [*rows, *row_columns])
     by_name = {output.field.name: output for output in found.outputs}
-    order = [*tops, *rows, *row_columns]
+    tops = [name if name in ROW_COLUMNS else schema.resolve(name)[0].name for name in names]
+    order = [*dict.fromkeys(tops), *row_columns]
     return Projection(found.columns, tuple(by_name[name] for name in order), found.metadata)
 
 

@@ -21,13 +21,19 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.table.deletions import live_window, read_deletions
 from lance_nb.table.fragment_reader import confirmed_rows, num_physical_rows, read_rows
 from lance_nb.table.projection import (
+    CREATED_AT,
+    LAST_UPDATED_AT,
     ROW_ADDRESS,
     ROW_ID,
     ROW_OFFSET,
     Projection,
     result_table,
 )
-from lance_nb.table.row_ids import fragment_row_ids
+from lance_nb.table.row_ids import (
+    created_at_versions,
+    fragment_row_ids,
+    last_updated_at_versions,
+)
 from lance_nb.table.scan_plan import FragmentTask
 from lance_nb.table.snapshot import Snapshot
 
@@ -139,6 +145,10 @@ def row_columns(
         ids = fragment_row_ids(snapshot, fragment)
         chosen = row_addresses(fragment, physical) if ids is None else ids[physical]
         found[ROW_ID] = pa.array(chosen)
+    if CREATED_AT in wanted:
+        found[CREATED_AT] = pa.array(created_at_versions(snapshot, fragment)[physical])
+    if LAST_UPDATED_AT in wanted:
+        found[LAST_UPDATED_AT] = pa.array(last_updated_at_versions(snapshot, fragment)[physical])
     if ROW_OFFSET in wanted:
         count = physical.size
         found[ROW_OFFSET] = pa.array(np.arange(first_row, first_row + count, dtype=np.uint64))

@@ -51,7 +51,7 @@ def test_scans_and_takes_return_the_descriptions_that_pylance_returns(
 def test_payloads_are_read_back_whole(tmp_path: Path, version: str) -> None:
     _, payloads = write(tmp_path, version)
 
-    files = lance_nb.dataset(tmp_path).take_blobs("blob", range(len(payloads)))
+    files = lance_nb.dataset(tmp_path).take_blobs("blob", indices=range(len(payloads)))
 
     assert [None if file is None else file.readall() for file in files] == payloads
 
@@ -62,7 +62,7 @@ def test_a_blob_file_reads_like_any_other_file(tmp_path: Path, version: str) -> 
     position = next(at for at, one in enumerate(payloads) if one and len(one) == HUGE)
     expected = payloads[position] or b""
 
-    (file,) = lance_nb.dataset(tmp_path).take_blobs("blob", [position])
+    (file,) = lance_nb.dataset(tmp_path).take_blobs("blob", indices=[position])
 
     assert file is not None
     assert file.size() == HUGE
@@ -82,4 +82,4 @@ def test_other_columns_hold_no_blobs(tmp_path: Path) -> None:
     write(tmp_path, "2.2")
 
     with pytest.raises(InvalidInputError, match="holds no blobs"):
-        lance_nb.dataset(tmp_path).take_blobs("id", [0])
+        lance_nb.dataset(tmp_path).take_blobs("id", indices=[0])

@@ -1,7 +1,7 @@
 """Comparisons with SQL's three values: =, <, IN, BETWEEN, IS, LIKE and the logical connectives.
 
-NaN equals NaN and is greater than every other number, and -0.0 equals 0.0, as in DataFusion;
-Arrow's kernels say that NaN is unlike everything. A null operand gives null, except where SQL says
+NaN equals NaN and is greater than every other number, as in DataFusion; -0.0 equals 0.0 (pylance
+tells them apart between two columns, and takes a NaN with a minus sign for the least number). A null operand gives null, except where SQL says
 otherwise (AND, OR, IS, IS DISTINCT FROM).
 
 LIKE and regular expressions run in RE2, in time linear in the text.
@@ -153,7 +153,7 @@ def _find(value: Value, members: pa.Array) -> Value:
 
 
 def like(value: Value, pattern: Value, *, ignore_case: bool) -> Value:
-    r"""Match SQL patterns: % any text, _ one character, \ before either takes it literally."""
+    r"""Match SQL patterns: % is any text, _ one character, \ takes what follows literally."""
     import pyarrow.compute as pc
 
     if isinstance(pattern, pa.Scalar):
@@ -173,17 +173,15 @@ def like(value: Value, pattern: Value, *, ignore_case: bool) -> Value:
 
 
 def _escaped(pattern: str) -> str:
-    r"""Double a backslash at the end or before an ordinary character, which stands for itself."""
+    r"""Write a pattern as Arrow takes it: a backslash makes any character stand for itself."""
     out: list[str] = []
-    place = 0
-    while place < len(pattern):
-        char = pattern[place]
-        if char == "\\" and pattern[place + 1 : place + 2] in {"%", "_", "\\"}:
-            out.append(pattern[place : place + 2])
-            place += 2
+    chars = iter(pattern)
+    for char in chars:
+        if char != "\\":
+            out.append(char)
             continue
-        out.append("\\\\" if char == "\\" else char)
-        place += 1
+        taken = next(chars, "\\")
+        out.append(f"\\{taken}" if taken in "%_\\" else taken)
     return "".join(out)
 
 

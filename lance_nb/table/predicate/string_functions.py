@@ -9,6 +9,7 @@ Limits: a text made by repeat, lpad or rpad has at most 1 MiB.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -279,7 +280,7 @@ def regexp_test(name: str, operands: Sequence[Expression]) -> Expression:
 
 
 def _regexp_match(name: str, operands: Sequence[Expression]) -> Expression:
-    """Bind regexp_match: a list of the whole match, or null; see ``as_test`` for filters."""
+    """Bind regexp_match: a list of groups, or null; see ``as_test`` for filters."""
     value = text(operands[0], name=name)
     pattern, _ = _pattern(name, operands, 2)
     if pattern is None:
@@ -292,30 +293,46 @@ class RegexpMatch:
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
+        self._named = _with_named_groups(pattern)
 
     def __call__(self, value: Value) -> Value:
-        """Return the matches of each row as a list with one text."""
+        """Return the groups of each row's first match, the whole match if there are none."""
         import pyarrow.compute as pc
 
-        if "(" in self.pattern.replace("(?", "").replace("\\(", ""):
-            raise PredicateError(
-                "the values of regexp_match with groups cannot be computed; use regexp_like"
-            )
-        found = pc.extract_regex(value, pattern=f"(?P<m>{self.pattern})")
-        found = pc.struct_field(found, "m")
+        type_ = pa.list_(pa.string())
+        found = pc.extract_regex(value, pattern=self._named)
         if isinstance(found, pa.Scalar):
-            return pa.scalar([found.as_py()] if found.is_valid else None, pa.list_(pa.string()))
-        rows = [None if row is None else [row] for row in found.to_pylist()]
-        return pa.array(rows, pa.list_(pa.string()))
+            return pa.scalar(list(found.as_py().values()) if found.is_valid else None, type_)
+        rows = [None if row is None else list(row.values()) for row in found.to_pylist()]
+        return pa.array(rows, type_)
+
+
+def _with_named_groups(pattern: str) -> str:
+    """Name every group of a regular expression, as Arrow demands; without any, the whole."""
+    count, inside = 0, False
+    out: list[str] = []
+    for piece in re.findall(r"\\.|\(\?P?<(?![=!])|\(\?|.", pattern, re.DOTALL):
+        inside = (inside or piece == "[") and piece != "]"
+        is_group = not inside and piece in {"(", "(?<", "(?P<"}
+        out.append(f"(?P<group{count}>" if is_group and piece == "(" else piece)
+        count += is_group
+    return "".join(out) if count else f"(?P<whole>{pattern})"
 
 
 def as_test(expression: Expression) -> Expression:
-    """Turn regexp_match into a test, true or null, where a boolean is wanted (as pylance does)."""
+    """Turn regexp_match into "is found", never null, where a condition is wanted (as pylance)."""
     if isinstance(expression, Call) and isinstance(expression.kernel, RegexpMatch):
-        pattern = expression.kernel.pattern
-        kernel = partial(regexp, pattern=pattern, ignore_case=False)
-        return call(expression.name, kernel, *expression.operands)
+        return call(expression.name, _is_found(expression.kernel.pattern), *expression.operands)
     return expression
+
+
+def _is_found(pattern: str) -> Callable[[Value], Value]:
+    def kernel(value: Value) -> Value:
+        import pyarrow.compute as pc
+
+        return pc.fill_null(regexp(value, pattern=pattern, ignore_case=False), False)
+
+    return kernel
 
 
 def _regexp_replace(name: str, operands: Sequence[Expression]) -> Expression:

@@ -80,7 +80,7 @@ def test_take_leaves_nested_values_inside_their_struct(at):
 
 def test_a_nested_projection_keeps_the_order_of_its_tops():
     found = project_nested(SCHEMA, ["steps", "point.tags", "_rowid", "id", "point.x"], [ROW_ADDRESS])
-    assert found.schema.names == ["steps", "point", "id", "_rowid", "_rowaddr"]
+    assert found.schema.names == ["steps", "point", "_rowid", "id", "_rowaddr"]
     assert found.schema.field("point").type == POINT
 
 

@@ -1,0 +1,125 @@
+"""From row ids to rows: which fragment holds a stable row id, and at which offset.
+
+Without stable row ids an id is the row's address, and no index is needed. With them, an id may
+occur in several fragments (an updated row leaves its deleted self behind): only live rows count.
+
+Limits: built for one version when it is first asked for, in memory of the order of the live rows.
+Source: spec page "row id and row address".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_nb.encodings.base import Ints
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.fragment import Fragment
+from lance_nb.table.row_ids import fragment_row_ids
+from lance_nb.table.scan import wanted_rows
+from lance_nb.table.scan_plan import live_counts, num_live_rows
+from lance_nb.table.snapshot import Snapshot
+
+_ADDRESS_SHIFT = np.uint64(32)
+_OFFSET_MASK = np.uint64(0xFFFFFFFF)
+U64s = npt.NDArray[np.uint64]
+
+
+def positions_of_ids(snapshot: Snapshot, row_ids: Sequence[int] | pa.Array | np.ndarray) -> Ints:
+    """Return the positions (live rows in scan order) of row ids; ids that are gone are left out."""
+    wanted = as_u64(row_ids, "row ids")
+    if not any(fragment.row_ids is not None for fragment in snapshot.manifest.fragments):
+        return positions_of_addresses(snapshot, wanted)
+    ids = live_ids(snapshot)
+    order = np.argsort(ids, kind="stable")
+    place = np.searchsorted(ids, wanted, sorter=order)
+    found = order[np.minimum(place, max(ids.size - 1, 0))] if ids.size else place
+    hit = ids[found] == wanted if ids.size else np.zeros(wanted.size, bool)
+    positions: Ints = found[hit].astype(np.int64)
+    return positions
+
+
+def positions_of_addresses(
+    snapshot: Snapshot, addresses: Sequence[int] | pa.Array | np.ndarray
+) -> Ints:
+    """Return the positions of row addresses; rows that are deleted are left out.
+
+    Raises InvalidInputError for an address in a fragment that does not exist.
+    """
+    wanted = as_u64(addresses, "row addresses")
+    owners = (wanted >> _ADDRESS_SHIFT).astype(np.int64)
+    offsets = (wanted & _OFFSET_MASK).astype(np.int64)
+    ends = np.cumsum(live_counts(snapshot))
+    positions = np.full(wanted.size, -1, np.int64)
+    for fragment_id in np.unique(owners).tolist():
+        number = snapshot.manifest.fragments.position_of(fragment_id)
+        if number is None:
+            raise InvalidInputError(
+                f"row address {int(wanted[owners == fragment_id][0])} is in fragment "
+                f"{fragment_id}, which version {snapshot.version} does not have"
+            )
+        mine = np.flatnonzero(owners == fragment_id)
+        live = live_offsets(snapshot, snapshot.manifest.fragments[number])
+        begin = int(ends[number - 1]) if number else 0
+        place = np.searchsorted(live, offsets[mine])
+        hit = place < live.size
+        hit[hit] = live[place[hit]] == offsets[mine][hit]
+        positions[mine[hit]] = place[hit] + begin
+    return positions[positions >= 0]
+
+
+def choose_positions(
+    snapshot: Snapshot,
+    ids: Sequence[int] | pa.Array | None,
+    addresses: Sequence[int] | pa.Array | None,
+    indices: Sequence[int] | pa.Array | np.ndarray | None,
+) -> Sequence[int] | pa.Array | np.ndarray:
+    """Return the positions of rows that are given in one of three ways.
+
+    Raises InvalidInputError when it is not exactly one.
+    """
+    match (ids, addresses, indices):
+        case (ids, None, None) if ids is not None:
+            return positions_of_ids(snapshot, ids)
+        case (None, addresses, None) if addresses is not None:
+            return positions_of_addresses(snapshot, addresses)
+        case (None, None, indices) if indices is not None:
+            return indices
+    raise InvalidInputError("name the rows by exactly one of ids, addresses and indices")
+
+
+def live_ids(snapshot: Snapshot) -> U64s:
+    """Return the row id of every live row, in scan order."""
+    parts = []
+    for fragment in snapshot.manifest.fragments:
+        live = live_offsets(snapshot, fragment)
+        ids = fragment_row_ids(snapshot, fragment)
+        parts.append(
+            live.astype(np.uint64) | np.uint64(fragment.id << 32) if ids is None else ids[live]
+        )
+    return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
+
+
+def live_offsets(snapshot: Snapshot, fragment: Fragment) -> Ints:
+    """List the physical offsets of the live rows of a fragment."""
+    count = num_live_rows(snapshot, fragment)
+    if not count:
+        return np.zeros(0, np.int64)
+    physical = wanted_rows(snapshot, fragment, 0, count).physical
+    return np.arange(count, dtype=np.int64) if physical is None else physical
+
+
+def as_u64(values: Sequence[int] | pa.Array | np.ndarray, what: str) -> U64s:
+    """Read row ids or addresses as uint64. Raises InvalidInputError."""
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        values = values.to_numpy(zero_copy_only=False)
+    try:
+        found = np.asarray(values, np.uint64)
+    except (OverflowError, ValueError, TypeError) as exc:
+        raise InvalidInputError(f"{what} are whole numbers from 0 to 2**64 - 1: {exc}") from exc
+    if found.ndim != 1:
+        raise InvalidInputError(f"{what} are a flat list, not an array of {found.ndim} axes")
+    return found
