@@ -1,8 +1,8 @@
 """Comparisons with SQL's three values: =, <, IN, BETWEEN, IS, LIKE and the logical connectives.
 
 NaN equals NaN and is greater than every other number, as in DataFusion; -0.0 equals 0.0 (pylance
-tells them apart between two columns, and takes a NaN with a minus sign for the least number). A null operand gives null, except where SQL says
-otherwise (AND, OR, IS, IS DISTINCT FROM).
+tells them apart between two columns, and takes a NaN with a minus sign for the least number).
+A null operand gives null, except where SQL says otherwise (AND, OR, IS, IS DISTINCT FROM).
 
 LIKE and regular expressions run in RE2, in time linear in the text.
 """
