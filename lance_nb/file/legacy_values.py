@@ -90,11 +90,11 @@ def _fixed(type_: pa.DataType, page: LegacyPage, rows: Rows, file: Region) -> St
 
 
 def _strings(page: LegacyPage, rows: Rows, file: Region, *, nullable: bool) -> Steps[Values]:
-    offsets: Ints = np.zeros(rows.num_rows + 1, np.int64)
     if not rows.starts.size:
-        return Values(VariableWidth(0, offsets, np.zeros(0, np.uint8)))
+        return Values(VariableWidth(0, np.zeros(1, np.int64), np.zeros(0, np.uint8)))
     num_positions = min(page.num_values + 1, VALUES_MAX)
     starts, stops = yield from _bounds(num_positions, 8, rows, _from(file, page))
+    offsets: Ints = np.zeros(stops.size + 1, np.int64)
     np.cumsum(stops - starts, out=offsets[1:])
     wanted = merged(starts, stops)
     data = yield from read_ranges(file, wanted.starts, wanted.stops)

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import random
+import struct
+
+import pyarrow as pa
+import pytest
+
+from lance_nb.encodings.base import Rows
+from lance_nb.errors import CorruptFileError, LanceError, NotSupportedError
+from lance_nb.file.columns import assemble, leaves_of
+from lance_nb.file.legacy_reader import LegacyReader
+from lance_nb.file.opening import open_data_file
+from tests.support.legacy_files import EXAMPLE_ROWS, LegacyFile, example, node
+from tests.support.reading import BytesStore, positions_of, rows_of, single_rows
+
+
+def opened(data: bytes, *, mapped: bool = True) -> LegacyReader:
+    reader = open_data_file(BytesStore(data, mapped=mapped, tail_bytes=64), "old.lance")
+    assert isinstance(reader, LegacyReader)
+    return reader
+
+
+def read(reader: LegacyReader, name: str, rows: Rows) -> pa.ChunkedArray:
+    field = reader.schema.field(name)
+    arrow = reader.schema.to_arrow().field(reader.schema.fields.index(field))
+    found = reader.read_leaves(list(leaves_of(field, arrow.type, {})), {}, rows)
+    built = assemble(field, arrow.type, found, rows.num_rows)
+    for chunk in built.chunks:
+        chunk.validate(full=True)
+    return built
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize("name", EXAMPLE_ROWS)
+def test_every_type_reads_over_batches(name: str, mapped: bool) -> None:
+    reader = opened(example(), mapped=mapped)
+    assert reader.num_rows == 5
+    for rows in (
+        rows_of((0, 5)),
+        rows_of((1, 4)),
+        single_rows([0, 2, 4]),
+        rows_of((3, 5)),
+        rows_of((2, 3)),
+        rows_of(),
+    ):
+        wanted = [EXAMPLE_ROWS[name][i] for i in positions_of(rows)]
+        assert read(reader, name, rows).to_pylist() == wanted
+
+
+def test_a_field_that_the_file_does_not_have_is_refused() -> None:
+    reader = opened(example())
+    field = node(99, "w", "int32")
+    leaf = next(leaves_of(type(reader.schema).from_pb([field], {}).fields[0], pa.int32(), {}))
+
+    with pytest.raises(CorruptFileError, match="id 99"):
+        reader.read_leaves([leaf], {}, rows_of((0, 1)))
+
+
+def test_more_rows_than_the_file_has_are_refused() -> None:
+    reader = opened(example())
+    with pytest.raises(CorruptFileError, match="6 rows"):
+        read(reader, "n", rows_of((0, 6)))
+    with pytest.raises(CorruptFileError, match="7 rows"):
+        reader.read_leaves([], {}, rows_of(), 7)
+
+
+def test_run_lengths_are_refused_by_name() -> None:
+    made = LegacyFile([node(0, "n", "int32", encoding=4)], [0, 1])
+    made.add(0, 0, bytes(4), 1)
+
+    with pytest.raises(NotSupportedError, match="run-length"):
+        read(opened(made.finish()), "n", rows_of((0, 1)))
+
+
+def test_a_page_shorter_than_its_batch_is_refused() -> None:
+    made = LegacyFile([node(0, "n", "int32")], [0, 3])
+    made.add(0, 0, bytes(400), 2)
+
+    with pytest.raises(CorruptFileError, match="page of 3 values") as caught:
+        read(opened(made.finish()), "n", rows_of((0, 3)))
+    assert "old.lance" in str(caught.value)
+    assert "batch 0" in str(caught.value)
+
+
+@pytest.mark.parametrize("page", [(-1, 3), (1 << 40, 3), (3, -3), ((1 << 63) - 1, 3)])
+def test_pages_outside_the_file_are_refused(page: tuple[int, int]) -> None:
+    for kind in ("int64", "string", "fixed_size_list:float:2147483647"):
+        made = LegacyFile([node(0, "n", kind)], [0, 3])
+        made.pages[0, 0] = page
+        with pytest.raises(CorruptFileError):
+            read(opened(made.finish()), "n", rows_of((0, 3)))
+
+
+@pytest.mark.parametrize("ends", [(3, 2, 4), (-1, 2, 4), (3, 4, 1 << 40), (1 << 62, 1 << 62, 5)])
+def test_string_positions_that_cannot_be_are_refused(ends: tuple[int, ...]) -> None:
+    made = LegacyFile([node(0, "t", "string")], [0, 2])
+    made.add(0, 0, struct.pack("<3q", *ends), 2)
+
+    with pytest.raises(CorruptFileError):
+        read(opened(made.finish()), "t", rows_of((0, 2)))
+
+
+@pytest.mark.parametrize("offsets", [(0, 2, 1), (-1, 0, 1), (0, 1, 9)])
+def test_list_offsets_that_cannot_be_are_refused(offsets: tuple[int, ...]) -> None:
+    made = LegacyFile([node(0, "l", "list"), node(1, "item", "int8", 0)], [0, 2])
+    made.add(0, 0, struct.pack("<3i", *offsets), 3)
+    made.add(1, 0, bytes(3), 3)
+
+    with pytest.raises(CorruptFileError):
+        read(opened(made.finish()), "l", rows_of((0, 2)))
+
+
+@pytest.mark.parametrize("place", [None, (-1, 3), (1 << 50, 1), (3, -1), (3, 1 << 40)])
+def test_dictionaries_that_are_not_there_are_refused(place: tuple[int, int] | None) -> None:
+    more = {} if place is None else {"dictionary": place}
+    made = LegacyFile([node(0, "d", "dict:string:int8:false", **more)], [0, 1])
+    made.add(0, 0, bytes(1), 1)
+
+    with pytest.raises(CorruptFileError):
+        read(opened(made.finish()), "d", rows_of((0, 1)))
+
+
+def test_keys_past_the_dictionary_are_refused() -> None:
+    data = example()
+    reader = opened(data)
+    field = reader.schema.field("d")
+    page = reader._metadata.pages.page(reader._source, field.id, 0)
+    broken = data[: page.position] + b"\x63" + data[page.position + 1 :]
+
+    with pytest.raises(CorruptFileError, match="below 3"):
+        read(opened(broken), "d", rows_of((0, 3)))
+
+
+def test_pages_are_listed() -> None:
+    listed = list(opened(example()).list_pages())
+
+    numbers = [(one.page, one.num_rows, one.size_bytes) for one in listed if one.column == 2]
+    assert numbers == [(0, 3, 12), (1, 2, 8)]
+    texts = [(one.num_rows, one.size_bytes) for one in listed if one.column == 4]
+    assert texts == [(3, None), (2, None)]
+    assert not any(one.column == 7 for one in listed)
+
+
+def test_a_file_without_statistics_has_none() -> None:
+    assert opened(example()).statistics() is None
+
+
+def read_broken(data: bytes, name: str, *, mapped: bool) -> bool:
+    """Read a column of a damaged file; tell whether it is still a 0.1 file."""
+    reader = open_data_file(BytesStore(data, mapped=mapped, tail_bytes=64), "old.lance")
+    if not isinstance(reader, LegacyReader):
+        return False
+    count = min(reader.num_rows, 10)
+    read(reader, name, rows_of((0, count)) if count else rows_of())
+    list(reader.list_pages())
+    return True
+
+
+def test_damaged_files_end_in_data_or_in_an_error() -> None:
+    data = example()
+    outcomes = {True: 0, False: 0}
+    for seed in range(150):
+        rng = random.Random(seed)
+        broken = bytearray(data)
+        for _ in range(rng.choice((1, 1, 3))):
+            if rng.random() < 0.3:
+                at = rng.randrange(len(broken) - 8)
+                broken[at : at + 8] = struct.pack("<q", rng.choice((-1, 0, 1, 1 << 31, 1 << 62)))
+            else:
+                broken[rng.randrange(len(broken))] ^= 1 << rng.randrange(8)
+        if rng.random() < 0.1:
+            del broken[rng.randrange(len(broken)) :]
+        for name in EXAMPLE_ROWS:
+            try:
+                outcomes[read_broken(bytes(broken), name, mapped=rng.random() < 0.5)] += 1
+            except LanceError as exc:
+                str(exc)
+                outcomes[False] += 1
+    assert min(outcomes.values()) > 150
