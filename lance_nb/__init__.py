@@ -9,7 +9,14 @@ import importlib as _importlib
 import typing as _typing
 
 from lance_nb import errors
-from lance_nb.dataset import BlobFile, DatasetStats, LanceDataset, LanceFragment, LanceScanner
+from lance_nb.dataset import (
+    BlobFile,
+    DatasetStats,
+    LanceDataset,
+    LanceFileReader,
+    LanceFragment,
+    LanceScanner,
+)
 from lance_nb.dataset import dataset as _open_dataset
 from lance_nb.dataset import display as _display
 from lance_nb.errors import (
@@ -49,6 +56,7 @@ __all__ = [
     "InvalidInputError",
     "LanceDataset",
     "LanceError",
+    "LanceFileReader",
     "LanceFragment",
     "LanceScanner",
     "NotFoundError",

@@ -10,7 +10,6 @@ Source: messages FileDescriptor, ColumnMetadata, Page of lance.file and lance.fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -129,7 +128,7 @@ def _encoding(message: file2.Encoding) -> tuple[str, bytes]:
     return wrapped.type_url, wrapped.value
 
 
-def parse_descriptor(raw: memoryview) -> tuple[Sequence[file.Field], int]:
+def parse_descriptor(raw: memoryview) -> tuple[file.Schema, int]:
     """Read global buffer 0: the file's own fields and its number of rows."""
     try:
         descriptor = file.FileDescriptor.FromString(bytes(raw))
@@ -137,4 +136,4 @@ def parse_descriptor(raw: memoryview) -> tuple[Sequence[file.Field], int]:
         raise CorruptFileError("", None, "a FileDescriptor message", "other bytes") from exc
     if descriptor.length > ROWS_MAX:
         raise CorruptFileError("", None, f"at most {ROWS_MAX} rows", str(descriptor.length))
-    return list(descriptor.schema.fields), descriptor.length
+    return descriptor.schema, descriptor.length

@@ -21,6 +21,7 @@ from lance_nb.file.metadata import ColumnMetadata, parse_column, parse_descripto
 from lance_nb.file.page_listing import PageListing
 from lance_nb.file.page_reader import Column, decode_pages, split_rows
 from lance_nb.file.source import FileSource
+from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
 
 READABLE_VERSIONS = ((2, 0), (2, 1), (2, 2))
@@ -57,8 +58,7 @@ class FileReader:
         self._num_rows: int | None = None
         self._arrays: ArrayReader | None = None
         if self.file_version < (2, 1):
-            found = self._table(self.footer.global_table_start, self.footer.num_global_buffers)
-            file_buffers = [(position, position + size) for position, size in found]
+            file_buffers = [(start, start + size) for start, size in self.global_buffers()]
             self._arrays = ArrayReader(self._source, self._column, file_buffers)
 
     @property
@@ -80,12 +80,28 @@ class FileReader:
     def num_rows(self) -> int:
         """Rows in the file, from its descriptor."""
         if self._num_rows is None:
-            table = self._table(self.footer.global_table_start, self.footer.num_global_buffers)
-            if not table:
-                raise CorruptFileError(self.path, None, "a file descriptor", "no global buffer")
-            position, size = table[0]
-            _, self._num_rows = parse_descriptor(self._source.view(position, position + size))
+            _, self._num_rows = parse_descriptor(self.global_buffer(0))
         return self._num_rows
+
+    @property
+    def schema(self) -> Schema:
+        """The file's own fields, from its descriptor."""
+        fields, _ = parse_descriptor(self.global_buffer(0))
+        return Schema.from_pb(fields.fields, fields.metadata, self.path)
+
+    def global_buffers(self) -> list[tuple[int, int]]:
+        """List (position, size) of the global buffers; the first one is the descriptor."""
+        return self._table(self.footer.global_table_start, self.footer.num_global_buffers)
+
+    def global_buffer(self, number: int) -> memoryview:
+        """Return a global buffer. Raises CorruptFileError when there is no such buffer."""
+        table = self.global_buffers()
+        if not 0 <= number < len(table):
+            raise CorruptFileError(
+                self.path, None, f"more than {number} global buffers", str(len(table))
+            )
+        position, size = table[number]
+        return self._source.view(position, position + size)
 
     def column_metadata(self, column: int) -> ColumnMetadata:
         """Return what the file says about column ``column``, parsed on first use."""

@@ -47,8 +47,8 @@ class Golden:
         self.data = path.read_bytes()
         reader = FileReader(BytesStore(self.data), "golden")
         position, size = _descriptor_place(reader)
-        fields, self.num_rows = parse_descriptor(memoryview(self.data)[position : position + size])
-        self.schema = Schema.from_pb(fields, {})
+        found, self.num_rows = parse_descriptor(memoryview(self.data)[position : position + size])
+        self.schema = Schema.from_pb(found.fields, {})
         self.types = {field.name: field.type for field in self.schema.to_arrow()}
         old = reader.footer.file_version < (2, 1)  # then every field owns a column, not only leaves
         owning = self.schema.walk() if old else self.schema.leaves()

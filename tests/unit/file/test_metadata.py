@@ -136,9 +136,9 @@ def test_the_layout_of_a_page() -> None:
 def test_the_descriptor_says_rows_and_fields() -> None:
     message = file.FileDescriptor(length=7)
     message.schema.fields.add(name="a", id=3)
-    fields, num_rows = parse_descriptor(memoryview(message.SerializeToString()))
+    schema, num_rows = parse_descriptor(memoryview(message.SerializeToString()))
     assert num_rows == 7
-    assert [field.name for field in fields] == ["a"]
+    assert [field.name for field in schema.fields] == ["a"]
     message.length = 2**49
     with pytest.raises(CorruptFileError, match="rows"):
         parse_descriptor(memoryview(message.SerializeToString()))

@@ -1,0 +1,188 @@
+"""LanceFileReader: read one data file without its dataset, as pylance's class of that name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.storage.registry import StorageOptions
+from lance_nb.table.projection import project_nested
+from lance_nb.table.scan import scan_batches
+from lance_nb.table.scan_plan import plan_scan
+from lance_nb.table.single_file import open_single_file
+from lance_nb.table.take import take_rows
+
+DEFAULT_BATCH_ROWS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LanceBufferDescriptor:
+    """Where a buffer lies in the file, in bytes."""
+
+    position: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class LancePageMetadata:
+    """A page: its buffers and, in words, its encoding."""
+
+    buffers: tuple[LanceBufferDescriptor, ...]
+    encoding: str
+    num_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class LanceColumnMetadata:
+    """A column: its pages. Buffers of the column itself are not written by any release."""
+
+    pages: tuple[LancePageMetadata, ...]
+    column_buffers: tuple[LanceBufferDescriptor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LanceFileMetadata:
+    """What a data file says of itself."""
+
+    schema: pa.Schema
+    num_rows: int
+    major_version: int
+    minor_version: int
+    global_buffers: tuple[LanceBufferDescriptor, ...]
+    columns: tuple[LanceColumnMetadata, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """Pages of a column and the bytes of their buffers."""
+
+    num_pages: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LanceFileStatistics:
+    """Statistics of every column."""
+
+    columns: tuple[ColumnStatistics, ...]
+
+
+class ReaderResults:
+    """Rows that are being read, batch by batch."""
+
+    def __init__(self, reader: pa.RecordBatchReader) -> None:
+        self.reader = reader
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """Return the rows as a reader of record batches."""
+        return self.reader
+
+    def to_table(self) -> pa.Table:
+        """Read the rows into a table."""
+        return self.reader.read_all()
+
+
+class LanceFileReader:
+    """An open data file (version 2.0 and later)."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        storage_options: StorageOptions | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        """Open the file at ``path``; ``columns`` chooses what is read, nested ones by dots.
+
+        Raises ObjectNotFoundError, CorruptFileError, NotSupportedError, ColumnNotFoundError.
+        """
+        opened = open_single_file(path, storage_options)
+        self._reader, self._snapshot = opened.reader, opened.snapshot
+        self._projection = project_nested(self._snapshot.manifest.schema, columns)
+
+    def num_rows(self) -> int:
+        """Return the number of rows."""
+        return self._reader.num_rows
+
+    def read_all(self, *, batch_size: int = DEFAULT_BATCH_ROWS) -> ReaderResults:
+        """Read every row."""
+        return self._results(self._batches(0, self.num_rows(), batch_size))
+
+    def read_range(
+        self, start: int, num_rows: int, *, batch_size: int = DEFAULT_BATCH_ROWS
+    ) -> ReaderResults:
+        """Read ``num_rows`` rows from ``start`` on. Raises InvalidInputError outside the file."""
+        if start < 0 or num_rows < 0 or start + num_rows > self.num_rows():
+            raise InvalidInputError(
+                f"rows {start} to {start + num_rows} are not in a file of {self.num_rows()} rows"
+            )
+        return self._results(self._batches(start, num_rows, batch_size))
+
+    def take_rows(
+        self,
+        indices: Sequence[int] | pa.Array | np.ndarray,
+        *,
+        batch_size: int = DEFAULT_BATCH_ROWS,
+    ) -> ReaderResults:
+        """Read the rows at ``indices``, in their order. Raises InvalidInputError outside the file.
+
+        Unlike pylance, the indices need not be sorted.
+        """
+        table = take_rows(self._snapshot, self._projection, indices)
+        return self._results(table.to_batches(max_chunksize=batch_size))
+
+    def metadata(self) -> LanceFileMetadata:
+        """Describe the file: schema, version, columns and pages."""
+        major, minor = self._reader.file_version
+        return LanceFileMetadata(
+            self._snapshot.manifest.schema.to_arrow(),
+            self.num_rows(),
+            major,
+            minor,
+            tuple(LanceBufferDescriptor(*one) for one in self._reader.global_buffers()),
+            tuple(self._column(column) for column in range(self._reader.num_columns)),
+        )
+
+    def file_statistics(self) -> LanceFileStatistics:
+        """Count pages and bytes of every column."""
+        found = []
+        for column in self.metadata().columns:
+            size = sum(buffer.size for page in column.pages for buffer in page.buffers)
+            found.append(ColumnStatistics(len(column.pages), size))
+        return LanceFileStatistics(tuple(found))
+
+    def read_global_buffer(self, index: int) -> bytes:
+        """Return a global buffer; the first one is the descriptor. Raises InvalidInputError."""
+        count = len(self._reader.global_buffers())
+        if not 0 <= index < count:
+            raise InvalidInputError(f"global buffer {index} of a file that has {count}")
+        return bytes(self._reader.global_buffer(index))
+
+    def _column(self, column: int) -> LanceColumnMetadata:
+        pages = self._reader.column_metadata(column).pages
+        return LanceColumnMetadata(
+            tuple(
+                LancePageMetadata(
+                    tuple(map(LanceBufferDescriptor, page.buffer_offsets, page.buffer_sizes)),
+                    page.describe(),
+                    page.num_rows,
+                )
+                for page in pages
+            )
+        )
+
+    def _batches(self, start: int, num_rows: int, batch_size: int) -> Iterator[pa.RecordBatch]:
+        tasks = plan_scan(self._snapshot, num_rows, start)
+        return scan_batches(self._snapshot, self._projection, tasks, batch_size)
+
+    def _results(self, batches: Iterator[pa.RecordBatch] | list[pa.RecordBatch]) -> ReaderResults:
+        return ReaderResults(
+            pa.RecordBatchReader.from_batches(self._projection.schema, iter(batches))
+        )
+
+    def __repr__(self) -> str:
+        return f"<lance_nb.LanceFileReader {self._reader.path!r}: {self.num_rows()} rows>"

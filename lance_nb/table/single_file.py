@@ -1,0 +1,79 @@
+"""A data file on its own, seen as a dataset of one version with one fragment.
+
+That lets everything that reads datasets read a single file: projections, ranges, takes. Fields and
+their ids are those of the file's own descriptor; which column holds which field follows from the
+file version: since 2.1 every leaf has one, in 2.0 every field.
+
+Not supported: 0.1 files, which do not describe themselves.
+Source: spec page "file format"; messages FileDescriptor and Field.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.file.reader import FileReader
+from lance_nb.format.field import Field
+from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.format.fragment_list import FragmentList
+from lance_nb.format.manifest import BasePath, Manifest
+from lance_nb.format.schema import Schema
+from lance_nb.storage.registry import StorageOptions, open_store
+from lance_nb.table.blob_columns import PACKED_KEY, is_blob
+from lance_nb.table.locations import Locations
+from lance_nb.table.snapshot import Snapshot
+
+_BASE_ID = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SingleFile:
+    """An open data file and the snapshot that shows its rows."""
+
+    reader: FileReader
+    snapshot: Snapshot
+
+
+def open_single_file(
+    uri: str | os.PathLike[str], storage_options: StorageOptions | None = None
+) -> SingleFile:
+    """Open a data file by its path or URI.
+
+    Raises ObjectNotFoundError, CorruptFileError, NotSupportedError, InvalidInputError.
+    """
+    folder, _, name = os.fspath(uri).rpartition("/")
+    if not name:
+        raise InvalidInputError(f"{os.fspath(uri)!r} does not name a file")
+    store = open_store(folder or ".", storage_options)
+    locations = Locations(store, store, (BasePath(_BASE_ID, store.uri),))
+    snapshot = Snapshot(Manifest(1, Schema(())), locations)
+    reader = snapshot.files.get(store, name)
+    if not isinstance(reader, FileReader):
+        raise NotSupportedError(f"{name}: a 0.1 file has no descriptor; open its dataset instead")
+    schema = reader.schema
+    owners = _owners(schema, reader.file_version)
+    file = DataFile(name, tuple(owners), tuple(owners.values()), reader.file_version, 0, _BASE_ID)
+    fragment = Fragment(0, (file,), reader.num_rows)
+    manifest = Manifest(1, schema, FragmentList.of([fragment]), path=name)
+    return SingleFile(reader, Snapshot(manifest, locations, None, snapshot.files))
+
+
+def _owners(schema: Schema, file_version: tuple[int, int]) -> dict[int, int]:
+    """Map field ids to columns, in the order in which columns are written."""
+    owning = schema.walk() if file_version < (2, 1) else _leaves(schema)
+    return {field.id: column for column, field in enumerate(owning)}
+
+
+def _leaves(schema: Schema) -> Iterator[Field]:
+    """Yield the fields that own a column; a packed struct and a blob own one themselves."""
+    stack = list(reversed(schema.fields))
+    while stack:
+        field = stack.pop()
+        packed = field.metadata.get(PACKED_KEY) in (b"true", b"1")
+        if not field.children or packed or is_blob(field):
+            yield field
+        else:
+            stack.extend(reversed(field.children))
