@@ -27,7 +27,7 @@ from lance_nb.format.schema import Schema
 from lance_nb.table.filtered_scan import RowChoice, Selected, select_rows, selected_table
 from lance_nb.table.predicate.coercion import plain
 from lance_nb.table.predicate.expression import Column, evaluate
-from lance_nb.table.projection import Projection, project
+from lance_nb.table.projection import Projection, bare_table, project
 from lance_nb.table.snapshot import Snapshot
 
 Mask = npt.NDArray[np.bool_]
@@ -216,7 +216,7 @@ def fetch_rows(snapshot: Snapshot, projection: Projection, rows: Addresses) -> p
     if not rows.num_rows:
         return projection.schema.empty_table()
     if not projection.outputs:
-        return pa.table({"_": pa.nulls(rows.num_rows)}).select([])
+        return bare_table(rows.num_rows)
     order = np.lexsort((rows.physical, rows.fragment))
     ends = np.flatnonzero(np.diff(rows.fragment[order], append=-1)) + 1
     tables = []

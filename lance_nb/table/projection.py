@@ -6,7 +6,7 @@ where the dataset has those, else the row address; ``_rowaddr`` is ``fragment id
 the fragment``; ``_rowoffset`` is the row's position in the dataset, deleted rows not counted;
 ``_row_created_at_version`` and ``_row_last_updated_at_version`` are 1 without stable row ids.
 
-Not supported: expressions as columns.
+Expressions as columns: see computed_columns.
 Source: spec page "row id and row address"; behaviour of pylance 14.0.2.
 """
 
@@ -163,9 +163,13 @@ def result_table(
         else:
             arrays.append(_pull_up(stored[output.source], output))
     if not arrays:
-        # A table without columns still knows its number of rows.
-        return pa.table({"_": pa.nulls(num_rows)}).select([])
+        return bare_table(num_rows)
     return pa.Table.from_arrays(arrays, schema=projection.schema)
+
+
+def bare_table(num_rows: int) -> pa.Table:
+    """Return a table without columns, which still knows its number of rows."""
+    return pa.table({"_": pa.nulls(num_rows)}).select([])
 
 
 def _pull_up(column: pa.ChunkedArray, output: Output) -> pa.ChunkedArray:

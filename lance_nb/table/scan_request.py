@@ -46,7 +46,7 @@ from lance_nb.table.ordering import (
     sorted_rows,
 )
 from lance_nb.table.predicate import Filter, compile_filter
-from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, project
+from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, bare_table, project
 from lance_nb.table.scan import DEFAULT_BATCH_ROWS, empty_batches, scan_batches, scan_table
 from lance_nb.table.scan_plan import plan_scan
 from lance_nb.table.snapshot import Snapshot
@@ -108,6 +108,9 @@ class ScanRequest:
         tables = list(self._tables(None))
         if not tables:
             return self.shape.schema.empty_table()
+        if not self.shape.names:
+            # Joining tables without columns would lose their number of rows.
+            return bare_table(sum(one.num_rows for one in tables))
         return pa.concat_tables(tables) if len(tables) > 1 else tables[0]
 
     def batches(self) -> Iterator[pa.RecordBatch]:

@@ -73,7 +73,7 @@ def _abs(name: str, operands: Sequence[Expression]) -> Expression:
     def kernel(value: Value) -> Value:
         import pyarrow.compute as pc
 
-        return pc.abs(value)
+        return pc.abs_checked(value)
 
     return call(name, kernel, numeric(operands[0], name=name))
 
