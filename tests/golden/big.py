@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
+from lance_nb._pb import file as file_pb
 from lance_nb._pb import table as pb
+from lance_nb.file.footer import FOOTER_BYTES, TABLE_ENTRY_BYTES, parse_footer
 from tests.golden.copies import edited_fragment, edited_manifest
 from tests.hostile.mutate import column_messages, with_column_messages
 
@@ -28,7 +31,8 @@ def repeat_pages(root: Path, times: int) -> int:
         for message in messages:
             del message.pages[1:]
             message.pages.extend([message.pages[0]] * (times - 1))
-        data_file.write_bytes(with_column_messages(data, messages))
+        data = with_column_messages(data, messages)
+        data_file.write_bytes(with_row_count(data, PAGE_ROWS * times))
 
         def grow(fragment: pb.DataFragment) -> None:
             fragment.physical_rows = PAGE_ROWS * times
@@ -39,3 +43,18 @@ def repeat_pages(root: Path, times: int) -> int:
 
     path.write_bytes(edited_manifest(path.read_bytes(), change))
     return PAGE_ROWS * times
+
+
+def with_row_count(data: bytes, num_rows: int) -> bytes:
+    """Return a data file whose descriptor (global buffer 0) says ``num_rows``."""
+    body, tail = data[:-FOOTER_BYTES], data[-FOOTER_BYTES:]
+    footer = parse_footer(memoryview(data), len(data), "")
+    start = footer.global_table_start
+    table = data[start : start + footer.num_global_buffers * TABLE_ENTRY_BYTES]
+    position, size = struct.unpack_from("<QQ", table)
+    descriptor = file_pb.FileDescriptor.FromString(data[position : position + size])
+    descriptor.length = num_rows
+    raw = descriptor.SerializeToString()
+    table = struct.pack("<QQ", len(body), len(raw)) + table[TABLE_ENTRY_BYTES:]
+    moved = struct.pack("<Q", len(body) + len(raw))
+    return body + raw + table + tail[:16] + moved + tail[24:]

@@ -16,7 +16,9 @@ from lance_nb.table.snapshot import Snapshot
 class WatchedStore:
     """A store that counts reads by path, and bytes; with ``remote`` it cannot map files."""
 
-    def __init__(self, store: Store, *, remote: bool = True, log: WatchedStore | None = None) -> None:
+    def __init__(
+        self, store: Store, *, remote: bool = True, log: WatchedStore | None = None
+    ) -> None:
         self._store = store
         self._remote = remote
         self._log = log or self

@@ -1,1 +1,1 @@
-"""Whole datasets that lie: each must be refused in one clear sentence, quickly and in little memory."""
+"""Whole datasets that lie: each is refused in one clear sentence, soon and in little memory."""

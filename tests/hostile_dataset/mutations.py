@@ -10,7 +10,8 @@ from google.protobuf.message import Message
 from lance_nb._pb import table as pb
 from tests.hostile.mutate import NUMBERS
 
-TEXTS = ("", "x", "..", "../x", "\0", "é" * 50, "int32", "struct", "list", "fixed_size_list:float:9",
+TEXTS = ("", "x", "..", "../x", "\0", "é" * 50, "int32", "struct", "list",
+"fixed_size_list:float:9",
          "main", "side", "/etc", "s3://x")  # fmt: skip
 
 
@@ -33,9 +34,9 @@ def change_message(message: Message, rng: random.Random) -> None:
         return
     field = rng.choice(present) if present and rng.random() < 0.8 else rng.choice(every)
     value: Any = getattr(message, field.name)
-    if field.message_type is not None and field.message_type.GetOptions().map_entry:
-        message.ClearField(field.name)
-    elif rng.random() < 0.08:
+    if (
+        field.message_type is not None and field.message_type.GetOptions().map_entry
+    ) or rng.random() < 0.08:
         message.ClearField(field.name)
     elif not field.is_repeated:
         if field.message_type is None:

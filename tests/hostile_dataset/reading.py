@@ -36,7 +36,9 @@ def bounded() -> Iterator[None]:
         raise TooSlowError
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    handlers = {number: signal.signal(number, stop) for number in (signal.SIGVTALRM, signal.SIGALRM)}
+    handlers = {
+        number: signal.signal(number, stop) for number in (signal.SIGVTALRM, signal.SIGALRM)
+    }
     signal.setitimer(signal.ITIMER_VIRTUAL, CPU_SECONDS_MAX)
     signal.setitimer(signal.ITIMER_REAL, WALL_SECONDS_MAX)
     try:
@@ -84,7 +86,7 @@ def refused(read: Callable[[], object], *pieces: str) -> LanceError:
     assert len(text) <= MESSAGE_CHARS_MAX
     for piece in pieces:
         assert piece in text, f"{piece!r} is missing in: {text}"
-    again = pickle.loads(pickle.dumps(error))
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301
     assert (type(again), str(again)) == (type(error), str(error))
     return error
 
@@ -100,7 +102,9 @@ def edit_manifest(root: Path, version: int, change: Change) -> None:
     path.write_bytes(edited_manifest(path.read_bytes(), change))
 
 
-def edit_fragment(root: Path, version: int, change: Callable[[Any], object], number: int = 0) -> None:
+def edit_fragment(
+    root: Path, version: int, change: Callable[[Any], object], number: int = 0
+) -> None:
     """Change one fragment of a version."""
 
     def edit(manifest: Any) -> None:

@@ -31,7 +31,7 @@ def constant_page(page, num_rows: int) -> None:
 
 
 def grow(root, version, num_rows, edit_page) -> None:
-    """Let the only fragment of a version have ``num_rows``; every page goes through ``edit_page``."""
+    """Let a version's only fragment have ``num_rows``; ``edit_page`` is called for every page."""
     path = manifest_path(root, version)
 
     def change(manifest: pb.Manifest) -> None:

@@ -17,7 +17,16 @@ from tests.hostile_dataset.conftest import LATEST
 from tests.hostile_dataset.reading import bounded, edit_manifest, refused
 
 FOOTER = struct.Struct("<QQQIIHH4s")
-FIELDS = ("columns", "column_table", "global_table", "globals", "num_columns", "major", "minor", "magic")
+FIELDS = (
+    "columns",
+    "column_table",
+    "global_table",
+    "globals",
+    "num_columns",
+    "major",
+    "minor",
+    "magic",
+)
 
 
 @pytest.fixture
@@ -73,7 +82,7 @@ def test_a_missing_data_file_is_named_with_fragment_and_version(root, data_file)
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda data: b"", "0 bytes"),
+        (lambda _data: b"", "0 bytes"),
         (lambda data: data[: len(data) // 2], ""),
         (lambda data: data[:39], ""),
         (lambda data: data[:-1], "magic"),
@@ -91,7 +100,8 @@ def test_a_missing_data_file_is_named_with_fragment_and_version(root, data_file)
         (lambda data: b"x" + data, ""),
     ],
     ids=["empty", "half", "39 bytes", "one byte less", "parquet", "9.9", "2.3", "2^32-1 columns",
-         "2^32-1 globals", "cmo 0", "cmo 2^63", "gbo 2^63", "gbo 2^64-1", "no columns", "zeros", "shifted"],
+         "2^32-1 globals", "cmo 0", "cmo 2^63", "gbo 2^63", "gbo 2^64-1", "no columns", "zeros",
+         "shifted"],
 )  # fmt: skip
 def test_a_damaged_container_is_refused_and_named(root, data_file, damage, words):
     data_file.write_bytes(damage(data_file.read_bytes()))
@@ -172,7 +182,9 @@ def test_a_missing_encoding_is_refused(root, data_file, arm):
     refused(lambda: read(root), data_file.name)
 
 
-@pytest.mark.parametrize("url", ["", "/evil.Type", "type.googleapis.com/x", "/lance.encodings.ArrayEncoding"])
+@pytest.mark.parametrize(
+    "url", ["", "/evil.Type", "type.googleapis.com/x", "/lance.encodings.ArrayEncoding"]
+)
 def test_an_encoding_of_another_kind_is_refused(root, data_file, url):
     def change(messages):
         for page in messages[0].pages:
@@ -225,7 +237,11 @@ def test_what_is_not_a_regular_file_is_refused_without_waiting(root, data_file, 
     elif kind == "folder":
         data_file.mkdir()
     else:
-        targets = {"socket-like link": "/dev/zero", "dangling link": "nowhere", "loop": data_file.name}
+        targets = {
+            "socket-like link": "/dev/zero",
+            "dangling link": "nowhere",
+            "loop": data_file.name,
+        }
         data_file.symlink_to(targets[kind])
     error = refused(lambda: read(root), data_file.name)
     assert isinstance(error, (StorageError, ObjectNotFoundError))
@@ -241,7 +257,7 @@ def test_a_data_file_without_permission_is_refused(root, data_file):
 @pytest.mark.parametrize("kind", ["arrow", "bin"])
 @pytest.mark.parametrize(
     "damage",
-    [lambda data: b"", lambda data: data[: len(data) // 2], lambda data: b"\0" * len(data),
+    [lambda _data: b"", lambda data: data[: len(data) // 2], lambda data: b"\0" * len(data),
      lambda data: b"\xff" * len(data), lambda data: data + b"\0" * 9, lambda data: data[:-1]],
     ids=["empty", "half", "zeros", "ones", "longer", "one byte less"],
 )  # fmt: skip
@@ -255,7 +271,7 @@ def test_a_damaged_deletion_file_is_refused_and_named(root, kind, damage):
         try:
             assert lance_nb.dataset(root, version).to_table().equals(expected)
         except lance_nb.LanceError as error:
-            assert path.name in str(error)
+            assert path.name in str(error)  # noqa: PT017
         else:
             assert damage(b"1234") != b"", "an empty deletion file was read"
 

@@ -26,7 +26,7 @@ CASES = [(name, version) for name, versions in VERSIONS.items() for version in v
 
 @pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{case[1]}")
 def damaged(request):
-    """(store, path of a manifest, its bytes, read it): a dataset in memory whose manifest may change."""
+    """(store, path of a manifest, its bytes, read it): a dataset whose manifest may change."""
     name, version = request.param
     store = copy_to_memory(name)
     path = f"_versions/{2**64 - 1 - version:020d}.manifest"
@@ -40,7 +40,7 @@ def outcome(read, expected) -> str:
         with bounded():
             found = read()
     except LanceError as error:
-        assert len(str(error)) < 1500
+        assert len(str(error)) < 1500  # noqa: PT017
         return "refused"
     return "same" if found.equals(expected) else "other"
 
@@ -77,11 +77,11 @@ def test_flipped_bits_of_refs_never_escape():
         for look in (
             lambda: lance_nb.dataset(store.uri, "first").version,
             lambda: lance_nb.dataset(store.uri, "on-side").to_table(),
-            lambda: lance_nb.dataset(store.uri, ("team/deep", None)).branches.list(),
-            lambda: lance_nb.dataset(store.uri).tags.list(),
+            lambda: len(lance_nb.dataset(store.uri, ("team/deep", None)).branches.list()),
+            lambda: len(lance_nb.dataset(store.uri).tags.list()),
         ):
             try:
                 look()
             except LanceError as error:
-                assert str(error)
+                assert str(error)  # noqa: PT017
         store.write(path, whole[path])

@@ -154,7 +154,9 @@ def test_bytes_that_are_no_fragment_are_refused(root):
 
 
 def test_row_ids_that_do_not_fit_the_fragment_are_refused(root):
-    change_fragment(root, lambda one: setattr(one, "inline_row_ids", b"\x0a\x06\x0a\x04\x08\x00\x10\x05"))
+    change_fragment(
+        root, lambda one: setattr(one, "inline_row_ids", b"\x0a\x06\x0a\x04\x08\x00\x10\x05")
+    )
     refused(lambda: lance_nb.dataset(root).to_table(with_row_id=True), "row ids")
 
 
@@ -172,9 +174,7 @@ def test_row_ids_that_are_no_message_are_refused(root):
              "fixed_size_list:float:99999999999999999999", "decimal:128:9", "int32:7", "é" * 9000],
 )  # fmt: skip
 def test_a_type_that_makes_no_sense_is_refused_and_names_the_column(root, kind):
-    edit_manifest(
-        root, LATEST, lambda one: setattr(field_of(one, "amount"), "logical_type", kind)
-    )
+    edit_manifest(root, LATEST, lambda one: setattr(field_of(one, "amount"), "logical_type", kind))
     with bounded():
         dataset = lance_nb.dataset(root)
         assert dataset.count_rows() == 110
@@ -183,11 +183,11 @@ def test_a_type_that_makes_no_sense_is_refused_and_names_the_column(root, kind):
     assert "amount" in shown
 
 
-@pytest.mark.parametrize("kind", ["fixed_size_list:float:2147483647", "fixed_size_binary:2147483647"])
+@pytest.mark.parametrize(
+    "kind", ["fixed_size_list:float:2147483647", "fixed_size_binary:2147483647"]
+)
 def test_a_type_as_large_as_memory_is_refused_before_memory_is_taken(root, kind):
-    edit_manifest(
-        root, LATEST, lambda one: setattr(field_of(one, "amount"), "logical_type", kind)
-    )
+    edit_manifest(root, LATEST, lambda one: setattr(field_of(one, "amount"), "logical_type", kind))
     refused(lambda: lance_nb.dataset(root).to_table(["amount"]))
     refused(lambda: lance_nb.dataset(root).head(1))
 
@@ -229,7 +229,9 @@ def test_fields_that_are_their_own_ancestors_are_refused(root):
     refused(lambda: read_everything(root), "ancestors")
 
 
-@pytest.mark.parametrize("name", ["\0", "a" * 100_000, "<script>alert(1)</script>", "\u202egpj", " "])
+@pytest.mark.parametrize(
+    "name", ["\0", "a" * 100_000, "<script>alert(1)</script>", "\u202egpj", " "]
+)
 def test_odd_column_names_are_names(root, name):
     edit_manifest(root, LATEST, lambda one: setattr(field_of(one, "amount"), "name", name))
     with bounded():
@@ -330,5 +332,5 @@ def test_an_index_section_that_is_no_message_is_refused(root):
         try:
             lance_nb.dataset(root).list_indices()
         except lance_nb.LanceError as error:
-            assert "manifest" in str(error)
+            assert "manifest" in str(error)  # noqa: PT017
     assert lance_nb.dataset(root).count_rows() == 110

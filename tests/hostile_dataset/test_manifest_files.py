@@ -29,7 +29,7 @@ def rewrite(root: Path, change) -> Path:
 @pytest.mark.parametrize(
     ("cut", "words"),
     [
-        (lambda data: b"", "0 bytes"),
+        (lambda _data: b"", "0 bytes"),
         (lambda data: data[: len(data) // 2], "magic"),
         (lambda data: data[:-1], "magic"),
         (lambda data: data[:15], "15 bytes"),
@@ -47,7 +47,7 @@ def test_a_damaged_newest_manifest_is_refused_and_names_its_file(root, cut, word
 
 
 def test_the_versions_before_a_damaged_one_stay_readable(root):
-    rewrite(root, lambda data: b"")
+    rewrite(root, lambda _data: b"")
     assert lance_nb.dataset(root, LATEST - 1).to_table().num_rows == 110
     assert lance_nb.dataset(root, "first").count_rows() == 40
 
@@ -88,12 +88,12 @@ def test_a_wrong_length_before_the_manifest_is_refused(root, length):
 
 
 def test_bytes_that_are_no_message_are_refused(root):
-    rewrite(root, lambda data: framed(b"", b"\xff" * 200))
+    rewrite(root, lambda _data: framed(b"", b"\xff" * 200))
     refused(lambda: read_everything(root), "Manifest message")
 
 
 def test_an_empty_message_is_refused(root):
-    rewrite(root, lambda data: framed(b"", b""))
+    rewrite(root, lambda _data: framed(b"", b""))
     refused(lambda: read_everything(root), f"version {LATEST}", "version 0")
 
 

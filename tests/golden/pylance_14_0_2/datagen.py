@@ -2,8 +2,10 @@
 
     python -m tests.golden.pylance_14_0_2.datagen
 
-Beside every dataset lies ``<name>.expected``: what pylance read back of each version, as Arrow files
-named ``<branch>@<version>.arrow``, and ``refs.json`` (versions, tags, branches, where it was written).
+Beside every dataset lies ``<name>.expected``: what pylance read back of each version,
+as Arrow files
+named ``<branch>@<version>.arrow``, and ``refs.json`` (versions, tags, branches,
+where it was written).
 """
 
 from __future__ import annotations
@@ -81,7 +83,9 @@ def types(lance: Any, path: str, file_version: str) -> None:
         "fixed_binary": pa.array([rng.bytes(5) for _ in range(size)], pa.binary(5)),
         "decimal256": pa.array(range(size), pa.int64()).cast(pa.decimal256(40, 2)),
         "category": pa.array([WORDS[i % 3] for i in range(size)]).dictionary_encode(),
-        "large_list": pa.array([[i, None][: i % 3] for i in range(size)], pa.large_list(pa.int16())),
+        "large_list": pa.array(
+            [[i, None][: i % 3] for i in range(size)], pa.large_list(pa.int16())
+        ),
         "deep_list": pa.array([[[i], None, []][: i % 4] for i in range(size)]),
         "nothing": pa.nulls(size),
         "vector": pa.array([[i, None, 2.5] if i % 4 else None for i in range(size)], VECTOR),
@@ -164,9 +168,9 @@ def write_expected(lance: Any, path: str, folder: Path) -> None:
             stable = dataset.has_stable_row_ids
             table = here.to_table(with_row_id=stable, with_row_address=stable).combine_chunks()
             name = f"{(branch or 'main').replace('/', '%2F')}@{one['version']}.arrow"
-            with pa.OSFile(str(folder / name), "wb") as sink:
-                with pa.ipc.new_file(sink, table.schema, options=options) as writer:
-                    writer.write_table(table)
+            target = str(folder / name)
+            with pa.ipc.new_file(target, table.schema, options=options) as writer:
+                writer.write_table(table)
 
 
 def main() -> None:

@@ -18,7 +18,9 @@ def deletions(snapshot, number):
 
 def test_both_kinds_of_deletion_files_are_read(at):
     snapshot = at(5)
-    kinds = [one.deletion_file and one.deletion_file.file_type for one in snapshot.manifest.fragments]
+    kinds = [
+        one.deletion_file and one.deletion_file.file_type for one in snapshot.manifest.fragments
+    ]
     assert kinds == [DeletionFileType.ARROW, None, DeletionFileType.BITMAP]
     assert deletions(snapshot, 0).offsets().tolist() == [4, 13, 22, 31]
     assert deletions(snapshot, 1) is None
@@ -38,7 +40,7 @@ def test_a_missing_deletion_file_is_named_with_its_fragment():
     store = copy_to_memory("history")
     for info in store.list("_deletions"):
         store.delete(f"_deletions/{info.name}")
-    with pytest.raises(ObjectNotFoundError, match="_deletions/0-2-.*needed by fragment 0"):
+    with pytest.raises(ObjectNotFoundError, match=r"_deletions/0-2-.*needed by fragment 0"):
         deletions(snapshot_of(store, 5), 0)
 
 

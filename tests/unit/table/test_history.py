@@ -15,7 +15,8 @@ TAGS = {
     "elsewhere": {"branch": "side", "version": 1},
 }
 OPERATIONS = ["Overwrite", "Append", "Delete", "Append", "Delete", "Merge", "Project", "Project",
-              "Update", "ReserveFragments", "Rewrite", "CreateIndex", "Append", "UpdateConfig"]  # fmt: skip
+              "Update", "ReserveFragments", "Rewrite", "CreateIndex", "Append",
+              "UpdateConfig"]  # fmt: skip
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ def test_a_version_without_any_transaction_has_none():
 
 def test_a_version_that_does_not_exist_is_refused(log):
     for read in (log.as_pylance, log.transaction, lambda number: log.describe(number, {})):
-        with pytest.raises(VersionNotFoundError, match="version 99 .* available: 1-14"):
+        with pytest.raises(VersionNotFoundError, match=r"version 99 .* available: 1-14"):
             read(99)
 
 
@@ -141,7 +142,7 @@ def test_a_damaged_manifest_is_named(history):
     store = copy_to_memory("history")
     store.write(f"_versions/{2**64 - 1 - 5:020d}.manifest", b"x" * 50)
     log = VersionLog(store, None)
-    with pytest.raises(CorruptFileError, match="18446744073709551610.manifest"):
+    with pytest.raises(CorruptFileError, match=r"18446744073709551610.manifest"):
         log.describe(5, {})
     assert log.describe(4, {}).num_rows == 5126
 
@@ -151,7 +152,9 @@ def test_versions_without_recorded_rows_are_never_negative():
 
     def change(manifest):
         for at, raw in enumerate(manifest.fragments):
-            manifest.fragments[at] = edited_fragment(raw, lambda one: setattr(one, "physical_rows", 0))
+            manifest.fragments[at] = edited_fragment(
+                raw, lambda one: setattr(one, "physical_rows", 0)
+            )
 
     log = VersionLog(changed(5, change), None)
     assert log.describe(5, {}).num_rows == 0

@@ -63,7 +63,15 @@ def test_files_of_a_parent_branch_show_their_base(at):
 
 def test_columns_are_listed_depth_first(at):
     found = inspect.columns(at(14)).to_pylist()
-    assert [one["name"] for one in found] == ["id", "amount", "point", "point.x", "point.tags", "point.tags.item", "double"]
+    assert [one["name"] for one in found] == [
+        "id",
+        "amount",
+        "point",
+        "point.x",
+        "point.tags",
+        "point.tags.item",
+        "double",
+    ]
     by_name = {one["name"]: one for one in found}
     assert by_name["point.x"]["parent_id"] == by_name["point"]["field_id"]
     assert by_name["id"]["num_data_files"] == 2

@@ -62,7 +62,9 @@ def test_a_base_that_is_not_at_or_below_the_root_is_refused(path):
     assert f"allow_bases=[{path!r}]" in str(caught.value)
 
 
-@pytest.mark.parametrize("allowed", ["memory://places/y.lance", "memory://places/", "memory://places/y.lance/"])
+@pytest.mark.parametrize(
+    "allowed", ["memory://places/y.lance", "memory://places/", "memory://places/y.lance/"]
+)
 def test_a_base_that_is_allowed_by_name_or_from_above_is_opened(allowed):
     made = locations(base("memory://places/y.lance"), allowed=(allowed,))
     assert made.locate("data/a", 0)[0].uri == "memory://places/y.lance"

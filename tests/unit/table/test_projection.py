@@ -79,12 +79,16 @@ def test_take_leaves_nested_values_inside_their_struct(at):
 
 
 def test_a_nested_projection_keeps_the_order_of_its_tops():
-    found = project_nested(SCHEMA, ["steps", "point.tags", "_rowid", "id", "point.x"], [ROW_ADDRESS])
+    found = project_nested(
+        SCHEMA, ["steps", "point.tags", "_rowid", "id", "point.x"], [ROW_ADDRESS]
+    )
     assert found.schema.names == ["steps", "point", "_rowid", "id", "_rowaddr"]
     assert found.schema.field("point").type == POINT
 
 
-@pytest.mark.parametrize("name", ["nope", "point.nope", "nope.x", "id.x", "", "point.", "point..x", "`id", "id`"])
+@pytest.mark.parametrize(
+    "name", ["nope", "point.nope", "nope.x", "id.x", "", "point.", "point..x", "`id", "id`"]
+)
 def test_an_unknown_column_is_refused_with_those_that_exist(name):
     for make in (project, project_nested):
         with pytest.raises((ColumnNotFoundError, InvalidInputError)) as caught:

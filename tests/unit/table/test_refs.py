@@ -21,7 +21,10 @@ from tests.golden.opening import WatchedStore
 
 def test_tags_and_branches_are_what_pylance_says(history):
     said = refs("history")
-    tags = {name: {"branch": tag.branch, "version": tag.version} for name, tag in list_tags(history).items()}
+    tags = {
+        name: {"branch": tag.branch, "version": tag.version}
+        for name, tag in list_tags(history).items()
+    }
     assert tags == said["tags"]
     branches = {
         name: {"parent_branch": one.parent_branch, "parent_version": one.parent_version}

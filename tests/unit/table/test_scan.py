@@ -12,7 +12,9 @@ from lance_nb.table.scan_plan import plan_scan
 from tests.golden.copies import NAMES, expected, expected_versions
 from tests.golden.opening import WatchedStore, snapshot_of
 
-VERSIONS = [(name, branch, version) for name in NAMES for branch, version in expected_versions(name)]
+VERSIONS = [
+    (name, branch, version) for name in NAMES for branch, version in expected_versions(name)
+]
 OFFSETS = (None, 0, 1, 35, 36, 37, 60, 66, 67, 99, 106, 107, 108, 5000)
 LIMITS = (None, 0, 1, 2, 31, 40, 106, 107, 108, 10_000)
 
@@ -95,7 +97,9 @@ def test_row_columns_follow_the_rows(at):
 
 def test_row_addresses_name_fragment_and_offset(at):
     addresses = rows_of(at(3), ["id"], [ROW_ADDRESS])
-    pairs = [(address >> 32, address & 0xFFFFFFFF) for address in addresses[ROW_ADDRESS].to_pylist()]
+    pairs = [
+        (address >> 32, address & 0xFFFFFFFF) for address in addresses[ROW_ADDRESS].to_pylist()
+    ]
     ids = addresses["id"].to_pylist()
     assert [fragment * 40 + offset for fragment, offset in pairs] == ids
 
@@ -116,7 +120,10 @@ def test_a_table_without_columns_still_counts_its_rows(at):
 
 def test_an_empty_scan_has_the_schema_of_a_full_one(at, stores):
     assert rows_of(at(9), limit=0).schema == rows_of(at(9)).schema
-    assert rows_of(at(9), ["point.x"], [ROW_ID], offset=999).schema == rows_of(at(9), ["point.x"], [ROW_ID]).schema
+    assert (
+        rows_of(at(9), ["point.x"], [ROW_ID], offset=999).schema
+        == rows_of(at(9), ["point.x"], [ROW_ID]).schema
+    )
     empty = snapshot_of(stores["empty"])
     assert rows_of(empty).num_rows == 0
     assert rows_of(empty).schema.names == ["id", "word", "value", "point"]

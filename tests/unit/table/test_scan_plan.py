@@ -73,7 +73,9 @@ def test_fragments_of_one_id_are_refused_before_anything_is_read(at):
 
     snapshot = at(4)
     raw = [*snapshot.manifest.fragments.raw, snapshot.manifest.fragments.raw[0]]
-    doubled = replace(snapshot, manifest=replace(snapshot.manifest, fragments=FragmentList(raw, "m")))
+    doubled = replace(
+        snapshot, manifest=replace(snapshot.manifest, fragments=FragmentList(raw, "m"))
+    )
     with pytest.raises(CorruptFileError, match="fragment id 0 twice"):
         plan(doubled, limit=1)
 

@@ -56,10 +56,13 @@ def test_positions_may_be_any_sequence_of_whole_numbers(at, positions):
 
 
 @pytest.mark.parametrize(
-    ("positions", "row"), [([107], 107), ([0, 5000], 5000), ([-1], -1), ([3, -7, 2], -7), ([2**63 - 1], 2**63 - 1)]
+    ("positions", "row"),
+    [([107], 107), ([0, 5000], 5000), ([-1], -1), ([3, -7, 2], -7), ([2**63 - 1], 2**63 - 1)],
 )
 def test_a_position_that_does_not_exist_is_refused_and_named(at, positions, row):
-    with pytest.raises(InvalidInputError, match=f"row {row} does not exist; the dataset has 107 rows"):
+    with pytest.raises(
+        InvalidInputError, match=f"row {row} does not exist; the dataset has 107 rows"
+    ):
         take(at(9), positions)
 
 

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from lance_nb.table import inspect
+from lance_nb.table.history import VERSIONS_SCHEMA
+
+
+def test_every_table_is_reached_from_the_dataset(at):
+    found = at(9).inspect
+    assert found.versions().schema.equals(VERSIONS_SCHEMA)
+    assert found.fragments().schema.equals(inspect.FRAGMENTS)
+    assert found.data_files().schema.equals(inspect.DATA_FILES)
+    assert found.columns().schema.equals(inspect.COLUMNS)
+    path = found.data_files()["path"][0].as_py()
+    assert found.pages(path).schema.equals(inspect.PAGES)
+
+
+def test_versions_are_those_of_the_branch_with_their_tags(at):
+    side = at(("side", None)).inspect.versions()
+    assert side["version"].to_pylist() == [2, 3]
+    assert side["tags"].to_pylist() == [[], ["on-side"]]
+    assert at(1).inspect.versions().num_rows == 14
+
+
+def test_the_other_tables_are_about_this_version(at):
+    assert at(1).inspect.fragments().num_rows == 1
+    assert at(9).inspect.fragments().num_rows == 4
+    assert at(6).inspect.data_files().num_rows > at(5).inspect.data_files().num_rows

@@ -1,0 +1,159 @@
+"""The tree of errors: what each is, what it says, and that it survives pickling."""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import inspect
+import pickle
+
+import pytest
+
+from lance_nb import errors
+from lance_nb.errors import (
+    ColumnNotFoundError,
+    CorruptFileError,
+    DatasetNotFoundError,
+    LanceError,
+    ObjectNotFoundError,
+    RefNotFoundError,
+    StorageError,
+    VersionNotFoundError,
+)
+
+EXAMPLES = {
+    "DatasetNotFoundError": (
+        ("s3://b/t.lance", "the folder is empty"),
+        (
+            "no Lance dataset at 's3://b/t.lance': the folder is empty; expected a folder with a "
+            "_versions folder that holds at least one manifest"
+        ),
+    ),
+    "VersionNotFoundError": (
+        ("t.lance", 7, "1-3, 5"),
+        "version 7 of 't.lance' was not found; available: 1-3, 5",
+    ),
+    "RefNotFoundError": (
+        ("tag", "v1", ("a", "b")),
+        "tag 'v1' does not exist; tags that exist: 'a', 'b'",
+    ),
+    "ColumnNotFoundError": (("x", ("a", "b")), "no column named 'x'; columns: 'a', 'b'"),
+    "ObjectNotFoundError": (
+        ("data/x.lance", "fragment 3"),
+        "file 'data/x.lance' does not exist, needed by fragment 3",
+    ),
+    "ObjectExistsError": (("data/x.lance",), "object 'data/x.lance' exists already"),
+    "CorruptFileError": (
+        ("data/x.lance", 96, "magic", "zeros", "page 3"),
+        "data/x.lance is damaged at byte 96 (page 3): expected magic, found zeros",
+    ),
+    "StorageError": (
+        ("data/x.lance", "Permission denied", "unknown"),
+        "cannot access 'data/x.lance': Permission denied",
+    ),
+}
+BUILTINS = {
+    "InvalidInputError": ValueError, "SchemaMismatchError": ValueError,
+    "InvalidRefError": ValueError,
+    "PredicateError": ValueError, "NotFoundError": LookupError,
+    "DatasetNotFoundError": FileNotFoundError,
+    "VersionNotFoundError": ValueError, "RefNotFoundError": ValueError,
+    "ColumnNotFoundError": ValueError,
+    "ObjectNotFoundError": FileNotFoundError, "DatasetAlreadyExistsError": OSError,
+    "RefConflictError": ValueError, "ObjectExistsError": FileExistsError,
+    "CorruptFileError": OSError,
+    "NotSupportedError": NotImplementedError, "CommitError": OSError,
+    "CommitStateUnknownError": OSError,
+    "StorageError": OSError,
+}  # fmt: skip
+CLASSES = [
+    value
+    for _, value in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(value, LanceError)
+]
+
+
+def example(kind):
+    arguments, text = EXAMPLES.get(kind.__name__, (("what happened",), "what happened"))
+    return kind(*arguments), text
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_an_error_says_what_happened_in_one_line(kind):
+    error, text = example(kind)
+    assert str(error) == text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_an_error_survives_pickling_with_its_fields(kind, protocol):
+    error, text = example(kind)
+    again = pickle.loads(pickle.dumps(error, protocol))  # noqa: S301
+    assert type(again) is kind
+    assert str(again) == text
+    assert again.args == error.args or vars(again) == vars(error)
+    assert {name: value for name, value in vars(again).items() if not name.startswith("_")} == {
+        name: value for name, value in vars(error).items() if not name.startswith("_")
+    }
+    assert str(copy.copy(error)) == text
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_an_error_is_also_the_builtin_that_pylance_raises(kind):
+    error, _ = example(kind)
+    assert isinstance(error, LanceError)
+    if kind.__name__ in BUILTINS:
+        assert isinstance(error, BUILTINS[kind.__name__])
+        assert not isinstance(error, (KeyError, AttributeError))
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_every_class_says_when_it_is_raised(kind):
+    assert kind.__doc__
+    assert not hasattr(builtins, kind.__name__)
+
+
+def test_a_dataset_that_is_missing_is_caught_as_pylance_users_do():
+    with pytest.raises(ValueError, match="no Lance dataset"):
+        raise DatasetNotFoundError("x")
+    with pytest.raises(FileNotFoundError):
+        raise DatasetNotFoundError("x")
+
+
+def test_optional_parts_of_a_text_are_left_out():
+    assert str(VersionNotFoundError("t", 7)) == "version 7 of 't' was not found"
+    assert str(RefNotFoundError("branch", "b")) == "branch 'b' does not exist; no branches exist"
+    assert str(ObjectNotFoundError("x")) == "file 'x' does not exist"
+    assert str(CorruptFileError("x")) == "x is damaged"
+    assert str(CorruptFileError("", 3)) == "data is damaged at byte 3"
+    assert str(LanceError()) == "LanceError"
+
+
+def test_long_lists_of_names_are_cut_short():
+    names = tuple(f"n{number}" for number in range(50))
+    assert str(RefNotFoundError("tag", "x", names)).endswith("'n9' and 40 more")
+    assert str(ColumnNotFoundError("x", names)).endswith("'n19' and 30 more")
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_a_text_of_any_length_is_shown_in_few_words_and_kept_whole(kind):
+    arguments, _ = EXAMPLES.get(kind.__name__, (("x",), ""))
+    first = "a" + "x" * 1_000_000 + "z"
+    error = kind(first, *arguments[1:])
+    assert len(str(error)) < 1500
+    assert "characters ..." in str(error)
+    assert error.args[0] == first or first in vars(error).values()
+
+
+def test_an_error_is_located_by_the_floor_that_knows_the_place():
+    error = CorruptFileError("", None, "4 values", "3").located("data/x", 96, "page 2")
+    assert str(error) == "data/x is damaged at byte 96 (page 2): expected 4 values, found 3"
+    again = error.located("other", 7, "elsewhere")
+    assert (again.path, again.offset_bytes, again.place) == ("data/x", 96, "page 2")
+    assert CorruptFileError("x", 0).located("y", 5, "").offset_bytes == 0
+
+
+def test_a_storage_error_says_whether_the_outcome_is_known():
+    assert StorageError("x", "timeout").outcome == "failed"
+    assert pickle.loads(pickle.dumps(StorageError("x", "timeout", "unknown"))).outcome == "unknown"  # noqa: S301
