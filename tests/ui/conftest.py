@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from lance_nb.explorer.widget import LanceWidget
 from tests.support.requirements import require_chromium, require_package, require_pylance
@@ -33,6 +33,7 @@ FLAGS = [
 def browser() -> Iterator[Browser]:
     """Start Debian's Chromium; nothing is downloaded."""
     path = require_chromium()
+    expect.set_options(timeout=20_000)  # a busy machine is slow, not wrong
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, headless=True, args=FLAGS)
         yield browser

@@ -66,11 +66,16 @@ class LabServer:
         return self.work / "data" / "demo.lance"
 
     def _settle(self) -> None:
-        """Switch off news and update checks: they would leave the machine."""
-        settings = self._home / "settings" / "@jupyterlab" / "apputils-extension"
-        settings.mkdir(parents=True)
-        quiet = {"fetchNews": "false", "checkForUpdates": False}
-        (settings / "notification.jupyterlab-settings").write_text(json.dumps(quiet))
+        """Switch off news and update checks, which would leave the machine; keep all cells."""
+        settings = {
+            "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+            # Else a cell out of sight is not in the page, and counting explorers is a gamble.
+            "notebook-extension/tracker": {"windowingMode": "none"},
+        }
+        for name, values in settings.items():
+            path = self._home / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
+            path.parent.mkdir(parents=True)
+            path.write_text(json.dumps(values))
 
     def environment(self) -> dict[str, str]:
         """The server's environment: its own Jupyter folders, this checkout on the path."""

@@ -21,7 +21,6 @@ function action(event, { state, page, moveTo, select, open, widen }) {
     const by = { ArrowLeft: -16, ArrowRight: 16 }[event.key];
     return by && (() => widen(by));
   }
-  if (event.key === "Escape") return () => event.target.blur();
   if (event.key === "Enter") return numRows ? () => open(row, column) : null;
   if (event.key === " ") return numRows ? () => select(row, event.shiftKey) : null;
   const far = event.ctrlKey;

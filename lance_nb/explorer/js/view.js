@@ -29,7 +29,7 @@ export function widget(mount, label) {
       const body = h("div", { class: "lnb-body" });
       const root = h(
         "section",
-        { class: "lnb lnb-live", "aria-label": label, "data-lm-suppress-shortcuts": "true" },
+        { class: "lnb lnb-live", "aria-label": label, on: { focusin: keepKeys, keydown: leave } },
         problem, body, live,
       );
       root.style.setProperty("--lnb-height", `${model.get("height")}px`);
@@ -45,6 +45,22 @@ export function widget(mount, label) {
       };
     },
   };
+}
+
+/**
+ * Keep JupyterLab's shortcuts away from keys meant for us: there `d d` deletes the cell. Its attribute
+ * counts on the focused element only, because shortcuts match that one before they look further up.
+ */
+function keepKeys(event) {
+  event.target.setAttribute("data-lm-suppress-shortcuts", "true");
+}
+
+/** Escape, when no view wanted it, goes back to the notebook. */
+function leave(event) {
+  if (event.key !== "Escape" || event.defaultPrevented) return;
+  const outside = event.currentTarget.parentElement.closest("[tabindex]");
+  if (outside) outside.focus({ preventScroll: true });
+  else event.target.blur();
 }
 
 function makeContext(model, kernel, { closing, live, problem }) {
