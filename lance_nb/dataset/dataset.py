@@ -30,6 +30,7 @@ from lance_nb.table.refs import Ref, resolve
 from lance_nb.table.row_id_index import choose_positions, positions_of_ids
 from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.table.storage_version import storage_version
 from lance_nb.table.take import take_rows
 
 
@@ -92,8 +93,7 @@ class LanceDataset:
     @property
     def data_storage_version(self) -> str:
         """File version of newly written data, for example "2.2"."""
-        found = self._snapshot.manifest.data_format
-        return found.version if found is not None else "0.1"
+        return storage_version(self._snapshot.manifest)
 
     @property
     def metadata(self) -> dict[str, str]:

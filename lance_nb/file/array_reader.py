@@ -183,7 +183,8 @@ class ArrayReader:
         block = found.block
         if isinstance(block, ItemRanges):
             raise CorruptFileError("", None, f"values of type {type_}", "lists")
-        if isinstance(block, PackedStruct) and not block.children and type_.num_fields:
+        is_empty = isinstance(block, PackedStruct) and not block.children
+        if is_empty and pa.types.is_struct(type_):
             return structs_without_fields(leaf.type, block.num_values)
         return to_arrow(_fitting(block, type_), leaf.type, found.validity)
 

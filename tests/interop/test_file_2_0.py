@@ -6,6 +6,7 @@ columns (maps, null structs), which are left out and counted.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
+from lance_nb._pb import table as table_pb
 from lance_nb.encodings.base import Rows
 from lance_nb.errors import LanceError
 from lance_nb.file.columns import assemble, leaves_of
@@ -343,3 +345,48 @@ def test_pages_are_listed_with_their_encodings(tmp_path: Path) -> None:
     assert encodings["s"] == "struct"
     assert encodings["t"] == "binary(flat[64], flat[8])"
     assert encodings["d"] == "dictionary(flat[32], binary(flat[64], flat[8]))"
+
+
+def test_files_of_several_versions_read_as_one_dataset(tmp_path: Path) -> None:
+    lance = require_pylance()
+    from lance.fragment import write_fragments
+
+    rng = np.random.default_rng(SEED)
+    uri = str(tmp_path / "d")
+    lance.write_dataset(everything(rng, 400), uri, data_storage_version="2.0")
+    for version in ("2.1", "2.2"):
+        fragments = write_fragments(everything(rng, 300), uri, data_storage_version=version)
+        append = lance.LanceOperation.Append(fragments)
+        lance.LanceDataset.commit(uri, append, read_version=lance.dataset(uri).version)
+    theirs, ours = lance.dataset(uri), lance_nb.dataset(uri)
+    found = ours.inspect.data_files()["file_version"].to_pylist()
+
+    assert found == ["2.0", "2.1", "2.2"]
+    assert ours.data_storage_version == theirs.data_storage_version
+    expected, got = theirs.to_table(), ours.to_table()
+    assert all(equal(got[name], expected[name]) for name in expected.column_names)
+
+
+@pytest.mark.parametrize("version", ["legacy", "2.0", "2.1"])
+@pytest.mark.parametrize("rows", [0, 3])
+@pytest.mark.parametrize("flag", [0, 4])
+def test_manifests_that_do_not_say_the_version(
+    version: str, rows: int, flag: int, tmp_path: Path
+) -> None:
+    lance = require_pylance()
+    uri = str(tmp_path / "d")
+    table = pa.table({"a": pa.array(range(rows), pa.int64())})
+    lance.write_dataset(table, uri, data_storage_version=version)
+    (path,) = (tmp_path / "d" / "_versions").glob("*.manifest")
+    data = path.read_bytes()
+    (position,) = struct.unpack_from("<Q", data, len(data) - 16)
+    (size,) = struct.unpack_from("<I", data, position)
+    manifest = table_pb.Manifest.FromString(data[position + 4 : position + 4 + size])
+    manifest.ClearField("data_format")
+    manifest.writer_feature_flags |= flag
+    raw = manifest.SerializeToString()
+    path.write_bytes(data[:position] + struct.pack("<I", len(raw)) + raw + data[-16:])
+
+    theirs, ours = lance.dataset(uri), lance_nb.dataset(uri)
+    assert ours.data_storage_version == theirs.data_storage_version
+    assert ours.to_table().equals(theirs.to_table())

@@ -186,6 +186,14 @@ def test_a_struct_whose_fields_are_elsewhere_is_there_with_null_fields() -> None
     assert assemble(field, kind, found, 3).to_pylist() == [{"x": None}] * 3
 
 
+@pytest.mark.parametrize("kind", [pa.int8(), pa.list_(pa.int8(), 2), pa.string()])
+def test_a_struct_page_in_any_other_column_is_refused(kind: pa.DataType) -> None:
+    data = file_of([[(pb.ArrayEncoding(struct=pb.SimpleStruct()), [], 3)]], 3)
+
+    with pytest.raises(CorruptFileError):
+        read(data, pa.schema([("a", kind)]), rows_of((0, 3)))
+
+
 def test_fixed_size_binary_may_be_lists_of_bytes() -> None:
     items = pb.FixedSizeList(dimension=2, items=no_nulls(flat(8)))
     page = (no_nulls(pb.ArrayEncoding(fixed_size_list=items)), [b"abcd"], 2)
