@@ -95,16 +95,18 @@ def select_rows(
 ) -> Iterator[Selected]:
     """Yield the rows of a scan in order, window by window; ``wanted`` sizes the windows."""
     skip, left = offset, limit
+    if left == 0:
+        return
     for found in _selections(snapshot, choice, wanted):
-        if left == 0:
-            return
         start = min(skip, found.num_rows)
         skip -= start
         stop = found.num_rows if left is None else min(found.num_rows, start + left)
         if start < stop:
+            yield found.part(start, stop)
             if left is not None:
                 left -= stop - start
-            yield found.part(start, stop)
+                if not left:
+                    return
 
 
 @dataclass(frozen=True, slots=True)
