@@ -9,6 +9,8 @@ from lance_nb.encodings.base import Ints, Rows
 
 def merged(starts: Ints, stops: Ints) -> Rows:
     """Join ascending ranges that touch or overlap; empty ones vanish."""
+    if starts.size and bool((starts[1:] == stops[:-1]).all()):  # back to back, as values are
+        starts, stops = starts[:1], stops[-1:]
     some = stops > starts
     starts, stops = starts[some], stops[some]
     if not starts.size:

@@ -110,8 +110,11 @@ def _bounds(num_bounds: int, width: int, rows: Rows, region: Region) -> Steps[tu
     needed = merged(rows.starts, rows.stops + 1)
     raw = yield from read_ranges(region, needed.starts * width, needed.stops * width)
     bounds = raw.view(f"<i{width}").astype(np.int64)
-    places = places_in(needed, expand_ranges(rows.starts, rows.stops))
-    starts, stops = bounds[places], bounds[places + 1]
+    if rows.starts.size == 1:
+        starts, stops = bounds[:-1], bounds[1:]
+    else:
+        places = places_in(needed, expand_ranges(rows.starts, rows.stops))
+        starts, stops = bounds[places], bounds[places + 1]
     if int(starts[0]) < 0 or bool((starts > stops).any()) or int(stops[-1]) > VALUES_MAX:
         raise corrupt("offsets that go up from 0", "others")
     if bool((starts[1:] < stops[:-1]).any()):

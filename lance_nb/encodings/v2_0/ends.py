@@ -36,17 +36,24 @@ def decode_ends(
     ends = _unsigned(found)
     adjustment = np.uint64(null_adjustment)
     is_null = ends >= adjustment
-    ends = np.where(is_null, ends - adjustment, ends)
+    if bool(is_null.any()):
+        ends = np.where(is_null, ends - adjustment, ends)
     if ends.size and int(ends.max()) > VALUES_MAX:
         raise corrupt(f"ends of values up to {VALUES_MAX}", str(int(ends.max())))
-    positions = expand_ranges(rows.starts, rows.stops)
-    places = places_in(needed, positions)
     signed = ends.astype(np.int64)
-    stops = signed[places]
-    starts = np.where(positions == 0, 0, signed[np.maximum(places - 1, 0)])
+    if rows.starts.size == 1:  # a run of rows: each begins where the one before ends
+        first = int(rows.starts[0]) - int(needed.starts[0])
+        valid = ~is_null[first:]
+        stops = signed[first:]
+        starts = signed[:-1] if first else np.concatenate((np.zeros(1, np.int64), signed[:-1]))
+    else:
+        positions = expand_ranges(rows.starts, rows.stops)
+        places = places_in(needed, positions)
+        valid = ~is_null[places]
+        stops = signed[places]
+        starts = np.where(positions == 0, 0, signed[np.maximum(places - 1, 0)])
     if bool((starts > stops).any()) or bool((starts[1:] < stops[:-1]).any()):
         raise corrupt("ends of values that never go down", "ends that do")
-    valid = ~is_null[places]
     return ItemRanges(starts, stops), None if bool(valid.all()) else valid
 
 
