@@ -23,7 +23,7 @@ from lance_nb.encodings.base import Ints
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.table.deletions import read_deletions
-from lance_nb.table.fragment_reader import Column, num_physical_rows, read_rows
+from lance_nb.table.fragment_reader import Column, confirmed_rows, read_rows
 from lance_nb.table.predicate import Filter
 from lance_nb.table.projection import (
     ROW_ADDRESS,
@@ -148,7 +148,7 @@ def _windows(snapshot: Snapshot, choice: RowChoice, columns: Projection) -> Iter
         count = num_live_rows(snapshot, fragment)
         first = next(starts)
         if choice.include_deleted:
-            count = num_physical_rows(snapshot, fragment)
+            count = confirmed_rows(snapshot, fragment)
         step = window_rows(snapshot, columns, fragment)
         for start in range(0, count, step):
             stop = min(start + step, count)
@@ -216,14 +216,13 @@ def _deleted(snapshot: Snapshot, window: _Window) -> np.ndarray | None:
     """Mark the deleted rows of a window, None when it has none by its nature."""
     if window.rows is not None:
         return None
-    count = num_physical_rows(snapshot, window.fragment)
+    count = confirmed_rows(snapshot, window.fragment)
     vector = read_deletions(snapshot.locations, snapshot.deletions, window.fragment, count)
-    if vector is None:
-        return np.zeros(window.num_rows, np.bool_)
-    live = vector.live_offsets(count)
-    mine = live[np.searchsorted(live, window.start) : np.searchsorted(live, window.stop)]
-    deleted = np.ones(window.num_rows, np.bool_)
-    deleted[mine - window.start] = False
+    deleted = np.zeros(window.num_rows, np.bool_)
+    if vector is not None:
+        every = vector.offsets().astype(np.int64)
+        mine = every[np.searchsorted(every, window.start) : np.searchsorted(every, window.stop)]
+        deleted[mine - window.start] = True
     return deleted
 
 

@@ -297,6 +297,8 @@ def test_a_row_count_beside_a_deletion_file_is_checked_before_memory_is_taken(ro
         lambda: lance_nb.dataset(root, 5).head(2000),
         lambda: lance_nb.dataset(root, 5).take([90]),
         lambda: list(lance_nb.dataset(root, 5).to_batches(["id"])),
+        lambda: lance_nb.dataset(root, 5).to_table(filter="id > 5000"),
+        lambda: lance_nb.dataset(root, 5).to_table(include_deleted_rows=True, with_row_id=True),
     ):
         refused(read, f"{rows} rows", "5060 rows")
 
