@@ -39,6 +39,26 @@ class Leaf:
     ancestors: tuple[tuple[int, pa.DataType], ...] = ()
     nullable: bool = True
 
+    @property
+    def items_per_row(self) -> int:
+        """Entries that one row has in a page: more than one inside fixed-size lists of structs.
+
+        Such lists have no offsets: since 2.1 their pages count items where others count rows.
+        Raises NotSupportedError for one inside another kind of list.
+        """
+        count = 1
+        listed = False
+        for _, type_ in self.ancestors:
+            if pa.types.is_fixed_size_list(type_):
+                if listed:
+                    raise NotSupportedError(
+                        f"column {self.name!r}: fixed-size lists of structs inside lists cannot be "
+                        "read by this release"
+                    )
+                count *= type_.list_size
+            listed = listed or _is_list(type_)
+        return count
+
 
 @dataclass(frozen=True, slots=True)
 class LeafPart:
@@ -102,7 +122,22 @@ def leaf_part(leaf: Leaf, page: DecodedPage, num_rows: int) -> LeafPart:
         raise CorruptFileError("", None, f"{leaf.depth} nesting layers", str(len(levels)))
     if levels[0].length != num_rows:
         raise CorruptFileError("", None, f"{num_rows} rows", str(levels[0].length))
-    return LeafPart(levels, to_arrow(page.values, leaf.type, levels[-1].validity))
+    values = to_arrow(page.values, leaf.type, levels[-1].validity)
+    return LeafPart(_fold_fixed_size_lists(leaf, levels), values)
+
+
+def _fold_fixed_size_lists(leaf: Leaf, levels: tuple[Level, ...]) -> tuple[Level, ...]:
+    """Turn levels that count the items of fixed-size lists of structs into levels of their own."""
+    stride = leaf.items_per_row
+    if stride == 1:
+        return levels
+    folded = []
+    for (_, type_), level in zip(leaf.ancestors, levels, strict=False):
+        validity = None if level.validity is None else level.validity[::stride]
+        folded.append(Level(level.length // stride, validity, level.offsets))
+        if pa.types.is_fixed_size_list(type_):
+            stride //= type_.list_size
+    return (*folded, levels[-1])
 
 
 def concat_parts(parts: Sequence[LeafPart]) -> LeafPart:
@@ -153,6 +188,8 @@ def _build(
         return pa.nulls(level.length, type_)
     _check_nesting(level, type_)
     below = level.length if level.offsets is None else int(level.offsets[-1])
+    if pa.types.is_fixed_size_list(type_):
+        below = level.length * type_.list_size
     arrays = []
     for child, child_type in children:
         part = _first_leaf(child, found)
@@ -171,12 +208,14 @@ def _build(
 
 def _check_nesting(level: Level, type_: pa.DataType) -> None:
     """Refuse levels of another kind of nesting than the schema says."""
-    if pa.types.is_fixed_size_list(type_):
-        raise NotSupportedError("fixed-size lists of structs cannot be read by this release")
-    listed = pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_map(type_)
+    listed = _is_list(type_)
     if listed != (level.offsets is not None):
         found = "structs" if listed else "lists"
         raise CorruptFileError("", None, f"the levels of type {type_}", f"those of {found}")
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_map(type_))
 
 
 def _first_leaf(field: Field, found: Mapping[int, LeafPart]) -> LeafPart | None:

@@ -123,26 +123,9 @@ class FileReader:
             return self._arrays.read_leaves(leaves, owners, rows, num_rows)
         parts = []
         counts = []
-        last = int(rows.stops[-1]) if rows.stops.size else 0
         for leaf in leaves:
             column = self._column(owners[leaf.field_id], leaf.name)
-            if num_rows is not None and column.metadata.num_rows != num_rows:
-                raise CorruptFileError(
-                    self.path,
-                    None,
-                    f"{num_rows} rows, as the manifest says",
-                    f"{column.metadata.num_rows} rows",
-                    f"column {leaf.name!r}",
-                )
-            if column.metadata.num_rows < last:
-                raise CorruptFileError(
-                    self.path,
-                    None,
-                    f"{last} rows",
-                    f"{column.metadata.num_rows} rows",
-                    f"column {leaf.name!r}",
-                )
-            mine = split_rows(column, rows)
+            mine = split_rows(column, self._entries(leaf, column, rows, num_rows))
             parts.extend(mine)
             counts.append(len(mine))
         decoded = iter(zip(parts, decode_pages(self._source, parts), strict=True))
@@ -155,6 +138,19 @@ class FileReader:
                 except CorruptFileError as exc:
                     raise exc.located(self.path, None, part.place) from exc
         return found
+
+    def _entries(self, leaf: Leaf, column: Column, rows: Rows, num_rows: int | None) -> Rows:
+        """Return the rows as the column's pages count them, after checking that they are there."""
+        scale = leaf.items_per_row
+        found = column.metadata.num_rows
+        last = int(rows.stops[-1]) if rows.stops.size else 0
+        place = f"column {leaf.name!r}"
+        if num_rows is not None and found != num_rows * scale:
+            said = f"{num_rows * scale} rows, as the manifest says"
+            raise CorruptFileError(self.path, None, said, f"{found} rows", place)
+        if found < last * scale:
+            raise CorruptFileError(self.path, None, f"{last * scale} rows", f"{found} rows", place)
+        return rows if scale == 1 else Rows(rows.starts * scale, rows.stops * scale)
 
     def list_pages(self) -> Iterator[PageListing]:
         """List the pages of every column, from the metadata alone."""

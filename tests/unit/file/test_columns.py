@@ -171,11 +171,17 @@ def test_leaves_that_do_not_fit_together_are_refused(
         assemble(field_of(kind), kind, found, 3)
 
 
-def test_fixed_size_lists_of_structs_are_not_supported() -> None:
+def test_a_fixed_size_list_with_too_few_structs_is_refused() -> None:
     kind = pa.list_(POINT, 2)
     inner = part(X.values, Level(3, None), Level(3, None), Level(3, None))
-    with pytest.raises(NotSupportedError, match="fixed-size lists of structs"):
+    with pytest.raises(CorruptFileError, match="6 values of field"):
         assemble(field_of(kind), kind, {2: [inner]}, 3)
+
+
+def test_a_fixed_size_list_of_structs_inside_a_list_is_refused() -> None:
+    above = ((0, pa.list_(pa.list_(POINT, 2))), (1, pa.list_(POINT, 2)))
+    with pytest.raises(NotSupportedError, match="inside lists"):
+        _ = Leaf(3, "a.item.item.x", pa.int32(), 4, above).items_per_row
 
 
 def test_more_items_than_an_offset_can_hold_are_refused() -> None:
