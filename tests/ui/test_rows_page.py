@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from playwright.sync_api import Page, expect
@@ -227,3 +228,31 @@ def test_rows_that_vanish_while_scrolling_are_explained(open_widget: OpenWidget)
     page.locator(".lnb-grid").focus()
     page.keyboard.press("Control+End")
     expect(page.locator(".lnb-error-title")).to_have_text("No rows came back")
+
+
+def test_rows_so_large_that_a_page_holds_few_of_them_are_all_reached(
+    open_widget: OpenWidget,
+) -> None:
+    wide = pa.list_(pa.float32(), 1_000_000)
+    values = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(60_000_000, "f4")), type=wide)
+    table = pa.table({"id": pa.array(range(60)), "vector": values})
+    bare = open_widget(RowGrid(one_table(table)))
+    bare.page.locator(".lnb-grid").focus()
+    bare.page.keyboard.press("Control+End")
+    expect(cell(bare.page, 59, 0)).to_have_text("59")
+    expect(bare.page.locator(".lnb-waiting:visible")).to_have_count(0)
+    assert len(bare.requests) < 40
+
+
+def test_columns_grow_with_the_numbers_that_come_in_sight(open_widget: OpenWidget) -> None:
+    page = open_widget(RowGrid(endless())).page
+    narrow = page.locator(".lnb-grid-column").first.bounding_box()
+    page.locator(".lnb-grid").focus()
+    page.keyboard.press("Control+End")
+    last = cell(page, MANY - 1, 0)
+    expect(last).to_have_text(str(MANY - 1))
+    wide = page.locator(".lnb-grid-column").first.bounding_box()
+    assert narrow is not None
+    assert wide is not None
+    assert wide["width"] > narrow["width"]
+    assert last.evaluate("(element) => element.scrollWidth <= element.clientWidth")

@@ -3,11 +3,11 @@
 const LEAST = 48;
 const MOST = 640;
 const USUAL = 132;
-const CHAR = 7.4;
-const DIGIT = 8.4;
-const FIRST_FIXED = { bool: 76, vector: 148 };
+const FIXED = { bool: 76, vector: 148 };
+const ROOM = 21; // padding on both sides, and the line between columns
 
-export function columnWidths() {
+/** @param {(text: string, font: string) => number} measure width of a text in pixels */
+export function columnWidths(measure) {
   let widths = [];
   let lefts = [0];
 
@@ -22,6 +22,16 @@ export function columnWidths() {
     return widths[index]?.px ?? USUAL;
   }
 
+  /** The width that shows the title, and the longest texts of the cells. */
+  function fitting(column, cells) {
+    const title = Math.max(measure(column.name, "bold"), Math.min(150, measure(column.type, "mono")));
+    if (FIXED[column.look]) return Math.ceil(Math.max(FIXED[column.look], title + ROOM));
+    const font = column.look === "json" || column.look === "binary" ? "mono" : "plain";
+    const longest = cells.map((cell) => cell.text).sort((a, b) => b.length - a.length).slice(0, 4);
+    const content = Math.max(0, ...longest.map((text) => measure(text.slice(0, 120), font)));
+    return Math.ceil(Math.max(LEAST, title + ROOM, content + ROOM));
+  }
+
   return {
     of,
     left,
@@ -30,22 +40,24 @@ export function columnWidths() {
       widths[index] = { px: Math.max(LEAST, Math.min(MOST, Math.round(px))), by: "hand", name: widths[index]?.name };
       recount(index);
     },
-    /** Guess from names and the first rows of a page; a width set by hand stays. */
+    /** Fit to names and rows of a page: wider when a page needs it, never over a width set by hand. */
     learn(page) {
       page.columns.forEach((column, at) => {
         const index = page.firstColumn + at;
         const known = widths[index];
-        if (known && known.name === column.name) return;
-        widths[index] = { px: guess(column, page), by: "guess", name: column.name };
+        const fresh = !known || known.name !== column.name;
+        if (!fresh && known.by === "hand") return;
+        const cells = Array.from({ length: Math.min(100, page.numRows) }, (_, row) => column.cell(row));
+        const px = Math.min(300, fitting(column, cells));
+        if (!fresh && px <= known.px) return;
+        widths[index] = { px, by: "guess", name: column.name };
         recount(index);
       });
     },
     /** Fit one column to the cells in sight. */
     fit(index, column, cells) {
       if (!column) return;
-      const longest = Math.max(0, ...cells.map((cell) => cell?.text.length ?? 0));
-      const px = Math.max(titleWidth(column), FIRST_FIXED[column.look] ?? longest * widthOf(column) + 24);
-      widths[index] = { px: Math.max(LEAST, Math.min(MOST, Math.round(px))), by: "hand", name: column.name };
+      widths[index] = { px: Math.min(MOST, fitting(column, cells.filter(Boolean))), by: "hand", name: column.name };
       recount(index);
     },
     /** First and one-past-last column in sight. */
@@ -59,19 +71,17 @@ export function columnWidths() {
   };
 }
 
-function titleWidth(column) {
-  return Math.max(column.name.length * 8.6, Math.min(column.type.length, 22) * 6.2) + 26;
-}
-
-function guess(column, page) {
-  let longest = 0;
-  for (let row = 0; row < Math.min(100, page.numRows); row += 1) {
-    longest = Math.max(longest, column.cell(row).text.length);
-  }
-  const content = FIRST_FIXED[column.look] ?? Math.min(260, longest * widthOf(column) + 24);
-  return Math.round(Math.max(LEAST + 8, Math.min(300, Math.max(titleWidth(column), content))));
-}
-
-function widthOf(column) {
-  return column.look === "number" || column.look === "plain" ? DIGIT : CHAR;
+/** Measures texts in the fonts of an element (in the page), on a canvas that is never shown. */
+export function textMeasure(element) {
+  const pen = document.createElement("canvas").getContext("2d");
+  let fonts = null;
+  return (text, font) => {
+    if (!fonts) {
+      const style = getComputedStyle(element);
+      const usual = `${style.fontSize} ${style.fontFamily}`;
+      fonts = { plain: usual, bold: `600 ${usual}`, mono: `12px ${style.getPropertyValue("--lnb-mono")}` };
+    }
+    pen.font = fonts[font];
+    return pen.measureText(text).width;
+  };
 }

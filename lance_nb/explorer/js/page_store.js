@@ -8,7 +8,7 @@ const COLUMNS_PER_PAGE = 40;
 const AHEAD = 40;
 
 /**
- * @param {Object} kernel @param {() => void} changed called when a page arrived or failed
+ * @param {Object} kernel @param {(page?: Object) => void} changed called when a page arrived or failed
  */
 export function pageStore(kernel, changed) {
   const request = kernel.line();
@@ -16,6 +16,7 @@ export function pageStore(kernel, changed) {
   let place = null;
   let failure = null;
   let underWay = "";
+  let lean = false;
 
   const find = (row, column) => pages.find((page) => page.holds(row, column));
 
@@ -26,6 +27,7 @@ export function pageStore(kernel, changed) {
       pages = page ? [page] : [];
       failure = null;
       underWay = "";
+      lean = false;
     },
     get failure() {
       return failure;
@@ -46,7 +48,7 @@ export function pageStore(kernel, changed) {
       const ahead = down ? [rows[1], Math.min(numRows, rows[1] + AHEAD)] : [Math.max(0, rows[0] - AHEAD), rows[0]];
       const row = firstMissing(rows, columns) ?? firstMissing(ahead, columns);
       if (row === null) return;
-      const spare = Math.max(0, ROWS_PER_PAGE - (rows[1] - row));
+      const spare = lean ? 0 : Math.max(0, ROWS_PER_PAGE - (rows[1] - row));
       const offset = Math.max(0, row - (row > rows[0] ? 0 : Math.floor(spare * (down ? 0.25 : 0.75))));
       const firstColumn = Math.max(0, columns[0] - Math.floor((COLUMNS_PER_PAGE - (columns[1] - columns[0])) / 2));
       const args = { ...place, offset, limit: ROWS_PER_PAGE, first_column: firstColumn, num_columns: COLUMNS_PER_PAGE };
@@ -57,8 +59,9 @@ export function pageStore(kernel, changed) {
       request("rows", args, ({ result, buffers }) => {
         if (asked !== place) return;
         underWay = "";
-        keep(decodePage(result, buffers), row);
-        changed();
+        const page = decodePage(result, buffers);
+        keep(page, row);
+        changed(page);
       }, (error) => {
         if (asked !== place) return;
         underWay = "";
@@ -76,10 +79,10 @@ export function pageStore(kernel, changed) {
   }
 
   function keep(page, wanted) {
-    if (!page.numRows || (page.numRows < ROWS_PER_PAGE && wanted >= page.offset + page.numRows)) {
-      // Fewer rows than promised (another program rewrote the place): do not ask for ever.
-      if (!page.numRows) failure = { title: "No rows came back", message: "The version holds fewer rows than its metadata says.", where: "", hint: "Run the cell again.", kind: "" };
-    }
+    // Rows so large that the page ends before the row wanted: begin with that row from now on.
+    if (wanted >= page.offset + page.numRows) lean = true;
+    // Fewer rows than promised (another program rewrote the place): do not ask for ever.
+    if (!page.numRows) failure = { title: "No rows came back", message: "The version holds fewer rows than its metadata says.", where: "", hint: "Run the cell again.", kind: "" };
     pages = [page, ...pages].slice(0, MAX_PAGES);
   }
 }

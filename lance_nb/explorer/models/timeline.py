@@ -9,8 +9,9 @@ Layout of ``to_json``::
     tags     [{name, branch, version}, ...]           hidden_tags: how many more exist
 
 Version numbers come from file names alone, so 10,000 versions cost one listing and travel as a few
-runs. Details need one manifest each: only ``FIRST_DETAILS`` around the present version are read for
-the first screen, the rest is asked for by the browser, ``MAX_DETAILS`` at a time.
+runs. Details need one manifest each: for the first screen only ``FIRST_DETAILS`` around the present
+version are read, and ``OTHER_DETAILS`` of each other branch; the browser asks for more as they come
+in sight, ``MAX_DETAILS`` at a time.
 
 Limits: ``MAX_RUNS`` runs per lane (``older`` counts the versions left out), ``MAX_LANES`` branches,
 ``MAX_TAGS`` tags.
@@ -29,6 +30,7 @@ from lance_nb.explorer.models import text
 from lance_nb.explorer.models.source import Source, VersionInfo
 
 FIRST_DETAILS = 24
+OTHER_DETAILS = 6
 MAX_DETAILS = 64
 MAX_RUNS = 2000
 MAX_LANES = 6
@@ -143,7 +145,8 @@ def _lane(
             raise
         return Lane(branch, (), 0, fork, ())
     runs, older = runs_of(numbers)
-    wanted = _around(numbers, source.version, num_details) if here else []
+    limit = num_details if here else min(num_details, OTHER_DETAILS)
+    wanted = _around(numbers, source.version, limit)
     return Lane(branch, runs, older, fork, tuple(version_bars(source, wanted, numbers)))
 
 

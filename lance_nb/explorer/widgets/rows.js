@@ -5,7 +5,7 @@ import { decodePage } from "../js/columns.js";
 import { errorCard } from "../js/error_card.js";
 import { pageStore } from "../js/page_store.js";
 import { scrollMap } from "../js/scroll_map.js";
-import { columnWidths } from "../js/column_widths.js";
+import { columnWidths, textMeasure } from "../js/column_widths.js";
 import { cellPeek } from "../js/cell_peek.js";
 import { gridKeys } from "../js/grid_keys.js";
 import { widget } from "../js/view.js";
@@ -25,13 +25,17 @@ export function mountRows(el, ctx) {
   const note = h("div", { class: "lnb-grid-note" });
   const status = h("div", { class: "lnb-grid-status" });
   const scroll = scrollMap(ROW);
-  const widths = columnWidths();
-  const store = pageStore(ctx.kernel, () => paint());
+  const widths = columnWidths(textMeasure(scroller));
+  const store = pageStore(ctx.kernel, (page) => {
+    if (page) unlearned = page;
+    paint();
+  });
   const peek = cellPeek(ctx, scroller, (column) => store.column(column)?.name ?? "");
   el.append(h("div", { class: "lnb-rows" }, scroller, note, status, peek.element));
   const pool = [];
   const corner = h("div", { class: "lnb-grid-corner", role: "columnheader" }, "#");
   const state = { numRows: 0, numColumns: 0, row: 0, column: 0, top: 0, down: true, seen: 0, selected: null, anchor: 0 };
+  let unlearned = null; // a page that column widths are not fitted to yet: that needs fonts
   const size = { width: 0, height: 0 };
   let rowHeadWidth = 56;
 
@@ -41,6 +45,8 @@ export function mountRows(el, ctx) {
     size.width = scroller.clientWidth || size.width;
     size.height = scroller.clientHeight || size.height;
     if (!size.width) return;
+    if (unlearned) widths.learn(unlearned);
+    unlearned = null;
     const room = size.height - HEAD;
     scroll.set(state.numRows, room);
     state.top = topNow();
@@ -281,7 +287,7 @@ export function mountRows(el, ctx) {
     state.numColumns = part.num_columns ?? 0;
     const page = part.page ? decodePage(part.page, part.buffers) : null;
     store.reset({ branch: screen.branch, version: screen.version }, page);
-    if (page) widths.learn(page);
+    unlearned = page;
     rowHeadWidth = Math.max(44, 18 + 8 * count(state.numRows).length);
     state.row = Math.min(state.row, Math.max(0, state.numRows - 1));
     state.column = Math.min(state.column, Math.max(0, state.numColumns - 1));
