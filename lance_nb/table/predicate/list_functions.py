@@ -26,6 +26,7 @@ from lance_nb.table.predicate.expression import (
     only_value,
     per_row,
 )
+from lance_nb.table.predicate.string_functions import text
 
 Binder = Callable[[str, Sequence[Expression]], Expression]
 
@@ -194,7 +195,8 @@ def _to_string(name: str, operands: Sequence[Expression]) -> Expression:
         texts = [lost if value is None else str(value) for value in row]
         return separator.join(one for one in texts if one is not None)
 
-    return call(name, per_row(join, pa.string()), _list(operands[0], name=name), *operands[1:])
+    texts = [text(one, name=name) for one in operands[1:]]
+    return call(name, per_row(join, pa.string()), _list(operands[0], name=name), *texts)
 
 
 def make_list(values: Sequence[Expression]) -> Literal:

@@ -57,7 +57,8 @@ def child(parent: Expression, name: str, *, place: str = "") -> Expression:
         raise PredicateError(f"{shown!r} is {type_} and has no field {name!r}{place}")
     names = [type_.field(number).name for number in range(type_.num_fields)]
     if name not in names:
-        close = get_close_matches(name, names, 1, 0.5)
+        near = [one for one in names if one.lower() == name.lower()]
+        close = near or get_close_matches(name, names, 1, 0.5)
         hint = f"; did you mean {close[0]!r}?" if close else f"; fields: {_listed(names)}"
         raise PredicateError(f"no field {name!r} in the struct{place}{hint}")
     number = names.index(name)

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_nb.errors import NotSupportedError, PredicateError
+from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.coercion import cast, plain
 from lance_nb.table.predicate.comparison import like as _like
 from lance_nb.table.predicate.comparison import regexp
@@ -58,7 +58,7 @@ def written(expression: Expression) -> Expression:
 def literal_of(expression: Expression, *, name: str) -> Any:
     """Return the Python value of an operand that must be a literal."""
     if not isinstance(expression, Literal):
-        raise NotSupportedError(f"{name} needs a literal here, not a column")
+        raise PredicateError(f"{name} needs a literal here, not a column")
     return expression.scalar.as_py()
 
 
@@ -267,7 +267,12 @@ def _pattern(name: str, operands: Sequence[Expression], place: int) -> tuple[str
     if not set(flags or "") <= _FLAGS:
         raise PredicateError(f"{name} knows the flags i, m, s and g, not {flags!r}")
     inside = "".join(sorted(set(flags or "") - {"g"}))
-    return (f"(?{inside}){pattern}" if inside and pattern is not None else pattern), flags or ""
+    if pattern is None:
+        return None, flags or ""
+    pattern = f"(?{inside}){pattern}" if inside else pattern
+    # A pattern that is none is found now, not with the first row.
+    regexp(pa.scalar(""), pattern=pattern, ignore_case=False)
+    return pattern, flags or ""
 
 
 def regexp_test(name: str, operands: Sequence[Expression]) -> Expression:

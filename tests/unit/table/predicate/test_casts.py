@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from lance_nb.table.predicate.casts import cast_value, try_cast_kernel
+
+US, UTC_US = pa.timestamp("us"), pa.timestamp("us", "UTC")
+NEW_YORK = pa.timestamp("us", "America/New_York")
+NAIVE = datetime(2021, 1, 1, 12)  # noqa: DTZ001
+
+
+@pytest.mark.parametrize(
+    ("value", "type_", "wanted"),
+    [
+        (pa.scalar(2.9), pa.int32(), 2), (pa.scalar(-2.9), pa.int32(), -2),
+        (pa.scalar(Decimal("2.50")), pa.int32(), 3), (pa.scalar(Decimal("-2.50")), pa.int32(), -3),
+        (pa.scalar(7), pa.decimal128(10, 2), Decimal("7.00")), (pa.scalar(0.5), pa.bool_(), True),
+        (pa.scalar(2**62), pa.float32(), float(2**62)), (pa.scalar(True), pa.float64(), 1.0),
+        (pa.scalar(1.0), pa.string(), "1.0"), (pa.scalar(float("nan")), pa.string(), "NaN"),
+        (pa.scalar(1e20), pa.string(), "1e20"), (pa.scalar(1e-7), pa.string(), "1e-7"),
+        (pa.scalar(NAIVE), pa.string(), "2021-01-01T12:00:00"),
+        (pa.scalar(datetime(2021, 1, 1, 0, 0, 0, 5, UTC), UTC_US), pa.string(),
+         "2021-01-01T00:00:00.000005Z"),
+        (pa.scalar("2021-01-01 12:00:00"), US, NAIVE),
+        (pa.scalar("2021-01-01T12:00:00"), US, NAIVE),
+        (pa.scalar("2021-01-01T12:00:00+05:00"), US, NAIVE.replace(hour=7)),
+        (pa.scalar("2021-01-01T12:00:00Z"), UTC_US, NAIVE.replace(tzinfo=UTC)),
+        (pa.scalar("2021-01-01 07:00:00"), NEW_YORK, NAIVE.replace(tzinfo=UTC)),
+        (pa.scalar(NAIVE), NEW_YORK, NAIVE.replace(hour=17, tzinfo=UTC)),
+        (pa.scalar(NAIVE.replace(tzinfo=UTC), UTC_US), US, NAIVE),
+        (pa.scalar(NAIVE), pa.date32(), date(2021, 1, 1)),
+        (pa.scalar("2021-01-01"), pa.date32(), date(2021, 1, 1)),
+        (pa.scalar("12"), pa.int64(), 12), (pa.scalar(None), pa.int64(), None),
+        (pa.scalar(None, pa.string()), US, None), (pa.scalar(5), pa.string(), "5"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_values_are_cast_as_sql_casts_them(value, type_, wanted):
+    column = pa.chunked_array([pa.array([value.as_py(), None], value.type)])
+
+    assert cast_value(value, type_).as_py() == wanted
+    found = cast_value(column, type_)
+    assert found.type == type_
+    assert found.to_pylist() == [wanted, None]
+
+
+@pytest.mark.parametrize(
+    ("value", "type_"),
+    [
+        (float("nan"), pa.int32()), (1e30, pa.int32()), (300, pa.int8()), ("x", pa.int64()),
+        (10**9, pa.decimal128(5, 2)), ("2021-13-01", pa.date32()), ("soon", US),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_does_not_fit_is_an_error_or_null(value, type_):
+    with pytest.raises(pa.ArrowInvalid):
+        cast_value(pa.scalar(value), type_)
+
+    assert try_cast_kernel(type_)(pa.scalar(value)).as_py() is None
+    assert try_cast_kernel(type_)(pa.array([value, None])).to_pylist() == [None, None]

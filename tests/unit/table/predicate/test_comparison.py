@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import math
+import operator
+import time
+
+import pyarrow as pa
+import pytest
+
+from lance_nb.errors import PredicateError
+from lance_nb.table.predicate import comparison
+
+VALUES = [0.0, -0.0, 1.5, math.nan, -math.nan, math.inf, -math.inf, None]
+SIGNS = {
+    comparison.equal: operator.eq, comparison.not_equal: operator.ne, comparison.less: operator.lt,
+    comparison.less_equal: operator.le, comparison.greater: operator.gt,
+    comparison.greater_equal: operator.ge,
+}  # fmt: skip
+
+
+def rank(value):
+    return (math.isnan(value), 0.0 if math.isnan(value) else value)
+
+
+@pytest.mark.parametrize("kernel", SIGNS, ids=lambda kernel: kernel.__name__)
+def test_nan_is_one_number_above_all_others_and_zero_has_no_sign(kernel):
+    left = pa.array([a for a in VALUES for _ in VALUES], pa.float64())
+    right = pa.array(VALUES * len(VALUES), pa.float64())
+    pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+    wanted = [None if None in pair else SIGNS[kernel](*map(rank, pair)) for pair in pairs]
+
+    assert kernel(left, right).to_pylist() == wanted
+    for value in VALUES:
+        scalar = pa.scalar(value, pa.float64())
+        column = pa.array(VALUES, pa.float64())
+        again = kernel(column, pa.array([value] * len(VALUES), pa.float64()))
+        assert kernel(column, scalar).to_pylist() == again.to_pylist()
+        back = kernel(pa.array([value] * len(VALUES), pa.float64()), column)
+        assert kernel(scalar, column).to_pylist() == back.to_pylist()
+
+
+def test_and_and_or_follow_three_valued_logic():
+    a = pa.array([True] * 3 + [False] * 3 + [None] * 3)
+    b = pa.array([True, False, None] * 3)
+
+    assert comparison.all_of(a, b).to_pylist() == [
+        True, False, None, False, False, False, None, False, None,
+    ]  # fmt: skip
+    assert comparison.any_of(a, b).to_pylist() == [
+        True, True, True, True, False, None, True, None, None,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wanted", "negated", "found"),
+    [
+        (True, False, [True, False, False]),
+        (True, True, [False, True, True]),
+        (False, False, [False, True, False]),
+        (False, True, [True, False, True]),
+    ],
+)
+def test_is_true_and_is_false_are_never_null(wanted, negated, found):
+    values = pa.array([True, False, None])
+
+    assert comparison.is_truth(values, wanted=wanted, negated=negated).to_pylist() == found
+
+
+@pytest.mark.parametrize("has_null", [True, False])
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1, 50, None, 7, 3, -9, 10**12]),
+        pa.chunked_array([pa.array([3]), pa.array([], pa.int64()), pa.array([None, 99])]),
+        pa.array([0.0, -0.0, math.nan, None, 3.0]),
+        pa.array([None, None], pa.int64()),
+        pa.scalar(3),
+    ],
+    ids=str,
+)
+def test_in_is_null_where_it_cannot_be_known(values, has_null):
+    members = [0, 3, *range(40, 60)] if pa.types.is_integer(values.type) else [0.0, math.nan]
+    scalar = isinstance(values, pa.Scalar)
+    rows = [values.as_py()] if scalar else values.to_pylist()
+    found = comparison.in_set(values, members=pa.array(members, values.type), has_null=has_null)
+
+    def answer(row):
+        if row is None:
+            return None
+        known = row in members or (isinstance(row, float) and math.isnan(row))
+        return True if known else (None if has_null else False)
+
+    assert ([found.as_py()] if scalar else found.to_pylist()) == [answer(row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        ("a%", ["a", "ab", "a%b", "a\nb"]), ("%b", ["ab", "a%b", "a\nb", "a\\b"]),
+        ("a_b", ["a%b", "a\nb", "a\\b"]), (r"a\%b", ["a%b"]), (r"a\\b", ["a\\b"]), (r"a\b", ["ab"]),
+        ("a\\", []), ("", [""]), ("%", ["a", "ab", "a%b", "a\nb", "", "A", "a\\b"]), ("a.b", []),
+    ],
+)  # fmt: skip
+def test_like_patterns_match_whole_texts(pattern, matches):
+    texts = ["a", "ab", "a%b", "a\nb", "", "A", "a\\b"]
+    wanted = {*matches, *(["a\\b"] if pattern == "a%" else [])}
+
+    found = comparison.like(pa.array(texts), pa.scalar(pattern), ignore_case=False)
+    by_row = comparison.like(pa.array(texts), pa.array([pattern] * 7), ignore_case=False)
+
+    assert {text for text, hit in zip(texts, found.to_pylist(), strict=True) if hit} == wanted
+    assert by_row.to_pylist() == found.to_pylist()
+
+
+def test_like_with_a_pattern_per_row_is_bounded(monkeypatch):
+    monkeypatch.setattr(comparison, "PATTERNS_MAX", 2)
+    texts = pa.array(["a", "b", "c"])
+
+    with pytest.raises(PredicateError, match="different patterns"):
+        comparison.like(texts, texts, ignore_case=False)
+
+
+def test_like_takes_linear_time():
+    texts = pa.array(["a" * 20_000] * 20)
+    start = time.perf_counter()
+
+    found = comparison.like(texts, pa.scalar("%a" * 15 + "%b"), ignore_case=False)
+
+    assert found.to_pylist() == [False] * 20
+    assert time.perf_counter() - start < 5

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from lance_nb.errors import InvalidInputError, PredicateError
+from lance_nb.table.predicate import compile_column, compile_filter, needed_paths
+from lance_nb.table.predicate.binder import FUNCTIONS
+
+POINT = pa.struct([("x", pa.int64()), ("Y z", pa.string())])
+POINTS = [{"x": 1, "Y z": "q"}, None, {"x": None, "Y z": None}, {"x": 4, "Y z": "r"}]
+TABLE = pa.table({
+    "i": pa.array([1, 2, None, -4]), "Name": ["a", "b", None, "c"],
+    "p": pa.array(POINTS, POINT),
+    "h": pa.array([1.5, None, 2.5, 3.5], pa.float16()),
+    "k": pa.array(["u", "v", None, "u"]).dictionary_encode(),
+    "l": pa.array([[1, 2], [], None, [None, 2]], pa.list_(pa.int64())),
+    "like": pa.array([True, False, None, True]),
+})  # fmt: skip
+
+
+def mask(wanted, table=TABLE):
+    condition = compile_filter(wanted, table.schema)
+    columns = {}
+    for path in condition.paths:
+        columns[path] = (
+            table[path[0]] if len(path) == 1 else pc.struct_field(table[path[0]], path[1:])
+        )
+    return condition.mask(columns, table.num_rows).tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("i = 1", [("i",)]), ("p.x = 1 AND i > 0 AND p.x < 9", [("p", "x"), ("i",)]),
+        ("p['Y z'] = 'q'", [("p", "Y z")]), ("p.`Y z` = 'q'", [("p", "Y z")]), ("1 = 1", []),
+        ("p IS NULL", [("p",)]), ("NAME = 'a'", [("Name",)]), ("_rowid > 1", [("_rowid",)]),
+    ],
+)  # fmt: skip
+def test_a_filter_knows_the_columns_it_reads(text, paths):
+    assert compile_filter(text, TABLE.schema).paths == tuple(paths)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("h > 1.5", [False, False, True, True]), ("k = 'u'", [True, False, False, True]),
+        ("k IN ('v', 'w')", [False, True, False, False]), ("l[1] = 1", [True, False, False, False]),
+        ("array_has(l, 2)", [True, False, False, True]), ("`like`", [True, False, False, True]),
+        ("i = 1 OR i = 2 OR i = -4 OR Name = 'z'", [True, True, False, True]),
+        ("length(Name) + 1 = 2", [True, True, False, True]), ("NULL", [False] * 4),
+        ("CASE WHEN i > 1 THEN 'big' WHEN i > 0 THEN 'small' END = 'small'",
+         [True, False, False, False]),
+        ("CASE i WHEN 2 THEN 1 ELSE 0 END = 1", [False, True, False, False]),
+        ("substring(Name FROM 1 FOR 1) = 'a'", [True, False, False, False]),
+        ("extract(year FROM date '2021-05-01') = 2021", [True] * 4),
+        ("i << 1 = 4", [False, True, False, False]),
+    ],
+)  # fmt: skip
+def test_a_filter_marks_the_rows_it_wants(text, wanted):
+    if text == "NULL":
+        with pytest.raises(PredicateError):
+            mask(text)
+        return
+    assert mask(text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("nam = 'a'", "did you mean 'Name'?"), ("nope = 1", "columns: 'i', 'Name'"),
+        ("1 = 1 AND zzz = 1", "at character 10"), ("p.X = 1", "did you mean 'x'?"),
+        ("i.x = 1", "'i' is int64 and has no field 'x'"),
+        ("lenght(Name) = 1", "did you mean 'length'?"),
+        ("i", "is int64, not a condition"), ("length(Name, Name) = 1", "takes 1 arguments, not 2"),
+        ("i IN (SELECT 1)", "subquery"), ("`like` + `like` = 1", "needs numbers"),
+        ("i AND TRUE", "not a condition"),
+        ("Name = i + date '2021-01-01'", "PredicateError"), ("CAST(i AS nothing) = 1", "nothing"),
+        ("i = CAST(1 AS decimal(99, 2))", "no such type"), ("x'0g' = 1", "PredicateError"),
+        ("regexp_like(Name, '(')", "missing"), ("regexp_like(Name, Name)", "literal"),
+        ("regexp_like(Name, 'a', 'q')", "flags"), ("read_csv('x') = 1", "no function"),
+    ],
+)  # fmt: skip
+def test_a_filter_that_does_not_fit_says_what_and_where(text, problem):
+    with pytest.raises(PredicateError) as found:
+        compile_filter(text, TABLE.schema)
+
+    assert problem in f"PredicateError {found.value}"
+    assert str(pickle.loads(pickle.dumps(found.value))) == str(found.value)  # noqa: S301
+
+
+def test_the_value_of_a_row_can_be_wrong_too():
+    with pytest.raises(PredicateError, match=r"filter 'i / 0 = 1': divide by zero"):
+        mask("i / 0 = 1")
+
+
+def test_a_filter_is_text_or_an_arrow_expression():
+    assert mask(pc.field("i") > 0) == [True, True, False, False]
+    assert mask(pc.field("p", "x") > 1) == [False, False, False, True]
+    assert mask((pc.field("i") > 0) & (pc.field("Name") == "b")) == [False, True, False, False]
+    assert mask(pc.scalar(True)) == [True] * 4
+    assert compile_filter(pc.field(0) > 1, TABLE.schema).paths == tuple(
+        (n,) for n in TABLE.schema.names
+    )
+    for wrong in (5, None, ["i = 1"]):
+        with pytest.raises(InvalidInputError):
+            compile_filter(wrong, TABLE.schema)
+
+
+@pytest.mark.parametrize("wanted", [pc.field("nope") > 1, pc.field("i"), pc.field("Name") > 1])
+def test_an_arrow_expression_that_does_not_fit_is_refused(wanted):
+    with pytest.raises(PredicateError):
+        compile_filter(wanted, TABLE.schema)
+
+
+def test_a_computed_column_has_a_type_before_it_has_values():
+    column = compile_column("twice", "i * 2", TABLE.schema)
+
+    assert column.field == pa.field("twice", pa.int64())
+    assert needed_paths(column) == (("i",),)
+    assert column.values({("i",): TABLE["i"]}, 4).to_pylist() == [2, 4, None, -8]
+    assert compile_column("one", "1", TABLE.schema).values({}, 3).to_pylist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_no_function_takes_a_subject_it_cannot_handle(name):
+    _, fewest, most = FUNCTIONS[name]
+    for count in range(fewest, min(most, 4) + 1):
+        for argument in ("i", "Name", "l", "p", "like", "NULL", "'x'", "0"):
+            text = f"{name}({', '.join([argument] * count)}) IS NULL"
+            try:
+                found = mask(text)
+            except PredicateError:
+                continue
+            assert len(found) == 4

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from lance_nb.errors import PredicateError
+from lance_nb.table.predicate import sql_text
+from lance_nb.table.predicate.sql_text import parse_sql
+
+
+def bulks(text):
+    return [[value for _, value in bulk] for bulk in parse_sql(text).bulks.values()]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "empty"),
+        (" -- nothing", "empty"),
+        ("i =", "operand is missing"),
+        ("(i = 1", "at line 1, column"),
+        ("i = 1)", "near ')'"),
+        ("i = 'a", "quote is not closed"),
+        ("i = 1; j = 2", "one expression"),
+        ("(" * 3000 + "i" + ")" * 3000, "200 deep"),
+        ("NOT " * 300 + "b", "200 deep"),
+        ("(" * 150 + "i" + ")" * 150, "nested too deeply"),
+        ("i = " + "1" * (1 << 20), "characters"),
+        (" OR ".join(f"a{k} = 1" for k in range(9000)), "tokens"),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_a_text_that_cannot_be_read_says_where(text, problem):
+    start = time.perf_counter()
+    with pytest.raises(PredicateError) as found:
+        parse_sql(text)
+
+    assert problem in str(found.value)
+    assert len(str(found.value)) < 400
+    assert time.perf_counter() - start < 5
+
+
+def test_only_text_is_parsed():
+    with pytest.raises(PredicateError):
+        parse_sql(5)
+
+
+def test_a_semicolon_at_the_end_is_no_second_expression():
+    assert parse_sql("i = 1 ; ").tree.key == "eq"
+
+
+def test_long_lists_are_cut_out_before_parsing():
+    numbers = [str(k) for k in range(-20, 50)]
+
+    assert bulks(f"i IN ({', '.join(numbers)}) AND b") == [numbers]
+    assert bulks(f"i NOT IN ({', '.join(numbers)})") == [numbers]
+    assert bulks("i IN (1, 2, 3)") == []
+    words = [f"it's {k}" for k in range(40)]
+    quoted = [word.replace("'", "''") for word in words]
+    assert bulks("s IN ('" + "', '".join(quoted) + "')") == [words]
+    assert bulks('s IN ("' + '", "'.join(words) + '")') == [words]
+
+
+def test_long_chains_of_equality_become_one_list():
+    chain = " OR ".join(f"a.`b c` = {k}" for k in range(50))
+
+    assert bulks(chain) == [[str(k) for k in range(1, 50)]]
+    assert bulks(f"x AND ({chain}) AND y") == [[str(k) for k in range(50)]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " OR ".join(f"NOT i = {k}" for k in range(50)),
+        " OR ".join(f"i > {k}" for k in range(50)),
+        " OR ".join(f"i = {k} AND b" for k in range(50)),
+        " OR ".join(f"i = {k} + 1" for k in range(50)),
+        f"i IN ({', '.join(f'{k} + 1' for k in range(50))})",
+        f"f({', '.join(map(str, range(50)))})",
+    ],
+    ids=lambda text: text[:20],
+)
+def test_what_only_looks_like_a_list_is_left_alone(text):
+    assert bulks(text) == []
+
+
+def test_twenty_thousand_ors_are_read_quickly():
+    start = time.perf_counter()
+
+    assert len(bulks(" OR ".join(f"i = {k}" for k in range(20_000)))[0]) == 19_999
+    assert time.perf_counter() - start < 5
+
+
+def test_the_limits_are_those_of_the_docstring():
+    assert (sql_text.TEXT_CHARS_MAX, sql_text.TOKENS_MAX, sql_text.DEPTH_MAX) == (
+        1024 * 1024,
+        20_000,
+        200,
+    )
