@@ -1,0 +1,61 @@
+"""Rows by id and by address, on golden data."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
+from lance_nb.table.row_id_index import (
+    as_u64,
+    choose_positions,
+    positions_of_addresses,
+    positions_of_ids,
+)
+from tests.golden.copies import expected, expected_versions
+from tests.golden.opening import snapshot_of
+
+VERSIONS = [version for _, version in expected_versions("stable_ids")]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_ids_and_addresses_of_all_rows_are_their_positions(stores, version):
+    snapshot = snapshot_of(stores["stable_ids"], version)
+    said = expected("stable_ids", version)
+    everything = list(range(said.num_rows))
+    assert positions_of_ids(snapshot, said[ROW_ID]).tolist() == everything
+    assert positions_of_addresses(snapshot, said[ROW_ADDRESS]).tolist() == everything
+
+
+def test_ids_that_are_gone_are_left_out_and_order_is_kept(stores):
+    snapshot = snapshot_of(stores["stable_ids"], VERSIONS[-1])
+    ids = expected("stable_ids", VERSIONS[-1])[ROW_ID].to_pylist()
+    gone = next(number for number in range(10**6) if number not in set(ids))
+    assert positions_of_ids(snapshot, [ids[2], gone, ids[0], ids[2]]).tolist() == [2, 0, 2]
+    assert positions_of_ids(snapshot, []).tolist() == []
+
+
+def test_without_stable_ids_an_id_is_an_address(at):
+    snapshot = at(2)
+    first = snapshot.manifest.fragments[0].id << 32
+    assert positions_of_ids(snapshot, [first + 1, first]).tolist() == [1, 0]
+
+
+def test_an_address_in_no_fragment_is_refused(at):
+    with pytest.raises(InvalidInputError, match="does not have"):
+        positions_of_addresses(at(2), [1 << 60])
+
+
+@pytest.mark.parametrize("bad", [[-1], [2**64], [1.5, "x"], [[1]], ["a"]])
+def test_what_is_no_row_id_is_refused(bad):
+    with pytest.raises(InvalidInputError):
+        as_u64(bad, "row ids")
+
+
+def test_rows_are_named_in_exactly_one_way(at):
+    snapshot = at(2)
+    assert choose_positions(snapshot, None, None, [3]) == [3]
+    for names in [(None, None, None), ([1], [1], None), ([1], None, pa.array([1]))]:
+        with pytest.raises(InvalidInputError, match="exactly one"):
+            choose_positions(snapshot, *names)
