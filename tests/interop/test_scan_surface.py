@@ -197,7 +197,7 @@ def test_nearest_finds_the_rows_that_pylance_finds(
     {}, {"k": 500}, {"distance_range": (0.5, 2.0)}, {"q": [QUERY, [0.0] * 4], "k": 3},
     {"q": np.array(QUERY)}, {"q": pa.array(QUERY, pa.float32())}, {"use_index": False},
     {"q": [float("nan")] * 4},
-], ids=str)  # fmt: skip
+ ])  # fmt: skip
 def test_nearest_takes_the_arguments_of_pylance(both: Any, nearest: dict[str, Any]) -> None:
     ours, theirs = both
     nearest = {"column": "vector", "q": QUERY} | nearest

@@ -76,7 +76,6 @@ def test_is_true_and_is_false_are_never_null(wanted, negated, found):
         pa.array([None, None], pa.int64()),
         pa.scalar(3),
     ],
-    ids=str,
 )
 def test_in_is_null_where_it_cannot_be_known(values, has_null):
     members = [0, 3, *range(40, 60)] if pa.types.is_integer(values.type) else [0.0, math.nan]
