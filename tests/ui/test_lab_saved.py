@@ -38,6 +38,7 @@ def test_a_saved_notebook_without_its_kernel_shows_the_picture(
     screenshot(again.page)
     again.theme(dark=True)
     screenshot(again.page, "dark")
+    again.theme(dark=False)
     assert again.outside == []
     again.close()
 

@@ -105,6 +105,7 @@ def test_keys_work_without_reaching_the_notebook(tour: NotebookPage) -> None:
 
 def test_the_dark_theme_is_followed_at_once(tour: NotebookPage, screenshot: Screenshot) -> None:
     explorer = bring(tour, 0)
+    tour.theme(dark=False)
     light = explorer.evaluate("(element) => getComputedStyle(element).backgroundColor")
     tour.theme(dark=True)
     expect(explorer).not_to_have_css("background-color", light)

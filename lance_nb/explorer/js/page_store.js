@@ -17,6 +17,7 @@ export function pageStore(kernel, changed) {
   let failure = null;
   let underWay = "";
   let lean = false;
+  let sight = [0, 0];
 
   const find = (row, column) => pages.find((page) => page.holds(row, column));
 
@@ -45,7 +46,8 @@ export function pageStore(kernel, changed) {
     /** Ask for what is missing of a rectangle (ends exclusive), else for what comes next. */
     want(rows, columns, down, numRows) {
       if (!place || failure || kernel.state === "static") return;
-      const ahead = down ? [rows[1], Math.min(numRows, rows[1] + AHEAD)] : [Math.max(0, rows[0] - AHEAD), rows[0]];
+      sight = rows;
+      const ahead = lean ? [0, 0] : down ? [rows[1], Math.min(numRows, rows[1] + AHEAD)] : [Math.max(0, rows[0] - AHEAD), rows[0]];
       const row = firstMissing(rows, columns) ?? firstMissing(ahead, columns);
       if (row === null) return;
       const spare = lean ? 0 : Math.max(0, ROWS_PER_PAGE - (rows[1] - row));
@@ -83,6 +85,12 @@ export function pageStore(kernel, changed) {
     if (wanted >= page.offset + page.numRows) lean = true;
     // Fewer rows than promised (another program rewrote the place): do not ask for ever.
     if (!page.numRows) failure = { title: "No rows came back", message: "The version holds fewer rows than its metadata says.", where: "", hint: "Run the cell again.", kind: "" };
-    pages = [page, ...pages].slice(0, MAX_PAGES);
+    // Pages in sight stay, however many they are; of the others only the newest.
+    const [first, stop] = sight;
+    const inSight = (one) => one.offset < stop && one.offset + one.numRows > first;
+    const all = [page, ...pages];
+    const others = all.filter((one) => !inSight(one));
+    const spare = Math.max(0, MAX_PAGES - (all.length - others.length));
+    pages = all.filter((one) => inSight(one) || others.indexOf(one) < spare);
   }
 }
