@@ -24,7 +24,7 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.fragment_reader import Column, confirmed_rows, read_rows
-from lance_nb.table.predicate import Filter
+from lance_nb.table.predicate import Columns, Filter
 from lance_nb.table.projection import (
     ROW_ADDRESS,
     ROW_COLUMNS,
@@ -168,7 +168,8 @@ def _selections(snapshot: Snapshot, choice: RowChoice, wanted: Projection) -> It
     columns = filter_projection(snapshot.manifest.schema, condition)
     reused = {_key(column) for column in wanted.columns}
     for window in _windows(snapshot, choice, columns):
-        stored, mask = _tested(snapshot, columns, condition, window)
+        stored, values = _decoded(snapshot, columns, condition, window)
+        mask = condition.mask(values, window.num_rows)
         known = {
             _key(column): values
             for column, values in zip(columns.columns, stored, strict=True)
@@ -226,10 +227,10 @@ def _deleted(snapshot: Snapshot, window: _Window) -> np.ndarray | None:
     return deleted
 
 
-def _tested(
+def _decoded(
     snapshot: Snapshot, columns: Projection, condition: Filter, window: _Window
-) -> tuple[list[pa.ChunkedArray], np.ndarray]:
-    """Decode the filter's columns of a window; return them and which rows it wants."""
+) -> tuple[list[pa.ChunkedArray], Columns]:
+    """Decode the filter's columns of a window; return them as stored and by path."""
     live = window.rows or LiveRows(one_range(window.start, window.stop), None, None)
     stored = read_rows(snapshot, window.fragment, columns.columns, live.rows)
     if live.keep is not None:
@@ -239,8 +240,7 @@ def _tested(
         table = selected_table(snapshot, columns, _whole(snapshot, window, {}), stored)
     else:
         table = result_table(columns, stored, {}, window.num_rows)
-    values = {path: table.column(place) for place, path in enumerate(condition.paths)}
-    return stored, condition.mask(values, window.num_rows)
+    return stored, {path: table.column(place) for place, path in enumerate(condition.paths)}
 
 
 def filter_projection(schema: Schema, condition: Filter) -> Projection:
@@ -309,7 +309,8 @@ def count_selected(snapshot: Snapshot, choice: RowChoice) -> int:
         nothing = project(snapshot.manifest.schema, [])
         return sum(window.num_rows for window in _windows(snapshot, choice, nothing))
     columns = filter_projection(snapshot.manifest.schema, condition)
-    return sum(
-        int(np.count_nonzero(_tested(snapshot, columns, condition, window)[1]))
-        for window in _windows(snapshot, choice, columns)
-    )
+    count = 0
+    for window in _windows(snapshot, choice, columns):
+        _, values = _decoded(snapshot, columns, condition, window)
+        count += condition.count(values, window.num_rows)
+    return count

@@ -1,5 +1,6 @@
 """Filters and computed columns: SQL text or Arrow expressions, bound to a schema."""
 
+from lance_nb.table.predicate.expression import Columns
 from lance_nb.table.predicate.filter import (
     Computed,
     Filter,
@@ -8,4 +9,4 @@ from lance_nb.table.predicate.filter import (
     needed_paths,
 )
 
-__all__ = ["Computed", "Filter", "compile_column", "compile_filter", "needed_paths"]
+__all__ = ["Columns", "Computed", "Filter", "compile_column", "compile_filter", "needed_paths"]

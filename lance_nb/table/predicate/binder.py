@@ -23,6 +23,7 @@ from lance_nb.table.predicate import (
     comparison,
     list_functions,
     number_functions,
+    pattern_functions,
     string_functions,
     time_functions,
 )
@@ -36,6 +37,7 @@ from lance_nb.table.predicate.type_names import type_of
 
 FUNCTIONS = {
     **string_functions.FUNCTIONS,
+    **pattern_functions.FUNCTIONS,
     **number_functions.FUNCTIONS,
     **time_functions.FUNCTIONS,
     **list_functions.FUNCTIONS,
@@ -81,7 +83,7 @@ class _Binder:
 
     def boolean(self, node: Any) -> Expression:
         """Bind a node that must be a condition."""
-        found = string_functions.as_test(plain(self.bind(node)))
+        found = pattern_functions.as_test(plain(self.bind(node)))
         if pt.is_null(found.type):
             return Literal(pa.scalar(None, pa.bool_()))
         if not pt.is_boolean(found.type):
@@ -161,7 +163,7 @@ class _Binder:
     def _for_null_test(self, node: Any) -> Expression:
         """Bind what IS NULL asks about: regexp_match is null where the pattern is not found."""
         found = self.bind(node)
-        tested = string_functions.as_test(found)
+        tested = pattern_functions.as_test(found)
         if tested is found:
             return found
         return call("regexp_match", _true_or_null, tested)
@@ -203,7 +205,7 @@ class _Binder:
 
     def _bind_like(self, node: Any, escape: str = "\\") -> Expression:
         operands = [self.bind(node.this), self.bind(node.expression)]
-        found = string_functions.like(
+        found = pattern_functions.like(
             node.key.upper(), operands, ignore_case=node.key == "ilike", escape=escape
         )
         return _not(found) if node.args.get("negate") else found

@@ -216,6 +216,14 @@ def as_mask(value: Value, num_rows: int) -> np.ndarray[Any, Any]:
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
+def count_true(value: Value, num_rows: int) -> int:
+    """Count the rows in which a predicate's value is true."""
+    if isinstance(value, pa.Scalar):
+        return num_rows if value.as_py() else 0
+    chunks = value.chunks if isinstance(value, pa.ChunkedArray) else [value]
+    return sum(int(chunk.true_count) for chunk in chunks)
+
+
 def members_of(scalars: Sequence[pa.Scalar], type_: pa.DataType) -> tuple[pa.Array, bool]:
     """Return the values of an IN list without its nulls, and whether it had one."""
     values = [scalar.as_py() for scalar in scalars if scalar.is_valid]

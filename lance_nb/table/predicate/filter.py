@@ -21,7 +21,7 @@ from lance_nb.table.predicate.arithmetic import arithmetic
 from lance_nb.table.predicate.arrow_expression import arrow_paths, evaluate_arrow
 from lance_nb.table.predicate.binder import bind_sql
 from lance_nb.table.predicate.casts import cast_value
-from lance_nb.table.predicate.comparison import as_mask
+from lance_nb.table.predicate.comparison import as_mask, count_true
 from lance_nb.table.predicate.expression import (
     Call,
     Column,
@@ -29,14 +29,15 @@ from lance_nb.table.predicate.expression import (
     Expression,
     Literal,
     Path,
+    Value,
     evaluate,
     first_line,
     one_array,
     paths_of,
 )
 from lance_nb.table.predicate.names import Names
+from lance_nb.table.predicate.pattern_functions import as_test
 from lance_nb.table.predicate.sql_text import parse_sql, shown
-from lance_nb.table.predicate.string_functions import as_test
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,17 @@ class Filter:
 
     def mask(self, columns: Columns, num_rows: int) -> np.ndarray[Any, Any]:
         """Tell for every row whether it is wanted. Raises PredicateError for a row's value."""
+        return as_mask(self._value(columns, num_rows), num_rows)
+
+    def count(self, columns: Columns, num_rows: int) -> int:
+        """Count the rows that are wanted. Raises PredicateError for a row's value."""
+        return count_true(self._value(columns, num_rows), num_rows)
+
+    def _value(self, columns: Columns, num_rows: int) -> Value:
         try:
             if self.expression is None:
-                value = evaluate_arrow(self.arrow, columns, num_rows)
-            else:
-                value = evaluate(self.expression, columns)
-            return as_mask(value, num_rows)
+                return evaluate_arrow(self.arrow, columns, num_rows)
+            return evaluate(self.expression, columns)
         except (pa.ArrowException, OverflowError) as exc:
             raise PredicateError(f"filter {shown(self.text)}: {first_line(exc)}") from exc
 

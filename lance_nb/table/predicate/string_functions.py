@@ -1,7 +1,6 @@
-"""Functions of text: length, lower, substr, strpos, replace, regexp_like, ... (see ``FUNCTIONS``).
+"""Functions of text: length, lower, substr, strpos, replace, concat, ... (see ``FUNCTIONS``).
 
-Lengths and positions count characters, positions from 1. Regular expressions are RE2's, which lack
-back-references and look-around as Rust's do; flags: ``i``, ``m``, ``s``, ``g`` (replace all).
+Lengths and positions count characters, positions from 1.
 
 Limits: a text made by repeat, lpad or rpad has at most 1 MiB.
 """
@@ -9,7 +8,6 @@ Limits: a text made by repeat, lpad or rpad has at most 1 MiB.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -19,10 +17,7 @@ import pyarrow.types as pt
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.coercion import cast, plain
-from lance_nb.table.predicate.comparison import like as _like
-from lance_nb.table.predicate.comparison import regexp
 from lance_nb.table.predicate.expression import (
-    Call,
     Expression,
     Literal,
     Value,
@@ -34,7 +29,6 @@ from lance_nb.table.predicate.expression import (
 Binder = Callable[[str, Sequence[Expression]], Expression]
 
 TEXT_CHARS_MAX = 1 << 20
-_FLAGS = frozenset("imsg")
 
 
 def text(expression: Expression, *, name: str) -> Expression:
@@ -62,7 +56,7 @@ def literal_of(expression: Expression, *, name: str) -> Any:
     return expression.scalar.as_py()
 
 
-def _of_text(function: str, type_: pa.DataType | None = None, **options: Any) -> Binder:
+def of_text(function: str, type_: pa.DataType | None = None, **options: Any) -> Binder:
     """Make a binder of an Arrow function of one text."""
 
     def kernel(value: Value) -> Value:
@@ -78,11 +72,11 @@ def _of_text(function: str, type_: pa.DataType | None = None, **options: Any) ->
 
 
 def _length(name: str, operands: Sequence[Expression]) -> Expression:
-    return _of_text("utf8_length", pa.int32())(name, [written(operands[0])])
+    return of_text("utf8_length", pa.int32())(name, [written(operands[0])])
 
 
 def _bits(name: str, operands: Sequence[Expression]) -> Expression:
-    octets = _of_text("binary_length", pa.int32())(name, operands)
+    octets = of_text("binary_length", pa.int32())(name, operands)
     return call(name, lambda value: _times(value, 8), octets)
 
 
@@ -133,7 +127,7 @@ def _trim(function: str) -> Binder:
     def bind(name: str, operands: Sequence[Expression]) -> Expression:
         value = text(operands[0], name=name)
         chars = " " if len(operands) == 1 else literal_of(operands[1], name=name)
-        return _of_text(function, characters=chars)(name, [value])
+        return of_text(function, characters=chars)(name, [value])
 
     return bind
 
@@ -258,130 +252,6 @@ def _chr(name: str, operands: Sequence[Expression]) -> Expression:
     return call(name, per_row(write, pa.string()), cast(plain(operands[0]), pa.int64()))
 
 
-def _pattern(name: str, operands: Sequence[Expression], place: int) -> tuple[str | None, str]:
-    """Return the regular expression, with its flags inside, and all flags."""
-    pattern = literal_of(operands[1], name=name)
-    flags = literal_of(operands[place], name=name) if len(operands) > place else ""
-    if pattern is not None and not isinstance(pattern, str):
-        raise PredicateError(f"{name} needs a pattern in quotes")
-    if not set(flags or "") <= _FLAGS:
-        raise PredicateError(f"{name} knows the flags i, m, s and g, not {flags!r}")
-    inside = "".join(sorted(set(flags or "") - {"g"}))
-    if pattern is None:
-        return None, flags or ""
-    pattern = f"(?{inside}){pattern}" if inside else pattern
-    # A pattern that is none is found now, not with the first row.
-    regexp(pa.scalar(""), pattern=pattern, ignore_case=False)
-    return pattern, flags or ""
-
-
-def regexp_test(name: str, operands: Sequence[Expression]) -> Expression:
-    """Bind regexp_like: whether the pattern is found."""
-    value = text(operands[0], name=name)
-    pattern, _ = _pattern(name, operands, 2)
-    if pattern is None:
-        return Literal(pa.scalar(None, pa.bool_()))
-    return call(name, partial(regexp, pattern=pattern, ignore_case=False), value)
-
-
-def _regexp_match(name: str, operands: Sequence[Expression]) -> Expression:
-    """Bind regexp_match: a list of groups, or null; see ``as_test`` for filters."""
-    value = text(operands[0], name=name)
-    pattern, _ = _pattern(name, operands, 2)
-    if pattern is None:
-        return Literal(pa.scalar(None, pa.list_(pa.string())))
-    return call(name, RegexpMatch(pattern), value)
-
-
-class RegexpMatch:
-    """The kernel of regexp_match, which a filter asks for its pattern."""
-
-    def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
-        self._named = _with_named_groups(pattern)
-
-    def __call__(self, value: Value) -> Value:
-        """Return the groups of each row's first match, the whole match if there are none."""
-        import pyarrow.compute as pc
-
-        type_ = pa.list_(pa.string())
-        found = pc.extract_regex(value, pattern=self._named)
-        if isinstance(found, pa.Scalar):
-            return pa.scalar(list(found.as_py().values()) if found.is_valid else None, type_)
-        rows = [None if row is None else list(row.values()) for row in found.to_pylist()]
-        return pa.array(rows, type_)
-
-
-def _with_named_groups(pattern: str) -> str:
-    """Name every group of a regular expression, as Arrow demands; without any, the whole."""
-    count, inside = 0, False
-    out: list[str] = []
-    for piece in re.findall(r"\\.|\(\?P?<(?![=!])|\(\?|.", pattern, re.DOTALL):
-        inside = (inside or piece == "[") and piece != "]"
-        is_group = not inside and piece in {"(", "(?<", "(?P<"}
-        out.append(f"(?P<group{count}>" if is_group and piece == "(" else piece)
-        count += is_group
-    return "".join(out) if count else f"(?P<whole>{pattern})"
-
-
-def as_test(expression: Expression) -> Expression:
-    """Turn regexp_match into "is found", never null, where a condition is wanted (as pylance)."""
-    if isinstance(expression, Call) and isinstance(expression.kernel, RegexpMatch):
-        return call(expression.name, _is_found(expression.kernel.pattern), *expression.operands)
-    return expression
-
-
-def _is_found(pattern: str) -> Callable[[Value], Value]:
-    def kernel(value: Value) -> Value:
-        import pyarrow.compute as pc
-
-        return pc.fill_null(regexp(value, pattern=pattern, ignore_case=False), False)
-
-    return kernel
-
-
-def _regexp_replace(name: str, operands: Sequence[Expression]) -> Expression:
-    value = text(operands[0], name=name)
-    pattern, flags = _pattern(name, operands, 3)
-    replacement = literal_of(operands[2], name=name)
-    if pattern is None or replacement is None:
-        return Literal(pa.scalar(None, pa.string()))
-    # SQL writes groups as \1 (RE2's own form) or, in Rust, as $1 and ${1}.
-    for group in range(10):
-        replacement = replacement.replace(f"${{{group}}}", f"\\{group}")
-        replacement = replacement.replace(f"${group}", f"\\{group}")
-    times = None if "g" in flags else 1
-
-    def kernel(rows: Value) -> Value:
-        import pyarrow.compute as pc
-
-        return pc.replace_substring_regex(
-            rows, pattern=pattern, replacement=replacement, max_replacements=times
-        )
-
-    return call(name, kernel, value)
-
-
-def _regexp_count(name: str, operands: Sequence[Expression]) -> Expression:
-    pattern, _ = _pattern(name, operands, 3)
-    options = {"pattern": pattern}
-    return _of_text("count_substring_regex", pa.int64(), **options)(name, operands)
-
-
-def like(
-    name: str, operands: Sequence[Expression], *, ignore_case: bool, escape: str = "\\"
-) -> Expression:
-    """Bind LIKE and ILIKE."""
-    if escape != "\\":
-        raise PredicateError("LIKE escapes by a backslash only")
-    value, pattern = (text(one, name=name) for one in operands)
-    kernel = partial(_like, ignore_case=ignore_case)
-    if isinstance(pattern, Literal) and not isinstance(value, Literal):
-        fixed = pattern.scalar
-        return call(name, lambda rows: kernel(rows, fixed), value)
-    return call(name, kernel, value, pattern)
-
-
 def _digest(algorithm: str) -> Callable[[str], str]:
     return lambda value: hashlib.new(algorithm, value.encode(), usedforsecurity=False).hexdigest()
 
@@ -390,11 +260,11 @@ _S, _I = pa.string(), pa.int32()
 # name -> (binder, fewest operands, most operands)
 FUNCTIONS: dict[str, tuple[Binder, int, int]] = {
     **dict.fromkeys(("length", "char_length", "character_length"), (_length, 1, 1)),
-    "octet_length": (_of_text("binary_length", _I), 1, 1),
+    "octet_length": (of_text("binary_length", _I), 1, 1),
     "bit_length": (_bits, 1, 1),
-    "lower": (_of_text("utf8_lower"), 1, 1),
-    "upper": (_of_text("utf8_upper"), 1, 1),
-    "reverse": (_of_text("utf8_reverse"), 1, 1),
+    "lower": (of_text("utf8_lower"), 1, 1),
+    "upper": (of_text("utf8_upper"), 1, 1),
+    "reverse": (of_text("utf8_reverse"), 1, 1),
     "btrim": (_trim("utf8_trim"), 1, 2),
     "trim": (_trim("utf8_trim"), 1, 2),
     "ltrim": (_trim("utf8_ltrim"), 1, 2),
@@ -422,8 +292,4 @@ FUNCTIONS: dict[str, tuple[Binder, int, int]] = {
     "md5": (_rows(_digest("md5"), _S), 1, 1),
     "concat": (_concat, 1, 64),
     "concat_ws": (_concat_ws, 2, 64),
-    "regexp_like": (regexp_test, 2, 3),
-    "regexp_match": (_regexp_match, 2, 3),
-    "regexp_replace": (_regexp_replace, 3, 4),
-    "regexp_count": (_regexp_count, 2, 2),
 }  # fmt: skip
