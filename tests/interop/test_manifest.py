@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
-from functools import partial
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
