@@ -40,7 +40,7 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import ranges_of
 
 # From this share of surviving rows on, reading a whole range and thinning it out is faster than
-# reading the rows one by one (measured on bit-packed integers and on strings).
+# reading the rows one by one. An estimate: gathering a value costs about fifty times decoding it.
 DENSE_SHARE = 0.02
 
 # A field and the form (with some of its children, perhaps) in which it was decoded.
