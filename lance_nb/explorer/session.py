@@ -103,12 +103,16 @@ class Session:
         The binary buffers of the rows are under ``rows.buffers``; the models stay in ``parts``.
         """
         makers: dict[str, Callable[[], Part]] = {
-            "card": lambda: dataset_card(self.dataset),
+            "card": lambda: dataset_card(self.dataset, self._latest()),
             "timeline": lambda: timelines.timeline(self.dataset),
             "rows": lambda: self._first_rows(window),
             "detail": lambda: version_detail(self.dataset),
         }
-        self.parts = {part: _attempt(makers[part]) for part in parts}
+        # The timeline first: it lists the versions, and the card need not list them again.
+        self.parts = {}
+        for part in sorted(parts, key=lambda name: name != "timeline"):
+            self.parts[part] = _attempt(makers[part])
+        self.parts = {part: self.parts[part] for part in parts}
         return {
             "error": None,
             "branch": self.dataset.branch,
@@ -120,6 +124,13 @@ class Session:
             },
             **{name: _part_json(part) for name, part in self.parts.items()},
         }
+
+    def _latest(self) -> int | None:
+        """Return the newest version of the branch in view, if the timeline knows it already."""
+        known = self.parts.get("timeline")
+        lanes = known.lanes if isinstance(known, Timeline) else ()
+        runs = [lane.runs[-1] for lane in lanes if lane.branch == self.dataset.branch and lane.runs]
+        return sum(runs[0]) - 1 if runs else None
 
     def _first_rows(self, window: Window) -> FirstRows:
         page = row_page(self.dataset, window, FIRST_PAGE_BYTES)

@@ -176,6 +176,7 @@ def test_rows_are_selected_and_come_back_to_python(
     page.locator(".lnb-grid-number").nth(5).click(modifiers=["Shift"])
     expect(page.locator(".lnb-grid-status")).to_contain_text("4 selected")
     assert explorer.selection.column("id").to_pylist() == [2, 3, 4, 5]
+    assert page.evaluate("String(getSelection())") == ""
     screenshot(page)
     page.locator(".lnb-grid").focus()
     page.keyboard.press("Control+Home")

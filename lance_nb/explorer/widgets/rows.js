@@ -247,6 +247,11 @@ export function mountRows(el, ctx) {
     const rows = event.deltaMode === 1 ? event.deltaY : event.deltaY / ROW;
     scrollToRow(state.top + Math.sign(rows) * Math.max(1, Math.abs(rows)));
   }, { passive: false });
+  body.addEventListener("mousedown", (event) => {
+    if (!event.target.closest(".lnb-grid-number")) return;
+    event.preventDefault(); // Shift and a click would select text
+    scroller.focus({ preventScroll: true });
+  });
   body.addEventListener("click", (event) => {
     const number = event.target.closest(".lnb-grid-number");
     if (number) return select(number.lnb, event.shiftKey);

@@ -35,6 +35,14 @@ def test_the_first_screen_holds_every_part_and_stays_small() -> None:
     assert size < 200_000
 
 
+def test_the_card_takes_the_newest_version_from_the_timeline() -> None:
+    old = many_versions(30).checkout_version((None, 12))
+    assert Session(old).screen(PARTS)["card"]["latest"] == 30
+    assert Session(old).screen(("card",))["card"]["latest"] == 30
+    dev = small_dataset().checkout_version(("dev", 2))
+    assert Session(dev).screen(PARTS)["card"]["latest"] == 3
+
+
 def test_a_wide_first_screen_stays_small() -> None:
     table = pa.table({f"column {at}": ["x" * 5000] * 500 for at in range(300)})
     screen = Session(one_table(table)).screen(PARTS)
