@@ -55,6 +55,15 @@ async (timerText) => {
   return timer(() => window.jupyterapp.commands.execute("notebook:run-cell"), filled);
 }
 """
+# What JupyterLab itself takes to run a cell and show one word of HTML, for comparison.
+FLOOR = """
+async (timerText) => {
+  const timer = eval(timerText);
+  for (const old of document.querySelectorAll(".floor")) old.classList.remove("floor");
+  return timer(() => window.jupyterapp.commands.execute("notebook:run-cell"),
+    () => document.querySelector(".floor"));
+}
+"""
 SWITCH = """
 async ([timerText, step]) => {
   const timer = eval(timerText);
@@ -150,7 +159,7 @@ def open_notebook(lab: LabServer, name: str, explore: str) -> NotebookPage:
     lab.write(name, warm, explore)
     notebook = lab.notebook(name)
     notebook.run_all()
-    notebook.page.locator(".lnb-live .lnb-cell").first.wait_for()
+    notebook.page.locator(".lnb-live .lnb-cell, .floor").first.wait_for()
     notebook.page.evaluate(
         "() => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = 1 }"
     )
@@ -168,6 +177,10 @@ def first_screens(notebook: NotebookPage, repeats: int) -> list[float]:
 
 def measure(lab: LabServer, repeats: int) -> list[Figure]:
     """Take all figures, in one notebook for many versions and one for many rows."""
+    word = "from IPython.display import HTML; HTML('<b class=floor>word</b>')"
+    plain = open_notebook(lab, "plain.ipynb", word)
+    floor = [float(plain.page.evaluate(FLOOR, TIMER)) for _ in range(max(5, repeats // 4))]
+    plain.close()
     many = open_notebook(lab, "many.ipynb", "lance_nb.explore('many.lance')")
     many_screens = first_screens(many, max(5, repeats // 4))
     switches = [many.page.evaluate(SWITCH, [TIMER, step]) for step in range(repeats)]
@@ -180,6 +193,7 @@ def measure(lab: LabServer, repeats: int) -> list[Figure]:
     steps = [long.page.evaluate(SCROLL, [TIMER, 0, 120]) for _ in range(4 * repeats)]
     long.close()
     return [
+        Figure("JupyterLab's own: a cell that shows one word", floor, 50, 300),
         Figure("first screen, many versions", many_screens, 50, 300),
         Figure("first screen, many rows", long_screens, 50, 300),
         Figure("version switch with rows", [ms for ms in switches if ms is not None], 50, 300),
