@@ -117,8 +117,8 @@ def open_blobs(
         )
     table = take_rows(snapshot, project_nested(schema, [column], [ROW_ADDRESS]), positions)
     descriptions = table.column(0).to_pylist()
-    addresses = table.column(1).to_numpy()
-    owners: Ints = (addresses >> np.uint64(_ADDRESS_SHIFT)).astype(np.int64)
+    addresses = table.column(1).to_pylist()
+    owners: Ints = np.array([one >> _ADDRESS_SHIFT for one in addresses], np.int64)
     homes = {number: _home(snapshot, number, field.id) for number in np.unique(owners).tolist()}
     opened = []
     for description, owner in zip(descriptions, owners.tolist(), strict=True):

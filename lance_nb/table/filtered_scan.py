@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.encodings.base import Ints
+from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.table.deletions import read_deletions
@@ -234,7 +235,7 @@ def _decoded(
     live = window.rows or LiveRows(one_range(window.start, window.stop), None, None)
     stored = read_rows(snapshot, window.fragment, columns.columns, live.rows)
     if live.keep is not None:
-        keep = pa.array(live.keep)
+        keep = from_integers(live.keep)
         stored = [values.take(keep) for values in stored]
     if columns.row_columns:
         table = selected_table(snapshot, columns, _whole(snapshot, window, {}), stored)
@@ -268,7 +269,7 @@ def read_columns(
             stored = read_rows(snapshot, rows.fragment, missing, one_range(first, last))
         elif physical.size >= (last - first) * DENSE_SHARE:
             stored = read_rows(snapshot, rows.fragment, missing, one_range(first, last))
-            keep = pa.array(physical - first)
+            keep = from_integers(physical - first)
             stored = [values.take(keep) for values in stored]
         else:
             stored = read_rows(snapshot, rows.fragment, missing, ranges_of(physical))
@@ -294,7 +295,7 @@ def selected_table(
     place = LiveRows(one_range(0, 1), None, rows.physical)
     found = row_columns(snapshot, projection, rows.fragment, place, 0)
     if ROW_OFFSET in found:
-        found[ROW_OFFSET] = pa.array(rows.positions.astype(np.uint64))
+        found[ROW_OFFSET] = from_integers(rows.positions.astype(np.uint64))
     for name in (ROW_ID, ROW_ADDRESS):
         if name in found and rows.deleted is not None:
             values = found[name].to_numpy(zero_copy_only=False)

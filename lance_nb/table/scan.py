@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.encodings.base import Ints, Rows
+from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.deletions import live_window, read_deletions
@@ -98,7 +99,7 @@ def read_task(snapshot: Snapshot, projection: Projection, task: FragmentTask) ->
     live = wanted_rows(snapshot, fragment, task.start, task.stop)
     stored = read_rows(snapshot, fragment, projection.columns, live.rows)
     if live.keep is not None:
-        stored = [column.take(pa.array(live.keep)) for column in stored]
+        stored = [column.take(from_integers(live.keep)) for column in stored]
     rows = row_columns(snapshot, projection, fragment, live, task.first_row)
     return result_table(projection, stored, rows, task.num_rows)
 
@@ -140,18 +141,20 @@ def row_columns(
         physical = np.arange(int(live.rows.starts[0]), int(live.rows.stops[-1]), dtype=np.int64)
     found = {}
     if ROW_ADDRESS in wanted:
-        found[ROW_ADDRESS] = pa.array(row_addresses(fragment, physical))
+        found[ROW_ADDRESS] = from_integers(row_addresses(fragment, physical))
     if ROW_ID in wanted:
         ids = fragment_row_ids(snapshot, fragment)
         chosen = row_addresses(fragment, physical) if ids is None else ids[physical]
-        found[ROW_ID] = pa.array(chosen)
+        found[ROW_ID] = from_integers(chosen)
     if CREATED_AT in wanted:
-        found[CREATED_AT] = pa.array(created_at_versions(snapshot, fragment)[physical])
+        found[CREATED_AT] = from_integers(created_at_versions(snapshot, fragment)[physical])
     if LAST_UPDATED_AT in wanted:
-        found[LAST_UPDATED_AT] = pa.array(last_updated_at_versions(snapshot, fragment)[physical])
+        found[LAST_UPDATED_AT] = from_integers(
+            last_updated_at_versions(snapshot, fragment)[physical]
+        )
     if ROW_OFFSET in wanted:
         count = physical.size
-        found[ROW_OFFSET] = pa.array(np.arange(first_row, first_row + count, dtype=np.uint64))
+        found[ROW_OFFSET] = from_integers(np.arange(first_row, first_row + count, dtype=np.uint64))
     return found
 
 

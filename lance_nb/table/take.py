@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.encodings.base import Ints, Rows
+from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.deletions import physical_rows, read_deletions
@@ -47,7 +48,7 @@ def take_rows(
     table = pa.concat_tables(tables)
     if np.array_equal(inverse, np.arange(unique.size)):
         return table
-    return table.take(pa.array(inverse))
+    return table.take(from_integers(inverse))
 
 
 def _take_fragment(
@@ -65,7 +66,7 @@ def _take_fragment(
     stored = read_rows(snapshot, fragment, projection.columns, rows)
     row_arrays = row_columns(snapshot, projection, fragment, LiveRows(rows, None, physical), 0)
     if ROW_OFFSET in row_arrays:
-        row_arrays[ROW_OFFSET] = pa.array((positions + begin).astype(np.uint64))
+        row_arrays[ROW_OFFSET] = from_integers((positions + begin).astype(np.uint64))
     return result_table(projection, stored, row_arrays, int(physical.size))
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from numpy.lib.stride_tricks import as_strided
 
-from lance_nb.encodings.kernels.memory import allocate
+from lance_nb.encodings.kernels.memory import allocate, from_integers
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -116,7 +116,7 @@ def _take_ranges(data: Bytes, starts: Ints, sizes: Ints) -> Bytes:
     bounds[-1] = bounds[-2]
     buffers = [None, pa.py_buffer(bounds), pa.py_buffer(data)]
     array = pa.Array.from_buffers(pa.large_binary(), 2 * starts.size, buffers)
-    taken = array.take(pa.array(np.arange(0, 2 * starts.size, 2)))
+    taken = array.take(from_integers(np.arange(0, 2 * starts.size, 2)))
     return np.frombuffer(taken.buffers()[2], np.uint8, int(sizes.sum()))
 
 
