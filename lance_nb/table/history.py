@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from lance_nb.errors import CorruptFileError, ObjectNotFoundError, VersionNotFoundError
 from lance_nb.format.layout import (
+    VERSIONS,
     ManifestName,
     NamingScheme,
     manifest_path,
@@ -93,6 +94,7 @@ class VersionLog:
     def __init__(self, home: Store, branch: str | None) -> None:
         self._home = home
         self._branch = branch
+        self._listed: list[str] = []
         self._names: dict[int, ManifestName] = {}
         self._known: dict[int, _Known] = {}
         self._memo = TotalsMemo()
@@ -100,7 +102,10 @@ class VersionLog:
 
     def numbers(self) -> list[int]:
         """List the version numbers that exist now, oldest first; reads no manifest."""
-        self._names = {name.version: name for name in version_names(self._home)}
+        listed = self._home.list_names(VERSIONS)
+        if listed != self._listed or not listed:
+            self._names = {name.version: name for name in version_names(self._home)}
+            self._listed = listed
         return list(self._names)
 
     def latest(self) -> int:

@@ -52,14 +52,15 @@ def load_latest(home: Store) -> Manifest:
 
     Raises DatasetNotFoundError; a CorruptFileError has a note that names the version before.
     """
-    names = version_names(home)
+    latest = find_latest(home)
     try:
-        return load_manifest(home, names[-1])
+        return load_manifest(home, latest)
     except CorruptFileError as exc:
-        if len(names) > 1:
+        older = [name.version for name in version_names(home) if name.version < latest.version]
+        if older:
             exc.add_note(
-                f"version {names[-1].version} is the newest and cannot be read; the one before may "
-                f"be whole: open the dataset with version={names[-2].version}"
+                f"version {latest.version} is the newest and cannot be read; the one before may "
+                f"be whole: open the dataset with version={older[-1]}"
             )
         raise
 
