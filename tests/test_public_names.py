@@ -54,7 +54,9 @@ def test_public_methods_are_documented(name: str) -> None:
         return
     methods = {
         method: member
-        for method, member in vars(value).items()
+        for owner in inspect.getmro(value)
+        if owner.__module__.startswith("lance_nb")
+        for method, member in vars(owner).items()
         if not method.startswith("_") and isinstance(member, FunctionType | property | classmethod)
     }
 

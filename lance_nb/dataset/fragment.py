@@ -11,13 +11,13 @@ from lance_nb.dataset.scanner import LanceScanner
 from lance_nb.format.fragment import DataFile, DeletionFile, Fragment
 
 if TYPE_CHECKING:
-    from lance_nb.dataset.dataset import LanceDataset
+    from lance_nb.dataset.reading import Reading
 
 
 class LanceFragment:
     """A group of rows that were written together. Created by ``LanceDataset.get_fragments``."""
 
-    def __init__(self, dataset: LanceDataset, metadata: Fragment) -> None:
+    def __init__(self, dataset: Reading, metadata: Fragment) -> None:
         self._dataset = dataset
         self._metadata = metadata
 

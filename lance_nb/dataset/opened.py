@@ -1,0 +1,51 @@
+"""OpenedVersion: what every group of verbs stands on, the opened version itself.
+
+``LanceDataset`` is composed of one class per group of verbs (reading, taking, describing, travel),
+each in its own file and each a subclass of this one; none holds anything of its own.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_nb.dataset.session import Session
+from lance_nb.format.schema import Schema
+from lance_nb.table.snapshot import Snapshot
+
+
+class OpenedVersion:
+    """One version of a dataset: where it is, which it is, and its schema."""
+
+    def __init__(self, session: Session, snapshot: Snapshot) -> None:
+        self._session = session
+        self._snapshot = snapshot
+
+    @property
+    def uri(self) -> str:
+        """Root of the dataset (the same on every branch)."""
+        return self._session.root.uri
+
+    @property
+    def name(self) -> str:
+        """Last part of the URI."""
+        return self.uri.rstrip("/").rpartition("/")[2] or self.uri
+
+    @property
+    def branch(self) -> str | None:
+        """Name of the branch, None on main."""
+        return self._snapshot.branch
+
+    @property
+    def version(self) -> int:
+        """Number of this version."""
+        return self._snapshot.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema."""
+        return self.lance_schema.to_arrow()
+
+    @property
+    def lance_schema(self) -> Schema:
+        """Schema with field ids."""
+        return self._snapshot.manifest.schema

@@ -1,0 +1,96 @@
+"""Verbs that read rows in scan order: scanner, tables, batches, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.dataset.fragment import LanceFragment
+from lance_nb.dataset.opened import OpenedVersion
+from lance_nb.dataset.scanner import LanceScanner, ScanOptions, check_unused
+from lance_nb.table.scan_plan import live_counts
+
+
+class Reading(OpenedVersion):
+    """Rows of a version, in scan order."""
+
+    def count_rows(self, filter: Any = None, **options: Any) -> int:
+        """Count the rows, from the manifest; with a filter, those that pass it."""
+        if filter is None and not options:
+            return int(live_counts(self._snapshot).sum())
+        return self.scanner([], filter, **options).count_rows()
+
+    def __len__(self) -> int:
+        return self.count_rows()
+
+    def scanner(
+        self,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
+        filter: Any = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        *,
+        batch_size: int | None = None,
+        fragments: Iterable[LanceFragment] | None = None,
+        order_by: Any = None,
+        prefilter: bool | None = None,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        include_deleted_rows: bool | None = None,
+        strict_batch_size: bool | None = None,
+        disable_scoring_autoprojection: bool | None = None,
+        **unused: Any,
+    ) -> LanceScanner:
+        """Describe a scan; nothing is read until its result is asked for.
+
+        ``columns``: names, or a dict of name to SQL expression. ``filter``: SQL text or a pyarrow
+        expression; it accepts more than pylance's (see lance_nb.table.predicate). ``nearest``: an
+        exact vector search (see lance_nb.table.nearest), before the filter unless ``prefilter``.
+        Arguments of pylance's that cannot change the result are accepted; others are refused.
+        Raises PredicateError, ColumnNotFoundError, InvalidInputError, NotSupportedError.
+        """
+        check_unused(unused)
+        only = None if fragments is None else tuple(one.metadata for one in fragments)
+        options = ScanOptions(
+            columns, filter, limit, offset, nearest, batch_size, bool(with_row_id),
+            bool(with_row_address), only, bool(prefilter), bool(include_deleted_rows),
+            bool(strict_batch_size), order_by, not disable_scoring_autoprojection,
+        )  # fmt: skip
+        return LanceScanner(self._snapshot, options)
+
+    def to_table(
+        self, columns: Sequence[str] | Mapping[str, str] | None = None, *args: Any, **options: Any
+    ) -> pa.Table:
+        """Read rows into a table; arguments as for ``scanner``."""
+        return self.scanner(columns, *args, **options).to_table()
+
+    def to_batches(
+        self, columns: Sequence[str] | Mapping[str, str] | None = None, *args: Any, **options: Any
+    ) -> Iterator[pa.RecordBatch]:
+        """Read rows batch by batch in bounded memory; arguments as for ``scanner``."""
+        return self.scanner(columns, *args, **options).to_batches()
+
+    def to_pandas(self, *args: Any, **options: Any) -> Any:
+        """Read rows into a pandas DataFrame; arguments as for ``scanner``."""
+        return self.scanner(*args, **options).to_pandas()
+
+    def head(self, num_rows: int, **options: Any) -> pa.Table:
+        """Read the first rows; options as for ``scanner``."""
+        return self.scanner(limit=num_rows, **options).to_table()
+
+    def get_fragments(self) -> list[LanceFragment]:
+        """List the fragments in scan order."""
+        return [LanceFragment(self, one) for one in self._snapshot.manifest.fragments]
+
+    def get_fragment(self, fragment_id: int) -> LanceFragment | None:
+        """Return the fragment with that id, None if there is none."""
+        fragments = self._snapshot.manifest.fragments
+        position = fragments.position_of(fragment_id)
+        return None if position is None else LanceFragment(self, fragments[position])
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Offer all rows as an Arrow stream (pandas, polars, duckdb, pyarrow read it)."""
+        return self.scanner().to_reader().__arrow_c_stream__(requested_schema)

@@ -1,0 +1,66 @@
+"""Verbs that read chosen rows: by position, by row id, at random; blobs as files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.dataset.opened import OpenedVersion
+from lance_nb.errors import InvalidInputError
+from lance_nb.table.blobs import BlobFile, open_blobs
+from lance_nb.table.projection import project_nested
+from lance_nb.table.row_id_index import choose_positions, positions_of_ids
+from lance_nb.table.scan_plan import live_counts
+from lance_nb.table.take import take_rows
+
+
+class Taking(OpenedVersion):
+    """Rows of a version that are chosen one by one."""
+
+    def take(
+        self, indices: Sequence[int] | pa.Array | np.ndarray, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Read the rows at the given positions, in that order, repeats included.
+
+        Nested columns stay inside their structs. Unlike pylance, a position that does not exist is
+        always an InvalidInputError.
+        """
+        return take_rows(self._snapshot, project_nested(self.lance_schema, columns), indices)
+
+    def take_rows(
+        self, row_ids: Sequence[int] | pa.Array | np.ndarray, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Read rows by row id (``_rowid``), in that order; ids that are gone are left out."""
+        return self.take(positions_of_ids(self._snapshot, row_ids), columns)
+
+    def take_blobs(
+        self,
+        blob_column: str,
+        ids: Sequence[int] | pa.Array | None = None,
+        addresses: Sequence[int] | pa.Array | None = None,
+        indices: Sequence[int] | pa.Array | np.ndarray | None = None,
+    ) -> list[BlobFile | None]:
+        """Open the blobs of some rows as files; None for a null blob.
+
+        Rows are given by row id, by row address or by position. Nothing but descriptions is read
+        until a file is. Raises InvalidInputError.
+        """
+        positions = choose_positions(self._snapshot, ids, addresses, indices)
+        return open_blobs(self._snapshot, blob_column, positions)
+
+    def sample(
+        self,
+        num_rows: int,
+        columns: Sequence[str] | None = None,
+        randomize_order: bool = True,
+        *,
+        seed: int | None = None,
+    ) -> pa.Table:
+        """Read ``num_rows`` different rows picked at random (repeatable with a ``seed``)."""
+        total = int(live_counts(self._snapshot).sum())
+        if not 0 <= num_rows <= total:
+            raise InvalidInputError(f"cannot sample {num_rows} of {total} rows")
+        picked = np.random.default_rng(seed).choice(total, num_rows, replace=False)
+        return self.take(picked if randomize_order else np.sort(picked), columns)

@@ -1,0 +1,76 @@
+"""Verbs about versions: list, describe and check them out; tags and branches."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from lance_nb.dataset.inspection import Inspection
+from lance_nb.dataset.opened import OpenedVersion
+from lance_nb.dataset.refs import Branches, Tags
+from lance_nb.format.transaction_summary import TransactionSummary
+from lance_nb.table.history import VersionInfo
+from lance_nb.table.refs import Ref, resolve
+
+
+class Travel(OpenedVersion):
+    """The other versions of a dataset."""
+
+    @property
+    def latest_version(self) -> int:
+        """Number of the newest version of this branch, looked up now."""
+        return self._session.log(self.branch).latest()
+
+    def versions(self) -> list[dict[str, Any]]:
+        """List all versions of this branch as pylance does: number, local time, counts."""
+        log = self._session.log(self.branch)
+        return [log.as_pylance(number) for number in log.numbers()]
+
+    def version_numbers(self) -> list[int]:
+        """List the version numbers of this branch, oldest first; reads no manifest."""
+        return self._session.log(self.branch).numbers()
+
+    def version_info(self, version: int) -> VersionInfo:
+        """Describe one version of this branch. Raises VersionNotFoundError."""
+        return self._session.log(self.branch).describe(version, self.tags.list())
+
+    def history(self, limit: int | None = None, before: int | None = None) -> list[VersionInfo]:
+        """Describe versions, newest first: ``limit`` of them, older than ``before``.
+
+        Reads as many manifests as it returns, and none twice.
+        """
+        tags = self.tags.list()
+        log = self._session.log(self.branch)
+        numbers = [n for n in reversed(log.numbers()) if before is None or n < before]
+        return [log.describe(number, tags) for number in numbers[:limit]]
+
+    def transaction(self, version: int | None = None) -> TransactionSummary | None:
+        """Describe the change that made a version (this one by default), None if not recorded."""
+        return self._session.log(self.branch).transaction(version or self.version)
+
+    @property
+    def tags(self) -> Tags:
+        """The dataset's tags."""
+        return Tags(self._session.root)
+
+    @property
+    def branches(self) -> Branches:
+        """The dataset's branches (main has no entry)."""
+        return Branches(self._session.root)
+
+    def checkout_version(self, version: Ref) -> Self:
+        """Return the dataset at another version.
+
+        ``version`` is a number on this branch, a tag, or ``(branch, version)`` with None for main
+        and for the latest. Raises VersionNotFoundError, RefNotFoundError.
+        """
+        target = resolve(self._session.root, version, self.branch)
+        return type(self)(self._session, self._session.load(target))
+
+    def checkout_latest(self) -> Self:
+        """Return the newest version of this branch."""
+        return self.checkout_version((self.branch, None))
+
+    @property
+    def inspect(self) -> Inspection:
+        """Arrow tables about versions, fragments, files, columns and pages."""
+        return Inspection(self._snapshot, self._session.log(self.branch), self.tags.list)
