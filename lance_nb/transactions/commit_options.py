@@ -1,0 +1,92 @@
+"""Where a commit goes and how it is made: the values around ``commit``.
+
+Limits: ``max_retries`` counts attempts after the first; ``timeout_s`` None means no limit.
+Source: arguments and defaults of ``LanceDataset.commit`` of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.deletion_vector import DeletionVector
+from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.format.manifest import Manifest
+from lance_nb.storage.base import Store
+from lance_nb.table.refs import branch_store
+from lance_nb.transactions.environment import Environment
+from lance_nb.transactions.manifest_slots import ManifestSlots, StoreSlots
+from lance_nb.transactions.operation import BuildOptions
+from lance_nb.transactions.transaction import Transaction
+
+# Called with the version about to be written; held while its slot is created.
+CommitLock = Callable[[int], AbstractContextManager[object]]
+
+MAX_RETRIES = 20
+TIMEOUT_S = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class CommitPlace:
+    """One branch of one dataset. ``home`` is its folder: the root itself on main."""
+
+    root: Store
+    home: Store
+    branch: str | None
+    slots: ManifestSlots
+
+    @classmethod
+    def of(cls, root: Store, branch: str | None = None) -> CommitPlace:
+        """Return the place of a branch in a store that creates exclusively."""
+        home = branch_store(root, branch)
+        return cls(root, home, branch, StoreSlots(home))
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOptions:
+    """How to commit.
+
+    ``affected_rows``: fragment id -> the rows of it that our operation touched (deleted, updated),
+    which is what lets two deletions in one fragment both succeed. ``message`` becomes a property of
+    the transaction. ``enable_v2_manifest_paths`` and ``build`` matter when the commit creates the
+    dataset (``build.detached_version`` is chosen by the commit).
+    """
+
+    max_retries: int = MAX_RETRIES
+    timeout_s: float | None = TIMEOUT_S
+    detached: bool = False
+    message: str | None = None
+    enable_v2_manifest_paths: bool = True
+    commit_lock: CommitLock | None = None
+    environment: Environment = field(default_factory=Environment)
+    affected_rows: Mapping[int, DeletionVector] | None = None
+    build: BuildOptions = field(default_factory=BuildOptions)
+
+    def __post_init__(self) -> None:
+        if self.max_retries < 0:
+            raise InvalidInputError(f"max_retries is at least 0, not {self.max_retries}")
+        if self.timeout_s is not None and self.timeout_s <= 0:
+            raise InvalidInputError(f"a commit timeout is positive, not {self.timeout_s} s")
+        if self.commit_lock is not None and not callable(self.commit_lock):
+            raise InvalidInputError("commit_lock is a function that returns a context manager")
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A version that landed.
+
+    ``transaction`` is as it landed, which after a rebase is not as it was handed in. ``manifest``
+    and ``indices`` are what a reader would load. ``attempts`` counts from 1.
+    """
+
+    manifest: Manifest
+    indices: tuple[IndexMetadata, ...]
+    transaction: Transaction
+    attempts: int = 1
+
+    @property
+    def version(self) -> int:
+        """The number of the new version."""
+        return self.manifest.version
