@@ -5,7 +5,8 @@ Paths are relative to the root, with ``/`` between segments on every platform, f
 which is what lets a store hand out read-only views without copying.
 
 Limits: a segment is any text without slash, backslash or NUL, and is not ``.`` or ``..``.
-Not supported: appending to objects, partial writes, renaming; the format needs none of them.
+Not supported: appending to objects that exist, partial writes, renaming; the format needs none of
+them.
 """
 
 from __future__ import annotations
@@ -49,6 +50,22 @@ class ObjectInfo:
 
 Listing = list[ObjectInfo]  # named, because Store.list hides the builtin inside its class
 Names = list[str]
+
+
+class ObjectWriter(Protocol):
+    """An object that is written piece by piece; nobody sees it before it is finished."""
+
+    def write(self, pieces: Sequence[Buffer]) -> None:
+        """Append pieces of bytes, one after the other. A failure aborts."""
+        ...
+
+    def finish(self) -> None:
+        """Make the object appear, whole and durable. Raises StorageError, leaving nothing."""
+        ...
+
+    def abort(self) -> None:
+        """Drop what was written; does nothing after ``finish`` or a second time."""
+        ...
 
 
 class Store(Protocol):
@@ -127,6 +144,10 @@ class Store(Protocol):
         there, ours was not written); it raises StorageError, whose ``outcome`` is ``"unknown"``
         when the object may or may not have been created.
         """
+        ...
+
+    def create(self, path: str) -> ObjectWriter:
+        """Begin an object whose bytes come piece by piece; like ``write``, it replaces."""
         ...
 
     def delete(self, path: str) -> None:

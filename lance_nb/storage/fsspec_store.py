@@ -40,6 +40,7 @@ from lance_nb.storage.base import (
     join_uri,
 )
 from lance_nb.storage.fsspec_options import secrets_of, translate
+from lance_nb.storage.fsspec_writer import FsspecObjectWriter
 from lance_nb.storage.ranges import coalesce, read_ranges, slice_spans
 
 _USER_INFO = re.compile(r"//[^/@]*:[^/@]*@")
@@ -244,6 +245,10 @@ class FsspecStore:
             f"cannot commit to {self._scheme}:// yet: fsspec has no portable exclusive create, and "
             "without one two writers could both believe they committed the same version"
         )
+
+    def create(self, path: str) -> FsspecObjectWriter:
+        """Begin an object: an upload in parts that completes when it is finished."""
+        return FsspecObjectWriter(self._fs, self._full(path), self._guard(path))
 
     def delete(self, path: str) -> None:
         """Remove an object if it exists."""

@@ -41,6 +41,7 @@ from lance_nb.storage.local_files import (
     translated,
     write_temporary,
 )
+from lance_nb.storage.local_writer import LocalObjectWriter
 
 SMALL_FILE_BYTES = 64 * 1024
 
@@ -186,6 +187,10 @@ class LocalStore:
         finally:
             remove_quietly(temporary)
         _mappings.drop(full)
+
+    def create(self, path: str) -> LocalObjectWriter:
+        """Begin a file that appears, durably, when it is finished."""
+        return LocalObjectWriter(self._full(path))
 
     def delete(self, path: str) -> None:
         """Remove a file if it exists."""

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from lance_nb.errors import ObjectExistsError, ObjectNotFoundError
+from lance_nb.errors import InternalError, ObjectExistsError, ObjectNotFoundError
 from lance_nb.storage.base import (
     Buffer,
     ByteRange,
@@ -151,8 +151,40 @@ class MemoryStore:
             if self._root.objects.setdefault(key, entry) is not entry:
                 raise ObjectExistsError(join_uri(self.uri, path))
 
+    def create(self, path: str) -> MemoryObjectWriter:
+        """Begin an object that appears when it is finished."""
+        self._key(path)
+        return MemoryObjectWriter(self, path)
+
     def delete(self, path: str) -> None:
         """Remove an object if it exists."""
         key = self._key(path)
         with self._root.lock:
             self._root.objects.pop(key, None)
+
+
+class MemoryObjectWriter:
+    """An object under construction; see ObjectWriter in base.py."""
+
+    def __init__(self, store: MemoryStore, path: str) -> None:
+        self._store = store
+        self._path = path
+        self._data: bytearray | None = bytearray()
+
+    def write(self, pieces: Sequence[Buffer]) -> None:
+        """Append pieces of bytes."""
+        if self._data is None:
+            raise InternalError(f"{self._path} is written to after its end")
+        for piece in pieces:
+            self._data += memoryview(piece).cast("B")
+
+    def finish(self) -> None:
+        """Make the object appear."""
+        if self._data is None:
+            raise InternalError(f"{self._path} is finished twice")
+        data, self._data = self._data, None
+        self._store.write(self._path, data)
+
+    def abort(self) -> None:
+        """Forget what was written."""
+        self._data = None

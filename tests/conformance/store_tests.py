@@ -8,6 +8,7 @@ import pytest
 
 from lance_nb.errors import (
     CorruptFileError,
+    InternalError,
     InvalidInputError,
     ObjectExistsError,
     ObjectNotFoundError,
@@ -149,7 +150,50 @@ class StoreReadingTests:
         assert store.uri in repr(store)
 
 
-class StoreTests(StoreReadingTests):
+class StoreCreatingTests(StoreReadingTests):
+    """Also objects that are written piece by piece."""
+
+    def test_an_object_can_be_written_piece_by_piece(self, store: Store):
+        upload = store.create("a/x")
+        upload.write([b"one ", bytearray(b"two "), memoryview(b"three "), b""])
+        upload.write([])
+        upload.write([bytes([k % 256]) for k in range(3000)])
+        upload.write([BIG])
+        upload.finish()
+        expected = b"one two three " + bytes(k % 256 for k in range(3000)) + BIG
+        assert bytes(store.read("a/x")) == expected
+        assert store.list_names("a") == ["x"]
+
+    def test_pieces_replace_what_was_there(self, store: Store):
+        store.write("x", BIG)
+        upload = store.create("x")
+        upload.write([b"new"])
+        upload.finish()
+        assert bytes(store.read("x")) == b"new"
+
+    def test_an_object_without_pieces_is_empty(self, store: Store):
+        store.create("x").finish()
+        assert bytes(store.read("x")) == b""
+
+    def test_an_aborted_object_leaves_nothing(self, store: Store):
+        upload = store.create("a/x")
+        upload.write([BIG, BIG])
+        upload.abort()
+        upload.abort()
+        assert store.list_names("a") == []
+        with pytest.raises(InternalError):
+            upload.write([b"more"])
+        with pytest.raises(InternalError):
+            upload.finish()
+
+    def test_abort_keeps_what_is_finished(self, store: Store):
+        upload = store.create("a/x")
+        upload.finish()
+        upload.abort()
+        assert store.list_names("a") == ["x"]
+
+
+class StoreTests(StoreCreatingTests):
     """All of it: also replacing, exclusive creation and deletion."""
 
     def test_write_replaces(self, store: Store):

@@ -21,12 +21,12 @@ from lance_nb.errors import (
 from lance_nb.storage.base import Store
 from lance_nb.storage.fsspec_store import FsspecStore
 from lance_nb.storage.registry import open_store
-from tests.conformance.store_tests import StoreReadingTests
+from tests.conformance.store_tests import StoreCreatingTests
 
 CANARY = "TOPSECRET-canary-42"
 
 
-class TestMemoryFileSystem(StoreReadingTests):
+class TestMemoryFileSystem(StoreCreatingTests):
     @pytest.fixture
     def store(self, tmp_path: Path) -> FsspecStore:
         filesystem = fsspec.filesystem("memory", skip_instance_cache=True)
@@ -35,7 +35,7 @@ class TestMemoryFileSystem(StoreReadingTests):
         return FsspecStore.over(filesystem, "/bucket/data", "memory-fs://bucket/data")
 
 
-class TestLocalFileSystem(StoreReadingTests):
+class TestLocalFileSystem(StoreCreatingTests):
     @pytest.fixture
     def store(self, tmp_path: Path) -> FsspecStore:
         filesystem = fsspec.filesystem("file", auto_mkdir=True, skip_instance_cache=True)

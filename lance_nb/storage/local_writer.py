@@ -1,0 +1,87 @@
+"""A local file that is written piece by piece and appears, durably, when it is finished.
+
+How: a temporary file beside the place it will have, ``writev`` without copying, fsync, rename,
+fsync of the folder. Nobody sees the name before that; an aborted file leaves nothing.
+
+Limits: one ``writev`` takes ``PIECES_MAX`` pieces (the system's limit), more go in rounds.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Sequence
+
+from lance_nb.errors import InternalError, StorageError
+from lance_nb.storage.base import Buffer
+from lance_nb.storage.local_files import (
+    TEMPORARY_PREFIX,
+    remove_quietly,
+    sync_folder,
+    translated,
+)
+
+PIECES_MAX = 1024
+
+
+class LocalObjectWriter:
+    """A file under construction; see ObjectWriter in base.py."""
+
+    def __init__(self, full: str) -> None:
+        """Make the temporary file. Raises StorageError."""
+        folder = os.path.dirname(full)
+        self._full = full
+        self._temporary = f"{folder}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
+        with translated(full):
+            os.makedirs(folder, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            self._descriptor = os.open(self._temporary, flags, 0o666)
+
+    def write(self, pieces: Sequence[Buffer]) -> None:
+        """Append pieces of bytes, one after the other."""
+        if self._descriptor < 0:
+            raise InternalError(f"{self._full} is written to after its end")
+        views = [view for view in (memoryview(one).cast("B") for one in pieces) if view]
+        try:
+            with translated(self._full):
+                while views:
+                    views = _rest(views, os.writev(self._descriptor, views[:PIECES_MAX]))
+        except StorageError:
+            self.abort()
+            raise
+
+    def finish(self) -> None:
+        """Make the file durable and give it its name. Raises StorageError, leaving nothing."""
+        if self._descriptor < 0:
+            raise InternalError(f"{self._full} is finished twice")
+        try:
+            with translated(self._full):
+                os.fsync(self._descriptor)
+                os.rename(self._temporary, self._full)
+                sync_folder(self._full)
+                self._close()
+        except StorageError:
+            self.abort()
+            raise
+
+    def abort(self) -> None:
+        """Remove what was written; does nothing after ``finish``."""
+        if self._descriptor >= 0:
+            self._close()
+            remove_quietly(self._temporary)
+
+    def _close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        os.close(descriptor)
+
+
+def _rest(views: list[memoryview], written: int) -> list[memoryview]:
+    """Return what is left after the first ``written`` bytes."""
+    position = 0
+    while position < len(views) and written >= len(views[position]):
+        written -= len(views[position])
+        position += 1
+    rest = views[position:]
+    if written:
+        rest[0] = rest[0][written:]
+    return rest
