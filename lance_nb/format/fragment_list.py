@@ -10,7 +10,7 @@ Source: ``Manifest.fragments``; message ``FragmentCounts`` is our counting view 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import overload
 
@@ -109,6 +109,32 @@ class FragmentList(Sequence[Fragment]):
         """Return the position of a fragment id in the list, None if there is none."""
         found = np.flatnonzero(self.counts().ids == fragment_id)
         return int(found[0]) if len(found) else None
+
+    def with_ids(self, fragment_ids: Iterable[int]) -> dict[int, Fragment]:
+        """Return the fragments that have one of these ids, by id; only they are decoded."""
+        positions = self._positions(fragment_ids)
+        return {fragment.id: fragment for fragment in map(self.__getitem__, positions)}
+
+    def appended(self, fragments: Iterable[Fragment]) -> FragmentList:
+        """Return the list with others behind it; decodes nothing."""
+        return FragmentList([*self.raw, *(one.to_bytes() for one in fragments)], self._path)
+
+    def replaced(self, changes: Mapping[int, Fragment | None]) -> FragmentList:
+        """Return the list with the fragments of these ids replaced in their places.
+
+        None takes a fragment out; ids that are not in the list are ignored.
+        """
+        raw = list(self.raw)
+        ids = self.counts().ids
+        for position in reversed(self._positions(changes)):
+            new = changes[int(ids[position])]
+            raw[position : position + 1] = () if new is None else (new.to_bytes(),)
+        return FragmentList(raw, self._path)
+
+    def _positions(self, fragment_ids: Iterable[int]) -> list[int]:
+        wanted = np.fromiter(fragment_ids, np.int64)
+        found: list[int] = np.flatnonzero(np.isin(self.counts().ids, wanted)).tolist()
+        return found
 
 
 def checked_counts(raw: Sequence[bytes], path: str) -> FragmentCounts:

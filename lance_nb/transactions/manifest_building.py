@@ -1,0 +1,158 @@
+"""Build the manifest of a new version from the current one.
+
+``Draft`` holds the version in the making: operations change its fragments, schema, indices and maps
+and then ``finish`` it.
+
+Rules: a version follows the current one by one. New fragments get the ids behind the highest ever
+used, and with stable row ids their row ids and versions. Fragments that are not touched stay bytes.
+Flags are computed from what the version holds. Every manifest carries all indices again.
+
+Limits: a manifest with fields of a newer writer is not written on: they might not hold any more.
+Source: lance-table; measured against pylance 14.0.2, version by version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from lance_nb.errors import DatasetNotFoundError, NotSupportedError
+from lance_nb.format.feature_flags import DELETION_FILES, STABLE_ROW_IDS, check_writable
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.fragment_list import FragmentList
+from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.format.manifest import Manifest, WriterVersion
+from lance_nb.transactions.feature_words import flag_words
+from lance_nb.transactions.operation import ApplyContext, Built, Operation, operation_name
+from lance_nb.transactions.row_lineage import assign_row_ids, stamp_new_rows
+
+WRITER = WriterVersion("lance_nb", "0.1.0")
+"""What manifests say about who wrote them; the version is that of the package."""
+
+
+class Draft:
+    """The next version of a dataset while it is being built.
+
+    ``manifest`` and ``indices`` may be replaced by operations; ``finish`` sets everything that
+    follows from them.
+    """
+
+    def __init__(self, ctx: ApplyContext, current: Manifest) -> None:
+        self.ctx = ctx
+        self.current = current
+        self.manifest = current
+        self.indices: list[IndexMetadata] = list(ctx.indices)
+        self.version = ctx.options.detached_version or current.version + 1
+        self._only_appended = True
+        self._deletions_appended = False
+
+    @classmethod
+    def of(cls, ctx: ApplyContext, operation: Operation) -> Draft:
+        """Start from the current version. Raises DatasetNotFoundError, NotSupportedError."""
+        if ctx.current is None:
+            name = operation_name(operation.arm)
+            raise DatasetNotFoundError("", f"{name} changes a dataset that exists")
+        check_changeable(ctx.current)
+        return cls(ctx, ctx.current)
+
+    @property
+    def has_row_ids(self) -> bool:
+        """Whether rows have stable ids in this dataset."""
+        return bool(self.current.reader_feature_flags & STABLE_ROW_IDS)
+
+    # --- fragments --------------------------------------------------------------------------------
+
+    @property
+    def max_fragment_id(self) -> int:
+        """The highest fragment id ever used; -1 if there never was one."""
+        known = self.manifest.max_fragment_id
+        if known is not None:
+            return known
+        return int(self.manifest.fragments.counts().ids.max(initial=-1))
+
+    def number(self, fragments: Iterable[Fragment]) -> list[Fragment]:
+        """Give ids to the fragments that come with id 0."""
+        next_id = self.max_fragment_id + 1
+        numbered = []
+        for one in fragments:
+            numbered.append(replace(one, id=next_id) if one.id == 0 else one)
+            next_id += one.id == 0
+        highest = max((one.id for one in numbered), default=-1)
+        if highest > self.max_fragment_id:
+            self.manifest = replace(self.manifest, max_fragment_id=highest)
+        return numbered
+
+    def assign_row_ids(self, fragments: list[Fragment]) -> list[Fragment]:
+        """Give row ids to rows that have none, if this dataset has row ids."""
+        if not self.has_row_ids:
+            return fragments
+        assigned, next_row_id = assign_row_ids(fragments, self.manifest.next_row_id)
+        self.manifest = replace(self.manifest, next_row_id=next_row_id)
+        return assigned
+
+    def add(self, fragments: Iterable[Fragment]) -> None:
+        """Put fragments of new rows behind the others."""
+        numbered = self.assign_row_ids(self.number(fragments))
+        if self.has_row_ids:
+            numbered = stamp_new_rows(numbered, self.version)
+        self.append(numbered)
+
+    def append(self, fragments: Iterable[Fragment]) -> None:
+        """Put finished fragments behind the others."""
+        fragments = list(fragments)
+        self._deletions_appended |= any(one.deletion_file is not None for one in fragments)
+        added = self.manifest.fragments.appended(fragments)
+        self.manifest = replace(self.manifest, fragments=added)
+
+    def change(self, changes: Mapping[int, Fragment | None]) -> None:
+        """Replace fragments by id, in their places; None removes one. Unknown ids are ignored."""
+        self.set_fragments(self.manifest.fragments.replaced(changes))
+
+    def set_fragments(self, fragments: FragmentList) -> None:
+        """Make these the fragments."""
+        self._only_appended = False
+        self.manifest = replace(self.manifest, fragments=fragments)
+
+    def _has_deletions(self) -> bool:
+        if self._only_appended:  # the others have not changed: do not look at 100,000 of them
+            before = bool(self.current.reader_feature_flags & DELETION_FILES)
+            return before or self._deletions_appended
+        return bool(self.manifest.fragments.counts().num_deletion_files.any())
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def finish(self) -> Built:
+        """Return the version."""
+        reader, writer = flag_words(
+            self.manifest,
+            self.indices,
+            row_ids=self.has_row_ids,
+            deletions=self._has_deletions(),
+            no_transaction_file=self.ctx.options.no_transaction_file,
+        )
+        manifest = replace(
+            self.manifest,
+            version=self.version,
+            timestamp_ns=self.ctx.timestamp_ns,
+            tag="",
+            transaction_file="",
+            writer_version=WRITER,
+            reader_feature_flags=reader,
+            writer_feature_flags=writer,
+            index_section=None,
+            transaction_section=None,
+            size_bytes=0,
+            path="",
+            raw=b"",
+        )
+        return Built(manifest, tuple(self.indices))
+
+
+def check_changeable(current: Manifest) -> None:
+    """Refuse to write on a manifest that we would change wrongly. Raises NotSupportedError."""
+    check_writable(current)
+    if current.has_unknown_fields:
+        raise NotSupportedError(
+            f"{current.path or 'the manifest'} (version {current.version}) holds fields that this "
+            "release does not know; writing could lose what they mean. Use a newer lance_nb."
+        )

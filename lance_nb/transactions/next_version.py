@@ -1,0 +1,26 @@
+"""The version that a transaction makes of the current one, checked before anybody writes it.
+
+Source: manifest_building.py, invariants.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lance_nb.transactions.invariants import check_invariants
+from lance_nb.transactions.operation import ApplyContext, Built
+from lance_nb.transactions.transaction import Transaction
+
+
+def build(transaction: Transaction, ctx: ApplyContext) -> Built:
+    """Apply a transaction and check the outcome.
+
+    Raises what the operation raises, and InternalError for an outcome that no dataset may have:
+    such a version is never written.
+    """
+    built = transaction.operation.apply(ctx)
+    name = "" if ctx.options.no_transaction_file else transaction.file_name
+    manifest = replace(built.manifest, transaction_file=name, tag=transaction.tag)
+    built = Built(manifest, built.indices)
+    check_invariants(built, ctx)
+    return built

@@ -1,0 +1,108 @@
+"""What an operation is: a value that says how one version becomes the next.
+
+An operation knows four things: its message (``from_pb``, ``to_pb``), the manifest that it makes of
+the current one (``apply``, pure), what it touches (``footprint``) and how it gets along with an
+operation that was committed first (``VERSUS``, named rules per other arm). It never imports
+another operation: rules see ``Footprint`` only.
+
+Limits: ``apply`` does no I/O but ``ApplyContext.load_version``.
+Source: message ``Transaction`` of lance.table, whose oneof names the arms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.format.manifest import Manifest
+from lance_nb.format.operation_details import DESCRIBERS
+from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.verdicts import Rule
+
+UNKNOWN_ARM = "unknown"
+DEFAULT_FILE_VERSION = "2.2"
+
+Snapshotted = tuple[Manifest, tuple[IndexMetadata, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """Choices that are made once, when a dataset is created, and where a version is put.
+
+    ``file_version``: of the data files, asked for by the writer; None keeps (or the default).
+    ``detached_version``: the version number of a detached commit (bit 63 set).
+    ``no_transaction_file``: the transaction is recorded inline only.
+    """
+
+    file_version: str | None = None
+    stable_row_ids: bool = False
+    detached_version: int | None = None
+    no_transaction_file: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyContext:
+    """What an operation is applied to.
+
+    ``current`` is None when the dataset does not exist yet. ``load_version`` gives any version of
+    the same branch with its indices; for a Clone it is the *source*'s.
+    """
+
+    current: Manifest | None
+    indices: tuple[IndexMetadata, ...]
+    load_version: Callable[[int], Snapshotted]
+    timestamp_ns: int
+    options: BuildOptions = field(default_factory=BuildOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A new version, not yet written: a manifest without sections, and its indices."""
+
+    manifest: Manifest
+    indices: tuple[IndexMetadata, ...]
+
+
+class Operation(Protocol):
+    """One arm of ``Transaction.operation``. ``unknown`` carries fields of a newer writer."""
+
+    arm: ClassVar[str]
+    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]]
+
+    @property
+    def unknown(self) -> bytes:
+        """Serialized fields that this release does not know."""
+        ...
+
+    @classmethod
+    def from_pb(cls, message: Any, path: str = "") -> Operation:
+        """Read the message of this arm. Raises CorruptFileError naming ``path``."""
+        ...
+
+    def to_pb(self) -> Any:
+        """Return the message of this arm."""
+        ...
+
+    def apply(self, ctx: ApplyContext) -> Built:
+        """Return the next version; changes nothing. Raises InvalidInputError, NotSupportedError."""
+        ...
+
+    def footprint(self) -> Footprint:
+        """Return what the operation touches."""
+        ...
+
+    def describe(self) -> str:
+        """Say in one line what it does."""
+        ...
+
+
+def describe(operation: Operation) -> str:
+    """Say in one line what an operation does, in the words that histories use."""
+    return DESCRIBERS[operation.arm](operation.to_pb())[0]
+
+
+def operation_name(arm: str) -> str:
+    """Return the CamelCase name that people see for an arm."""
+    return "".join(part.capitalize() for part in arm.split("_"))

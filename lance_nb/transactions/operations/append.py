@@ -1,0 +1,75 @@
+"""Append: new fragments behind those that are there.
+
+Fragment ids, row ids and row versions are assigned when it is applied; the fragments come with id
+0. Fragments that are there are not looked at, so that appending to 100,000 of them is cheap.
+
+Source: message ``Transaction.Append`` of lance.table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lance_nb._pb import transaction as pb
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.wire import unknown_bytes
+from lance_nb.transactions import manifest_building as building
+from lance_nb.transactions.conflict_rules import FINE, NEVER, NULLABILITY
+from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.verdicts import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Add fragments."""
+
+    arm: ClassVar[str] = "append"
+    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
+        "append": FINE,
+        "delete": FINE,
+        "overwrite": (NEVER,),
+        "create_index": FINE,
+        "rewrite": FINE,
+        "merge": (NULLABILITY,),
+        "restore": (NEVER,),
+        "reserve_fragments": FINE,
+        "update": FINE,
+        "project": (NULLABILITY,),
+        "update_config": FINE,
+        "data_replacement": FINE,
+        "update_mem_wal_state": (NEVER,),
+        "clone": FINE,
+        "update_bases": FINE,
+    }
+
+    fragments: tuple[Fragment, ...]
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(cls, message: pb.Transaction.Append, path: str = "") -> Append:
+        """Read the message."""
+        fragments = tuple(Fragment.from_pb(one) for one in message.fragments)
+        return cls(fragments, unknown_bytes(message))
+
+    def to_pb(self) -> pb.Transaction.Append:
+        """Return the message."""
+        message = pb.Transaction.Append(fragments=[one.to_pb() for one in self.fragments])
+        message.MergeFromString(self.unknown)
+        return message
+
+    def apply(self, ctx: ApplyContext) -> Built:
+        """Return the version with the fragments added."""
+        draft = building.Draft.of(ctx, self)
+        draft.add(self.fragments)
+        return draft.finish()
+
+    def footprint(self) -> Footprint:
+        """Return what it touches: nothing that is there."""
+        return Footprint(supplies_values=True)
+
+    def describe(self) -> str:
+        """Say in one line what it does."""
+        return describe(self)

@@ -1,0 +1,88 @@
+"""A transaction: the change that turns the version it was made for into a new one.
+
+Layout: a ``.txn`` file is the bare ``Transaction`` message; the inline copy in a manifest file is
+the same bytes with a length prefix (format/manifest_framing.py).
+
+Limits: what we do not know is carried in ``unknown``, an operation of a newer writer too; such a
+transaction is written back as it was read and cannot be applied.
+Source: message ``Transaction`` of lance.table. The commit message is the property
+``__lance_commit_message``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from lance_nb._pb import transaction as pb
+from lance_nb.format import layout
+from lance_nb.format.transaction_summary import MESSAGE_PROPERTY
+from lance_nb.format.wire import parse, unknown_bytes
+from lance_nb.transactions.operation import Operation
+from lance_nb.transactions.operations.unknown import Unknown
+from lance_nb.transactions.registry import OPERATIONS
+
+_FIRST_OPERATION = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """What is to change, and the version that the change was made for."""
+
+    read_version: int
+    operation: Operation
+    uuid: str
+    tag: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    unknown: bytes = b""
+
+    @property
+    def message(self) -> str | None:
+        """The commit message, None if there is none."""
+        return self.properties.get(MESSAGE_PROPERTY)
+
+    @property
+    def file_name(self) -> str:
+        """The name of its file, as a manifest records it."""
+        return layout.transaction_name(self.read_version, self.uuid)
+
+    @classmethod
+    def from_bytes(cls, data: bytes | memoryview, path: str = "") -> Transaction:
+        """Parse a serialized Transaction. Raises CorruptFileError."""
+        message = parse(pb.Transaction, data, path)
+        arm = message.WhichOneof("operation")
+        operation: Operation = Unknown(_unknown_numbers(message))
+        if arm is not None:
+            operation = OPERATIONS[arm].from_pb(getattr(message, arm), path)
+        return cls(
+            message.read_version,
+            operation,
+            message.uuid,
+            message.tag,
+            dict(message.transaction_properties),
+            unknown_bytes(message),
+        )
+
+    def to_bytes(self) -> bytes:
+        """Serialize; equal transactions give equal bytes."""
+        message: Any = pb.Transaction(
+            read_version=self.read_version,
+            uuid=self.uuid,
+            tag=self.tag,
+            transaction_properties=dict(self.properties),
+        )
+        if not isinstance(self.operation, Unknown):
+            arm = getattr(message, self.operation.arm)
+            arm.CopyFrom(self.operation.to_pb())
+            arm.SetInParent()
+        message.MergeFromString(self.unknown)
+        return bytes(message.SerializeToString(deterministic=True))
+
+
+def _unknown_numbers(message: pb.Transaction) -> tuple[int, ...]:
+    found = UnknownFieldSet(message)
+    numbers = {found[index].field_number for index in range(len(found))}
+    return tuple(sorted(number for number in numbers if number >= _FIRST_OPERATION))
