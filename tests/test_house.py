@@ -89,6 +89,12 @@ PLANTED = [
         "def f():\n    from lance_nbx import y",
     ),
     (code_rules.no_late_own_imports, MODULE, "importlib.import_module(x)", "importlib.reload(x)"),
+    (
+        code_rules.no_late_own_imports,
+        "lance_nb/table/__init__.py",
+        "import_module(f'lance_nb.{name}')",
+        "import_module(f'{__name__}.{name}')",
+    ),
     (code_rules.lazy_packages, MODULE, "import numba", "def f():\n    import numba"),
     (
         code_rules.lazy_packages,

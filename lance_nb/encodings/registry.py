@@ -1,8 +1,9 @@
 """Which module decodes which arm: one line per compressive encoding and per page layout.
 
-A codec plays the roles that its arm has in the format, as methods of the protocols below; it never
-imports a sibling but decodes its children through the ``codecs`` it is handed. The set of arms is
-closed by the format: an unknown arm, or an arm in a role that it does not have, is refused.
+The module of an arm is loaded when a page first uses it (see ``doors``). A codec plays the roles
+that its arm has in the format, as methods of the protocols below; it never imports a sibling but
+decodes its children through the ``codecs`` it is handed. The set of arms is closed by the format:
+an unknown arm, or an arm in a role that it does not have, is refused.
 
 Limits: encodings nest at most ``MAX_DEPTH`` deep.
 Source: the ``oneof`` of ``CompressiveEncoding`` and of ``PageLayout`` in lance.encodings21.
@@ -10,10 +11,13 @@ Source: the ``oneof`` of ``CompressiveEncoding`` and of ``PageLayout`` in lance.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 from lance_nb._pb import encodings21
+from lance_nb.encodings import compression, layouts
 from lance_nb.encodings.base import (
     Chunks,
     Codecs,
@@ -24,23 +28,7 @@ from lance_nb.encodings.base import (
     Wanted,
     corrupt,
 )
-from lance_nb.encodings.compression.byte_stream_split import ByteStreamSplit
-from lance_nb.encodings.compression.constant import Constant
-from lance_nb.encodings.compression.dictionary import Dictionary
-from lance_nb.encodings.compression.fixed_size_list import FixedSizeList
-from lance_nb.encodings.compression.flat import Flat
-from lance_nb.encodings.compression.fsst import Fsst
-from lance_nb.encodings.compression.general import General
-from lance_nb.encodings.compression.inline_bitpacking import InlineBitpacking
-from lance_nb.encodings.compression.out_of_line_bitpacking import OutOfLineBitpacking
-from lance_nb.encodings.compression.packed_struct import PackedStruct
-from lance_nb.encodings.compression.rle import Rle
-from lance_nb.encodings.compression.variable import Variable
-from lance_nb.encodings.compression.variable_packed_struct import VariablePackedStruct
-from lance_nb.encodings.layouts.blob_layout import BlobLayout
-from lance_nb.encodings.layouts.constant_layout import ConstantLayout
-from lance_nb.encodings.layouts.full_zip_layout import FullZipLayout
-from lance_nb.encodings.layouts.mini_block_layout import MiniBlockLayout
+from lance_nb.encodings.doors import Doors
 from lance_nb.errors import NotSupportedError
 
 MAX_DEPTH = 20
@@ -97,34 +85,51 @@ class GatherCodec(Protocol):
         ...
 
 
-CODECS: dict[str, Codec] = {
-    "flat": Flat(),
-    "variable": Variable(),
-    "constant": Constant(),
-    "out_of_line_bitpacking": OutOfLineBitpacking(),
-    "inline_bitpacking": InlineBitpacking(),
-    "fsst": Fsst(),
-    "dictionary": Dictionary(),
-    "rle": Rle(),
-    "byte_stream_split": ByteStreamSplit(),
-    "general": General(),
-    "fixed_size_list": FixedSizeList(),
-    "packed_struct": PackedStruct(),
-    "variable_packed_struct": VariablePackedStruct(),
-}
+CODECS: Doors[Codec] = Doors(
+    compression,
+    {
+        "flat": "flat:Flat",
+        "variable": "variable:Variable",
+        "constant": "constant:Constant",
+        "out_of_line_bitpacking": "out_of_line_bitpacking:OutOfLineBitpacking",
+        "inline_bitpacking": "inline_bitpacking:InlineBitpacking",
+        "fsst": "fsst:Fsst",
+        "dictionary": "dictionary:Dictionary",
+        "rle": "rle:Rle",
+        "byte_stream_split": "byte_stream_split:ByteStreamSplit",
+        "general": "general:General",
+        "fixed_size_list": "fixed_size_list:FixedSizeList",
+        "packed_struct": "packed_struct:PackedStruct",
+        "variable_packed_struct": "variable_packed_struct:VariablePackedStruct",
+    },
+)
 
-# Who plays which role: asked once, because asking a protocol is slow.
-_MINI_BLOCK = {arm: codec for arm, codec in CODECS.items() if isinstance(codec, MiniBlockCodec)}
-_BLOCK = {arm: codec for arm, codec in CODECS.items() if isinstance(codec, BlockCodec)}
-_PER_VALUE = {arm: codec for arm, codec in CODECS.items() if isinstance(codec, PerValueCodec)}
-_GATHER = {arm: codec for arm, codec in CODECS.items() if isinstance(codec, GatherCodec)}
+LAYOUTS: Doors[Layout] = Doors(
+    layouts,
+    {
+        "mini_block_layout": "mini_block_layout:MiniBlockLayout",
+        "constant_layout": "constant_layout:ConstantLayout",
+        "full_zip_layout": "full_zip_layout:FullZipLayout",
+        "blob_layout": lambda: layouts.blob_layout.BlobLayout(LAYOUTS),
+    },
+)
 
-LAYOUTS: dict[str, Layout] = {
-    "mini_block_layout": MiniBlockLayout(),
-    "constant_layout": ConstantLayout(),
-    "full_zip_layout": FullZipLayout(),
-}
-LAYOUTS["blob_layout"] = BlobLayout(LAYOUTS)
+
+def _players(role: Any) -> Callable[[str], Any]:
+    """Return a function from an arm to its codec, None if that does not play the role."""
+
+    @cache  # asking a protocol is slow
+    def player(arm: str) -> Any:
+        codec = CODECS[arm]
+        return codec if isinstance(codec, role) else None
+
+    return player
+
+
+_mini_block: Callable[[str], MiniBlockCodec | None] = _players(MiniBlockCodec)
+_block: Callable[[str], BlockCodec | None] = _players(BlockCodec)
+_per_value: Callable[[str], PerValueCodec | None] = _players(PerValueCodec)
+_gather: Callable[[str], GatherCodec | None] = _players(GatherCodec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +141,7 @@ class _Lookup:
     def decode_chunks(self, encoding: encodings21.CompressiveEncoding, chunks: Chunks) -> DataBlock:
         """Decode the value buffers of mini-block chunks."""
         arm = self._arm(encoding)
-        codec = _MINI_BLOCK.get(arm)
+        codec = _mini_block(arm)
         if codec is None:
             raise _refused(arm, "in mini-block chunks")
         needed = codec.num_buffers(getattr(encoding, arm), self._child())
@@ -150,7 +155,7 @@ class _Lookup:
     def num_buffers(self, encoding: encodings21.CompressiveEncoding) -> int:
         """Return how many mini-block value buffers the encoding uses."""
         arm = self._arm(encoding)
-        codec = _MINI_BLOCK.get(arm)
+        codec = _mini_block(arm)
         if codec is None:
             raise _refused(arm, "in mini-block chunks")
         return codec.num_buffers(getattr(encoding, arm), self._child())
@@ -158,7 +163,7 @@ class _Lookup:
     def decode_blocks(self, encoding: encodings21.CompressiveEncoding, blocks: Chunks) -> DataBlock:
         """Decode block-compressed buffers."""
         arm = self._arm(encoding)
-        codec = _BLOCK.get(arm)
+        codec = _block(arm)
         if codec is None:
             raise _refused(arm, "for a block")
         if len(blocks.buffers) != 1:
@@ -170,7 +175,7 @@ class _Lookup:
     ) -> DataBlock:
         """Decode values that were stored one by one."""
         arm = self._arm(encoding)
-        codec = _PER_VALUE.get(arm)
+        codec = _per_value(arm)
         if codec is None:
             raise _refused(arm, "value by value (full-zip)")
         return codec.decode_values(getattr(encoding, arm), values, self._child())
@@ -178,7 +183,7 @@ class _Lookup:
     def can_gather(self, encoding: encodings21.CompressiveEncoding) -> bool:
         """Tell whether single values can be fetched without decoding their chunks."""
         arm = self._arm(encoding)
-        codec = _GATHER.get(arm)
+        codec = _gather(arm)
         if codec is None:
             return False
         return codec.can_gather(getattr(encoding, arm), self._child())
@@ -188,7 +193,7 @@ class _Lookup:
     ) -> DataBlock:
         """Fetch single values of mini-block chunks."""
         arm = self._arm(encoding)
-        codec = _GATHER.get(arm)
+        codec = _gather(arm)
         if codec is None:
             raise _refused(arm, "for fetching single values")
         _check_wanted(chunks, wanted)
