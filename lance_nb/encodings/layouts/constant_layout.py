@@ -35,6 +35,7 @@ from lance_nb.encodings.base import (
     corrupt,
     single_chunk,
 )
+from lance_nb.encodings.compress_base import Compressors, EncodedPage, LeafPage
 from lance_nb.encodings.repdef import (
     check_layers,
     check_levels,
@@ -43,6 +44,7 @@ from lance_nb.encodings.repdef import (
 )
 from lance_nb.encodings.slicing import expand_ranges
 
+_PRIORITY = 100
 _INLINE_BYTES_MAX = 32
 _SCALAR_BUFFERS_MAX = 2
 
@@ -83,6 +85,24 @@ class ConstantLayout:
             definition = _levels(buffers[count - 1], layout, "def", codecs)
         check_levels(rep, definition, layers)
         return ConstantPage(shape.num_rows, layers, scalar, (rep, definition))
+
+    def nominate(self, page: LeafPage) -> int:
+        """Take pages without any value."""
+        return _PRIORITY * isinstance(page.measured.block, AllNull)
+
+    def encode(self, page: LeafPage, _compressors: Compressors) -> EncodedPage | None:
+        """Write the layers, and the levels where these do not say everything."""
+        levels = page.levels
+        message = encodings21.ConstantLayout(layers=levels.layer_enums)
+        buffers: tuple[Bytes, ...] = ()
+        if levels.layers != (encodings21.REPDEF_NULLABLE_ITEM,):
+            empty = np.zeros(0, np.uint8)
+            buffers = tuple(
+                empty if found is None else found.view(np.uint8)
+                for found in (levels.repetition, levels.definition)
+            )
+        layout = encodings21.PageLayout(constant_layout=message)
+        return EncodedPage(layout, buffers, levels.num_rows)
 
 
 def _inline(value: bytes) -> FixedWidth:

@@ -24,6 +24,7 @@ import numpy as np
 
 from lance_nb._pb import encodings21
 from lance_nb.encodings.base import (
+    AllNull,
     Bytes,
     Codecs,
     DecodedPage,
@@ -38,6 +39,7 @@ from lance_nb.encodings.base import (
     VariableWidth,
     corrupt,
 )
+from lance_nb.encodings.compress_base import Compressors, EncodedPage, LeafPage
 from lance_nb.encodings.kernels import ranges
 from lance_nb.encodings.kernels.zip_entries import EntryFormat, walk_entries
 from lance_nb.encodings.repdef import (
@@ -47,8 +49,13 @@ from lance_nb.encodings.repdef import (
     num_list_layers,
 )
 from lance_nb.encodings.slicing import expand_ranges
+from lance_nb.encodings.zip_assembly import zip_page
 
 _LEVEL_BITS_MAX = 16
+_WIDE_BYTES = 256  # of the widest value: from here on chunks would hold too few values
+_PRIORITY = 1
+_PRIORITY_WIDE = 20
+_PRIORITY_ASKED = 50
 
 
 class FullZipLayout:
@@ -71,6 +78,19 @@ class FullZipLayout:
         """Check the page against its index and return its reader."""
         index = _row_offsets(buffers[1], shape) if _needs_index(layout) else None
         return FullZipPage(layout, shape, codecs, index)
+
+    def nominate(self, page: LeafPage) -> int:
+        """Take wide values, and what no other layout can hold."""
+        if isinstance(page.measured.block, AllNull):
+            return 0
+        if page.options.structural == "fullzip":
+            return _PRIORITY_ASKED
+        return _PRIORITY_WIDE if page.measured.widest_bytes >= _WIDE_BYTES else _PRIORITY
+
+    def encode(self, page: LeafPage, compressors: Compressors) -> EncodedPage | None:
+        """Compress the values one by one and zip them with their levels."""
+        compressed = compressors.compress_values(page.measured, page.options)
+        return zip_page(compressed, page.levels)
 
 
 def _needs_index(layout: encodings21.FullZipLayout) -> bool:

@@ -1,0 +1,145 @@
+"""What a block of values is like: measured lazily, once, and shared by all codecs that ask.
+
+Every question costs at most one pass of numpy over the values; questions that would cost more
+(distinct values) look at a sample of 16 thousand values, spread over the block.
+
+Limits: integers of 8 to 64 bits have widths and runs; other blocks answer None.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_nb.encodings.base import (
+    DataBlock,
+    Dictionary,
+    FixedSizeList,
+    FixedWidth,
+    Ints,
+    PackedStruct,
+    VariableWidth,
+)
+
+BLOCK = 1024  # values that are bit-packed together
+SAMPLE = 16_384
+Words = npt.NDArray[np.unsignedinteger[Any]]
+
+
+class Measured:
+    """A block with its statistics."""
+
+    def __init__(self, block: DataBlock) -> None:
+        self.block = block
+
+    @property
+    def num_values(self) -> int:
+        """Values in the block."""
+        return self.block.num_values
+
+    @cached_property
+    def words(self) -> Words | None:
+        """The values as unsigned integers, None when they are not 8, 16, 32 or 64 bits wide."""
+        block = self.block
+        if not isinstance(block, FixedWidth) or block.bits_per_value not in (8, 16, 32, 64):
+            return None
+        return block.data.view(f"<u{block.bits_per_value // 8}")
+
+    @cached_property
+    def block_widths(self) -> Ints | None:
+        """Bits that each run of 1024 values needs."""
+        words = self.words
+        if words is None:
+            return None
+        full = words.size // BLOCK * BLOCK
+        merged = np.bitwise_or.reduce(words[:full].reshape(-1, BLOCK), axis=1)
+        if full < words.size:
+            merged = np.append(merged, np.bitwise_or.reduce(words[full:]))
+        return bit_lengths(merged)
+
+    @cached_property
+    def num_runs(self) -> int | None:
+        """Runs of equal neighbours."""
+        words = self.words
+        if words is None:
+            return None
+        return int(np.count_nonzero(words[1:] != words[:-1])) + (words.size > 0)
+
+    @cached_property
+    def sampled_run_share(self) -> float:
+        """Share of sampled neighbours that differ: a cheap hint at the number of runs."""
+        words = self.words
+        if words is None or words.size < 2:
+            return 1.0
+        step = max(1, (words.size - 1) // SAMPLE)
+        return float(np.count_nonzero(words[1::step] != words[:-1:step]) / words[1::step].size)
+
+    @cached_property
+    def lengths(self) -> Ints | None:
+        """Bytes of each value of variable width."""
+        block = self.block
+        if not isinstance(block, VariableWidth):
+            return None
+        return np.diff(block.offsets).astype(np.int64, copy=False)
+
+    @cached_property
+    def longest(self) -> int:
+        """Bytes of the longest value of variable width."""
+        block = self.block
+        if not isinstance(block, VariableWidth) or not block.num_values:
+            return 0
+        return int((block.offsets[1:] - block.offsets[:-1]).max())
+
+    @property
+    def widest_bytes(self) -> int:
+        """Bytes of the widest value."""
+        bits = bits_per_value(self.block)
+        return self.longest if bits is None else -(-bits // 8)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the values, without offsets."""
+        return data_size(self.block)
+
+
+def data_size(block: DataBlock) -> int:
+    """Return the bytes of the values of a block, without offsets."""
+    if isinstance(block, FixedWidth):
+        return int(block.data.size)
+    if isinstance(block, VariableWidth):
+        return int(block.offsets[-1])
+    return 0
+
+
+def bits_per_value(block: DataBlock) -> int | None:
+    """Return the bits of each value, without the validity of list items; None if they vary."""
+    if isinstance(block, FixedWidth):
+        return block.bits_per_value
+    if isinstance(block, FixedSizeList):
+        inner = bits_per_value(block.items)
+        return None if inner is None else block.dimension * inner
+    if isinstance(block, PackedStruct):
+        widths = [bits_per_value(child) for child in block.children]
+        known = [width for width in widths if width is not None]
+        return sum(known) if len(known) == len(widths) else None
+    if isinstance(block, Dictionary):
+        return block.indices.bits_per_value
+    return None
+
+
+def bit_lengths(words: Words) -> Ints:
+    """Return the bit length of each unsigned integer."""
+    left = words.copy()
+    out = np.zeros(words.size, np.int64)
+    for shift in (32, 16, 8, 4, 2, 1):
+        if shift >= 8 * words.dtype.itemsize:
+            continue
+        high = left >> words.dtype.type(shift)
+        moved = high != 0
+        out += moved * shift
+        left = np.where(moved, high, left)
+    out += left != 0
+    return out
