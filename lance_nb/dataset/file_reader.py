@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
+from lance_nb.file.page_listing import describe
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.projection import project_nested
 from lance_nb.table.scan import scan_batches
@@ -168,7 +169,7 @@ class LanceFileReader:
             tuple(
                 LancePageMetadata(
                     tuple(map(LanceBufferDescriptor, page.buffer_offsets, page.buffer_sizes)),
-                    page.describe(),
+                    describe(page),
                     page.num_rows,
                 )
                 for page in pages

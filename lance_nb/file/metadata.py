@@ -17,8 +17,6 @@ from google.protobuf.message import DecodeError
 
 from lance_nb._pb import encodings, encodings21, file, file2
 from lance_nb.encodings.base import Ints
-from lance_nb.encodings.describe import describe_layout
-from lance_nb.encodings.v2_0.describe import describe_array_encoding
 from lance_nb.errors import CorruptFileError, NotSupportedError
 
 PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
@@ -50,15 +48,6 @@ class PageMetadata:
             return encodings.ArrayEncoding.FromString(self.encoding)
         except DecodeError as exc:
             raise CorruptFileError("", None, "an ArrayEncoding message", "other bytes") from exc
-
-    def describe(self) -> str:
-        """Spell out how the page is encoded; "?" and the type url where that is not known."""
-        try:
-            if self.encoding_url == ARRAY_ENCODING_URL:
-                return describe_array_encoding(self.array_encoding())
-            return describe_layout(self.layout())
-        except (NotSupportedError, CorruptFileError, DecodeError):
-            return f"? ({self.encoding_url[:80]})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,19 @@ Source: spec page "file format".
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from lance_nb import file
 from lance_nb.encodings.base import Rows
 from lance_nb.errors import CorruptFileError
 from lance_nb.file.columns import Leaf, LeafPart
 from lance_nb.file.footer import parse_version
-from lance_nb.file.legacy_reader import LegacyReader
-from lance_nb.file.page_listing import PageListing
 from lance_nb.file.reader import FileReader
 from lance_nb.file.source import FileSource
 from lance_nb.storage.base import Store
+
+if TYPE_CHECKING:
+    from lance_nb.file.page_listing import PageListing
 
 
 class DataFileReader(Protocol):
@@ -70,6 +72,6 @@ def open_data_file(store: Store, path: str, size_bytes: int = 0) -> DataFileRead
     if size_bytes and size_bytes != source.size_bytes:
         expected = f"{size_bytes} bytes as the manifest says"
         raise CorruptFileError(path, None, expected, f"{source.size_bytes} bytes")
-    if parse_version(source.tail(8), source.size_bytes, path) == LegacyReader.file_version:
-        return LegacyReader(source)
+    if parse_version(source.tail(8), source.size_bytes, path) < (2, 0):
+        return file.legacy_reader.LegacyReader(source)
     return FileReader(store, path, size_bytes, source)

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from google.protobuf.message import DecodeError
+
+from lance_nb.encodings.describe import describe_layout
+from lance_nb.encodings.v2_0.describe import describe_array_encoding
+from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.file.metadata import ARRAY_ENCODING_URL, PageMetadata
+
 
 @dataclass(frozen=True, slots=True)
 class PageListing:
@@ -22,3 +29,13 @@ class PageListing:
     null_count: int | None = None
     min_value: str | None = None
     max_value: str | None = None
+
+
+def describe(page: PageMetadata) -> str:
+    """Spell out how a 2.x page is encoded; "?" and the type url where that is not known."""
+    try:
+        if page.encoding_url == ARRAY_ENCODING_URL:
+            return describe_array_encoding(page.array_encoding())
+        return describe_layout(page.layout())
+    except (NotSupportedError, CorruptFileError, DecodeError):
+        return f"? ({page.encoding_url[:80]})"

@@ -11,18 +11,22 @@ Source: spec page "file format"; verified against pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from lance_nb import file
 from lance_nb.encodings.base import Rows
 from lance_nb.errors import CorruptFileError, NotSupportedError
-from lance_nb.file.array_reader import ArrayReader
 from lance_nb.file.columns import Leaf, LeafPart, leaf_part
 from lance_nb.file.footer import FOOTER_BYTES, TABLE_ENTRY_BYTES, Footer, parse_footer, parse_table
 from lance_nb.file.metadata import ColumnMetadata, parse_column, parse_descriptor
-from lance_nb.file.page_listing import PageListing
 from lance_nb.file.page_reader import Column, decode_pages, split_rows
 from lance_nb.file.source import FileSource
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
+
+if TYPE_CHECKING:
+    from lance_nb.file.array_reader import ArrayReader
+    from lance_nb.file.page_listing import PageListing
 
 READABLE_VERSIONS = ((2, 0), (2, 1), (2, 2))
 
@@ -59,7 +63,7 @@ class FileReader:
         self._arrays: ArrayReader | None = None
         if self.file_version < (2, 1):
             file_buffers = [(start, start + size) for start, size in self.global_buffers()]
-            self._arrays = ArrayReader(self._source, self._column, file_buffers)
+            self._arrays = file.array_reader.ArrayReader(self._source, self._column, file_buffers)
 
     @property
     def size_bytes(self) -> int:
@@ -156,13 +160,13 @@ class FileReader:
         """List the pages of every column, from the metadata alone."""
         for column in range(self.num_columns):
             for number, page in enumerate(self.column_metadata(column).pages):
-                yield PageListing(
+                yield file.page_listing.PageListing(
                     column,
                     number,
                     page.num_rows,
                     sum(page.buffer_sizes),
                     min(page.buffer_offsets, default=None),
-                    page.describe(),
+                    file.page_listing.describe(page),
                 )
 
     def _table(self, start: int, count: int) -> list[tuple[int, int]]:
