@@ -1,15 +1,54 @@
 """Make a new version out of a transaction, safely beside other writers: the commit loop.
 
-Source: spec page "transactions" (commit protocol); reliability rules of pylance 14.0.2's commit.
+One attempt: find the newest version; look at every transaction committed since ours was made and
+rebase ours over them; build the next manifest; write the ``.txn`` file; create the version's slot.
+Who finds the slot taken by somebody else starts again from the new version, after a wait.
+
+Layout of what is written, in this order: deletion files of a rebase, ``_transactions/{read
+version}-{uuid}.txn``, the manifest (one exclusive write, with the transaction inline), and
+``latest_version_hint.json``, which nothing here trusts. Data files were written, durably, before.
+
+Exactly once: a transaction is known by its uuid. Whoever commits the same transaction again, after
+an unknown outcome or a restart, gets the version it made the first time.
+
+Limits: read version 0 means that the dataset must not exist: of several creations one wins. A
+dataset created with V1 names while another process creates it with V2 names would have both.
+Not supported: deleting what a failed commit wrote: an orphan is harmless, a missing file is not.
+Source: spec page "transactions" (commit protocol), pylance 14.0.2.
 """
 
 from __future__ import annotations
 
-from lance_nb.errors import NotSupportedError
+from dataclasses import replace
+
+from lance_nb.errors import (
+    DatasetAlreadyExistsError,
+    DatasetNotFoundError,
+    InternalError,
+    RetryableCommitConflictError,
+    TooMuchWriteContentionError,
+)
+from lance_nb.format.fragment import DeletionFileType
+from lance_nb.format.layout import ManifestName, NamingScheme
+from lance_nb.transactions.backoff import attempts
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
+from lance_nb.transactions.deletion_files import read_deletion_file, write_deletion_file
+from lance_nb.transactions.detached import commit_detached
+from lance_nb.transactions.new_version import (
+    prepare,
+    with_message,
+    write_hint,
+    write_transaction_file,
+)
+from lance_nb.transactions.next_version import build
+from lance_nb.transactions.operation import ApplyContext, Built
+from lance_nb.transactions.rebase import RebaseContext, rebase
+from lance_nb.transactions.slot_lock import claim_under_lock
 from lance_nb.transactions.transaction import Transaction
+from lance_nb.transactions.version_source import Version, VersionSource
 
 DEFAULTS = CommitOptions()
+_CREATING = ("overwrite", "clone")
 
 
 def commit(
@@ -20,7 +59,149 @@ def commit(
     Raises CommitConflictError (do not retry), RetryableCommitConflictError (read again, do it
     again), TooMuchWriteContentionError, DatasetAlreadyExistsError (a concurrent creation won),
     DatasetNotFoundError, NotSupportedError (features we would break), StorageError (nothing
-    landed), CommitStateUnknownError (it may have landed: keep every file, ask ``resume``).
+    landed), CommitStateUnknownError (it may have landed: keep every file, commit it again).
     """
-    del place, transaction, options
-    raise NotSupportedError("the commit loop is not part of this release yet")
+    transaction = with_message(transaction, options.message)
+    if options.detached:
+        return commit_detached(place, transaction, options)
+    return _Commit(place, transaction, options).run()
+
+
+class _Commit:
+    """One call of ``commit``: the transaction as rebased so far, and what has been read."""
+
+    def __init__(
+        self, place: CommitPlace, transaction: Transaction, options: CommitOptions
+    ) -> None:
+        self._place = place
+        self._options = options
+        self._transaction = transaction
+        self._source = VersionSource(place.slots)
+        self._creates = transaction.read_version == 0 or transaction.operation.arm == "clone"
+        self._seen = transaction.read_version  # what our transaction has been made to fit
+        self._known = 0 if self._creates else self._seen  # a version that is there for certain
+        self._file_written = ""
+
+    def run(self) -> Committed:
+        number = 0
+        budget = self._options
+        for number in attempts(budget.environment, budget.max_retries, budget.timeout_s):
+            found = self._attempt(number)
+            if found is not None:
+                return found
+        raise TooMuchWriteContentionError(
+            f"too many concurrent writers on {self._place.home.uri!r}: {number} attempts to commit "
+            f"after version {self._seen} met somebody else's version; nothing was committed. "
+            "Try again later, or allow more retries"
+        )
+
+    def _attempt(self, number: int) -> Committed | None:
+        head = self._source.head(self._known)
+        if head is None or self._creates:
+            landed = self._check_creation(head, number)
+        else:
+            landed = self._catch_up(head, number)
+        if landed is not None:
+            return landed
+        current = None if head is None else self._source.load(head.version)
+        built = self._build(current)
+        name = ManifestName(built.manifest.version, self._scheme(head))
+        if current is not None and name.version != current.manifest.version + 1:
+            raise InternalError(f"version {name.version} built on {current.manifest.version}")
+        return self._write(built, name, number)
+
+    # --- what others did --------------------------------------------------------------------------
+
+    def _check_creation(self, head: ManifestName | None, number: int) -> Committed | None:
+        """Refuse unless exactly one of "is there" and "creates" holds; return ours if it landed."""
+        if head is None:
+            if not self._creates or self._transaction.operation.arm not in _CREATING:
+                raise DatasetNotFoundError(self._place.home.uri)
+            return None
+        first = max(self._transaction.read_version, 1)  # a clone keeps the number of its source
+        try:
+            landed = self._landed(first, self._source.transaction(first), number)
+        except RetryableCommitConflictError:
+            landed = None  # it cannot be ours: nobody can have removed it by now
+        if landed is not None:
+            return landed
+        raise DatasetAlreadyExistsError(
+            f"a dataset is at {self._place.home.uri!r} already (version {head.version})"
+        )
+
+    def _catch_up(self, head: ManifestName, number: int) -> Committed | None:
+        """Rebase over every version since the last look; return ours if it is among them."""
+        theirs = []
+        for version in range(self._seen + 1, head.version + 1):
+            one = self._source.transaction(version)
+            landed = self._landed(version, one, number)
+            if landed is not None:
+                return landed
+            theirs.append((version, one))
+        if theirs:
+            self._transaction = rebase(self._transaction, theirs, self._rebase_context(head))
+            self._seen = self._known = head.version
+        return None
+
+    def _landed(self, version: int, transaction: Transaction, number: int) -> Committed | None:
+        if transaction.uuid != self._transaction.uuid:
+            return None
+        found = self._source.load(version)
+        return Committed(found.manifest, found.indices, transaction, number)
+
+    def _rebase_context(self, head: ManifestName) -> RebaseContext:
+        current = self._source.load(head.version)
+        locations = self._place.locations(current.manifest)
+        return RebaseContext(
+            current.manifest,
+            current.indices,
+            self._source.snapshotted,
+            lambda fragment: read_deletion_file(locations, fragment),
+            lambda fragment_id, read_version, vector: write_deletion_file(
+                self._place.home,
+                fragment_id,
+                read_version,
+                vector,
+                environment=self._options.environment,
+                file_type=DeletionFileType.BITMAP,
+            ),
+            self._options.affected_rows,
+        )
+
+    # --- the new version --------------------------------------------------------------------------
+
+    def _build(self, current: Version | None) -> Built:
+        load = self._options.clone_source or self._source.snapshotted
+        context = ApplyContext(
+            None if current is None else current.manifest,
+            () if current is None else current.indices,
+            load,
+            self._options.environment.clock(),
+            self._options.build,
+        )
+        return build(self._transaction, context)
+
+    def _scheme(self, head: ManifestName | None) -> NamingScheme:
+        if head is not None:
+            return head.scheme
+        return NamingScheme.V2 if self._options.enable_v2_manifest_paths else NamingScheme.V1
+
+    def _write(self, built: Built, name: ManifestName, number: int) -> Committed | None:
+        version = prepare(self._place.home, built, self._transaction, name)
+        if built.manifest.transaction_file != self._file_written:
+            self._file_written = write_transaction_file(self._place.home, version)
+        if not self._claim(name, version.data):
+            self._known = name.version
+            return None
+        write_hint(self._place.home, name.version)
+        return replace(version.committed, attempts=number)
+
+    def _claim(self, name: ManifestName, data: bytes) -> bool:
+        return claim_under_lock(
+            self._options.commit_lock,
+            self._place.slots,
+            name,
+            data,
+            uuid=self._transaction.uuid,
+            environment=self._options.environment,
+        )

@@ -15,10 +15,12 @@ from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest
 from lance_nb.storage.base import Store
+from lance_nb.storage.registry import StorageOptions
+from lance_nb.table.locations import Locations
 from lance_nb.table.refs import branch_store
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.manifest_slots import ManifestSlots, StoreSlots
-from lance_nb.transactions.operation import BuildOptions
+from lance_nb.transactions.operation import BuildOptions, Snapshotted
 from lance_nb.transactions.transaction import Transaction
 
 # Called with the version about to be written; held while its slot is created.
@@ -30,18 +32,36 @@ TIMEOUT_S = 1800.0
 
 @dataclass(frozen=True, slots=True)
 class CommitPlace:
-    """One branch of one dataset. ``home`` is its folder: the root itself on main."""
+    """One branch of one dataset. ``home`` is its folder: the root itself on main.
+
+    ``allow_bases`` and ``storage_options``: see table/locations.
+    """
 
     root: Store
     home: Store
     branch: str | None
     slots: ManifestSlots
+    allow_bases: tuple[str, ...] = ()
+    storage_options: StorageOptions | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, root: Store, branch: str | None = None) -> CommitPlace:
+    def of(
+        cls,
+        root: Store,
+        branch: str | None = None,
+        *,
+        allow_bases: tuple[str, ...] = (),
+        storage_options: StorageOptions | None = None,
+    ) -> CommitPlace:
         """Return the place of a branch in a store that creates exclusively."""
         home = branch_store(root, branch)
-        return cls(root, home, branch, StoreSlots(home))
+        return cls(root, home, branch, StoreSlots(home), allow_bases, storage_options)
+
+    def locations(self, manifest: Manifest) -> Locations:
+        """Return where the files of a version of this branch are."""
+        return Locations(
+            self.root, self.home, manifest.base_paths, self.allow_bases, self.storage_options
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +71,8 @@ class CommitOptions:
     ``affected_rows``: fragment id -> the rows of it that our operation touched (deleted, updated),
     which is what lets two deletions in one fragment both succeed. ``message`` becomes a property of
     the transaction. ``enable_v2_manifest_paths`` and ``build`` matter when the commit creates the
-    dataset (``build.detached_version`` is chosen by the commit).
+    dataset (``build.detached_version`` is chosen by the commit). ``clone_source`` loads versions of
+    the dataset that a Clone starts from.
     """
 
     max_retries: int = MAX_RETRIES
@@ -63,6 +84,7 @@ class CommitOptions:
     environment: Environment = field(default_factory=Environment)
     affected_rows: Mapping[int, DeletionVector] | None = None
     build: BuildOptions = field(default_factory=BuildOptions)
+    clone_source: Callable[[int], Snapshotted] | None = None
 
     def __post_init__(self) -> None:
         if self.max_retries < 0:

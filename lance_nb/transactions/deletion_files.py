@@ -1,0 +1,48 @@
+"""Read and write the deletion files of fragments, for commits.
+
+Layout: format/deletion_vector.py (the two forms), format/layout.py (the name). A file always holds
+all deleted rows of its fragment, also those of an older file.
+
+Limits: the file of a merged (rebased) deletion is a bitmap whatever its size, as pylance does.
+Source: message ``DeletionFile`` of lance.table.
+"""
+
+from __future__ import annotations
+
+from lance_nb.format.deletion_vector import BITMAP_THRESHOLD, DeletionVector
+from lance_nb.format.fragment import DeletionFile, DeletionFileType, Fragment
+from lance_nb.storage.base import Store
+from lance_nb.table.deletions import DeletionCache, read_deletions
+from lance_nb.table.locations import Locations
+from lance_nb.transactions.environment import Environment
+
+_U64 = 2**64
+_ROWS_MAX = 2**32
+
+
+def write_deletion_file(
+    home: Store,
+    fragment_id: int,
+    read_version: int,
+    vector: DeletionVector,
+    *,
+    environment: Environment,
+    file_type: DeletionFileType | None = None,
+) -> DeletionFile:
+    """Write all deleted rows of a fragment as a new, durable file; return its description.
+
+    Without ``file_type``, the form that pylance would choose.
+    """
+    if file_type is None:
+        few = len(vector) < BITMAP_THRESHOLD
+        file_type = DeletionFileType.ARROW if few else DeletionFileType.BITMAP
+    identity = int(environment.new_uuid().replace("-", ""), 16) % _U64
+    found = DeletionFile(file_type, read_version, identity, len(vector))
+    home.write(found.location(fragment_id), vector.to_bytes(file_type))
+    return found
+
+
+def read_deletion_file(locations: Locations, fragment: Fragment) -> DeletionVector:
+    """Return the deleted rows of a fragment, an empty vector if there are none."""
+    rows = fragment.physical_rows or _ROWS_MAX  # old writers left the count to the data files
+    return read_deletions(locations, DeletionCache(), fragment, rows) or DeletionVector.of(())

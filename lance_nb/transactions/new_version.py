@@ -1,0 +1,69 @@
+"""A new version on its way to storage: its manifest file in bytes, and what a reader will see.
+
+Layout: format/manifest_framing.py; the sections are the indices and the transaction, both whole.
+
+Source: order of sections and of writes as pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lance_nb.errors import StorageError
+from lance_nb.format import layout
+from lance_nb.format.index_metadata import build_index_section
+from lance_nb.format.layout import ManifestName
+from lance_nb.format.manifest_framing import Section, section_size
+from lance_nb.format.transaction_summary import MESSAGE_PROPERTY
+from lance_nb.storage.base import Store
+from lance_nb.transactions.commit_options import Committed
+from lance_nb.transactions.operation import Built
+from lance_nb.transactions.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersion:
+    """A version that can be written. ``committed`` is what it is when it has landed."""
+
+    name: ManifestName
+    data: bytes
+    inline: bytes
+    committed: Committed
+
+
+def prepare(home: Store, built: Built, transaction: Transaction, name: ManifestName) -> NewVersion:
+    """Serialize a version; writes nothing."""
+    inline = transaction.to_bytes()
+    index_section = build_index_section(built.indices) if built.indices else None
+    data = built.manifest.to_bytes(index_section=index_section, transaction=inline)
+    manifest = replace(
+        built.manifest,
+        index_section=None if index_section is None else Section(0, index_section),
+        transaction_section=Section(section_size(index_section), inline),
+        size_bytes=len(data),
+        path=f"{home.uri}/{name.path}",
+    )
+    return NewVersion(name, data, inline, Committed(manifest, built.indices, transaction))
+
+
+def write_transaction_file(home: Store, version: NewVersion) -> str:
+    """Write the ``.txn`` file that a version names; return its name, "" if it names none."""
+    file_name = version.committed.manifest.transaction_file
+    if file_name:
+        home.write(layout.transaction_path(file_name), version.inline)
+    return file_name
+
+
+def write_hint(home: Store, version: int) -> None:
+    """Tell other readers which version is the newest; if that fails, they list instead."""
+    try:
+        home.write(layout.HINT_PATH, b'{"version":%d}' % version)
+    except StorageError:
+        return
+
+
+def with_message(transaction: Transaction, message: str | None) -> Transaction:
+    """Return the transaction with a commit message among its properties."""
+    if message is None:
+        return transaction
+    return replace(transaction, properties={**transaction.properties, MESSAGE_PROPERTY: message})

@@ -1,0 +1,86 @@
+"""Take a version slot, and find out whose it is when the answer was lost.
+
+A request to create a slot has three outcomes, and a lost reply looks like a failure. What decides
+is what lies in the slot: a manifest that carries our transaction id is ours, whatever the store
+said. An empty slot after an unclear answer is claimed again with the same bytes, which cannot do
+harm: whichever copy arrives first, there is one.
+
+Limits: after ``TRIES_MAX`` unclear answers the outcome is unknown: CommitStateUnknownError. Nothing
+may be deleted then, because a version that appears later would need it.
+Source: reliability of pylance 14.0.2 (a manifest is recognised by its transaction's uuid).
+"""
+
+from __future__ import annotations
+
+from lance_nb.errors import (
+    CommitStateUnknownError,
+    FormatError,
+    NotSupportedError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StorageError,
+)
+from lance_nb.format.layout import ManifestName
+from lance_nb.format.manifest import parse_manifest
+from lance_nb.format.transaction_summary import summarize_transaction
+from lance_nb.transactions.environment import Environment
+from lance_nb.transactions.manifest_slots import ManifestSlots
+
+TRIES_MAX = 5
+WAIT_S = 0.1
+
+
+def claim(
+    slots: ManifestSlots, name: ManifestName, data: bytes, uuid: str, environment: Environment
+) -> bool:
+    """Create a version; True when it is ours, False when the slot is somebody else's.
+
+    Raises StorageError (it certainly was not created), CommitStateUnknownError.
+    """
+    problem: StorageError | None = None
+    for number in range(TRIES_MAX):
+        if number:
+            environment.sleep(WAIT_S * 2 ** (number - 1))
+        try:
+            slots.create(name, data, uuid)
+            return True
+        except ObjectExistsError:
+            pass
+        except StorageError as error:
+            if error.outcome != "unknown" and problem is None:
+                raise
+            problem = problem or error
+        try:
+            return is_ours(slots.read(name), data, uuid)
+        except ObjectNotFoundError:
+            continue  # not there, or not to be seen yet
+        except StorageError as error:
+            problem = problem or error
+    raise CommitStateUnknownError(
+        f"the outcome of committing version {name.version} of {slots.home.uri!r} is unknown"
+        f"{f' ({problem})' if problem else ''}: it may have been committed, now or a little later. "
+        f"Delete nothing that it wrote. Look for transaction {uuid} before doing the change again;"
+        " committing the same transaction again is safe."
+    ) from problem
+
+
+def is_ours(found: bytes | memoryview, data: bytes, uuid: str) -> bool:
+    """Tell whether the manifest in a slot is the one our transaction made."""
+    if len(found) == len(data) and bytes(found) == data:
+        return True
+    try:
+        return transaction_uuid(found) == uuid
+    except (FormatError, NotSupportedError):
+        return False  # damaged or from the future: either way we did not write it
+
+
+def transaction_uuid(data: bytes | memoryview, path: str = "") -> str | None:
+    """Return the id of the transaction that made a manifest, None if it recorded none.
+
+    Raises CorruptFileError.
+    """
+    manifest = parse_manifest(data, path)
+    section = manifest.transaction_section
+    if section is not None and section.data is not None:
+        return summarize_transaction(section.data, path).uuid
+    return manifest.transaction_file.partition("-")[2].removesuffix(".txn") or None

@@ -1,0 +1,126 @@
+"""The versions of a branch as a commit needs them: manifest, indices, and the transaction inside.
+
+Each version is read once, whole, in one request: manifests never change.
+
+Limits: the transaction is the inline one; else the ``.txn`` file that the manifest names. Without
+either, whether a concurrent change can be combined with it cannot be known.
+Source: format/manifest_framing.py; spec page "transactions".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lance_nb.errors import (
+    CorruptFileError,
+    ObjectNotFoundError,
+    RetryableCommitConflictError,
+    VersionNotFoundError,
+)
+from lance_nb.format import layout
+from lance_nb.format.feature_flags import check_readable
+from lance_nb.format.index_metadata import IndexMetadata, parse_index_section
+from lance_nb.format.layout import ManifestName, NamingScheme
+from lance_nb.format.manifest import Manifest, parse_manifest
+from lance_nb.transactions.manifest_slots import ManifestSlots
+from lance_nb.transactions.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version that was read."""
+
+    manifest: Manifest
+    indices: tuple[IndexMetadata, ...]
+
+
+class VersionSource:
+    """Reads versions of one branch and remembers them for one commit."""
+
+    def __init__(self, slots: ManifestSlots) -> None:
+        self._slots = slots
+        self._scheme = NamingScheme.V2
+        self._known: dict[int, Version] = {}
+
+    def head(self, at_least: int) -> ManifestName | None:
+        """Find the newest version, None where there is no dataset.
+
+        A listing may lag behind: a version ``at_least`` that is known to be there counts too.
+        """
+        found = self._slots.latest()
+        if found is None:
+            return self._probe(at_least) if at_least else None
+        self._scheme = found.scheme
+        return found if found.version >= at_least else ManifestName(at_least, found.scheme)
+
+    def load(self, version: int) -> Version:
+        """Read a version. Raises VersionNotFoundError, CorruptFileError, NotSupportedError."""
+        if version not in self._known:
+            self._known[version] = self._read(version)
+        return self._known[version]
+
+    def snapshotted(self, version: int) -> tuple[Manifest, tuple[IndexMetadata, ...]]:
+        """Read a version, as operations want it."""
+        found = self.load(version)
+        return found.manifest, found.indices
+
+    def transaction(self, version: int) -> Transaction:
+        """Return the transaction that made a version.
+
+        Raises RetryableCommitConflictError when it cannot be found.
+        """
+        uri = self._slots.home.uri
+        try:
+            manifest = self.load(version).manifest
+        except VersionNotFoundError as error:
+            raise _unknowable(uri, version, "it was removed in the meantime") from error
+        section = manifest.transaction_section
+        if section is not None and section.data is not None:
+            return Transaction.from_bytes(section.data, manifest.path)
+        if not manifest.transaction_file:
+            raise _unknowable(uri, version, "its writer recorded no transaction")
+        path = layout.transaction_path(manifest.transaction_file, manifest.path)
+        try:
+            data = self._slots.home.read(path)
+        except ObjectNotFoundError as error:
+            raise _unknowable(uri, version, f"{path} is gone") from error
+        return Transaction.from_bytes(data, f"{uri}/{path}")
+
+    def _probe(self, version: int) -> ManifestName | None:
+        """Look for a version by its name, when the listing does not show it."""
+        for scheme in (NamingScheme.V2, NamingScheme.V1):
+            self._scheme = scheme
+            try:
+                self.load(version)
+            except VersionNotFoundError:
+                continue
+            return ManifestName(version, scheme)
+        return None
+
+    def _read(self, version: int) -> Version:
+        name = ManifestName(version, self._scheme)
+        try:
+            data = self._slots.read(name)
+        except ObjectNotFoundError as error:
+            raise VersionNotFoundError(self._slots.home.uri, version) from error
+        return parse_version(data, name, f"{self._slots.home.uri}/{name.path}")
+
+
+def parse_version(data: bytes | memoryview, name: ManifestName, path: str) -> Version:
+    """Parse a whole manifest file. Raises CorruptFileError, NotSupportedError."""
+    manifest = parse_manifest(data, path)
+    if manifest.version != name.version:
+        raise CorruptFileError(path, None, f"version {name.version}", f"{manifest.version}")
+    check_readable(manifest)
+    section = manifest.index_section
+    if section is None or section.data is None:
+        return Version(manifest, ())
+    return Version(manifest, parse_index_section(section.data, path))
+
+
+def _unknowable(uri: str, version: int, reason: str) -> RetryableCommitConflictError:
+    return RetryableCommitConflictError(
+        f"version {version} of {uri!r} was committed after the version this change was made for, "
+        f"and what it changed is not known: {reason}. Read the newest version and do the change "
+        "again."
+    )
