@@ -1,0 +1,65 @@
+"""What is inside an Arrow array: masks and children as numpy and Arrow see them, offsets undone.
+
+Layout: validity is a bitmap, least significant bit first, that may start inside a byte; lists have
+``length + 1`` offsets into a child that may be longer than what they use; the items of fixed-size
+lists lie at ``(offset + row) * dimension``.
+
+Limits: nothing is copied except masks (one byte per value) and null items of dictionaries.
+Not supported: views, unions and run-end encoding, which the format cannot store.
+Source: Arrow columnar format.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_nb.encodings.base import Ints
+
+Mask = npt.NDArray[np.bool_]
+
+
+def nulls_of(array: pa.Array) -> Mask | None:
+    """Mark the null slots; None when there is none."""
+    if pa.types.is_null(array.type):
+        return np.ones(len(array), bool) if len(array) else None
+    missing = _null_bits(array) if array.null_count else None
+    if not isinstance(array, pa.DictionaryArray) or not array.dictionary.null_count:
+        return missing
+    unknown = _null_items(array)
+    if missing is not None:
+        unknown |= missing
+    return unknown if bool(unknown.any()) else None
+
+
+def _null_bits(array: pa.Array) -> Mask:
+    bitmap = array.buffers()[0]
+    if bitmap is None:
+        return np.ones(len(array), bool)
+    first, stop = array.offset, array.offset + len(array)
+    packed = np.frombuffer(bitmap, np.uint8)[first // 8 : (stop + 7) // 8]
+    bits = np.unpackbits(packed, count=stop - first // 8 * 8, bitorder="little")[first % 8 :]
+    missing: Mask = np.logical_not(bits.view(bool))
+    return missing
+
+
+def _null_items(array: pa.DictionaryArray) -> Mask:
+    """Mark the slots whose index points at a null item of the dictionary."""
+    items = nulls_of(array.dictionary)
+    keys = np.asarray(array.indices.fill_null(0))
+    found: Mask = np.zeros(len(array), bool) if items is None else items[keys]
+    return found
+
+
+def list_ranges(array: pa.Array) -> tuple[Ints, Ints]:
+    """Return start and length of every list's range in the child (whatever null slots say)."""
+    offsets = np.asarray(array.offsets)
+    starts = offsets[:-1].astype(np.int64)
+    return starts, offsets[1:].astype(np.int64) - starts
+
+
+def fixed_size_items(array: pa.FixedSizeListArray) -> pa.Array:
+    """Return the items of all slots, those of null ones too."""
+    size = array.type.list_size
+    return array.values.slice(array.offset * size, len(array) * size)

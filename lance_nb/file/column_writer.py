@@ -1,0 +1,120 @@
+"""Columns of a 2.1 or 2.2 file under construction: values wait until they fill a page.
+
+Each leaf of a top-level field has pages of its own, which end when what waits reaches the target
+size, at the end of a row. Arrays wait as they came; they are joined when a page is closed.
+
+Limits: an incoming array is cut into runs of rows of about the target size first, so a page holds
+at most about twice that, unless single rows are larger.
+Source: page sizes of pylance 14.0.2 (8 MiB).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.encodings.level_builder import Entries, StripedLeaf, page_levels, stripe
+from lance_nb.encodings.page_encoder import EncodedPage, encode_page
+from lance_nb.errors import LanceError
+from lance_nb.file.metadata import PAGE_LAYOUT_URL
+from lance_nb.file.sink import FileSink, wrapped
+from lance_nb.file.write_plan import ColumnPlan, LeafPlan
+
+
+class LeafWriter:
+    """One column: collects striped values and writes its pages."""
+
+    def __init__(self, plan: LeafPlan, sink: FileSink, page_bytes: int) -> None:
+        self.plan = plan
+        self.column = sink.add_column()
+        self._sink = sink
+        self._page_bytes = page_bytes
+        self._values: list[pa.Array] = []
+        self._entries: list[Entries] = []
+        self._waiting_bytes = 0
+        self._first_row = 0
+        self._waiting_rows = 0
+
+    def add(self, leaf: StripedLeaf, num_rows: int) -> None:
+        """Take the leaf's part of ``num_rows`` rows; closes a page when there is enough."""
+        self._values.append(leaf.values)
+        self._entries.append(leaf.entries)
+        self._waiting_rows += num_rows
+        self._waiting_bytes += leaf.values.nbytes
+        if leaf.entries.depths is not None:
+            self._waiting_bytes += leaf.entries.num_entries // 4
+        if self._waiting_bytes >= self._page_bytes:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits as one page."""
+        if not self._waiting_rows:
+            return
+        page = self._encoded()
+        self._sink.add_page(
+            self.column,
+            page.buffers,
+            wrapped(PAGE_LAYOUT_URL, page.layout.SerializeToString()),
+            num_rows=page.num_rows,
+            first_row=self._first_row,
+        )
+        self._first_row += self._waiting_rows
+        self._values, self._entries = [], []
+        self._waiting_rows = self._waiting_bytes = 0
+
+    def _encoded(self) -> EncodedPage:
+        try:
+            levels = page_levels(self._entries)
+            return encode_page(joined(self._values), levels, self.plan.options)
+        except LanceError as error:
+            error.add_note(f"column {self.plan.field.name!r} (field id {self.plan.field.id})")
+            raise
+
+
+class ColumnWriter:
+    """A top-level field: cuts arrays into runs of rows, and those into leaves."""
+
+    def __init__(self, plan: ColumnPlan, sink: FileSink, page_bytes: int) -> None:
+        self.leaves = [LeafWriter(leaf, sink, page_bytes) for leaf in plan.leaves]
+        self._plan = plan
+        self._page_bytes = page_bytes
+
+    def write(self, array: pa.Array) -> None:
+        """Take the field's values of some rows, in storage form."""
+        for rows in row_runs(array, self._page_bytes):
+            for leaf, writer in zip(stripe(rows, self._plan.shape), self.leaves, strict=True):
+                writer.add(leaf, len(rows))
+
+    def finish(self) -> None:
+        """Close the last pages."""
+        for leaf in self.leaves:
+            leaf.flush()
+
+    def owners(self) -> list[tuple[int, int]]:
+        """Return (field id, column number) of every column."""
+        return [(leaf.plan.field.id, leaf.column) for leaf in self.leaves]
+
+
+def row_runs(array: pa.Array, target_bytes: int) -> Iterator[pa.Array]:
+    """Cut an array into equal runs of rows of about ``target_bytes``."""
+    count = min(max(round(array.nbytes / target_bytes), 1), max(len(array), 1))
+    if count == 1:
+        if len(array):
+            yield array
+        return
+    bounds = np.linspace(0, len(array), count + 1).astype(np.int64).tolist()
+    for start, stop in pairwise(bounds):
+        yield array.slice(start, stop - start)
+
+
+def joined(arrays: list[pa.Array]) -> pa.Array:
+    """Join arrays of one type; dictionaries are made one, a single array is not copied."""
+    if len(arrays) == 1:
+        return arrays[0]
+    if pa.types.is_dictionary(arrays[0].type):
+        chunks = pa.chunked_array(arrays).unify_dictionaries()
+        return pa.concat_arrays(chunks.chunks)
+    return pa.concat_arrays(arrays)

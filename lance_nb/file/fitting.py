@@ -1,0 +1,165 @@
+"""Arrow arrays as callers have them, brought into the form that data files store.
+
+Extension types become their storage, text and binary views plain text and binary, JSON texts JSONB;
+children of structs are put in the order of the schema, missing ones that may be null are null.
+Names and nullability inside a type may differ as long as nothing is null that must not be.
+
+How: an array of the stored type passes as it is; else nested arrays are rebuilt over the same
+buffers.
+Limits: types are not converted: a column of other numbers is a mistake that pylance refuses too.
+Source: what ``lance.write_dataset`` of pylance 14.0.2 accepts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.encodings.arrow_parts import fixed_size_items, list_ranges, nulls_of
+from lance_nb.encodings.jsonb_writer import documents
+from lance_nb.encodings.kernels.ranges import ragged_indices
+from lance_nb.errors import NotSupportedError, SchemaMismatchError
+from lance_nb.format.logical_types import JSON, arrow_to_logical
+from lance_nb.format.schema import Field
+
+_JSON_TEXT = "arrow.json"
+
+
+def fit(array: pa.Array, field: Field, type_: pa.DataType, first_row: int = 0) -> pa.Array:
+    """Return ``array`` as an array of the stored type ``type_``.
+
+    Raises SchemaMismatchError for another type, or for a null where ``field`` allows none;
+    ``first_row`` is the number of the first row in messages.
+    """
+    fitted = _fit(array, field, type_, field.name)
+    if _has_duties(field):
+        _check_nulls(fitted, field, field.name, np.arange(first_row, first_row + len(fitted)))
+    return fitted
+
+
+def _fit(array: pa.Array, field: Field, type_: pa.DataType, path: str) -> pa.Array:
+    if isinstance(array.type, pa.BaseExtensionType):
+        if field.logical_type == JSON and array.type.extension_name == _JSON_TEXT:
+            return documents(array.storage, path)
+        array = array.storage
+    if array.type == type_:
+        return array
+    if pa.types.is_struct(type_) and pa.types.is_struct(array.type):
+        return _fit_struct(array, field, type_, path)
+    if _same_nesting(array.type, type_) and field.children:
+        return _fit_list(array, field, type_, path)
+    return _fit_leaf(array, type_, path)
+
+
+def _same_nesting(found: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_fixed_size_list(wanted):
+        return bool(pa.types.is_fixed_size_list(found) and found.list_size == wanted.list_size)
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_map)
+    return any(is_kind(found) and is_kind(wanted) for is_kind in kinds)
+
+
+def _fit_struct(array: pa.Array, field: Field, type_: pa.DataType, path: str) -> pa.Array:
+    names = [array.type.field(position).name for position in range(array.type.num_fields)]
+    extra = [name for name in names if field.child(name) is None]
+    if extra:
+        raise SchemaMismatchError(f"column {path!r} has a field {extra[0]!r} that is not expected")
+    children = []
+    for child, wanted in zip(field.children, type_, strict=True):
+        below = f"{path}.{child.name}"
+        if child.name in names:
+            found = array.field(names.index(child.name))
+            children.append(_fit(found, child, wanted.type, below))
+        elif child.nullable:
+            children.append(pa.nulls(len(array), wanted.type))
+        else:
+            raise SchemaMismatchError(f"column {below!r} is missing, and must not be null")
+    nulls = nulls_of(array)
+    mask = None if nulls is None else pa.array(nulls)
+    return pa.StructArray.from_arrays(children, fields=list(type_), mask=mask)
+
+
+def _fit_list(array: pa.Array, field: Field, type_: pa.DataType, path: str) -> pa.Array:
+    child = field.children[0]
+    inner = pa.struct([type_.key_field, type_.item_field]) if pa.types.is_map(type_) else None
+    wanted = type_.value_type if inner is None else inner
+    items = _fit(array.values, child, wanted, f"{path}.{child.name}")
+    keep = 1 if pa.types.is_fixed_size_list(type_) else 2
+    buffers = array.buffers()[:keep]
+    return pa.Array.from_buffers(type_, len(array), buffers, offset=array.offset, children=[items])
+
+
+def _fit_leaf(array: pa.Array, type_: pa.DataType, path: str) -> pa.Array:
+    """Fit what is one leaf: the same logical type, though Arrow may name it otherwise."""
+    if _logical(array.type) != _logical(type_):
+        raise SchemaMismatchError(
+            f"column {path!r} has type {array.type}, but the schema says {type_}"
+        )
+    if pa.types.is_fixed_size_list(type_):
+        items = array.values
+        if isinstance(items.type, pa.BaseExtensionType):
+            items = items.storage
+        if items.type != type_.value_type:
+            items = _fit_leaf(items, type_.value_type, path)
+        buffers = array.buffers()[:1]
+        return pa.Array.from_buffers(
+            type_, len(array), buffers, offset=array.offset, children=[items]
+        )
+    if pa.types.is_dictionary(type_):
+        values = array.dictionary
+        if values.type != type_.value_type:
+            values = values.cast(type_.value_type)
+        return pa.DictionaryArray.from_arrays(array.indices, values, ordered=type_.ordered)
+    return array.cast(type_)
+
+
+def _logical(type_: pa.DataType) -> str:
+    try:
+        return arrow_to_logical(type_)
+    except NotSupportedError:
+        return f"? {type_}"
+
+
+# --- nulls where none may be --------------------------------------------------------------------
+
+
+def _has_duties(field: Field) -> bool:
+    """Tell whether any part of the field must not be null."""
+    return any(not one.nullable for one in field.walk())
+
+
+def _check_nulls(array: pa.Array, field: Field, path: str, rows: np.ndarray) -> None:
+    """Refuse nulls below what is not null itself. ``rows`` numbers the slots of ``array``."""
+    nulls = nulls_of(array)
+    if nulls is not None and not field.nullable:
+        raise SchemaMismatchError(
+            f"column {path!r} must not be null, but row {int(rows[nulls.argmax()])} is"
+        )
+    if not any(_has_duties(child) for child in field.children):
+        return
+    kept = None if nulls is None else np.flatnonzero(~nulls)
+    if kept is not None:
+        rows = rows[kept]
+    for position, child in enumerate(field.children):
+        items, below = _inside(array, position, kept, rows)
+        _check_nulls(items, child, f"{path}.{child.name}", below)
+
+
+def _inside(
+    array: pa.Array, position: int, kept: np.ndarray | None, rows: np.ndarray
+) -> tuple[pa.Array, np.ndarray]:
+    """Return the children of the slots that are kept, and the row of each."""
+    type_ = array.type
+    if pa.types.is_struct(type_):
+        child = array.field(position)
+        return child if kept is None else child.take(pa.array(kept)), rows
+    if pa.types.is_fixed_size_list(type_):
+        size = type_.list_size
+        items = fixed_size_items(array)
+        if kept is not None:
+            starts = kept.astype(np.int64) * size
+            items = items.take(pa.array(ragged_indices(starts, np.full(kept.size, size))))
+        return items, np.repeat(rows, size)
+    starts, counts = list_ranges(array)
+    if kept is not None:
+        starts, counts = starts[kept], counts[kept]
+    return array.values.take(pa.array(ragged_indices(starts, counts))), np.repeat(rows, counts)

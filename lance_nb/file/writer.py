@@ -1,0 +1,150 @@
+"""Write a .lance data file (2.1 or 2.2): batches in, pages out, the tail at the end.
+
+Memory: each column keeps what has not filled a page yet, at most about ``page_bytes`` (less when
+there are so many columns that all of them together would pass ``waiting_bytes_max``); finished
+pages go to the store at once.
+
+Limits: rows of one file are counted in 64 bits; fragments hold fewer than 2**32.
+Not supported: maps in 2.1 files, which pylance does not write either.
+Source: spec page "file format"; layout of files of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from lance_nb._pb import file as pb
+from lance_nb.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
+from lance_nb.file.column_writer import ColumnWriter
+from lance_nb.file.fitting import fit
+from lance_nb.file.sink import FileSink
+from lance_nb.file.write_plan import plan_column
+from lance_nb.format.schema import Schema
+from lance_nb.storage.base import Store
+
+WRITABLE_VERSIONS = ((2, 1), (2, 2))
+PAGE_BYTES = 8 * 1024 * 1024
+_PAGE_BYTES_MIN = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class FileOptions:
+    """``page_bytes``: size at which a page ends. ``waiting_bytes_max``: of all columns together."""
+
+    page_bytes: int = PAGE_BYTES
+    waiting_bytes_max: int = 512 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        if self.page_bytes < 1 or self.waiting_bytes_max < 1:
+            raise InvalidInputError(
+                f"page_bytes {self.page_bytes} and waiting_bytes_max {self.waiting_bytes_max} must "
+                "be positive"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A finished data file, as a fragment's metadata needs it."""
+
+    path: str
+    size_bytes: int
+    num_rows: int
+    fields: tuple[int, ...]
+    column_indices: tuple[int, ...]
+    file_version: tuple[int, int]
+
+
+class FileWriter:
+    """A data file under construction. Used by one thread; as a context, an error aborts it."""
+
+    def __init__(
+        self,
+        store: Store,
+        path: str,
+        schema: Schema,
+        *,
+        file_version: tuple[int, int] = (2, 2),
+        options: FileOptions = FileOptions(),
+    ) -> None:
+        """Begin the file. ``schema`` has its field ids.
+
+        Raises NotSupportedError for types that the version cannot hold, InvalidInputError for
+        encoding keys without meaning, StorageError.
+        """
+        if file_version not in WRITABLE_VERSIONS:
+            major, minor = file_version
+            raise NotSupportedError(f"data files of version {major}.{minor} cannot be written")
+        self._path = path
+        self._schema = schema
+        self._file_version = file_version
+        plans = [plan_column(field, file_version) for field in schema]
+        self._types = [plan.type for plan in plans]
+        self._metadata = dict(schema.metadata)
+        self._sink = FileSink(store.create(path))
+        num_leaves = sum(len(plan.leaves) for plan in plans)
+        share = options.waiting_bytes_max // max(num_leaves, 1)
+        page_bytes = min(options.page_bytes, max(share, _PAGE_BYTES_MIN))
+        self._columns = [ColumnWriter(plan, self._sink, page_bytes) for plan in plans]
+        self.num_rows = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes written so far, without what waits for the end of its page."""
+        return self._sink.size_bytes
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows; columns are found by name. Raises SchemaMismatchError; abort then."""
+        names = batch.schema.names
+        for field, type_, column in zip(self._schema, self._types, self._columns, strict=True):
+            if names.count(field.name) != 1:
+                raise SchemaMismatchError(f"the batch has no column {field.name!r}")
+            array = batch.column(names.index(field.name))
+            column.write(fit(array, field, type_, self.num_rows))
+        self.num_rows += batch.num_rows
+
+    def add_schema_metadata(self, metadata: Mapping[str, bytes]) -> None:
+        """Add keys to the metadata of the file's schema."""
+        self._metadata.update(metadata)
+
+    def add_global_buffer(self, data: bytes) -> int:
+        """Write a buffer of the caller's own; returns its number, 1 for the first."""
+        return self._sink.add_global_buffer(data)
+
+    def finish(self) -> WrittenFile:
+        """Write what waits and the tail; the file is durable when this returns."""
+        for column in self._columns:
+            column.finish()
+        owners = [owner for column in self._columns for owner in column.owners()]
+        descriptor = pb.FileDescriptor(
+            schema=pb.Schema(fields=self._schema.to_pb(), metadata=self._metadata),
+            length=self.num_rows,
+        )
+        self._sink.finish(descriptor.SerializeToString(), self._file_version)
+        return WrittenFile(
+            self._path,
+            self._sink.size_bytes,
+            self.num_rows,
+            tuple(field_id for field_id, _ in owners),
+            tuple(column for _, column in owners),
+            self._file_version,
+        )
+
+    def abort(self) -> None:
+        """Drop the file; nothing of it remains."""
+        self._sink.abort()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.abort()

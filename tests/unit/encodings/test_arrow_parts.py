@@ -1,0 +1,46 @@
+"""Masks, ranges and items of Arrow arrays, whatever their offset."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lance_nb.encodings.arrow_parts import fixed_size_items, list_ranges, nulls_of
+
+
+@pytest.mark.parametrize("offset", [0, 1, 7, 8, 9, 20])
+def test_nulls_follow_the_offset(offset: int):
+    values = [None if k % 3 == 0 else k for k in range(30)]
+    array = pa.array(values).slice(offset, 9)
+    found = nulls_of(array)
+    assert found is not None
+    assert found.tolist() == [value is None for value in values[offset : offset + 9]]
+
+
+def test_arrays_without_nulls_have_no_mask():
+    assert nulls_of(pa.array([1, 2])) is None
+    assert nulls_of(pa.array([None, 1]).slice(1)) is None
+    assert nulls_of(pa.nulls(0)) is None
+
+
+def test_everything_is_null_in_a_null_array():
+    assert nulls_of(pa.nulls(2)).tolist() == [True, True]
+
+
+def test_null_items_of_a_dictionary_count_where_they_are_used():
+    array = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int8()), pa.array(["a", None]))
+    assert nulls_of(array) is None
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int8()), pa.large_list(pa.int8())])
+def test_ranges_of_lists_follow_the_offset(kind: pa.DataType):
+    starts, counts = list_ranges(pa.array([[1], [2, 3], None, []], kind).slice(1))
+    assert starts.tolist() == [1, 3, 3]
+    assert counts.tolist() == [2, 0, 0]
+
+
+def test_items_of_fixed_size_lists_follow_the_offset():
+    array = pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int8(), 2)).slice(1)
+    items = fixed_size_items(array)
+    assert len(items) == 4
+    assert items.to_pylist()[2:] == [3, 4]

@@ -1,0 +1,66 @@
+"""Where pages end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.file.column_writer import joined, row_runs
+from lance_nb.file.reader import FileReader
+from lance_nb.file.writer import FileOptions, FileWriter
+from lance_nb.format.schema import Schema
+from lance_nb.storage.memory import MemoryStore, clear
+
+
+def pages_of(table: pa.Table, page_bytes: int, batch_rows: int) -> list[list[int]]:
+    """Return the rows of every page of every column."""
+    clear("column-writer")
+    store = MemoryStore("column-writer")
+    options = FileOptions(page_bytes=page_bytes)
+    writer = FileWriter(store, "x", Schema.from_arrow(table.schema), options=options)
+    for batch in table.to_batches(max_chunksize=batch_rows):
+        writer.write(batch)
+    writer.finish()
+    reader = FileReader(store, "x")
+    columns = range(reader.num_columns)
+    return [[page.num_rows for page in reader.column_metadata(one).pages] for one in columns]
+
+
+def test_a_page_ends_when_enough_has_come():
+    table = pa.table({"a": np.arange(1000), "b": np.arange(1000).astype("i1")})
+    assert pages_of(table, 1600, 100) == [[200] * 5, [1000]]
+
+
+def test_long_arrays_are_cut():
+    table = pa.table({"a": np.arange(1000)})
+    assert pages_of(table, 800, 1000) == [[100] * 10]
+
+
+def test_leaves_of_one_field_have_pages_of_their_own():
+    table = pa.table({"s": pa.array([{"a": k, "b": "x" * 50} for k in range(1000)])})
+    short, long = pages_of(table, 2000, 10)
+    assert len(short) < len(long)
+    assert sum(short) == sum(long) == 1000
+
+
+def test_rows_are_never_split():
+    table = pa.table({"l": pa.array([list(range(500))] * 4)})
+    assert pages_of(table, 100, 4) == [[1, 1, 1, 1]]
+
+
+def test_no_rows_have_no_pages():
+    assert pages_of(pa.table({"a": pa.array([], pa.int8())}), 100, 10) == [[]]
+
+
+def test_runs_hold_every_row_once():
+    array = pa.array(np.arange(1003))
+    runs = list(row_runs(array, 1000))
+    assert len(runs) == 8
+    assert pa.concat_arrays(runs).equals(array)
+    assert list(row_runs(array.slice(0, 0), 10)) == []
+
+
+def test_dictionaries_are_made_one():
+    first, second = pa.array(["a", "b"]).dictionary_encode(), pa.array(["c"]).dictionary_encode()
+    one = joined([first, second])
+    assert one.to_pylist() == ["a", "b", "c"]

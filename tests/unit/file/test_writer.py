@@ -1,0 +1,122 @@
+"""Data files: what is written is read back, whatever the batches; failures leave nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_nb.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
+from lance_nb.file.reader import FileReader
+from lance_nb.file.writer import FileOptions, FileWriter, WrittenFile
+from lance_nb.format.schema import Schema
+from lance_nb.storage.memory import MemoryStore, clear
+from tests.support.reading import Columns, rows_of
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    clear("writer")
+    return MemoryStore("writer")
+
+
+def table_of(n: int) -> pa.Table:
+    rng = np.random.default_rng(n)
+    return pa.table(
+        {
+            "i": rng.integers(0, 100, n),
+            "s": pa.array([None if k % 5 == 0 else f"row {k}" for k in range(n)], pa.string()),
+            "l": pa.array([[k] * (k % 4) for k in range(n)], pa.list_(pa.int32())),
+            "t": pa.array(
+                [None if k % 7 == 0 else {"a": k, "b": str(k)} for k in range(n)],
+                pa.struct([("a", pa.int64()), ("b", pa.string())]),
+            ),
+        }
+    )
+
+
+def write(store: MemoryStore, table: pa.Table, batch_rows: int = 1000, **kwargs) -> WrittenFile:
+    with FileWriter(store, "x", Schema.from_arrow(table.schema), **kwargs) as writer:
+        for batch in table.to_batches(max_chunksize=batch_rows):
+            writer.write(batch)
+        return writer.finish()
+
+
+def read_back(store: MemoryStore, schema: pa.Schema) -> pa.Table:
+    reader = FileReader(store, "x")
+    rows = rows_of((0, reader.num_rows)) if reader.num_rows else rows_of()
+    columns = Columns(schema)
+    return pa.table([columns.read(reader, name, rows) for name in schema.names], schema=schema)
+
+
+@pytest.mark.parametrize("version", [(2, 1), (2, 2)])
+@pytest.mark.parametrize("rows", [0, 1, 1024, 5000])
+def test_rows_read_back(store: MemoryStore, version: tuple[int, int], rows: int):
+    table = table_of(rows)
+    written = write(store, table, file_version=version)
+    assert written.num_rows == rows
+    assert written.size_bytes == store.size("x")
+    assert written.file_version == version
+    assert (written.fields, written.column_indices) == ((0, 1, 3, 5, 6), (0, 1, 2, 3, 4))
+    assert read_back(store, table.schema).equals(table)
+
+
+def test_pages_of_a_file_read_back(store: MemoryStore):
+    table = table_of(5000)
+    write(store, table, 333, options=FileOptions(page_bytes=4096))
+    reader = FileReader(store, "x")
+    assert len(reader.column_metadata(0).pages) > 5
+    assert read_back(store, table.schema).equals(table)
+
+
+def test_many_columns_share_what_may_wait(store: MemoryStore):
+    table = pa.table({f"c{k}": np.arange(20_000) for k in range(10)})
+    write(store, table, 1000, options=FileOptions(waiting_bytes_max=640 * 1024))
+    assert len(FileReader(store, "x").column_metadata(0).pages) > 1
+
+
+def test_metadata_and_buffers_of_the_caller_are_kept(store: MemoryStore):
+    schema = Schema.from_arrow(pa.schema([("a", pa.int8())], {"one": "1"}))
+    writer = FileWriter(store, "x", schema)
+    writer.add_schema_metadata({"two": b"2"})
+    number = writer.add_global_buffer(b"mine")
+    writer.finish()
+    reader = FileReader(store, "x")
+    assert bytes(reader.global_buffer(number)) == b"mine"
+    assert reader.schema.metadata == {"one": b"1", "two": b"2"}
+
+
+def test_columns_are_found_by_name(store: MemoryStore):
+    table = table_of(10)
+    with FileWriter(store, "x", Schema.from_arrow(table.schema)) as writer:
+        writer.write(table.select(["t", "s", "l", "i"]).to_batches()[0])
+        writer.finish()
+    assert read_back(store, table.schema).equals(table)
+
+
+def test_a_missing_column_is_named_and_nothing_remains(store: MemoryStore):
+    table = table_of(10)
+    with (
+        pytest.raises(SchemaMismatchError, match="'l'"),
+        FileWriter(store, "x", Schema.from_arrow(table.schema)) as writer,
+    ):
+        writer.write(table.select(["t", "s", "i"]).to_batches()[0])
+    assert store.list_recursive("") == []
+
+
+def test_a_null_names_its_row_in_the_file(store: MemoryStore):
+    schema = pa.schema([pa.field("a", pa.int64(), nullable=False)])
+    writer = FileWriter(store, "x", Schema.from_arrow(schema))
+    writer.write(pa.record_batch({"a": [1, 2]}))
+    with pytest.raises(SchemaMismatchError, match="row 3"):
+        writer.write(pa.record_batch({"a": [1, None]}))
+
+
+def test_unknown_versions_are_refused(store: MemoryStore):
+    with pytest.raises(NotSupportedError, match=r"2\.3"):
+        FileWriter(store, "x", Schema.from_arrow(pa.schema([])), file_version=(2, 3))
+
+
+def test_pages_have_a_size():
+    with pytest.raises(InvalidInputError):
+        FileOptions(page_bytes=0)
