@@ -32,6 +32,7 @@ from lance_nb.errors import CorruptFileError
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 Levels = npt.NDArray[np.uint16]
+AnyLevels = Levels | npt.NDArray[np.uint8]  # as decoded: bytes where all of them fit
 
 VALUES_MAX = 1 << 48  # in one page or block: sums of such counts stay inside 64 bits
 
@@ -266,13 +267,13 @@ class DecodedPage:
     """The wanted rows of one page.
 
     ``values`` holds one value per visible leaf slot. ``rep`` and ``definition`` are None when the
-    page has no such levels, else one uint16 per entry. ``layers`` are the page's RepDefLayer
-    numbers, leaf first.
+    page has no such levels, else one uint8 or uint16 per entry. ``layers`` are the page's
+    RepDefLayer numbers, leaf first.
     """
 
     values: DataBlock
-    rep: Levels | None
-    definition: Levels | None
+    rep: AnyLevels | None
+    definition: AnyLevels | None
     layers: tuple[int, ...]
 
 

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_nb._pb import encodings21
-from lance_nb.encodings.base import DecodedPage, Ints, Levels, corrupt
+from lance_nb.encodings.base import AnyLevels, DecodedPage, Ints, corrupt
 from lance_nb.errors import NotSupportedError
 
 Mask = npt.NDArray[np.bool_]
@@ -86,14 +86,16 @@ def max_definition(layers: Sequence[int]) -> int:
     return sum(_LEVELS[layer] for layer in layers)
 
 
-def visible_entries(definition: Levels | None, layers: Sequence[int]) -> Mask | None:
+def visible_entries(definition: AnyLevels | None, layers: Sequence[int]) -> Mask | None:
     """Mark the entries that have a leaf slot; None when all have one."""
     if definition is None or max_definition(layers) == max_visible_definition(layers):
         return None
     return definition <= max_visible_definition(layers)
 
 
-def check_levels(rep: Levels | None, definition: Levels | None, layers: Sequence[int]) -> None:
+def check_levels(
+    rep: AnyLevels | None, definition: AnyLevels | None, layers: Sequence[int]
+) -> None:
     """Refuse levels that no writer could have meant. Raises CorruptFileError."""
     if rep is not None and rep.size and int(rep.max()) > num_list_layers(layers):
         raise corrupt(f"repetition levels up to {num_list_layers(layers)}", str(int(rep.max())))
@@ -136,13 +138,13 @@ def unravel(page: DecodedPage) -> tuple[Level, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    rep: Levels | None
-    definition: Levels | None
+    rep: AnyLevels | None
+    definition: AnyLevels | None
     visible: Mask | None
 
 
 def _item_level(
-    definition: Levels | None, visible: Mask | None, num_slots: int, base: int, layer: int
+    definition: AnyLevels | None, visible: Mask | None, num_slots: int, base: int, layer: int
 ) -> Level:
     if definition is None or not _LEVELS[layer]:
         return Level(num_slots, None)
@@ -155,7 +157,7 @@ def _item_level(
 
 def _list_level(
     entries: _Entries, list_number: int, layer: int, base: int, upper: int
-) -> tuple[Levels, Levels | None, Mask | None, Level]:
+) -> tuple[AnyLevels, AnyLevels | None, Mask | None, Level]:
     """Fold one list layer: returns the surviving entries (the list starts) and the layer itself.
 
     ``upper`` is the largest definition level with which the list itself still has a slot.
@@ -166,7 +168,7 @@ def _list_level(
     starts = np.flatnonzero(rep >= list_number)
     if rep.size and (not starts.size or starts[0]):
         raise corrupt("a page that begins with a new row", f"repetition level {int(rep[0])}")
-    counts = _children_per_start(entries.visible, starts, rep.size)
+    offsets = _child_offsets(entries.visible, starts, rep.size)
     definition = None if entries.definition is None else entries.definition[starts]
     validity: Mask | None = None
     still_visible: Mask | None = None
@@ -175,32 +177,30 @@ def _list_level(
         shown = definition <= upper
         if not bool(shown.all()):
             still_visible = shown
-            counts, own = counts[shown], definition[shown]
+            counts, own = np.diff(offsets)[shown], definition[shown]
+            offsets = np.zeros(counts.size + 1, np.int64)
+            np.cumsum(counts, out=offsets[1:])
         validity = _list_validity(own, layer, base, upper)
-    offsets = np.zeros(counts.size + 1, np.int64)
-    np.cumsum(counts, out=offsets[1:])
-    level = Level(int(counts.size), validity, offsets)
+    level = Level(offsets.size - 1, validity, offsets)
     return rep[starts], definition, still_visible, level
 
 
-def _children_per_start(visible: Mask | None, starts: Ints, num_entries: int) -> Ints:
-    """Count the visible entries of each group.
+def _child_offsets(visible: Mask | None, starts: Ints, num_entries: int) -> Ints:
+    """Return where the children of each group begin among the visible entries, and their number.
 
     An entry that is not visible stands for an empty or null list, so it is alone in its group.
     """
-    counts = np.empty(starts.size, np.int64)
-    if starts.size:
-        np.subtract(starts[1:], starts[:-1], out=counts[:-1])
-        counts[-1] = num_entries - starts[-1]
+    offsets = np.empty(starts.size + 1, np.int64)
+    offsets[:-1] = starts
+    offsets[-1] = num_entries
     if visible is not None:
-        counts -= ~visible[starts]
-        seen = int(np.count_nonzero(visible))
-        if int(counts.sum()) != seen:
+        offsets[1:] -= np.cumsum(~visible[starts])
+        if int(offsets[-1]) != int(np.count_nonzero(visible)):
             raise corrupt("empty and null lists that hold nothing", "one with items")
-    return counts
+    return offsets
 
 
-def _list_validity(own: Levels | None, layer: int, base: int, upper: int) -> Mask | None:
+def _list_validity(own: AnyLevels | None, layer: int, base: int, upper: int) -> Mask | None:
     """Mark the lists that are not null, neither themselves nor by a struct around them."""
     takes_null, takes_empty = _LISTS[layer]
     if own is None or (not takes_null and upper == base + _LEVELS[layer]):

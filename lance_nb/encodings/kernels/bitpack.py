@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_nb.encodings.kernels import compiled
-from lance_nb.encodings.kernels.ranges import rows
+from lance_nb.encodings.kernels.ranges import concatenate, rows
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -102,13 +102,14 @@ def trim(blocks: Words, counts: Ints) -> Bytes:
     short = np.flatnonzero(counts != VALUES)
     if short.size == 0 or int(short[0]) == counts.size - 1:
         return blocks.reshape(-1)[: int(counts.sum())].view(np.uint8)
-    kept = blocks[np.arange(VALUES) < counts[:, None]]
-    return kept.view(np.uint8)
+    # A short block ends a run of bytes that are wanted, and the next block begins another.
+    size = VALUES * blocks.itemsize
+    starts = np.concatenate(([0], short + 1)) * size
+    stops = np.append(short * size + counts[short] * blocks.itemsize, counts.size * size)
+    return concatenate(blocks.reshape(-1).view(np.uint8), starts, stops - starts)
 
 
-def gather(
-    data: Bytes, starts: Ints, widths: Ints, positions: Ints, kind: np.dtype[Any]
-) -> Words:
+def gather(data: Bytes, starts: Ints, widths: Ints, positions: Ints, kind: np.dtype[Any]) -> Words:
     """Fetch value ``positions[i]`` of the block at ``starts[i]``, packed to ``widths[i]`` bits."""
     word_bits = kind.itemsize * 8
     lanes = VALUES // word_bits

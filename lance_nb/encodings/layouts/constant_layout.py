@@ -19,13 +19,13 @@ import numpy as np
 from lance_nb._pb import encodings21
 from lance_nb.encodings.base import (
     AllNull,
+    AnyLevels,
     Bytes,
     Codecs,
     Constant,
     DataBlock,
     DecodedPage,
     FixedWidth,
-    Levels,
     PageBuffer,
     PageReader,
     PageShape,
@@ -36,6 +36,7 @@ from lance_nb.encodings.base import (
     single_chunk,
 )
 from lance_nb.encodings.compress_base import Compressors, EncodedPage, LeafPage
+from lance_nb.encodings.level_blocks import decode_levels
 from lance_nb.encodings.repdef import (
     check_layers,
     check_levels,
@@ -136,7 +137,7 @@ def _scalar_buffer(buffer: Bytes) -> DataBlock:
 
 def _levels(
     buffer: Bytes, layout: encodings21.ConstantLayout, name: str, codecs: Codecs
-) -> Levels | None:
+) -> AnyLevels | None:
     if not buffer.size:
         return None
     if not layout.HasField(f"{name}_compression"):
@@ -144,12 +145,8 @@ def _levels(
             raise corrupt("16-bit levels", f"{buffer.size} bytes")
         return buffer.view("<u2")
     count = getattr(layout, f"num_{name}_values")
-    block = codecs.decode_blocks(
-        getattr(layout, f"{name}_compression"), single_chunk(count, buffer)
-    )
-    if not isinstance(block, FixedWidth) or block.bits_per_value != 16:
-        raise corrupt("16-bit levels", type(block).__name__)
-    return block.data.view("<u2")
+    blocks = single_chunk(count, buffer)
+    return decode_levels(getattr(layout, f"{name}_compression"), blocks, codecs)
 
 
 class ConstantPage:
@@ -160,7 +157,7 @@ class ConstantPage:
         num_rows: int,
         layers: tuple[int, ...],
         scalar: DataBlock | None,
-        levels: tuple[Levels | None, Levels | None],
+        levels: tuple[AnyLevels | None, AnyLevels | None],
     ) -> None:
         self._num_rows = num_rows
         self._layers = layers
@@ -203,6 +200,6 @@ class ConstantPage:
         count = int(entries.size) if visible is None else int(visible.sum())
         return self._page(count, rep, definition)
 
-    def _page(self, count: int, rep: Levels | None, definition: Levels | None) -> DecodedPage:
+    def _page(self, count: int, rep: AnyLevels | None, definition: AnyLevels | None) -> DecodedPage:
         values = AllNull(count) if self._scalar is None else Constant(count, self._scalar)
         return DecodedPage(values, rep, definition, self._layers)

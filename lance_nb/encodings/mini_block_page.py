@@ -1,0 +1,350 @@
+"""One opened mini-block page: from wanted rows to values and levels.
+
+Whole chunks are decoded and cut where many rows are wanted; single values are fetched without
+decoding their chunks where few are and the encoding allows it. Small neighbouring pages of one
+column that are described alike can be joined: their chunks are decoded as those of one page.
+
+Layout and source: see ``layouts/mini_block_layout``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_nb._pb import encodings21
+from lance_nb.encodings.base import (
+    AnyLevels,
+    ChunkBuffer,
+    Chunks,
+    Codecs,
+    DataBlock,
+    DecodedPage,
+    Dictionary,
+    FixedWidth,
+    Ints,
+    PageBuffer,
+    PageShape,
+    Rows,
+    Span,
+    Wanted,
+    corrupt,
+)
+from lance_nb.encodings.chunk_table import ChunkTable, RowIndex, parse_chunks
+from lance_nb.encodings.level_blocks import decode_levels
+from lance_nb.encodings.repdef import (
+    check_layers,
+    check_levels,
+    num_list_layers,
+    visible_entries,
+)
+from lance_nb.encodings.slicing import expand_ranges, gather_ranges
+
+_SPARSE_SHARE = 8  # values are fetched one by one when at most one in eight is wanted
+_JOINED_VALUES_MAX = 1 << 18  # of a page: larger ones gain nothing from company
+
+
+@dataclass(frozen=True, slots=True)
+class PageParts:
+    """The index buffers of a page, read: chunk table, repetition index, dictionary.
+
+    ``page_chunks`` are the numbers of the chunks at which joined pages begin, but the first.
+    """
+
+    table: ChunkTable
+    rows: RowIndex | None
+    items: DataBlock | None
+    page_chunks: Ints | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _LevelRun:
+    rep: AnyLevels | None
+    definition: AnyLevels | None
+    num_levels: Ints
+
+
+class MiniBlockPage:
+    """One opened mini-block page."""
+
+    def __init__(
+        self,
+        layout: encodings21.MiniBlockLayout,
+        shape: PageShape,
+        codecs: Codecs,
+        parts: PageParts,
+    ) -> None:
+        self._layout = layout
+        self._shape = shape
+        self._codecs = codecs
+        self.parts = parts
+        self._table = parts.table
+        self._rows = parts.rows
+        self._items = parts.items
+        self._layers = check_layers(layout.layers)
+        self._num_value_buffers = codecs.num_buffers(layout.value_compression)
+        if layout.num_buffers != self._num_value_buffers:
+            raise corrupt(
+                f"{self._num_value_buffers} value buffers per chunk", str(layout.num_buffers)
+            )
+        if num_list_layers(self._layers) and parts.rows is None:
+            raise corrupt("a repetition index on a page of lists", "none")
+        self._can_gather = parts.rows is None and codecs.can_gather(layout.value_compression)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the page."""
+        return self._shape.num_rows
+
+    def join_key(self) -> bytes | None:
+        """Describe what pages must share to be joined with this one; None if it stands alone."""
+        count = self._layout.num_items
+        if self._items is not None or not 0 < count <= _JOINED_VALUES_MAX or not self.num_rows:
+            return None
+        alike = encodings21.MiniBlockLayout()
+        alike.CopyFrom(self._layout)
+        alike.ClearField("num_items")
+        return alike.SerializeToString(deterministic=True)
+
+    def joined(self, others: Sequence[tuple[MiniBlockPage, int]]) -> MiniBlockPage:
+        """Append pages of an equal ``join_key``, with the bytes from our chunks to theirs."""
+        pages = [self, *(page for page, _ in others)]
+        tables = [page.parts.table for page in pages]
+        shifts = [0, *(shift for _, shift in others)]
+        starts = [table.starts + shift for table, shift in zip(tables, shifts, strict=True)]
+        counts = np.concatenate([table.num_values for table in tables])
+        sizes = np.concatenate([table.sizes for table in tables])
+        table = ChunkTable(np.concatenate(starts), sizes, counts, np.cumsum(counts))
+        chunk_ends = np.cumsum([table.starts.size for table in tables])
+        rows = None
+        if self._rows is not None:
+            row_ends = np.cumsum([page.num_rows for page in pages])
+            first = np.repeat(np.append(0, row_ends[:-1]), np.diff(chunk_ends, prepend=0))
+            indices = [page.parts.rows for page in pages if page.parts.rows is not None]
+            rows = RowIndex(
+                np.concatenate([one.ended for one in indices]) + first,
+                np.concatenate([one.started for one in indices]) + first,
+            )
+        shape = PageShape(sum(page.num_rows for page in pages), (), self._shape.file_version)
+        parts = PageParts(table, rows, None, chunk_ends[:-1])
+        return MiniBlockPage(self._layout, shape, self._codecs, parts)
+
+    def spans(self, rows: Rows) -> Sequence[Span]:
+        """Ask for the runs of chunks that hold the rows."""
+        chunks = self._chunks_of(rows)
+        if not chunks.size:
+            return ()
+        breaks = np.flatnonzero(np.diff(chunks) != 1)
+        firsts = chunks[np.concatenate(([0], breaks + 1))]
+        lasts = chunks[np.concatenate((breaks, [chunks.size - 1]))]
+        starts = self._table.starts[firsts]
+        stops = self._table.starts[lasts] + self._table.sizes[lasts]
+        return [Span(1, int(a), int(b)) for a, b in zip(starts, stops, strict=True)]
+
+    def decode(self, rows: Rows, buffers: Mapping[int, PageBuffer]) -> DecodedPage:
+        """Decode the chunks that hold the rows and cut out the rows."""
+        if self._can_gather and rows.starts.size:
+            owners = np.searchsorted(self._table.value_ends, rows.starts, side="right")
+            if self._is_sparse(rows, owners):
+                return self._fetch(rows.starts, owners, buffers[1])
+        chunks = self._chunks_of(rows)
+        if not chunks.size:
+            return self._decode_nothing()
+        parsed = parse_chunks(self._layout, self._table, chunks, buffers[1])
+        rep = self._decode_levels("rep_compression", parsed.rep, parsed.num_levels)
+        definition = self._decode_levels("def_compression", parsed.definition, parsed.num_levels)
+        check_levels(rep, definition, self._layers)
+        if self._rows is None:
+            return self._cut_flat(rows, chunks, parsed.values, definition)
+        levels = _LevelRun(rep, definition, parsed.num_levels)
+        return self._cut_nested(rows, chunks, parsed.values, levels)
+
+    def _is_sparse(self, rows: Rows, owners: Ints) -> bool:
+        """Tell whether the rows are single ones, far apart; ``owners`` are their chunks."""
+        if rows.stops.size != rows.num_rows:
+            return False
+        touched = 1 + int(np.count_nonzero(owners[1:] != owners[:-1]))
+        return owners.size * _SPARSE_SHARE <= touched * int(self._table.num_values[owners[0]])
+
+    def _fetch(self, positions: Ints, owners: Ints, buffer: PageBuffer) -> DecodedPage:
+        """Fetch single values; ``owners`` are their chunks, ascending, with repeats."""
+        parsed = parse_chunks(self._layout, self._table, owners, buffer)
+        before = self._table.value_ends[owners] - self._table.num_values[owners]
+        inside = positions - before
+        wanted = Wanted(np.arange(owners.size), inside)
+        values = self._codecs.gather(self._layout.value_compression, parsed.values, wanted)
+        definition = None
+        if parsed.definition is not None:
+            definition = self._fetch_levels(parsed.definition, parsed.num_levels, owners, inside)
+            check_levels(None, definition, self._layers)
+        return DecodedPage(self._with_dictionary(values), None, definition, self._layers)
+
+    def _fetch_levels(
+        self, buffer: ChunkBuffer, num_levels: Ints, owners: Ints, inside: Ints
+    ) -> AnyLevels:
+        """Decode the levels of every chunk once and pick the wanted ones."""
+        is_new = np.ones(owners.size, np.bool_)
+        is_new[1:] = owners[1:] != owners[:-1]
+        once = np.flatnonzero(is_new)
+        counts = num_levels[once]
+        each = ChunkBuffer(buffer.data, buffer.starts[once], buffer.sizes[once])
+        blocks = Chunks((each,), counts)
+        levels = decode_levels(self._layout.def_compression, blocks, self._codecs)
+        begins = (np.cumsum(counts) - counts)[np.cumsum(is_new) - 1]
+        found: AnyLevels = levels[begins + inside]
+        return found
+
+    def _decode_nothing(self) -> DecodedPage:
+        zero = np.zeros(0, np.int64)
+        none = Chunks(
+            tuple(
+                ChunkBuffer(np.zeros(0, np.uint8), zero, zero)
+                for _ in range(self._num_value_buffers)
+            ),
+            zero,
+        )
+        values = self._codecs.decode_chunks(self._layout.value_compression, none)
+        empty = np.zeros(0, np.uint16)
+        rep = empty if self._layout.HasField("rep_compression") else None
+        return DecodedPage(self._with_dictionary(values), rep, None, self._layers)
+
+    def _chunks_of(self, rows: Rows) -> Ints:
+        """List the chunks that hold the rows, ascending, without repeats."""
+        if not rows.starts.size or not self._table.starts.size:
+            return np.zeros(0, np.int64)
+        started = self._table.value_ends if self._rows is None else self._rows.started
+        ended = self._table.value_ends if self._rows is None else self._rows.ended
+        first = np.searchsorted(started, rows.starts, side="right")
+        last = np.searchsorted(ended, rows.stops - 1, side="right")
+        if first.size == 1:
+            return np.arange(int(first[0]), int(last[0]) + 1)
+        np.maximum(first[1:], last[:-1], out=first[1:])
+        chunks = expand_ranges(first, last + 1)
+        keep = np.ones(chunks.size, bool)
+        keep[1:] = np.diff(chunks) > 0
+        return chunks[keep]
+
+    def _decode_levels(
+        self, name: str, buffer: ChunkBuffer | None, num_levels: Ints
+    ) -> AnyLevels | None:
+        if buffer is None:
+            return None
+        blocks = Chunks((buffer,), num_levels)
+        return decode_levels(getattr(self._layout, name), blocks, self._codecs)
+
+    def _decode_values(self, chunks: Chunks, starts: Ints, stops: Ints) -> DataBlock:
+        """Decode the values at these positions of the chunks, counted through all of them.
+
+        Few values are fetched one by one where the encoding allows it; else whole chunks are
+        decoded and cut.
+        """
+        encoding = self._layout.value_compression
+        ends = np.cumsum(chunks.num_values)
+        total = int(ends[-1])
+        wanted = int((stops - starts).sum())
+        if wanted * _SPARSE_SHARE <= total and self._codecs.can_gather(encoding):
+            positions = expand_ranges(starts, stops)
+            owner = np.searchsorted(ends, positions, side="right")
+            inside = positions - (ends - chunks.num_values)[owner]
+            fetched = self._codecs.gather(encoding, chunks, Wanted(owner, inside))
+            return self._with_dictionary(fetched)
+        values = self._codecs.decode_chunks(encoding, chunks)
+        if values.num_values != total:
+            raise corrupt(f"{total} values", str(values.num_values))
+        return self._with_dictionary(gather_ranges(values, starts, stops))
+
+    def _with_dictionary(self, values: DataBlock) -> DataBlock:
+        if self._items is None:
+            return values
+        if not isinstance(values, FixedWidth):
+            raise corrupt("fixed-width dictionary indices", type(values).__name__)
+        return Dictionary(values.num_values, values, self._items)
+
+    def _cut_flat(
+        self, rows: Rows, chunks: Ints, values: Chunks, definition: AnyLevels | None
+    ) -> DecodedPage:
+        """Without repetition one row is one value: translate rows into decoded positions."""
+        counts = self._table.num_values[chunks]
+        decoded_starts = np.cumsum(counts) - counts
+        page_starts = self._table.value_ends[chunks] - counts
+        chunk = np.searchsorted(page_starts, rows.starts, side="right") - 1
+        starts = rows.starts - page_starts[chunk] + decoded_starts[chunk]
+        stops = starts + (rows.stops - rows.starts)
+        return DecodedPage(
+            self._decode_values(values, starts, stops),
+            None,
+            _cut_levels(definition, starts, stops),
+            self._layers,
+        )
+
+    def _cut_nested(
+        self, rows: Rows, chunks: Ints, values: Chunks, levels: _LevelRun
+    ) -> DecodedPage:
+        """With repetition a row is a run of entries: number the rows, then cut."""
+        rep, definition = levels.rep, levels.definition
+        if rep is None or self._rows is None:
+            raise corrupt("repetition levels on a page of lists", "none")
+        if rows.num_rows == self._shape.num_rows:
+            # The whole page: nothing to cut. Its rows are counted when the levels are unravelled.
+            self._check_joints(rep, levels.num_levels)
+            whole = np.array([0]), np.array([int(values.num_values.sum())])
+            return DecodedPage(self._decode_values(values, *whole), rep, definition, self._layers)
+        begins = rep == num_list_layers(self._layers)
+        row_of_entry = self._number_rows(chunks, begins, levels.num_levels)
+        starts = np.searchsorted(row_of_entry, rows.starts, side="left")
+        stops = np.searchsorted(row_of_entry, rows.stops, side="left")
+        visible = visible_entries(definition, self._layers)
+        if visible is None:
+            value_starts, value_stops, total = starts, stops, rep.size
+        else:
+            before = np.zeros(rep.size + 1, np.int64)
+            np.cumsum(visible, out=before[1:])
+            value_starts, value_stops, total = before[starts], before[stops], int(before[-1])
+        if total != int(values.num_values.sum()):
+            raise corrupt(f"{int(values.num_values.sum())} levels with a value", str(total))
+        cut_rep = _cut_levels(rep, starts, stops)
+        if (
+            cut_rep is None
+            or int((cut_rep == num_list_layers(self._layers)).sum()) != rows.num_rows
+        ):
+            raise corrupt(f"{rows.num_rows} rows in these chunks", "another number of row starts")
+        return DecodedPage(
+            self._decode_values(values, value_starts, value_stops),
+            cut_rep,
+            _cut_levels(definition, starts, stops),
+            self._layers,
+        )
+
+    def _check_joints(self, rep: AnyLevels, num_levels: Ints) -> None:
+        """Make sure that no page continues the last row of the page before it."""
+        if self.parts.page_chunks is None:
+            return
+        firsts = np.cumsum(num_levels)[self.parts.page_chunks - 1]
+        found = rep[firsts[firsts < rep.size]]
+        if bool((found != num_list_layers(self._layers)).any()):
+            raise corrupt("pages that begin with a new row", "one that continues a row")
+
+    def _number_rows(self, chunks: Ints, begins: np.ndarray, num_levels: Ints) -> Ints:
+        """Return the page row of every decoded entry (non-decreasing)."""
+        if self._rows is None:
+            raise corrupt("a repetition index on a page of lists", "none")
+        if not begins.size:
+            return np.zeros(0, np.int64)
+        started = self._rows.started
+        before_chunk = np.where(chunks > 0, started[np.maximum(chunks - 1, 0)], 0)
+        seen = np.cumsum(begins)
+        chunk_first = np.cumsum(num_levels) - num_levels
+        seen_before = np.where(chunk_first > 0, seen[np.maximum(chunk_first - 1, 0)], 0)
+        rows: Ints = seen - 1
+        rows += np.repeat(before_chunk - seen_before, num_levels)
+        return rows
+
+
+def _cut_levels(levels: AnyLevels | None, starts: Ints, stops: Ints) -> AnyLevels | None:
+    if levels is None:
+        return None
+    if starts.size == 1:
+        return levels[int(starts[0]) : int(stops[0])]
+    return levels[expand_ranges(starts, stops)]

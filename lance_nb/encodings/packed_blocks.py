@@ -1,0 +1,108 @@
+"""Where everything lies in out-of-line bit-packed blocks, settled before anything is unpacked.
+
+Layout: ``n // 1024`` packed pieces of ``1024 * W / T`` words of T bits, then the tail of
+``n % 1024`` values: one more packed piece, or raw words of T bits. It is raw exactly when the
+buffer has the size of the raw form.
+Limits: T is 8, 16, 32 or 64; 0 <= W <= T; with W = 0 the bytes do not bound the count, so it is
+bounded here.
+Source: message ``OutOfLineBitpacking`` of lance.encodings21 (pylance 14.0.2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_nb._pb import encodings21
+from lance_nb.encodings.base import ChunkBuffer, Chunks, Ints, corrupt
+from lance_nb.encodings.kernels import bitpack, ranges
+from lance_nb.errors import NotSupportedError
+
+_MOST_FREE_VALUES = 1 << 24  # that a width of 0 may claim in all blocks of a call
+
+
+@dataclass(frozen=True, slots=True)
+class PackedBlocks:
+    """The pieces of many blocks, in order: each fills one row of 1024 of the result.
+
+    Packed pieces begin at the bytes ``packed_at`` and belong to ``packed_rows``; raw tails lie at
+    ``raw_starts`` to ``raw_stops`` and belong to ``raw_rows``. ``counts`` has the values of every
+    row.
+    """
+
+    word_bits: int
+    width: int
+    counts: Ints
+    packed_at: Ints
+    packed_rows: Ints
+    raw_starts: Ints
+    raw_stops: Ints
+    raw_rows: Ints
+
+
+def plan_blocks(encoding: encodings21.OutOfLineBitpacking, blocks: Chunks) -> PackedBlocks:
+    """Check blocks and list their pieces. Raises CorruptFileError, NotSupportedError."""
+    word_bits, width = _checked_widths(encoding)
+    buffer = blocks.buffers[0]
+    raw_tail = _checked_tails(buffer, blocks.num_values, word_bits, width)
+    tails = blocks.num_values % bitpack.VALUES
+    packed = blocks.num_values // bitpack.VALUES + ((tails > 0) & ~raw_tail)
+    ends = ranges.starts_of(packed + raw_tail)
+    counts = np.full(int(ends[-1]), bitpack.VALUES, np.int64)
+    with_tail = np.flatnonzero(tails)
+    counts[ends[with_tail + 1] - 1] = tails[with_tail]
+    size = bitpack.VALUES // 8 * width
+    nth = ranges.ragged_indices(np.zeros(packed.size, np.int64), packed)
+    raw = np.flatnonzero(raw_tail)
+    return PackedBlocks(
+        word_bits,
+        width,
+        counts,
+        np.repeat(buffer.starts, packed) + size * nth,
+        np.repeat(ends[:-1], packed) + nth,
+        buffer.starts[raw] + packed[raw] * size,
+        buffer.starts[raw] + buffer.sizes[raw],
+        ends[raw + 1] - 1,
+    )
+
+
+def _checked_widths(encoding: encodings21.OutOfLineBitpacking) -> tuple[int, int]:
+    """Return T and W."""
+    word_bits = encoding.uncompressed_bits_per_value
+    if word_bits not in {8, 16, 32, 64}:
+        raise corrupt("bit packing of 8, 16, 32 or 64 bit words", f"{word_bits} bits")
+    arm = encoding.values.WhichOneof("compression")
+    if arm != "flat":
+        raise NotSupportedError(f"out-of-line bit packing over {arm!r} is not supported")
+    width = encoding.values.flat.bits_per_value
+    if width > word_bits:
+        raise corrupt(f"a bit width of at most {word_bits}", f"width {width}")
+    return word_bits, width
+
+
+def _checked_tails(
+    buffer: ChunkBuffer, num_values: Ints, word_bits: int, width: int
+) -> npt.NDArray[np.bool_]:
+    """Tell which blocks end in a raw tail; refuse those whose size fits neither form."""
+    most = int(num_values.max()) if num_values.size else 0
+    if most >= 1 << 50:
+        raise corrupt("a sane number of bit-packed values", f"{most} values")
+    if width == 0 and int(num_values.sum()) > _MOST_FREE_VALUES:
+        raise corrupt(f"at most {_MOST_FREE_VALUES} values of zero bits", f"{most} values")
+    full, tails = num_values // bitpack.VALUES, num_values % bitpack.VALUES
+    block_bytes = bitpack.VALUES // 8 * width
+    raw_size = full * block_bytes + tails * (word_bits // 8)
+    packed_size = (full + (tails > 0)) * block_bytes
+    raw: npt.NDArray[np.bool_] = buffer.sizes == raw_size
+    wrong = np.flatnonzero(~raw & (buffer.sizes != packed_size))
+    if wrong.size:
+        first = int(wrong[0])
+        raise corrupt(
+            f"{int(packed_size[first])} or {int(raw_size[first])} bytes for "
+            f"{int(num_values[first])} values packed to {width} bits",
+            f"{int(buffer.sizes[first])} bytes",
+        )
+    raw &= tails > 0
+    return raw
