@@ -37,7 +37,7 @@ def documents(texts: pa.Array, path: str) -> pa.Array:
 
 
 def from_text(text: str) -> bytes:
-    """Encode one document. Raises ValueError."""
+    """Encode one document. Raises ValueError (InvalidInputError among them)."""
     kind, body = _item(json.loads(text, parse_constant=_refuse), DEPTH_MAX)
     if kind == _CONTAINER:
         return body
@@ -45,12 +45,12 @@ def from_text(text: str) -> bytes:
 
 
 def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is no JSON number")
+    raise InvalidInputError(f"{word} is no JSON number")
 
 
 def _item(value: Any, depth: int) -> tuple[int, bytes]:
     if not depth:
-        raise ValueError(f"more than {DEPTH_MAX} levels")
+        raise InvalidInputError(f"more than {DEPTH_MAX} levels")
     if value is None:
         return _NULL, b""
     if value is True or value is False:

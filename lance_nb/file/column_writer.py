@@ -19,8 +19,8 @@ import pyarrow as pa
 from lance_nb.encodings.level_builder import Entries, StripedLeaf, page_levels, stripe
 from lance_nb.encodings.page_encoder import EncodedPage, encode_page
 from lance_nb.errors import LanceError
-from lance_nb.file.metadata import PAGE_LAYOUT_URL
-from lance_nb.file.sink import FileSink, wrapped
+from lance_nb.file.metadata import PAGE_LAYOUT_URL, PageMetadata
+from lance_nb.file.sink import FileSink
 from lance_nb.file.write_plan import ColumnPlan, LeafPlan
 
 
@@ -54,13 +54,9 @@ class LeafWriter:
         if not self._waiting_rows:
             return
         page = self._encoded()
-        self._sink.add_page(
-            self.column,
-            page.buffers,
-            wrapped(PAGE_LAYOUT_URL, page.layout.SerializeToString()),
-            num_rows=page.num_rows,
-            first_row=self._first_row,
-        )
+        layout = page.layout.SerializeToString()
+        metadata = PageMetadata((), (), page.num_rows, PAGE_LAYOUT_URL, layout)
+        self._sink.add_page(self.column, page.buffers, metadata, self._first_row)
         self._first_row += self._waiting_rows
         self._values, self._entries = [], []
         self._waiting_rows = self._waiting_bytes = 0

@@ -1,4 +1,4 @@
-"""What a data file says about its columns and pages: protobuf in, plain values out.
+"""What a data file says about its columns and pages: protobuf in, plain values out, and back.
 
 Layout: global buffer 0 is a FileDescriptor; each column has a ColumnMetadata message whose pages
 carry an ``Any`` with the page's layout (2.1, 2.2) or array encoding (2.0).
@@ -10,6 +10,7 @@ Source: messages FileDescriptor, ColumnMetadata, Page of lance.file and lance.fi
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,11 @@ from lance_nb.errors import CorruptFileError, NotSupportedError
 
 PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
 ARRAY_ENCODING_URL = "/lance.encodings.ArrayEncoding"
+COLUMN_ENCODING_URL = "/lance.encodings.ColumnEncoding"
 ROWS_MAX = 2**48
+VALUES_ENCODING = encodings.ColumnEncoding(
+    values=encodings.ColumnEncoding.Values()
+).SerializeToString()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +131,35 @@ def parse_descriptor(raw: memoryview) -> tuple[file.Schema, int]:
     if descriptor.length > ROWS_MAX:
         raise CorruptFileError("", None, f"at most {ROWS_MAX} rows", str(descriptor.length))
     return descriptor.schema, descriptor.length
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def column_bytes(
+    encoding: bytes, pages: Sequence[PageMetadata], first_rows: Sequence[int]
+) -> bytes:
+    """Return the message of a column. ``first_rows`` has the top-level row each page starts at."""
+    message = file2.ColumnMetadata(encoding=_wrapped(COLUMN_ENCODING_URL, encoding))
+    for page, first_row in zip(pages, first_rows, strict=True):
+        message.pages.add(
+            buffer_offsets=page.buffer_offsets,
+            buffer_sizes=page.buffer_sizes,
+            length=page.num_rows,
+            encoding=_wrapped(page.encoding_url, page.encoding),
+            priority=first_row,
+        )
+    return message.SerializeToString()
+
+
+def descriptor_bytes(
+    fields: Sequence[file.Field], metadata: Mapping[str, bytes], num_rows: int
+) -> bytes:
+    """Return global buffer 0."""
+    schema = file.Schema(fields=fields, metadata=metadata)
+    return file.FileDescriptor(schema=schema, length=num_rows).SerializeToString()
+
+
+def _wrapped(type_url: str, message: bytes) -> file2.Encoding:
+    inner = encodings.Any(type_url=type_url, value=message).SerializeToString()
+    return file2.Encoding(direct=file2.Encoding.Direct(encoding=inner))

@@ -12,31 +12,31 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lance_nb._pb import encodings, file2
 from lance_nb.encodings.base import Bytes
 from lance_nb.file.footer import MAGIC
+from lance_nb.file.metadata import VALUES_ENCODING, PageMetadata, column_bytes
 from lance_nb.storage.base import ObjectWriter
 
 ALIGNMENT = 64
-COLUMN_ENCODING_URL = "/lance.encodings.ColumnEncoding"
 
 _FILLER = bytes(ALIGNMENT)
 _EMPTY = memoryview(b"")
 _TAIL = struct.Struct("<QQQIIHH4s")
-_VALUES = encodings.ColumnEncoding(values=encodings.ColumnEncoding.Values())
 # What a footer says of a file version, where it is not the version itself.
 _FOOTER_VERSIONS = {(2, 0): (0, 3)}
 
 PageBuffer = bytes | memoryview | Bytes
 
 
-def wrapped(type_url: str, message: bytes) -> file2.Encoding:
-    """Put a serialized message into the wrapper that columns and pages name their encoding by."""
-    inner = encodings.Any(type_url=type_url, value=message).SerializeToString()
-    return file2.Encoding(direct=file2.Encoding.Direct(encoding=inner))
+@dataclass(frozen=True, slots=True)
+class _Column:
+    encoding: bytes
+    pages: list[PageMetadata]
+    first_rows: list[int]
 
 
 class FileSink:
@@ -45,35 +45,26 @@ class FileSink:
     def __init__(self, upload: ObjectWriter) -> None:
         self._upload = upload
         self.size_bytes = 0
-        self._columns: list[file2.ColumnMetadata] = []
+        self._columns: list[_Column] = []
         self._global: list[tuple[int, int]] = []
 
-    def add_column(self, encoding: encodings.ColumnEncoding = _VALUES) -> int:
-        """Begin a column and return its number."""
-        message = wrapped(COLUMN_ENCODING_URL, encoding.SerializeToString())
-        self._columns.append(file2.ColumnMetadata(encoding=message))
+    def add_column(self, encoding: bytes = VALUES_ENCODING) -> int:
+        """Begin a column, with its serialized ColumnEncoding, and return its number."""
+        self._columns.append(_Column(encoding, [], []))
         return len(self._columns) - 1
 
     def add_page(
-        self,
-        column: int,
-        buffers: Sequence[PageBuffer],
-        encoding: file2.Encoding,
-        *,
-        num_rows: int,
-        first_row: int,
+        self, column: int, buffers: Sequence[PageBuffer], page: PageMetadata, first_row: int
     ) -> None:
-        """Write the buffers of one page and note it down. ``first_row`` counts from the file."""
+        """Write the buffers of a page and note it down; ``page`` does not know their places yet.
+
+        ``first_row`` is the top-level row of the file that the page begins with.
+        """
         places = self.add_buffers(buffers)
-        self._columns[column].pages.append(
-            file2.Page(
-                buffer_offsets=[start for start, _ in places],
-                buffer_sizes=[size for _, size in places],
-                length=num_rows,
-                encoding=encoding,
-                priority=first_row,
-            )
-        )
+        starts, sizes = (tuple(place[side] for place in places) for side in (0, 1))
+        mine = self._columns[column]
+        mine.pages.append(replace(page, buffer_offsets=starts, buffer_sizes=sizes))
+        mine.first_rows.append(first_row)
 
     def add_buffers(self, buffers: Sequence[PageBuffer]) -> list[tuple[int, int]]:
         """Write buffers, each aligned; returns where they lie: (position, size) in bytes."""
@@ -98,7 +89,7 @@ class FileSink:
     def finish(self, descriptor: bytes, file_version: tuple[int, int]) -> None:
         """Write descriptor, column metadata, tables and footer, and finish the object."""
         (place,) = self.add_buffers([descriptor])
-        messages = [column.SerializeToString() for column in self._columns]
+        messages = [column_bytes(one.encoding, one.pages, one.first_rows) for one in self._columns]
         start = self.size_bytes
         table = []
         for message in messages:

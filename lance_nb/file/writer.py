@@ -18,10 +18,10 @@ from typing import Self
 
 import pyarrow as pa
 
-from lance_nb._pb import file as pb
 from lance_nb.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
 from lance_nb.file.column_writer import ColumnWriter
 from lance_nb.file.fitting import fit
+from lance_nb.file.metadata import descriptor_bytes
 from lance_nb.file.sink import FileSink
 from lance_nb.file.write_plan import plan_column
 from lance_nb.format.schema import Schema
@@ -120,11 +120,8 @@ class FileWriter:
         for column in self._columns:
             column.finish()
         owners = [owner for column in self._columns for owner in column.owners()]
-        descriptor = pb.FileDescriptor(
-            schema=pb.Schema(fields=self._schema.to_pb(), metadata=self._metadata),
-            length=self.num_rows,
-        )
-        self._sink.finish(descriptor.SerializeToString(), self._file_version)
+        descriptor = descriptor_bytes(self._schema.to_pb(), self._metadata, self.num_rows)
+        self._sink.finish(descriptor, self._file_version)
         return WrittenFile(
             self._path,
             self._sink.size_bytes,

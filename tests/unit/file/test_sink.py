@@ -7,8 +7,8 @@ import pytest
 
 from lance_nb._pb import encodings21
 from lance_nb.file.footer import FOOTER_BYTES, parse_footer, parse_table
-from lance_nb.file.metadata import PAGE_LAYOUT_URL, parse_column
-from lance_nb.file.sink import ALIGNMENT, FileSink, wrapped
+from lance_nb.file.metadata import PAGE_LAYOUT_URL, PageMetadata, parse_column
+from lance_nb.file.sink import ALIGNMENT, FileSink
 from lance_nb.storage.memory import MemoryStore, clear
 
 
@@ -21,9 +21,9 @@ def store() -> MemoryStore:
 def test_buffers_are_aligned_and_found_again(store: MemoryStore):
     sink = FileSink(store.create("x"))
     column = sink.add_column()
-    layout = wrapped(PAGE_LAYOUT_URL, encodings21.PageLayout().SerializeToString())
+    layout = encodings21.PageLayout().SerializeToString()
     buffers = (b"abc", memoryview(b""), np.arange(5, dtype="<u2").view(np.uint8))
-    sink.add_page(column, buffers, layout, num_rows=7, first_row=3)
+    sink.add_page(column, buffers, PageMetadata((), (), 7, PAGE_LAYOUT_URL, layout), 3)
     number = sink.add_global_buffer(b"mine")
     sink.finish(b"descriptor", (2, 2))
     raw = store.read("x")
