@@ -29,6 +29,20 @@ SAMPLE = 16_384
 Words = npt.NDArray[np.unsignedinteger[Any]]
 
 
+# Priorities of nominations. Codecs that compete on size say how many thousandths they save (at
+# least 1); the others stand above them, in the order in which they wrap each other.
+LAST_RESORT = 1
+STRUCTURAL = 5000  # lists and structs: nothing else takes their blocks
+WRAPPER = 4000  # a general compression that was asked for
+
+
+def saving(plain_bytes: float, encoded_bytes: float) -> int:
+    """Return the priority of a codec that needs ``encoded_bytes``; 0 if that saves nothing."""
+    if encoded_bytes >= plain_bytes:
+        return 0
+    return LAST_RESORT + int(1000 * (1 - encoded_bytes / plain_bytes))
+
+
 class Measured:
     """A block with its statistics."""
 

@@ -76,7 +76,7 @@ def encode_column(array: pa.Array, options: EncodingOptions) -> EncodedPage:
     return encode_page(array, flat_levels(array), options)
 
 
-# --- reading back with our reader -------------------------------------------------------------------
+# --- reading back with our reader ----------------------------------------------------------
 
 
 def decode_column(
@@ -116,7 +116,7 @@ def decode_column(
     )
 
 
-# --- files -----------------------------------------------------------------------------------------
+# --- files ---------------------------------------------------------------------------------------
 
 
 def write_file(

@@ -41,10 +41,9 @@ from lance_nb.encodings.compress_base import (
 )
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import memory, ranges
-from lance_nb.encodings.statistics import Measured
+from lance_nb.encodings.statistics import STRUCTURAL, Measured
 from lance_nb.errors import InternalError, NotSupportedError
 
-_PRIORITY = 90  # nothing else takes lists
 _CHUNK_VALUES = 4096
 _MOST_ITEMS = 1 << 40  # per value
 _MOST_TOTAL = 1 << 56  # in all chunks: bits still fit 64 bits
@@ -148,7 +147,7 @@ class FixedSizeList:
 
     def nominate_chunks(self, measured: Measured, _options: EncodingOptions) -> int:
         """Take every list."""
-        return _PRIORITY * isinstance(measured.block, FixedSizeListBlock)
+        return STRUCTURAL * isinstance(measured.block, FixedSizeListBlock)
 
     def compress_chunks(
         self, measured: Measured, options: EncodingOptions, _compressors: Compressors
@@ -175,7 +174,7 @@ class FixedSizeList:
             return 0
         shape = _taken_apart(measured.block)
         bits = shape.items.bits_per_value * shape.layers[-1].items_per_value
-        return _PRIORITY * (bits % 8 == 0)
+        return STRUCTURAL * (bits % 8 == 0)
 
     def compress_values(
         self, measured: Measured, _options: EncodingOptions, _compressors: Compressors

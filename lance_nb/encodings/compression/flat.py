@@ -35,10 +35,9 @@ from lance_nb.encodings.compress_base import (
 )
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import ranges
-from lance_nb.encodings.statistics import Measured
+from lance_nb.encodings.statistics import LAST_RESORT, Measured
 from lance_nb.errors import InternalError, NotSupportedError
 
-_PRIORITY = 1  # everything else is better where it applies
 _CHUNK_VALUES = 4096
 _MOST_BITS = 1 << 36  # of one value: keeps every product of the checks below inside 64 bits
 
@@ -108,7 +107,7 @@ class Flat:
 
     def nominate_chunks(self, measured: Measured, _options: EncodingOptions) -> int:
         """Take all values of fixed width, as the last resort."""
-        return _PRIORITY * isinstance(measured.block, FixedWidth)
+        return LAST_RESORT * isinstance(measured.block, FixedWidth)
 
     def compress_chunks(
         self, measured: Measured, options: EncodingOptions, _compressors: Compressors
@@ -124,7 +123,7 @@ class Flat:
         self, measured: Measured, _num_values: Ints, _options: EncodingOptions
     ) -> int:
         """Take all values of fixed width, as the last resort."""
-        return _PRIORITY * isinstance(measured.block, FixedWidth)
+        return LAST_RESORT * isinstance(measured.block, FixedWidth)
 
     def compress_blocks(
         self,
@@ -140,7 +139,7 @@ class Flat:
     def nominate_values(self, measured: Measured, _options: EncodingOptions) -> int:
         """Take all values of fixed width that have whole bytes."""
         block = measured.block
-        return _PRIORITY * (isinstance(block, FixedWidth) and block.bits_per_value % 8 == 0)
+        return LAST_RESORT * (isinstance(block, FixedWidth) and block.bits_per_value % 8 == 0)
 
     def compress_values(
         self, measured: Measured, _options: EncodingOptions, _compressors: Compressors

@@ -3,10 +3,10 @@
 Layout: mini-block: ``n + 1`` offsets of 32 or 64 bits, counted from the start of the chunk (so the
 first one is the size of the offsets), then the bytes, then padding. Block: ``bits`` and
 ``data_start`` as two words of that width, ``n + 1`` offsets counted from ``data_start``, then the
-bytes. Per value (full-zip): the bytes of each value.
+bytes. Releases up to 0.38 wrote another header for blocks: ``bits`` in one byte, then the number of
+values and ``data_start`` as two words. Per value (full-zip): the bytes of each value.
 Limits: offsets never decrease and stay inside their chunk.
-Not supported: offsets that are themselves compressed, buffer compression inside the message, and
-the block form with a one-byte header of long-dead releases.
+Not supported: offsets that are themselves compressed, buffer compression inside the message.
 Source: message ``Variable`` of lance.encodings21 (pylance 14.0.2).
 """
 
@@ -40,11 +40,10 @@ from lance_nb.encodings.compress_base import (
 )
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import memory, ranges
-from lance_nb.encodings.statistics import Measured
+from lance_nb.encodings.statistics import LAST_RESORT, Measured
 from lance_nb.errors import InternalError, NotSupportedError
 
 _INT32_MAX = (1 << 31) - 1
-_PRIORITY = 1  # everything else is better where it applies
 _CHUNK_VALUES = 4096
 _PADDING = np.zeros(8, np.uint8)
 _HOLDS = 2  # times the bytes aimed at, that no chunk passes while it can be halved
@@ -116,19 +115,13 @@ class Variable:
         word = checked_offset_bits(encoding) // 8
         buffer = blocks.buffers[0]
         _check_room(buffer.sizes - 2 * word, blocks.num_values, word)
-        heads = np.ascontiguousarray(ranges.rows(buffer.data, buffer.starts, 2 * word))
-        words = heads.view(f"<u{word}")
-        data_start = (blocks.num_values + 3) * word
-        if bool((words[:, 0] != word * 8).any() or (words[:, 1] != data_start).any()):
-            raise corrupt(
-                f"a block of strings with {word * 8}-bit offsets", f"header {words[0].tolist()}"
-            )
+        header = _header_bytes(buffer, blocks.num_values, word)
         strings = _Strings(
             buffer.data,
-            buffer.starts + 2 * word,
-            buffer.starts + data_start,
+            buffer.starts + header,
+            buffer.starts + header + (blocks.num_values + 1) * word,
             buffer.starts + buffer.sizes,
-            np.zeros_like(data_start),
+            np.zeros_like(blocks.num_values),
             blocks.num_values,
         )
         return _join(strings, word)
@@ -144,7 +137,7 @@ class Variable:
 
     def nominate_chunks(self, measured: Measured, _options: EncodingOptions) -> int:
         """Take all values of variable width, as the last resort."""
-        return _PRIORITY * isinstance(measured.block, VariableWidth)
+        return LAST_RESORT * isinstance(measured.block, VariableWidth)
 
     def compress_chunks(
         self, measured: Measured, options: EncodingOptions, _compressors: Compressors
@@ -170,7 +163,7 @@ class Variable:
         self, measured: Measured, num_values: Ints, _options: EncodingOptions
     ) -> int:
         """Take one block (a dictionary) of values of variable width."""
-        return _PRIORITY * (isinstance(measured.block, VariableWidth) and num_values.size == 1)
+        return LAST_RESORT * (isinstance(measured.block, VariableWidth) and num_values.size == 1)
 
     def compress_blocks(
         self,
@@ -193,7 +186,7 @@ class Variable:
 
     def nominate_values(self, measured: Measured, _options: EncodingOptions) -> int:
         """Take all values of variable width, as the last resort."""
-        return _PRIORITY * isinstance(measured.block, VariableWidth)
+        return LAST_RESORT * isinstance(measured.block, VariableWidth)
 
     def compress_values(
         self, measured: Measured, _options: EncodingOptions, _compressors: Compressors
@@ -286,6 +279,23 @@ def _check_room(sizes: Ints, num_values: Ints, word: int) -> None:
             f"room for {int(num_values[first]) + 1} offsets of {word} bytes",
             f"{int(sizes[first])} bytes",
         )
+
+
+def _header_bytes(buffer: ChunkBuffer, num_values: Ints, word: int) -> int:
+    """Return the size of the headers of blocks, once all of them are of one of the two forms."""
+    heads = np.ascontiguousarray(ranges.rows(buffer.data, buffer.starts, 2 * word))
+    words = heads.view(f"<u{word}")
+    if not bool((words != np.stack((np.full_like(num_values, 8 * word),
+                                    (num_values + 3) * word), axis=1)).any()):  # fmt: skip
+        return 2 * word
+    size = 2 * word + 1
+    if bool((heads[:, 0] == 8 * word).all()):
+        _check_room(buffer.sizes - size, num_values, word)
+        found = np.ascontiguousarray(ranges.rows(buffer.data, buffer.starts + 1, 2 * word))
+        counts, starts = found.view(f"<u{word}").T
+        if bool(((counts == num_values) & (starts == size + (num_values + 1) * word)).all()):
+            return size
+    raise corrupt(f"a block of strings with {word * 8}-bit offsets", f"header {words[0].tolist()}")
 
 
 def _join(strings: _Strings, word: int) -> VariableWidth:

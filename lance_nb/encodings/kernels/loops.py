@@ -140,3 +140,37 @@ def unpack_bits(words: Array, starts: Array, width: Any, order: Array, out: Arra
                     out[first + lane] = (words[low + lane] >> shift) & mask
             place += width
         base += block_values
+
+
+def pack_bits(values: Array, width: Any, order: Array, out: Array, stride: Any) -> None:
+    """Pack blocks of 1024 values; each block of ``out`` begins ``stride`` words after the last.
+
+    Both arrays are one-dimensional and of one type; numbers are as for ``unpack_bits``. The first
+    row of a word is assigned to it, so that nothing has to be cleared.
+    """
+    bits = np.uint64(order.size)
+    block_values = np.uint64(1024)
+    lanes = block_values // bits
+    kind = out.dtype.type
+    base = np.uint64(0)
+    begin = np.uint64(0)
+    for _ in range(values.size // 1024):
+        place = np.uint64(0)
+        for row in range(order.size):
+            low = begin + place // bits * lanes
+            first = base + order[row]
+            shift = kind(place % bits)
+            if shift == kind(0):
+                for lane in range(lanes):
+                    out[low + lane] = values[first + lane]
+            else:
+                for lane in range(lanes):
+                    out[low + lane] |= values[first + lane] << shift
+            if place % bits + width > bits:
+                high = low + lanes
+                left = kind(bits) - shift
+                for lane in range(lanes):
+                    out[high + lane] = values[first + lane] >> left
+            place += width
+        base += block_values
+        begin += stride
