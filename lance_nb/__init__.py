@@ -10,10 +10,8 @@ import typing as _typing
 
 from lance_nb import errors
 from lance_nb.dataset import (
-    BlobFile,
     DatasetStats,
     LanceDataset,
-    LanceFileReader,
     LanceFragment,
     LanceScanner,
 )
@@ -37,8 +35,10 @@ from lance_nb.errors import (
 )
 
 if _typing.TYPE_CHECKING:
+    from lance_nb.dataset.file_reader import LanceFileReader
     from lance_nb.explorer.app import Explorer, explore
     from lance_nb.magic import load_ipython_extension, unload_ipython_extension
+    from lance_nb.table.blobs import BlobFile
 
 __version__ = "0.1.0"
 
@@ -76,8 +76,11 @@ __all__ = [
 # call.
 dataset = _open_dataset
 
-# Doors to the notebook interface, which needs packages that the engine does not.
+# Doors to the notebook interface, which needs packages that the engine does not, and to what a
+# plain read does without.
 _LAZY = {
+    "BlobFile": "lance_nb.table.blobs",
+    "LanceFileReader": "lance_nb.dataset.file_reader",
     "Explorer": "lance_nb.explorer.app",
     "explore": "lance_nb.explorer.app",
     "load_ipython_extension": "lance_nb.magic",
@@ -86,7 +89,7 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> _typing.Any:
-    """Load the notebook interface when it is first asked for."""
+    """Load what is behind a door when it is first asked for."""
     if name not in _LAZY:
         raise AttributeError(f"module 'lance_nb' has no attribute {name!r}")
     value = getattr(_importlib.import_module(_LAZY[name]), name)

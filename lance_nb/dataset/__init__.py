@@ -4,17 +4,13 @@ Every method here is a short delegation; the work is on the floors below.
 """
 
 from lance_nb.dataset.dataset import DatasetStats, LanceDataset
-from lance_nb.dataset.file_reader import LanceFileReader
 from lance_nb.dataset.fragment import LanceFragment
 from lance_nb.dataset.opening import dataset
 from lance_nb.dataset.scanner import LanceScanner
-from lance_nb.table.blobs import BlobFile
 
 __all__ = [
-    "BlobFile",
     "DatasetStats",
     "LanceDataset",
-    "LanceFileReader",
     "LanceFragment",
     "LanceScanner",
     "dataset",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from lance_nb import table
 from lance_nb.dataset.opened import OpenedVersion
-from lance_nb.table.indices import IndexDescription, describe_indices, list_indices
 from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.storage_version import storage_version
+
+if TYPE_CHECKING:
+    from lance_nb.table.indices import IndexDescription
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,8 @@ class Describing(OpenedVersion):
 
     def list_indices(self) -> list[dict[str, Any]]:
         """List the segments of the secondary indices of this version, as pylance does."""
-        return list_indices(self._snapshot)
+        return table.indices.list_indices(self._snapshot)
 
     def describe_indices(self) -> list[IndexDescription]:
         """Describe every index with all its segments: type, fields, rows and fragments covered."""
-        return describe_indices(self._snapshot)
+        return table.indices.describe_indices(self._snapshot)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_nb.table import inspect
-from lance_nb.table.history import VersionLog, versions_table
+from lance_nb import table
 from lance_nb.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_nb.table.history import VersionLog
 
 
 class Inspection:
@@ -24,20 +26,20 @@ class Inspection:
 
     def versions(self) -> pa.Table:
         """One row per version of the branch: time, operation, message, counts, tags."""
-        return versions_table(self._log, self._tags())
+        return table.history.versions_table(self._log, self._tags())
 
     def fragments(self) -> pa.Table:
         """One row per fragment: rows, deletions, files, bytes."""
-        return inspect.fragments(self._snapshot)
+        return table.inspect.fragments(self._snapshot)
 
     def data_files(self) -> pa.Table:
         """One row per data file: fragment, path, version, bytes, columns."""
-        return inspect.data_files(self._snapshot)
+        return table.inspect.data_files(self._snapshot)
 
     def columns(self) -> pa.Table:
         """One row per field: id, dotted name, logical type, nullability, files that hold it."""
-        return inspect.columns(self._snapshot)
+        return table.inspect.columns(self._snapshot)
 
     def pages(self, path: str) -> pa.Table:
         """One row per page of a data file: rows, bytes, encoding."""
-        return inspect.pages(self._snapshot, path)
+        return table.inspect.pages(self._snapshot, path)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lance_nb.format.refs import Branch, Tag
 from lance_nb.storage.base import Store
 from lance_nb.table import refs
+
+if TYPE_CHECKING:
+    from lance_nb.format.refs import Branch, Tag
 
 
 class Tags:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lance_nb import table
 from lance_nb.errors import InvalidInputError, NotSupportedError
-from lance_nb.table.scan_request import ScanOptions, plan_request
+from lance_nb.table.plain_scan import PlainScan, plan_plain
+from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_nb.table.scan_request import ScanRequest
 
 __all__ = ["LanceScanner", "ScanOptions", "check_unused"]
 
@@ -50,12 +55,17 @@ class LanceScanner:
 
     def __init__(self, snapshot: Snapshot, options: ScanOptions) -> None:
         self._snapshot = snapshot
-        self._request = plan_request(snapshot, options)
+        self._options = options
+        self._request: PlainScan | ScanRequest
+        if options.is_plain:
+            self._request = plan_plain(snapshot, options)
+        else:
+            self._request = table.scan_request.plan_request(snapshot, options)
 
     @property
     def projected_schema(self) -> pa.Schema:
         """Arrow schema of the result."""
-        return self._request.shape.schema
+        return self._request.schema
 
     @property
     def dataset_schema(self) -> pa.Schema:
@@ -87,11 +97,17 @@ class LanceScanner:
 
         Raises InvalidInputError under a limit or an offset.
         """
-        return self._request.count()
+        return self._planned().count()
 
     def explain_plan(self, verbose: bool = False) -> str:
         """Tell which columns are decoded first and which for the rows that are left."""
-        return self._request.explain()
+        return self._planned().explain()
+
+    def _planned(self) -> ScanRequest:
+        """Return the plan that can be counted and explained."""
+        if isinstance(self._request, PlainScan):
+            return table.scan_request.plan_request(self._snapshot, self._options)
+        return self._request
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Offer the result as an Arrow stream."""

@@ -6,17 +6,21 @@ Checking out another version keeps the session, so that nothing immutable is rea
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from lance_nb import table
 from lance_nb.format.manifest import Manifest
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.table import versions
-from lance_nb.table.deletions import DeletionCache
+from lance_nb.table.deletion_cache import DeletionCache
 from lance_nb.table.file_cache import FileCache
-from lance_nb.table.history import VersionLog
 from lance_nb.table.locations import Locations
 from lance_nb.table.refs import Target, branch_store
 from lance_nb.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_nb.table.history import VersionLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ class Session:
     def log(self, branch: str | None) -> VersionLog:
         """Return the versions of a branch, with what has been read of them."""
         if branch not in self.logs:
-            self.logs[branch] = VersionLog(self.home(branch), branch)
+            self.logs[branch] = table.history.VersionLog(self.home(branch), branch)
         return self.logs[branch]
 
     def load(self, target: Target) -> Snapshot:

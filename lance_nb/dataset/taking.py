@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import table
 from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.errors import InvalidInputError
-from lance_nb.table.blobs import BlobFile, open_blobs
 from lance_nb.table.projection import project_nested
-from lance_nb.table.row_id_index import choose_positions, positions_of_ids
 from lance_nb.table.scan_plan import live_counts
-from lance_nb.table.take import take_rows
+
+if TYPE_CHECKING:
+    from lance_nb.table.blobs import BlobFile
 
 
 class Taking(OpenedVersion):
@@ -27,13 +29,14 @@ class Taking(OpenedVersion):
         Nested columns stay inside their structs. Unlike pylance, a position that does not exist is
         always an InvalidInputError.
         """
-        return take_rows(self._snapshot, project_nested(self.lance_schema, columns), indices)
+        projection = project_nested(self.lance_schema, columns)
+        return table.take.take_rows(self._snapshot, projection, indices)
 
     def take_rows(
         self, row_ids: Sequence[int] | pa.Array | np.ndarray, columns: Sequence[str] | None = None
     ) -> pa.Table:
         """Read rows by row id (``_rowid``), in that order; ids that are gone are left out."""
-        return self.take(positions_of_ids(self._snapshot, row_ids), columns)
+        return self.take(table.row_id_index.positions_of_ids(self._snapshot, row_ids), columns)
 
     def take_blobs(
         self,
@@ -47,8 +50,8 @@ class Taking(OpenedVersion):
         Rows are given by row id, by row address or by position. Nothing but descriptions is read
         until a file is. Raises InvalidInputError.
         """
-        positions = choose_positions(self._snapshot, ids, addresses, indices)
-        return open_blobs(self._snapshot, blob_column, positions)
+        positions = table.row_id_index.choose_positions(self._snapshot, ids, addresses, indices)
+        return table.blobs.open_blobs(self._snapshot, blob_column, positions)
 
     def sample(
         self,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from lance_nb.dataset.inspection import Inspection
 from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.dataset.refs import Branches, Tags
-from lance_nb.format.transaction_summary import TransactionSummary
-from lance_nb.table.history import VersionInfo
 from lance_nb.table.refs import Ref, resolve
+
+if TYPE_CHECKING:
+    from lance_nb.format.transaction_summary import TransactionSummary
+    from lance_nb.table.history import VersionInfo
 
 
 class Travel(OpenedVersion):

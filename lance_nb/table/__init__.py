@@ -1,1 +1,31 @@
-"""One version of a dataset, read side: versions, refs, fragments, scans, takes, inspection."""
+"""One version of a dataset, read side: versions, refs, fragments, scans, takes, inspection.
+
+Modules that opening a dataset and reading rows do without are loaded when they are first used, as
+attributes of the package.
+"""
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lance_nb.table import blobs as blobs
+    from lance_nb.table import deletions as deletions
+    from lance_nb.table import history as history
+    from lance_nb.table import indices as indices
+    from lance_nb.table import inspect as inspect
+    from lance_nb.table import row_id_index as row_id_index
+    from lance_nb.table import row_ids as row_ids
+    from lance_nb.table import scan_request as scan_request
+    from lance_nb.table import take as take
+else:
+    _ON_DEMAND = frozenset({
+        "blobs", "deletions", "history", "indices", "inspect", "row_id_index", "row_ids",
+        "scan_request", "take",
+    })  # fmt: skip
+
+    def __getattr__(name: str) -> ModuleType:
+        """Load a module that a plain read does without."""
+        if name not in _ON_DEMAND:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return import_module(f"{__name__}.{name}")

@@ -16,8 +16,7 @@ from lance_nb.format.schema import Schema
 from lance_nb.table.filtered_scan import quoted
 from lance_nb.table.predicate import Computed, compile_column, needed_paths
 from lance_nb.table.projection import Projection, project
-
-ColumnsArgument = Sequence[str] | Mapping[str, str] | None
+from lance_nb.table.scan_options import ColumnsArgument
 
 
 @dataclass(frozen=True, slots=True)

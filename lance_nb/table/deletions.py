@@ -5,41 +5,16 @@ Source: message DeletionFile of lance.table; see format/deletion_vector for the 
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-
 import numpy as np
 
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import ObjectNotFoundError
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import Fragment
+from lance_nb.table.deletion_cache import DeletionCache
 from lance_nb.table.locations import Locations
 
-_VECTORS_MAX = 256
-
-
-class DeletionCache:
-    """A bounded map from a deletion file to its vector; files never change."""
-
-    def __init__(self, vectors_max: int = _VECTORS_MAX) -> None:
-        self._vectors_max = vectors_max
-        self._lock = threading.Lock()
-        self._vectors: OrderedDict[tuple[str, str], DeletionVector] = OrderedDict()
-
-    def get(self, key: tuple[str, str]) -> DeletionVector | None:
-        """Return the vector when it is known."""
-        with self._lock:
-            if key in self._vectors:
-                self._vectors.move_to_end(key)
-            return self._vectors.get(key)
-
-    def put(self, key: tuple[str, str], vector: DeletionVector) -> None:
-        """Remember a vector."""
-        with self._lock:
-            self._vectors[key] = vector
-            while len(self._vectors) > self._vectors_max:
-                self._vectors.popitem(last=False)
+__all__ = ["DeletionCache", "live_window", "physical_rows", "read_deletions"]
 
 
 def read_deletions(

@@ -9,11 +9,15 @@ Limits: a ref file has at most 1 MB. Source: spec page "branch and tag"; both JS
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from lance_nb import format as formats
 from lance_nb.errors import InvalidRefError, ObjectNotFoundError, RefNotFoundError
 from lance_nb.format import layout
-from lance_nb.format.refs import Branch, Tag, check_branch_name
 from lance_nb.storage.base import Store
+
+if TYPE_CHECKING:
+    from lance_nb.format.refs import Branch, Tag
 
 Ref = int | str | tuple[str | None, int | None]
 MAIN = "main"
@@ -51,7 +55,7 @@ def read_tag(root: Store, name: str) -> Tag:
     """Read one tag. Raises RefNotFoundError."""
     path = layout.tag_path(name)
     try:
-        return Tag.from_bytes(root.read(path), f"{root.uri}/{path}")
+        return formats.refs.Tag.from_bytes(root.read(path), f"{root.uri}/{path}")
     except ObjectNotFoundError as exc:
         raise RefNotFoundError("tag", name, tuple(tag_names(root))) from exc
 
@@ -60,7 +64,7 @@ def read_branch(root: Store, name: str) -> Branch:
     """Read one branch. Raises RefNotFoundError."""
     path = layout.branch_path(name)
     try:
-        return Branch.from_bytes(root.read(path), f"{root.uri}/{path}")
+        return formats.refs.Branch.from_bytes(root.read(path), f"{root.uri}/{path}")
     except ObjectNotFoundError as exc:
         raise RefNotFoundError("branch", name, tuple(branch_names(root))) from exc
 
@@ -97,7 +101,7 @@ def branch_store(root: Store, branch: str | None) -> Store:
 def _check_branch(root: Store, name: str | None) -> str | None:
     if name is None or name == MAIN:
         return None
-    check_branch_name(name)
+    formats.refs.check_branch_name(name)
     if name not in branch_names(root):
         raise RefNotFoundError("branch", name, tuple(branch_names(root)))
     return name

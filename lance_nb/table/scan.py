@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import table
 from lance_nb.encodings.base import Ints, Rows
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
-from lance_nb.table.deletions import live_window, read_deletions
 from lance_nb.table.fragment_reader import confirmed_rows, num_physical_rows, read_rows
 from lance_nb.table.projection import (
     CREATED_AT,
@@ -29,11 +29,6 @@ from lance_nb.table.projection import (
     ROW_OFFSET,
     Projection,
     result_table,
-)
-from lance_nb.table.row_ids import (
-    created_at_versions,
-    fragment_row_ids,
-    last_updated_at_versions,
 )
 from lance_nb.table.scan_plan import FragmentTask
 from lance_nb.table.snapshot import Snapshot
@@ -66,7 +61,7 @@ def scan_table(
     if not tables:
         return empty_table(projection)
     if not projection.outputs:  # Arrow would forget how many rows the tables have
-        return result_table(projection, [], {}, sum(table.num_rows for table in tables))
+        return result_table(projection, [], {}, sum(one.num_rows for one in tables))
     return pa.concat_tables(tables)
 
 
@@ -86,11 +81,11 @@ def scan_batches(
         for start in range(task.start, task.stop, step):
             stop = min(start + step, task.stop)
             part = FragmentTask(task.fragment, start, stop, task.first_row + start - task.start)
-            table = read_task(snapshot, projection, part)
-            if not table.num_columns:
-                yield from empty_batches(table.num_rows, size)
+            found = read_task(snapshot, projection, part)
+            if not found.num_columns:
+                yield from empty_batches(found.num_rows, size)
             else:
-                yield from table.combine_chunks().to_batches(max_chunksize=size)
+                yield from found.combine_chunks().to_batches(max_chunksize=size)
 
 
 def read_task(snapshot: Snapshot, projection: Projection, task: FragmentTask) -> pa.Table:
@@ -109,10 +104,12 @@ def wanted_rows(snapshot: Snapshot, fragment: Fragment, start: int, stop: int) -
     vector = None
     if fragment.deletion_file is not None:
         count = confirmed_rows(snapshot, fragment)
-        vector = read_deletions(snapshot.locations, snapshot.deletions, fragment, count)
+        vector = table.deletions.read_deletions(
+            snapshot.locations, snapshot.deletions, fragment, count
+        )
     if vector is None:
         return LiveRows(one_range(start, stop), None, None)
-    wanted = live_window(vector, start, stop)
+    wanted = table.deletions.live_window(vector, start, stop)
     first, last = int(wanted[0]), int(wanted[-1]) + 1
     keep = wanted - first
     if last - first == wanted.size:
@@ -143,15 +140,15 @@ def row_columns(
     if ROW_ADDRESS in wanted:
         found[ROW_ADDRESS] = from_integers(row_addresses(fragment, physical))
     if ROW_ID in wanted:
-        ids = fragment_row_ids(snapshot, fragment)
+        ids = table.row_ids.fragment_row_ids(snapshot, fragment)
         chosen = row_addresses(fragment, physical) if ids is None else ids[physical]
         found[ROW_ID] = from_integers(chosen)
     if CREATED_AT in wanted:
-        found[CREATED_AT] = from_integers(created_at_versions(snapshot, fragment)[physical])
+        created = table.row_ids.created_at_versions(snapshot, fragment)
+        found[CREATED_AT] = from_integers(created[physical])
     if LAST_UPDATED_AT in wanted:
-        found[LAST_UPDATED_AT] = from_integers(
-            last_updated_at_versions(snapshot, fragment)[physical]
-        )
+        updated = table.row_ids.last_updated_at_versions(snapshot, fragment)
+        found[LAST_UPDATED_AT] = from_integers(updated[physical])
     if ROW_OFFSET in wanted:
         count = physical.size
         found[ROW_OFFSET] = from_integers(np.arange(first_row, first_row + count, dtype=np.uint64))

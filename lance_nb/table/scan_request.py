@@ -9,16 +9,15 @@ Order of work: nearest, then filter (before it with ``prefilter``), then order, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
-from lance_nb.table.computed_columns import ColumnsArgument, Shape, shape_of
+from lance_nb.table.computed_columns import Shape, shape_of
 from lance_nb.table.filtered_scan import (
     RowChoice,
     count_selected,
@@ -46,32 +45,13 @@ from lance_nb.table.ordering import (
     sorted_rows,
 )
 from lance_nb.table.predicate import Filter, compile_filter
-from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, bare_table, project
+from lance_nb.table.projection import bare_table, project
 from lance_nb.table.scan import DEFAULT_BATCH_ROWS, empty_batches, scan_batches, scan_table
+from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.scan_plan import plan_scan
 from lance_nb.table.snapshot import Snapshot
 
 _SLICE_ROWS = 65_536
-
-
-@dataclass(frozen=True, slots=True)
-class ScanOptions:
-    """What to read, as pylance's ``scanner`` takes it. ``fragments`` None means all of them."""
-
-    columns: ColumnsArgument = None
-    filter: Any = None
-    limit: int | None = None
-    offset: int | None = None
-    nearest: Mapping[str, Any] | None = None
-    batch_size: int | None = None
-    with_row_id: bool = False
-    with_row_address: bool = False
-    fragments: tuple[Fragment, ...] | None = None
-    prefilter: bool = False
-    include_deleted_rows: bool = False
-    strict_batch_size: bool = False
-    order_by: Any = None
-    add_scores: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +64,11 @@ class ScanRequest:
     filter: Filter | None
     orderings: tuple[ColumnOrdering, ...]
     nearest: NearestQuery | None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the result."""
+        return self.shape.schema
 
     @property
     def is_plain(self) -> bool:
@@ -217,8 +202,7 @@ def plan_request(snapshot: Snapshot, options: ScanOptions) -> ScanRequest:
     """
     # Checks limit and offset.
     plan_scan(snapshot, options.limit, options.offset)
-    if options.batch_size is not None and not 0 < options.batch_size < 1 << 32:
-        raise InvalidInputError(f"batch_size must be positive, got {options.batch_size}")
+    options.check_batch_size()
     if options.include_deleted_rows and not options.with_row_id:
         raise InvalidInputError("include_deleted_rows needs with_row_id, which tells them apart")
     if options.include_deleted_rows and options.nearest is not None:
@@ -244,9 +228,10 @@ def _shape(
     query: NearestQuery | None,
     scores: list[pa.Field],
 ) -> Shape:
-    rows = [ROW_ID] * bool(options.with_row_id) + [ROW_ADDRESS] * bool(options.with_row_address)
     schema = snapshot.manifest.schema
-    shape = shape_of(schema, options.columns, rows, scores, add_extras=options.add_scores)
+    shape = shape_of(
+        schema, options.columns, options.row_columns, scores, add_extras=options.add_scores
+    )
     if query is None or not query.is_batch:
         return shape
     if QUERY_INDEX in schema.names:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lance_nb.format.manifest import Manifest
-from lance_nb.table.deletions import DeletionCache
+from lance_nb.table.deletion_cache import DeletionCache
 from lance_nb.table.file_cache import FileCache
 from lance_nb.table.locations import Locations
 

@@ -6,7 +6,8 @@ import pytest
 from lance_nb.errors import ObjectNotFoundError
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFileType
-from lance_nb.table.deletions import DeletionCache, live_window, physical_rows, read_deletions
+from lance_nb.table.deletion_cache import DeletionCache
+from lance_nb.table.deletions import live_window, physical_rows, read_deletions
 from tests.golden.copies import copy_to_memory
 from tests.golden.opening import WatchedStore, snapshot_of
 

@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import InvalidInputError, PredicateError
-from lance_nb.table.scan_request import ScanOptions, plan_request, strict_batches
+from lance_nb.table.scan_options import ScanOptions
+from lance_nb.table.scan_request import plan_request, strict_batches
 from tests.golden.copies import expected
 
 VERSION = 9

@@ -1,0 +1,55 @@
+"""The plain scan: stored columns of live rows in the order of the scan, with offset and limit.
+
+Most reads are of this kind and need nothing of what a filter, an order or a search needs (see
+scan_request), neither its time nor its modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_nb.table.projection import Projection, project
+from lance_nb.table.scan import scan_batches, scan_table
+from lance_nb.table.scan_options import ScanOptions
+from lance_nb.table.scan_plan import FragmentTask, plan_scan
+from lance_nb.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class PlainScan:
+    """A scan that has been checked against a version."""
+
+    snapshot: Snapshot
+    options: ScanOptions
+    projection: Projection
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the result."""
+        return self.projection.schema
+
+    def table(self) -> pa.Table:
+        """Read the result into one table."""
+        return scan_table(self.snapshot, self.projection, self._tasks())
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Read the result batch by batch."""
+        return scan_batches(self.snapshot, self.projection, self._tasks(), self.options.batch_size)
+
+    def _tasks(self) -> Iterator[FragmentTask]:
+        options = self.options
+        return plan_scan(self.snapshot, options.limit, options.offset, options.fragments)
+
+
+def plan_plain(snapshot: Snapshot, options: ScanOptions) -> PlainScan:
+    """Check a plain scan against a version. Raises InvalidInputError, ColumnNotFoundError."""
+    plan_scan(snapshot, options.limit, options.offset)  # checks limit and offset
+    options.check_batch_size()
+    columns = options.columns
+    if columns is not None:
+        columns = [columns] if isinstance(columns, str) else list(columns)
+    projection = project(snapshot.manifest.schema, columns, options.row_columns)
+    return PlainScan(snapshot, options, projection)
