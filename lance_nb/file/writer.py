@@ -79,7 +79,7 @@ class FileWriter:
         if file_version not in WRITABLE_VERSIONS:
             major, minor = file_version
             raise NotSupportedError(f"data files of version {major}.{minor} cannot be written")
-        self._path = path
+        self.path = path
         self._schema = schema
         self._file_version = file_version
         plans = [plan_column(field, file_version) for field in schema]
@@ -123,7 +123,7 @@ class FileWriter:
         descriptor = descriptor_bytes(self._schema.to_pb(), self._metadata, self.num_rows)
         self._sink.finish(descriptor, self._file_version)
         return WrittenFile(
-            self._path,
+            self.path,
             self._sink.size_bytes,
             self.num_rows,
             tuple(field_id for field_id, _ in owners),

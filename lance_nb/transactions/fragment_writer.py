@@ -1,0 +1,208 @@
+"""Rows to fragments: data files written and durable, not yet part of any version.
+
+How: batches stream into one data file after the other; a new one begins when a file has
+``max_rows_per_file`` rows or ``max_bytes_per_file`` bytes. Memory holds a batch and, for each
+column, what does not fill a page yet.
+
+Nothing refers to the files before a commit does. When anything goes wrong, an interrupt included,
+the files of this call are removed again, because they were never offered to a commit.
+
+Limits: bytes are looked at after each run of rows of ``_RUN_BYTES``, so files grow a little larger.
+Source: ``lance.fragment.write_fragments`` of pylance 14.0.2; file names as it forms them.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from lance_nb.errors import InvalidInputError, LanceError
+from lance_nb.file.writer import FileOptions, FileWriter, WrittenFile
+from lance_nb.format import layout
+from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.format.schema import Schema
+from lance_nb.storage.base import Store
+from lance_nb.transactions.input_schema import writable_part
+
+_RUN_BYTES = 64 * 1024 * 1024
+_NAME_BITS_BYTES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """When a file ends, and how files are written."""
+
+    max_rows_per_file: int = 1024 * 1024
+    max_bytes_per_file: int = 90 * 1024**3
+    file_version: tuple[int, int] = (2, 2)
+    file: FileOptions = field(default_factory=FileOptions)
+
+    def __post_init__(self) -> None:
+        for name in ("max_rows_per_file", "max_bytes_per_file"):
+            value = getattr(self, name)
+            if value < 1:
+                raise InvalidInputError(f"{name} must be positive, not {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteProgress:
+    """How far a write is: rows taken, bytes written, files finished."""
+
+    num_rows: int
+    size_bytes: int
+    num_files: int
+
+
+def write_fragments(
+    source: Any,
+    schema: Schema,
+    place: Store,
+    options: WriteOptions = WriteOptions(),
+    progress: Callable[[WriteProgress], None] | None = None,
+) -> list[Fragment]:
+    """Write rows as data files below ``place``, the root of a dataset or branch.
+
+    ``source`` is anything that Arrow can stream, or an iterable of record batches. ``schema`` is
+    the dataset's, with field ids; columns it lets be null may be missing. The fragments have id 0.
+    Raises SchemaMismatchError, NotSupportedError, StorageError; nothing remains then.
+    """
+    reader = _reader_of(source)
+    written = writable_part(reader.schema, schema)
+    with FragmentWriter(written, place, options) as writer:
+        for batch in reader:
+            for run in _runs(batch):
+                writer.write(run)
+                if progress is not None:
+                    progress(writer.progress())
+        fragments = writer.finish()
+        if progress is not None:
+            progress(writer.progress())
+        return fragments
+
+
+class FragmentWriter:
+    """Fragments under construction; leaving the context before ``finish`` removes their files."""
+
+    def __init__(self, schema: Schema, place: Store, options: WriteOptions) -> None:
+        self._schema = schema
+        self._place = place
+        self._options = options
+        self._open: FileWriter | None = None
+        self._files: list[WrittenFile] = []
+        self._num_rows = 0
+        self._is_finished = False
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        while batch.num_rows:
+            writer = self._writer()
+            room = self._options.max_rows_per_file - writer.num_rows
+            part = batch.slice(0, room)
+            writer.write(part)
+            self._num_rows += part.num_rows
+            batch = batch.slice(part.num_rows)
+            is_full = writer.num_rows >= self._options.max_rows_per_file
+            if is_full or writer.size_bytes >= self._options.max_bytes_per_file:
+                self._close_file()
+
+    def finish(self) -> list[Fragment]:
+        """Finish the last file and return the fragments; their files are the caller's now."""
+        self._close_file()
+        self._is_finished = True
+        return [_fragment(one) for one in self._files]
+
+    def progress(self) -> WriteProgress:
+        """Tell how far the writing is."""
+        size = sum(one.size_bytes for one in self._files)
+        if self._open is not None:
+            size += self._open.size_bytes
+        return WriteProgress(self._num_rows, size, len(self._files))
+
+    def _writer(self) -> FileWriter:
+        if self._open is None:
+            self._open = FileWriter(
+                self._place,
+                f"{layout.DATA}/{unique_name()}",
+                self._schema,
+                file_version=self._options.file_version,
+                options=self._options.file,
+            )
+        return self._open
+
+    def _close_file(self) -> None:
+        if self._open is not None:
+            self._files.append(self._open.finish())
+            self._open = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._is_finished and kind is None:
+            return
+        paths = [one.path for one in self._files]
+        if self._open is not None:
+            self._open.abort()
+            paths.append(self._open.path)  # it may have got its name just before an interrupt
+        for path in paths:
+            try:
+                self._place.delete(path)
+            except LanceError:  # an orphan for cleanup: what went wrong before matters more
+                continue
+
+
+def unique_name() -> str:
+    """Return a file name that nobody else has: 24 binary digits spread the names, then hex."""
+    number = uuid.uuid4().bytes
+    bits = "".join(f"{byte:08b}" for byte in number[:_NAME_BITS_BYTES])
+    return f"{bits}{number[_NAME_BITS_BYTES:].hex()}.lance"
+
+
+def _fragment(written: WrittenFile) -> Fragment:
+    file = DataFile(
+        written.path.removeprefix(f"{layout.DATA}/"),
+        written.fields,
+        written.column_indices,
+        written.file_version,
+        written.size_bytes,
+    )
+    return Fragment(0, (file,), written.num_rows)
+
+
+def _reader_of(source: Any) -> pa.RecordBatchReader:
+    if isinstance(source, pa.RecordBatchReader):
+        return source
+    if isinstance(source, pa.RecordBatch):
+        return pa.RecordBatchReader.from_batches(source.schema, [source])
+    if hasattr(source, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(source)
+    if not isinstance(source, Iterable):
+        raise InvalidInputError(f"cannot read rows from {type(source).__name__}")
+    batches = iter(source)
+    first = next(batches, None)
+    if not isinstance(first, pa.RecordBatch):
+        raise InvalidInputError(f"an iterable of record batches begins with {first!r:.80}")
+    return pa.RecordBatchReader.from_batches(first.schema, _chain(first, batches))
+
+
+def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest
+
+
+def _runs(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Cut a very large batch, so that limits and progress are looked at now and then."""
+    count = max(round(batch.nbytes / _RUN_BYTES), 1)
+    step = max(-(-batch.num_rows // count), 1)
+    for start in range(0, batch.num_rows, step):
+        yield batch.slice(start, step)

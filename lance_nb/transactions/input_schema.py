@@ -1,0 +1,50 @@
+"""Does the data fit the dataset? Asked of the schemas, before any file is begun.
+
+Columns may come in another order, and those that may be null may be missing, at every level of
+nesting; nullability may differ as long as no null turns up. Everything else must be the same: names
+to the letter, and logical types (text views are text). Types are never converted.
+
+Source: what ``lance.write_dataset(mode="append")`` of pylance 14.0.2 accepts and refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from lance_nb.errors import SchemaMismatchError
+from lance_nb.format.schema import Field, Schema
+
+_SHOWN = 20
+
+
+def writable_part(found: pa.Schema, schema: Schema) -> Schema:
+    """Return the columns of ``schema`` that data of schema ``found`` fills.
+
+    Raises SchemaMismatchError that lists every difference.
+    """
+    given = Schema.from_arrow(found)
+    problems = list(_differences(schema.fields, given.fields, ""))
+    if problems:
+        more = f" (and {len(problems) - _SHOWN} more)" if len(problems) > _SHOWN else ""
+        listed = "; ".join(problems[:_SHOWN])
+        raise SchemaMismatchError(f"the data does not have the dataset's schema: {listed}{more}")
+    names = set(given.names)
+    return Schema(tuple(one for one in schema if one.name in names), schema.metadata)
+
+
+def _differences(wanted: Sequence[Field], found: Sequence[Field], above: str) -> Iterator[str]:
+    by_name = {one.name: one for one in found}
+    for field in wanted:
+        path = above + field.name
+        other = by_name.pop(field.name, None)
+        if other is None:
+            if not field.nullable:
+                yield f"column {path!r} is missing, and it must not be null"
+        elif other.logical_type != field.logical_type:
+            yield f"column {path!r} must have type {field.logical_type}, not {other.logical_type}"
+        else:
+            yield from _differences(field.children, other.children, f"{path}.")
+    for name in by_name:
+        yield f"column {above + name!r} is not in the dataset"

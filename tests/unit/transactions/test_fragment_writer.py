@@ -1,0 +1,158 @@
+"""Fragments: where files end, what they say of themselves, and that failures leave nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_nb.errors import InvalidInputError, NotSupportedError, SchemaMismatchError, StorageError
+from lance_nb.file.reader import FileReader
+from lance_nb.file.writer import FileOptions
+from lance_nb.format.schema import Schema
+from lance_nb.storage.local import LocalStore
+from lance_nb.storage.memory import MemoryStore, clear
+from lance_nb.transactions.fragment_writer import (
+    WriteOptions,
+    WriteProgress,
+    unique_name,
+    write_fragments,
+)
+
+TABLE = pa.table({"a": np.arange(1000), "b": [f"row {k}" for k in range(1000)]})
+SCHEMA = Schema.from_arrow(TABLE.schema)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    clear("fragments")
+    return MemoryStore("fragments")
+
+
+def test_a_fragment_describes_its_file(store: MemoryStore):
+    (fragment,) = write_fragments(TABLE, SCHEMA, store)
+    assert (fragment.id, fragment.physical_rows) == (0, 1000)
+    (file,) = fragment.files
+    assert (file.fields, file.column_indices, file.file_version) == ((0, 1), (0, 1), (2, 2))
+    assert store.size(file.location()) == file.size_bytes
+    assert FileReader(store, file.location()).num_rows == 1000
+    assert store.list_recursive("")[0].name == file.location()
+
+
+@pytest.mark.parametrize("batch_rows", [7, 300, 1000])
+def test_files_end_at_their_number_of_rows(store: MemoryStore, batch_rows: int):
+    options = WriteOptions(max_rows_per_file=300)
+    reader = TABLE.to_reader(max_chunksize=batch_rows)
+    fragments = write_fragments(reader, SCHEMA, store, options)
+    assert [one.physical_rows for one in fragments] == [300, 300, 300, 100]
+    assert len({one.files[0].path for one in fragments}) == 4
+
+
+def test_files_end_at_their_size(store: MemoryStore):
+    options = WriteOptions(max_bytes_per_file=3000, file=FileOptions(page_bytes=500))
+    fragments = write_fragments(TABLE.to_reader(max_chunksize=50), SCHEMA, store, options)
+    assert len(fragments) > 2
+    assert sum(one.physical_rows for one in fragments) == 1000
+
+
+def test_no_rows_make_no_fragment(store: MemoryStore):
+    assert write_fragments(TABLE.slice(0, 0), SCHEMA, store) == []
+    assert store.list_recursive("") == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [TABLE, TABLE.to_batches()[0], TABLE.to_reader(), iter(TABLE.to_batches(max_chunksize=10))],
+    ids=["table", "batch", "reader", "iterator"],
+)
+def test_anything_that_streams_is_a_source(store: MemoryStore, source: object):
+    fragments = write_fragments(source, SCHEMA, store)
+    assert sum(one.physical_rows for one in fragments) == 1000
+
+
+@pytest.mark.parametrize("source", [3, [], ["x"], None])
+def test_other_things_are_refused(store: MemoryStore, source: object):
+    with pytest.raises(InvalidInputError):
+        write_fragments(source, SCHEMA, store)
+
+
+def test_missing_columns_are_left_out_of_the_file(store: MemoryStore):
+    (fragment,) = write_fragments(TABLE.select(["b"]), SCHEMA, store)
+    assert fragment.files[0].fields == (1,)
+
+
+def test_another_schema_is_refused_before_any_file(store: MemoryStore):
+    with pytest.raises(SchemaMismatchError, match="'c' is not in the dataset"):
+        write_fragments(TABLE.append_column("c", [TABLE["a"]]), SCHEMA, store)
+    assert store.list_recursive("") == []
+
+
+def broken(error: BaseException) -> Iterator[pa.RecordBatch]:
+    yield from TABLE.to_batches(max_chunksize=300)
+    raise error
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("the source broke")])
+def test_a_source_that_breaks_leaves_nothing(store: MemoryStore, error: BaseException):
+    options = WriteOptions(max_rows_per_file=200)
+    with pytest.raises(type(error)):
+        write_fragments(broken(error), SCHEMA, store, options)
+    assert store.list_recursive("") == []
+
+
+def test_a_callback_may_cancel(tmp_path: Path):
+    def stop(progress: WriteProgress) -> None:
+        if progress.num_files:
+            raise KeyboardInterrupt
+
+    options = WriteOptions(max_rows_per_file=200)
+    with pytest.raises(KeyboardInterrupt):
+        write_fragments(TABLE.to_reader(100), SCHEMA, LocalStore(str(tmp_path)), options, stop)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_full_disk_leaves_nothing(store: MemoryStore, monkeypatch: pytest.MonkeyPatch):
+    real, calls = MemoryStore.write, []
+
+    def full(self: MemoryStore, path: str, data: bytes) -> None:
+        calls.append(path)
+        if len(calls) == 3:
+            raise StorageError(path, "no space left on device")
+        real(self, path, data)
+
+    monkeypatch.setattr(MemoryStore, "write", full)
+    with pytest.raises(StorageError):
+        write_fragments(TABLE, SCHEMA, store, WriteOptions(max_rows_per_file=200))
+    assert len(calls) == 3
+    assert store.list_recursive("") == []
+
+
+def test_progress_counts_rows_bytes_and_files(store: MemoryStore):
+    seen: list[WriteProgress] = []
+    options = WriteOptions(max_rows_per_file=400)
+    write_fragments(TABLE.to_reader(max_chunksize=100), SCHEMA, store, options, seen.append)
+    assert [one.num_rows for one in seen] == [*range(100, 1001, 100), 1000]
+    assert seen[-1].num_files == 3
+    total = sum(info.size_bytes for info in store.list_recursive(""))
+    assert seen[-1].size_bytes == total
+
+
+@pytest.mark.parametrize("kwargs", [{"max_rows_per_file": 0}, {"max_bytes_per_file": -1}])
+def test_limits_must_be_positive(kwargs: dict[str, int]):
+    with pytest.raises(InvalidInputError, match="must be positive"):
+        WriteOptions(**kwargs)
+
+
+def test_versions_that_cannot_be_written_are_refused(store: MemoryStore):
+    with pytest.raises(NotSupportedError):
+        write_fragments(TABLE, SCHEMA, store, WriteOptions(file_version=(2, 3)))
+    assert store.list_recursive("") == []
+
+
+def test_names_never_meet():
+    names = {unique_name() for _ in range(1000)}
+    assert len(names) == 1000
+    assert all(set(name[:24]) <= {"0", "1"} and name.endswith(".lance") for name in names)
