@@ -12,7 +12,8 @@ from __future__ import annotations
 from lance_nb.format.deletion_vector import BITMAP_THRESHOLD, DeletionVector
 from lance_nb.format.fragment import DeletionFile, DeletionFileType, Fragment
 from lance_nb.storage.base import Store
-from lance_nb.table.deletions import DeletionCache, read_deletions
+from lance_nb.table.deletion_cache import DeletionCache
+from lance_nb.table.deletions import read_deletions
 from lance_nb.table.locations import Locations
 from lance_nb.transactions.environment import Environment
 

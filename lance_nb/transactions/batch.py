@@ -1,0 +1,57 @@
+"""Commit several appends as one version.
+
+The merged transaction is made for the oldest version that any of them was made for, so nothing that
+was committed since is overlooked.
+
+Limits: appends only. Properties are joined; where two transactions give a key different values, the
+later one counts.
+Source: ``LanceDataset.commit_batch`` of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.format.fragment import Fragment
+from lance_nb.transactions.commit import DEFAULTS, commit
+from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
+from lance_nb.transactions.operation import operation_name
+from lance_nb.transactions.operations.append import Append
+from lance_nb.transactions.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCommitted:
+    """What a batch made: the version, and the one transaction that the others became."""
+
+    committed: Committed
+    merged: Transaction
+
+
+def commit_batch(
+    place: CommitPlace, transactions: Sequence[Transaction], options: CommitOptions = DEFAULTS
+) -> BatchCommitted:
+    """Commit appends as one. Raises InvalidInputError, NotSupportedError, and as ``commit``."""
+    merged = merge_appends(transactions, options.environment.new_uuid())
+    committed = commit(place, merged, options)
+    return BatchCommitted(committed, committed.transaction)
+
+
+def merge_appends(transactions: Sequence[Transaction], uuid: str) -> Transaction:
+    """Make one append of several, their fragments in the order given."""
+    if not transactions:
+        raise InvalidInputError("no transactions to commit")
+    fragments: list[Fragment] = []
+    properties: dict[str, str] = {}
+    for one in transactions:
+        if not isinstance(one.operation, Append) or one.unknown or one.operation.unknown:
+            name = operation_name(one.operation.arm)
+            raise NotSupportedError(
+                f"only appends that this release knows can be committed in a batch, not {name}"
+            )
+        fragments += one.operation.fragments
+        properties |= one.properties
+    read_version = min(one.read_version for one in transactions)
+    return Transaction(read_version, Append(tuple(fragments)), uuid, properties=properties)

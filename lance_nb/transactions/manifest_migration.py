@@ -1,0 +1,69 @@
+"""Rename the manifests of a V1 dataset to V2 names, which stores list newest first.
+
+Each manifest is created under its V2 name (exclusively, the same bytes) and then loses its V1 name,
+the oldest first, so the newest version has its old name as long as possible. It ends when a listing
+shows no V1 names. Repeating it, also after a crash, is harmless.
+
+Limits: while it runs, and after a crash until it is repeated, both schemes are there and readers
+refuse the dataset. A writer that looked before the migration may commit one more version under a V1
+name: it is renamed if its number is free; if not, a CommitConflictError names both and nothing is
+lost. So: no writers while it runs, as pylance demands.
+Source: ``migrate_manifest_paths_v2`` of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from lance_nb.errors import CommitConflictError, ObjectExistsError, ObjectNotFoundError
+from lance_nb.format.layout import (
+    VERSIONS,
+    ManifestName,
+    NamingScheme,
+    manifest_path,
+    parse_manifest_name,
+)
+from lance_nb.storage.base import Store
+
+_ROUNDS_MAX = 10
+
+
+def migrate_manifest_paths_v2(home: Store) -> int:
+    """Rename every V1 manifest of a branch; return how many were.
+
+    Raises CommitConflictError when a version exists under both names with different content, or
+    when other writers keep adding V1 names.
+    """
+    renamed = 0
+    for _ in range(_ROUNDS_MAX):
+        old = _v1_names(home)
+        if not old:
+            return renamed
+        for name in old:
+            renamed += _rename(home, name)
+    raise CommitConflictError(
+        f"other writers keep committing under V1 names to {home.uri!r}: stop them and repeat"
+    )
+
+
+def _v1_names(home: Store) -> list[ManifestName]:
+    parsed = [parse_manifest_name(name) for name in home.list_names(VERSIONS)]
+    found = [one for one in parsed if one is not None and one.scheme is NamingScheme.V1]
+    return sorted(found, key=lambda one: one.version)
+
+
+def _rename(home: Store, old: ManifestName) -> int:
+    try:
+        data = bytes(home.read(old.path))
+    except ObjectNotFoundError:
+        return 0  # somebody else migrates too
+    new = manifest_path(old.version, NamingScheme.V2)
+    try:
+        home.write_if_absent(new, data)
+    except ObjectExistsError:
+        if bytes(home.read(new)) != data:
+            raise CommitConflictError(
+                f"version {old.version} of {home.uri!r} exists twice: as {old.path} and as {new}. "
+                "A writer committed under a V1 name after the migration; both files were kept. Do "
+                "its change again on the V2 version, then delete the V1 file"
+            ) from None
+    home.delete(old.path)
+    return 1
