@@ -35,6 +35,7 @@ from lance_nb.storage.local_files import (
     Mappings,
     check_regular,
     link_if_absent,
+    locked_folder,
     read_file,
     remove_quietly,
     sync_folder,
@@ -191,6 +192,19 @@ class LocalStore:
     def create(self, path: str) -> LocalObjectWriter:
         """Begin a file that appears, durably, when it is finished."""
         return LocalObjectWriter(self._full(path))
+
+    def replace(self, path: str, expected: Buffer, data: Buffer) -> bool:
+        """Replace a file, durably, if it still holds ``expected``; tell whether it did.
+
+        Other callers of ``replace`` in this folder wait, also those of other processes. Raises
+        ObjectNotFoundError.
+        """
+        full = self._full(path)
+        with translated(full), locked_folder(os.path.dirname(full)):
+            if bytes(read_file(full)[0]) != bytes(expected):
+                return False
+            self.write(path, data)
+        return True
 
     def delete(self, path: str) -> None:
         """Remove a file if it exists."""

@@ -6,6 +6,7 @@ Limits: only regular files (a FIFO or device would hang or never end), opened wi
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 import threading
@@ -148,6 +149,17 @@ def sync_folder(full: str) -> None:
     descriptor = os.open(os.path.dirname(full), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def locked_folder(folder: str) -> Iterator[None]:
+    """Hold the advisory lock of a folder; the system releases it when the process ends."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
     finally:
         os.close(descriptor)
 

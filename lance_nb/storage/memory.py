@@ -156,6 +156,18 @@ class MemoryStore:
         self._key(path)
         return MemoryObjectWriter(self, path)
 
+    def replace(self, path: str, expected: Buffer, data: Buffer) -> bool:
+        """Replace an object if it still is ``expected``; tell whether it was."""
+        key = self._key(path)
+        with self._root.lock:
+            found = self._root.objects.get(key)
+            if found is None:
+                raise ObjectNotFoundError(join_uri(self.uri, path))
+            if found[0] != bytes(expected):
+                return False
+            self._root.objects[key] = (bytes(data), datetime.now(UTC))
+        return True
+
     def delete(self, path: str) -> None:
         """Remove an object if it exists."""
         key = self._key(path)

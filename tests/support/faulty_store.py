@@ -17,7 +17,7 @@ from typing import Any
 from lance_nb.errors import ObjectExistsError, StorageError
 from lance_nb.storage.base import Buffer, ByteRange, Listing, Names, ObjectWriter, Store
 
-WRITES = ("write", "write_if_absent", "delete", "create")
+WRITES = ("write", "write_if_absent", "replace", "delete", "create")
 LISTS = ("list", "list_names", "list_recursive")
 
 
@@ -220,6 +220,16 @@ class FaultyStore:
 
     def write_if_absent(self, path: str, data: Buffer) -> None:
         self._write("write_if_absent", path, lambda: self.inner.write_if_absent(path, data))
+
+    def replace(self, path: str, expected: Buffer, data: Buffer) -> bool:
+        replaced = False
+
+        def act() -> None:
+            nonlocal replaced
+            replaced = self.inner.replace(path, expected, data)
+
+        self._write("replace", path, act)
+        return replaced
 
     def delete(self, path: str) -> None:
         self._write("delete", path, lambda: self.inner.delete(path))

@@ -12,10 +12,11 @@ import pytest
 from lance_nb.errors import InvalidInputError, ObjectNotFoundError, StorageError
 from lance_nb.storage.base import ByteRange
 from lance_nb.storage.local import LocalStore
+from tests.conformance.replacing_tests import ReplacingTests
 from tests.conformance.store_tests import BIG, StoreTests
 
 
-class TestLocalStore(StoreTests):
+class TestLocalStore(StoreTests, ReplacingTests):
     @pytest.fixture
     def store(self, tmp_path: Path) -> LocalStore:
         return LocalStore(str(tmp_path))

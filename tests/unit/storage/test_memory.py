@@ -8,10 +8,11 @@ import pytest
 
 from lance_nb.storage import memory
 from lance_nb.storage.memory import MemoryStore
+from tests.conformance.replacing_tests import ReplacingTests
 from tests.conformance.store_tests import StoreTests
 
 
-class TestMemoryStore(StoreTests):
+class TestMemoryStore(StoreTests, ReplacingTests):
     @pytest.fixture
     def store(self) -> MemoryStore:
         return MemoryStore(uuid.uuid4().hex)
