@@ -5,13 +5,15 @@ word of 8 bytes each (unused bytes zero) with their lengths.
 
 How: without a compiled loop, Arrow's ``take`` copies symbols out of a table, and it is fastest with
 *pairs* of codes, because 65,536 pairs of symbols make half as many copies. Literals are entries of
-a second half of the table, which needs single codes; most data has none.
+a second half of the table, which needs single codes; most data has none. A few codes are put
+together by numpy: Arrow's ``take`` costs its first caller the loading of pyarrow.compute.
 Limits: at most 255 symbols.
 Source: FSST (Boncz, Neumann, Leis 2020), as written by pylance 14.0.2.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +35,8 @@ Codes = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 ESCAPE = 255
 _WIDEST = 8  # bytes of a symbol
 _PAIRS_FROM = 400_000  # codes: below, building the table of pairs costs more than it saves
+_FEW = 4096  # codes: below, numpy is faster than Arrow
+_FEW_AT_FIRST = 65_536  # the same while Arrow's functions are not loaded, which takes 50 ms
 _SAVED_SECONDS = 9e-9  # per code, by the compiled loops
 _STRETCH = 8192  # codes measured at a time: their running lengths stay in the nearest cache
 _INT32_MAX = (1 << 31) - 1
@@ -137,8 +141,23 @@ def _with_literals(symbols: Symbols) -> Symbols:
 
 
 def _take_single(codes: Codes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, Bytes]:
+    if codes.size <= _FEW or (codes.size <= _FEW_AT_FIRST and not _arrow_is_loaded()):
+        return _select(codes, offsets, symbols)
     ends, data = _take(_table(symbols), codes)
     return ends[offsets], data
+
+
+def _arrow_is_loaded() -> bool:
+    return "pyarrow.compute" in sys.modules
+
+
+def _select(codes: Codes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, Bytes]:
+    """Copy all symbols at full width, then drop what is beyond their lengths."""
+    lengths = symbols.lengths[codes]
+    ends: Offsets = np.zeros(codes.size + 1, np.int32)
+    np.cumsum(lengths, out=ends[1:])
+    used = np.arange(_WIDEST, dtype=np.uint8) < lengths[:, None]
+    return ends[offsets], symbols.words[codes].view(np.uint8).reshape(-1, _WIDEST)[used]
 
 
 def _take_pairs(codes: Bytes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, Bytes]:

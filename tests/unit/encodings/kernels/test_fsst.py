@@ -26,7 +26,7 @@ def expected(codes: np.ndarray) -> bytes:
 
 
 @MODES
-@pytest.mark.parametrize("count", [0, 1, 10_000, 450_001])
+@pytest.mark.parametrize("count", [0, 1, 4096, 4097, 10_000, 450_001])
 def test_every_number_of_codes_takes_the_right_path(mode: Mode, count: int) -> None:
     codes = RNG.integers(0, 200, count).astype(np.uint8)
     inner = np.sort(RNG.integers(0, count + 1, count // 5))
@@ -36,6 +36,20 @@ def test_every_number_of_codes_takes_the_right_path(mode: Mode, count: int) -> N
     assert data.tobytes() == expected(codes)
     lengths = np.concatenate([[0], np.cumsum(LENGTHS[codes], dtype=np.int64)])
     assert np.array_equal(found, lengths[offsets])
+
+
+@pytest.mark.parametrize("count", [5000, 65_536])
+def test_a_few_codes_do_not_load_the_functions_of_arrow(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = RNG.integers(0, 200, count).astype(np.uint8)
+    offsets = np.array([0, 7, count], np.int32)
+    monkeypatch.setattr(fsst, "_arrow_is_loaded", lambda: False)
+    monkeypatch.setattr(fsst, "_take", None)
+    with forced(Mode.NEVER):
+        found, data = fsst.decode(codes, offsets, SYMBOLS)
+    assert data.tobytes() == expected(codes)
+    assert int(found[1]) == len(expected(codes[:7]))
 
 
 @MODES
