@@ -5,7 +5,8 @@ uses (``aws_access_key_id``, ``AWS_REGION``, ``allow_http``...) are translated, 
 written for pylance work here.
 
 Limits: names are compared without regard to case. What is in neither table is passed on unchanged.
-``allow_http`` needs no translation: the scheme of the endpoint says whether TLS is used.
+``allow_http`` needs no translation: the scheme of the endpoint says whether TLS is used. Nor does
+``aws_conditional_put``: exclusive creation is what commits here are made of.
 """
 
 from __future__ import annotations
@@ -34,8 +35,16 @@ S3 = {
     "endpoint_url": "endpoint_url",
     "aws_skip_signature": "anon",
     "skip_signature": "anon",
+    "aws_virtual_hosted_style_request": "config_kwargs.s3.addressing_style",
+    "virtual_hosted_style_request": "config_kwargs.s3.addressing_style",
+    "aws_request_payer": "requester_pays",
+    "request_payer": "requester_pays",
+    # No translation needed: see the module. The last belongs to an external manifest store.
     "aws_allow_http": "",
     "allow_http": "",
+    "aws_conditional_put": "",
+    "conditional_put": "",
+    "dynamodb_endpoint": "",
 }
 GCS = {
     "google_service_account": "token",
@@ -58,7 +67,14 @@ TABLES = {
     **dict.fromkeys(("gs", "gcs"), GCS),
     **dict.fromkeys(("az", "abfs", "abfss"), AZURE),
 }
-_FLAGS = {"anon"}
+_FLAGS = {"anon", "requester_pays"}
+_ADDRESSING = "config_kwargs.s3.addressing_style"
+# Settings of object_store's own HTTP client, which s3fs has no counterpart for and would refuse.
+_CLIENT_TUNING = frozenset({
+    "client_max_retries", "client_retry_timeout", "connect_timeout", "download_retry_count",
+    "http1_only", "http2_only", "pool_idle_timeout", "pool_max_idle_per_host", "timeout",
+    "user_agent",
+})  # fmt: skip
 _HARMLESS_LENGTH_MAX = 3  # masking shorter values would blank out ordinary text
 
 
@@ -73,9 +89,10 @@ def translate(scheme: str, options: Mapping[str, Any]) -> Options:
     for name, value in options.items():
         place = table.get(name.lower())
         if place is None:
-            own[name] = value
+            if table is not S3 or name.lower() not in _CLIENT_TUNING:
+                own[name] = value
         elif place:
-            _put(found, place, _flag(value) if place in _FLAGS else value)
+            _put(found, place, _value(place, value))
     for name, value in own.items():
         if isinstance(value, Mapping) and isinstance(found.get(name), dict):
             found[name] = {**found[name], **value}
@@ -89,6 +106,12 @@ def _put(target: Options, place: str, value: Any) -> None:
     for folder in folders:
         target = target.setdefault(folder, {})
     target[last] = value
+
+
+def _value(place: str, value: Any) -> Any:
+    if place == _ADDRESSING:
+        return "virtual" if _flag(value) else "path"
+    return _flag(value) if place in _FLAGS else value
 
 
 def _flag(value: Any) -> bool:

@@ -7,13 +7,15 @@ others run on the shared thread pool.
 Limits: the driver of a scheme is an optional package; the error names the pip line. No text of
 ``storage_options`` appears in ``repr``, ``uri`` or messages, and a store refuses to be pickled,
 because it holds them.
-Not supported: ``write_if_absent``: fsspec has no portable exclusive create (its local one lets
-several writers win), so commits to these stores are refused for now.
+``write_if_absent`` is one conditional request (exclusive/), trusted after a probe (probe.py).
+Not supported: ``write_if_absent`` for schemes without a strategy: fsspec has no portable exclusive
+create (its local one lets several writers win), so commits there need an external manifest store.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
@@ -25,6 +27,7 @@ from lance_nb.errors import (
     InvalidInputError,
     LanceError,
     NotSupportedError,
+    ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
 )
@@ -39,25 +42,34 @@ from lance_nb.storage.base import (
     check_range,
     join_uri,
 )
+from lance_nb.storage.exclusive.registry import strategy_for
+from lance_nb.storage.exclusive_create import ExclusiveCreate, Outcome
 from lance_nb.storage.fsspec_options import secrets_of, translate
 from lance_nb.storage.fsspec_writer import FsspecObjectWriter
+from lance_nb.storage.probe import Scratch, require_exclusive
 from lance_nb.storage.ranges import coalesce, read_ranges, slice_spans
 
 _USER_INFO = re.compile(r"//[^/@]*:[^/@]*@")
 _MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
 _E_TAG_KEYS = ("ETag", "etag", "e_tag")
+_BUSY_WAITS_S = (0.05, 0.2, 0.8)
 _OUR_MISTAKES = (TypeError, AttributeError, NameError, KeyError, IndexError)
 
 
 class _Translated:
     """Turns whatever a driver raises inside the block into one of our errors.
 
-    Drivers raise errors of their own HTTP libraries, which have no common base class.
+    Drivers raise errors of their own HTTP libraries, which have no common base class. With a
+    strategy, errors are judged as those of an exclusive creation.
     """
 
-    def __init__(self, path: str, secrets: Sequence[str]) -> None:
+    def __init__(
+        self, path: str, secrets: Sequence[str], strategy: ExclusiveCreate | None = None
+    ) -> None:
         self._path = path
         self._secrets = secrets
+        self._strategy = strategy
+        self.busy = False
 
     def __enter__(self) -> None:
         return None
@@ -76,6 +88,13 @@ class _Translated:
             masked = masked.replace(secret, "***")
         # A cause that tells a secret would be printed with the traceback.
         cause = error if masked == text else None
+        if self._strategy is not None:
+            outcome = self._strategy.outcome(error)
+            self.busy = outcome is Outcome.BUSY
+            if outcome is Outcome.EXISTS:
+                raise ObjectExistsError(self._path) from cause
+            shown = "failed" if outcome is Outcome.FAILED else "unknown"
+            raise StorageError(self._path, masked, shown) from cause
         if isinstance(error, (FileNotFoundError, NotADirectoryError)):
             raise ObjectNotFoundError(self._path) from cause
         raise StorageError(self._path, masked) from cause
@@ -179,7 +198,13 @@ class FsspecStore:
             plan = coalesce(wanted)
             starts = [span.start for span in plan.spans]
             stops = [span.stop for span in plan.spans]
-            data = self._fs.cat_ranges([full] * len(starts), starts, stops, on_error="raise")
+            try:
+                data = self._fs.cat_ranges([full] * len(starts), starts, stops, on_error="raise")
+            except OSError:
+                size = self.size(path)  # servers refuse a range that begins behind the end
+                for one in wanted:
+                    check_range(shown, one, size)
+                raise
             return slice_spans(shown, wanted, plan, data)
 
     def read_tail(self, path: str, size_bytes: int) -> tuple[memoryview, int]:
@@ -239,12 +264,40 @@ class FsspecStore:
             self._fs.pipe_file(full, bytes(data))
 
     def write_if_absent(self, path: str, data: Buffer) -> None:
-        """Refuse: see the module."""
-        check_path(path)
-        raise NotSupportedError(
-            f"cannot commit to {self._scheme}:// yet: fsspec has no portable exclusive create, and "
-            "without one two writers could both believe they committed the same version"
+        """Create an object by one conditional request; see Store for the outcomes.
+
+        Raises NotSupportedError where no such request is known or the store ignores it.
+        """
+        full = self._full(path)
+        strategy = strategy_for(self._scheme)
+        if strategy is None:
+            raise NotSupportedError(
+                f"cannot commit to {self._scheme}://: its fsspec driver has no exclusive create, "
+                "and without one two writers could both believe they committed the same version; "
+                "commit through an external manifest store instead: storage_options="
+                "{'manifest_store': 'sqlite:////shared/manifests.db'}"
+            )
+        folder = path.rpartition("/")[0]
+        scratch = Scratch(
+            lambda name, content: self._create(strategy, name, content),
+            self.read,
+            self.delete,
+            folder,
         )
+        require_exclusive(strategy.place(self._fs, full), scratch)
+        self._create(strategy, path, bytes(data))
+
+    def _create(self, strategy: ExclusiveCreate, path: str, data: bytes) -> None:
+        for wait_s in (*_BUSY_WAITS_S, None):
+            guard = _Translated(join_uri(self._uri, path), self._secrets, strategy)
+            try:
+                with guard:
+                    strategy.put(self._fs, self._full(path), data)
+                return
+            except StorageError:
+                if wait_s is None or not guard.busy:
+                    raise
+            time.sleep(wait_s)
 
     def create(self, path: str) -> FsspecObjectWriter:
         """Begin an object: an upload in parts that completes when it is finished."""

@@ -42,6 +42,23 @@ def test_options_in_fsspec_spelling_are_kept_and_win():
     assert translate("http", {"region": "kept"}) == {"region": "kept"}
 
 
+def test_options_that_only_pylance_needs_do_not_reach_s3fs():
+    options = {"dynamodb_endpoint": "http://x", "AWS_CONDITIONAL_PUT": "etag", "timeout": "30s"}
+    assert translate("s3", options) == {}
+    assert translate("az", {"timeout": 30}) == {"timeout": 30}
+
+
+def test_the_addressing_style_and_the_payer():
+    options = {"aws_virtual_hosted_style_request": "false", "aws_request_payer": "true"}
+    assert translate("s3", options) == {
+        "config_kwargs": {"s3": {"addressing_style": "path"}},
+        "requester_pays": True,
+    }
+    options = {"virtual_hosted_style_request": True}
+    expected = {"config_kwargs": {"s3": {"addressing_style": "virtual"}}}
+    assert translate("s3", options) == expected
+
+
 def test_every_text_in_the_options_counts_as_secret():
     options = {"key": "abcd", "nested": {"token": b"bytes"}, "flag": True, "short": "ab", "n": 5}
     assert sorted(secrets_of(options)) == ["abcd", "bytes"]

@@ -8,6 +8,7 @@ import traceback
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import MappingProxyType
 
 import fsspec
 import pytest
@@ -18,6 +19,7 @@ from lance_nb.errors import (
     ObjectNotFoundError,
     StorageError,
 )
+from lance_nb.storage import probe
 from lance_nb.storage.base import Store
 from lance_nb.storage.fsspec_store import FsspecStore
 from lance_nb.storage.registry import open_store
@@ -42,10 +44,64 @@ class TestLocalFileSystem(StoreCreatingTests):
         return FsspecStore.over(filesystem, str(tmp_path), f"file-fs://{tmp_path}")
 
 
-def test_commits_are_refused_with_the_reason(tmp_path: Path):
-    store = FsspecStore.over(fsspec.filesystem("file"), str(tmp_path), "s3://bucket")
-    with pytest.raises(NotSupportedError, match="exclusive create"):
+def test_commits_are_refused_where_nothing_creates_exclusively(tmp_path: Path):
+    store = FsspecStore.over(fsspec.filesystem("file"), str(tmp_path), "sftp://host")
+    with pytest.raises(NotSupportedError, match=r"no exclusive create.*manifest_store"):
         store.write_if_absent("_versions/1.manifest", b"x")
+
+
+class _Refusing:
+    """An S3 driver that answers "busy" some times, else as told."""
+
+    def __init__(self, answers: list[Exception]) -> None:
+        self.answers = answers
+        self.store: dict[str, bytes] = {}
+
+    def pipe_file(self, full: str, data: bytes, **options: object) -> None:
+        if ".probe-" not in full and self.answers:
+            raise self.answers.pop(0)
+        if full in self.store and options.get("mode") == "create":
+            raise FileExistsError(full)
+        self.store[full] = data
+
+    def cat_file(self, full: str) -> bytes:
+        return self.store[full]
+
+    def rm_file(self, full: str) -> None:
+        del self.store[full]
+
+
+class _BusyError(OSError):
+    response = MappingProxyType(
+        {
+            "Error": {"Code": "ConditionalRequestConflict"},
+            "ResponseMetadata": {"HTTPStatusCode": 409},
+        }
+    )
+
+
+def test_a_store_that_is_busy_with_the_object_is_asked_again(monkeypatch: pytest.MonkeyPatch):
+    probe.forget()
+    waits: list[float] = []
+    monkeypatch.setattr("time.sleep", waits.append)
+    driver = _Refusing([_BusyError("409"), _BusyError("409")])
+    store = FsspecStore.over(driver, "bucket/busy", "s3://bucket/busy")
+    store.write_if_absent("_versions/1.manifest", b"x")
+    assert driver.store == {"bucket/busy/_versions/1.manifest": b"x"}
+    assert waits == [0.05, 0.2]
+    driver.answers = [_BusyError("409")] * 9
+    with pytest.raises(StorageError) as caught:
+        store.write_if_absent("_versions/2.manifest", b"x")
+    assert caught.value.outcome == "unknown"
+    assert len(waits) == 5
+
+
+def test_secrets_stay_out_of_errors_of_commits(monkeypatch: pytest.MonkeyPatch):
+    probe.forget()
+    store = _failing_store(monkeypatch)
+    with pytest.raises(StorageError) as caught:
+        store.write_if_absent("_versions/1.manifest", b"x")
+    assert CANARY not in f"{caught.value} {caught.value!r} {caught.value.__cause__!r}"
 
 
 def test_an_unknown_scheme_is_an_input_error():
@@ -67,7 +123,7 @@ class _Failing:
 
     async_impl = False
 
-    def info(self, path: str, **_: object) -> None:
+    def info(self, path: str, *_: object, **__: object) -> None:
         raise RuntimeError(f"403 for key {CANARY} at {path}")
 
     cat_file = isfile = ls = find = pipe_file = rm_file = info

@@ -1,0 +1,1 @@
+"""Exclusive creation per kind of object store: one file each, found by ``registry``."""

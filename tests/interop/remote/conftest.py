@@ -1,0 +1,93 @@
+"""Servers and stores that the tests of this folder share; each starts once, when asked for."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from lance_nb.storage import probe
+from tests.support.fault_proxy import FaultProxy, fault_proxy
+from tests.support.requirements import require_package
+from tests.support.servers import moto_server, postgres_server, redis_server
+
+CREDENTIALS = {"key": "test", "secret": "testtest"}
+
+
+@dataclass(frozen=True)
+class S3Place:
+    """An empty bucket of a server, as fsspec and as pylance call it."""
+
+    endpoint: str
+    bucket: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        region = {"region_name": "us-east-1"}
+        return {**CREDENTIALS, "endpoint_url": self.endpoint, "client_kwargs": region}
+
+    @property
+    def pylance_options(self) -> dict[str, str]:
+        return {
+            "aws_access_key_id": "test",
+            "aws_secret_access_key": "testtest",
+            "aws_endpoint": self.endpoint,
+            "aws_region": "us-east-1",
+            "allow_http": "true",
+            "dynamodb_endpoint": self.endpoint,
+        }
+
+    def through(self, proxy: FaultProxy) -> S3Place:
+        return S3Place(f"http://127.0.0.1:{proxy.port}", self.bucket)
+
+
+def client(service: str, endpoint: str) -> Any:
+    boto3 = require_package("boto3")
+    return boto3.client(
+        service,
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="testtest",
+    )
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[str]:
+    require_package("s3fs")
+    with moto_server() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def s3(moto: str) -> S3Place:
+    """A new bucket."""
+    bucket = f"bucket-{uuid.uuid4().hex[:12]}"
+    client("s3", moto).create_bucket(Bucket=bucket)
+    probe.forget()
+    return S3Place(moto, bucket)
+
+
+@pytest.fixture
+def s3_proxy(s3: S3Place) -> Iterator[FaultProxy]:
+    place = urlsplit(s3.endpoint)
+    assert place.hostname is not None
+    assert place.port is not None
+    with fault_proxy(place.hostname, place.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="session")
+def redis_port() -> Iterator[int]:
+    with redis_server() as port:
+        yield port
+
+
+@pytest.fixture(scope="session")
+def postgres_port() -> Iterator[int]:
+    with postgres_server() as port:
+        yield port
