@@ -332,3 +332,16 @@ class IndexSection(_message.Message):
     INDICES_FIELD_NUMBER: _ClassVar[int]
     indices: _containers.RepeatedCompositeFieldContainer[IndexMetadata]
     def __init__(self, indices: _Optional[_Iterable[_Union[IndexMetadata, _Mapping]]] = ...) -> None: ...
+
+class MemWalIndexDetails(_message.Message):
+    __slots__ = ("compacted_sstables",)
+    class CompactedSsTable(_message.Message):
+        __slots__ = ("shard_id", "generation")
+        SHARD_ID_FIELD_NUMBER: _ClassVar[int]
+        GENERATION_FIELD_NUMBER: _ClassVar[int]
+        shard_id: UUID
+        generation: int
+        def __init__(self, shard_id: _Optional[_Union[UUID, _Mapping]] = ..., generation: _Optional[int] = ...) -> None: ...
+    COMPACTED_SSTABLES_FIELD_NUMBER: _ClassVar[int]
+    compacted_sstables: _containers.RepeatedCompositeFieldContainer[MemWalIndexDetails.CompactedSsTable]
+    def __init__(self, compacted_sstables: _Optional[_Iterable[_Union[MemWalIndexDetails.CompactedSsTable, _Mapping]]] = ...) -> None: ...

@@ -112,7 +112,7 @@ class FragmentList(Sequence[Fragment]):
 
     def with_ids(self, fragment_ids: Iterable[int]) -> dict[int, Fragment]:
         """Return the fragments that have one of these ids, by id; only they are decoded."""
-        positions = self._positions(fragment_ids)
+        positions = self.positions_of(fragment_ids)
         return {fragment.id: fragment for fragment in map(self.__getitem__, positions)}
 
     def appended(self, fragments: Iterable[Fragment]) -> FragmentList:
@@ -126,12 +126,20 @@ class FragmentList(Sequence[Fragment]):
         """
         raw = list(self.raw)
         ids = self.counts().ids
-        for position in reversed(self._positions(changes)):
+        for position in reversed(self.positions_of(changes)):
             new = changes[int(ids[position])]
             raw[position : position + 1] = () if new is None else (new.to_bytes(),)
         return FragmentList(raw, self._path)
 
-    def _positions(self, fragment_ids: Iterable[int]) -> list[int]:
+    def in_order(self) -> FragmentList:
+        """Return the list in the order of fragment ids: itself if it is so already."""
+        ids = self.counts().ids
+        if bool((ids[1:] > ids[:-1]).all()):
+            return self
+        return FragmentList([self.raw[at] for at in np.argsort(ids).tolist()], self._path)
+
+    def positions_of(self, fragment_ids: Iterable[int]) -> list[int]:
+        """Return the positions of those ids that are in the list, ascending."""
         wanted = np.fromiter(fragment_ids, np.int64)
         found: list[int] = np.flatnonzero(np.isin(self.counts().ids, wanted)).tolist()
         return found

@@ -89,6 +89,12 @@ def _same_new_keys(ours: Footprint, theirs: Footprint, known: Circumstances) -> 
     return None
 
 
+def _unknown_new_keys(ours: Footprint, _theirs: Footprint, _known: Circumstances) -> Finding | None:
+    if ours.inserted_keys is None:
+        return None
+    return Finding(_RETRYABLE, "ours inserts new keys, and theirs may have added the same")
+
+
 # --- schema ---------------------------------------------------------------------------------------
 
 
@@ -289,10 +295,10 @@ def _wal_index(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Fin
     return Finding(_RETRYABLE, f"the write-ahead-log index has to be built anew for {what}")
 
 
-def _other_index(ours: Footprint, _theirs: Footprint, _known: Circumstances) -> Finding | None:
+def _log_state(ours: Footprint, _theirs: Footprint, _known: Circumstances) -> Finding:
     if WAL_INDEX in _names(ours.new_indices):
-        return None
-    return Finding(_INCOMPATIBLE, "theirs changes the state of the write-ahead log")
+        return Finding(_REBASABLE, "both change the state of write-ahead logs")
+    return Finding(_INCOMPATIBLE, "theirs changes the state of write-ahead logs")
 
 
 NEVER = Rule("X", "incompatible", "incompatible", _always(_INCOMPATIBLE, "the two exclude another"))
@@ -315,6 +321,9 @@ SAME_NEW_KEYS = Rule(
     "same new keys",
     "retryable if both may insert a row with the same key",
     _same_new_keys,
+)
+UNKNOWN_NEW_KEYS = Rule(
+    "v", "unknown new keys", "retryable if we insert new keys", _unknown_new_keys
 )
 NULLABILITY = Rule(
     "n",
@@ -391,8 +400,11 @@ INDEXED_UPDATE = Rule(
 WAL_INDEX_AGAIN = Rule(
     "a", "log index", "retryable if the index is the one of write-ahead logs", _wal_index
 )
-OTHER_INDEX = Rule(
-    "x", "other index", "incompatible unless the index is the one of write-ahead logs", _other_index
+LOG_STATE = Rule(
+    "l",
+    "log state",
+    "incompatible unless the index is the one of write-ahead logs, which takes up their state",
+    _log_state,
 )
 
 FINE: Cell = ()

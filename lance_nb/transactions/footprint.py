@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.format.key_filter import KeyFilter
 from lance_nb.format.manifest import BasePath
-from lance_nb.transactions.key_filter import KeyFilter
 
 CONFIG = "config"
 TABLE_METADATA = "table metadata"

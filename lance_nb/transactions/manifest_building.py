@@ -4,7 +4,8 @@
 and then ``finish`` it.
 
 Rules: a version follows the current one by one. New fragments get the ids behind the highest ever
-used, and with stable row ids their row ids and versions. Fragments that are not touched stay bytes.
+used, and with stable row ids their row ids and versions; fragments stand in the order of their ids.
+Fragments that are not touched stay bytes.
 Flags are computed from what the version holds. Every manifest carries all indices again.
 
 Limits: a manifest with fields of a newer writer is not written on: they might not hold any more.
@@ -16,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from lance_nb.errors import DatasetNotFoundError, NotSupportedError
+from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.format.feature_flags import DELETION_FILES, STABLE_ROW_IDS, check_writable
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest, WriterVersion
+from lance_nb.format.schema import Schema
 from lance_nb.transactions.feature_words import flag_words
 from lance_nb.transactions.operation import ApplyContext, Built, Operation, operation_name
 from lance_nb.transactions.row_lineage import assign_row_ids, stamp_new_rows
@@ -58,7 +60,16 @@ class Draft:
     @property
     def has_row_ids(self) -> bool:
         """Whether rows have stable ids in this dataset."""
+        if self.current.version == 0:
+            return self.ctx.options.stable_row_ids
         return bool(self.current.reader_feature_flags & STABLE_ROW_IDS)
+
+    def set_schema(self, schema: Schema) -> None:
+        """Make this the schema."""
+        allocated = self.manifest.max_allocated_field_id
+        if allocated is not None:
+            allocated = max(allocated, schema.max_field_id)
+        self.manifest = replace(self.manifest, schema=schema, max_allocated_field_id=allocated)
 
     # --- fragments --------------------------------------------------------------------------------
 
@@ -77,10 +88,14 @@ class Draft:
         for one in fragments:
             numbered.append(replace(one, id=next_id) if one.id == 0 else one)
             next_id += one.id == 0
-        highest = max((one.id for one in numbered), default=-1)
+        self.use_fragment_ids(one.id for one in numbered)
+        return numbered
+
+    def use_fragment_ids(self, fragment_ids: Iterable[int]) -> None:
+        """Note that these ids are taken."""
+        highest = max(fragment_ids, default=-1)
         if highest > self.max_fragment_id:
             self.manifest = replace(self.manifest, max_fragment_id=highest)
-        return numbered
 
     def assign_row_ids(self, fragments: list[Fragment]) -> list[Fragment]:
         """Give row ids to rows that have none, if this dataset has row ids."""
@@ -108,6 +123,21 @@ class Draft:
         """Replace fragments by id, in their places; None removes one. Unknown ids are ignored."""
         self.set_fragments(self.manifest.fragments.replaced(changes))
 
+    def change_known(self, updated: Iterable[Fragment], removed: Iterable[int]) -> None:
+        """Replace and remove fragments that must be there. Raises InvalidInputError."""
+        changes: dict[int, Fragment | None] = {one.id: one for one in updated}
+        changes.update(dict.fromkeys(removed))
+        found = len(self.manifest.fragments.positions_of(changes))
+        if found < len(changes):
+            known = self.manifest.fragments.with_ids(changes)
+            missing = min(changes.keys() - known.keys())
+            raise InvalidInputError(
+                f"fragment {missing} is to be changed, but version {self.current.version} has no "
+                "such fragment"
+            )
+        if changes:
+            self.change(changes)
+
     def set_fragments(self, fragments: FragmentList) -> None:
         """Make these the fragments."""
         self._only_appended = False
@@ -123,6 +153,9 @@ class Draft:
 
     def finish(self) -> Built:
         """Return the version."""
+        if not self._only_appended:  # as pylance does: a rewrite puts reserved ids anywhere
+            in_order = self.manifest.fragments.in_order()
+            self.manifest = replace(self.manifest, fragments=in_order)
         reader, writer = flag_words(
             self.manifest,
             self.indices,

@@ -1,0 +1,64 @@
+"""How far write-ahead logs have been merged into a dataset: a generation per shard.
+
+The state lies in the details of the system index ``__lance_mem_wal``; transactions that merge a log
+carry the part they add.
+
+Layout: messages ``CompactedSsTable`` and ``MemWalIndexDetails``; of the latter only the merged
+generations are decoded, the rest is carried.
+Limits: shard ids are 16 bytes.
+Source: lance.table as pylance 14.0.2 knows it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from lance_nb._pb import table as pb
+from lance_nb.errors import CorruptFileError
+from lance_nb.format.wire import parse, unknown_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MergedLog:
+    """One shard, merged up to ``generation``."""
+
+    shard_id: str
+    generation: int
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(cls, message: Any, path: str = "") -> MergedLog:
+        """Read a ``CompactedSsTable`` of either message. Raises CorruptFileError."""
+        shard = message.shard_id.uuid
+        if len(shard) != 16:
+            raise CorruptFileError(path, None, "a shard id of 16 bytes", f"{len(shard)} bytes")
+        return cls(str(uuid.UUID(bytes=shard)), message.generation, unknown_bytes(message))
+
+    def write_to(self, message: Any) -> None:
+        """Fill a ``CompactedSsTable`` of either message."""
+        message.shard_id.uuid = uuid.UUID(self.shard_id).bytes
+        message.generation = self.generation
+        message.MergeFromString(self.unknown)
+
+
+def merged_logs(details: bytes, path: str = "") -> tuple[MergedLog, ...]:
+    """Return what the details of the index say. Raises CorruptFileError."""
+    message = parse(pb.MemWalIndexDetails, details, path)
+    return tuple(MergedLog.from_pb(one, path) for one in message.compacted_sstables)
+
+
+def with_merged_logs(details: bytes, logs: Iterable[MergedLog], path: str = "") -> bytes:
+    """Return the details with the logs recorded: of two generations of a shard the higher one."""
+    message = parse(pb.MemWalIndexDetails, details, path)
+    known = {MergedLog.from_pb(one, path).shard_id: one for one in message.compacted_sstables}
+    for log in logs:
+        if log.shard_id in known:
+            one = known[log.shard_id]
+            one.generation = max(one.generation, log.generation)
+        else:
+            one = known[log.shard_id] = message.compacted_sstables.add()
+            log.write_to(one)
+    return message.SerializeToString(deterministic=True)

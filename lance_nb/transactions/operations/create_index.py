@@ -1,0 +1,107 @@
+"""CreateIndex: indices added, replaced or removed.
+
+``removed_indices`` go out by their uuid; of ``new_indices``, one whose uuid is there already takes
+its place. The index files exist already: this only makes them known.
+
+Source: message ``Transaction.CreateIndex`` of lance.table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lance_nb._pb import transaction as pb
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.format.merged_logs import merged_logs
+from lance_nb.format.wire import unknown_bytes
+from lance_nb.transactions.conflict_rules import (
+    FINE,
+    INDEX_COVERS,
+    INDEXED_DATA,
+    INDEXED_FIELD_GONE,
+    INDEXED_UPDATE,
+    LOG_STATE,
+    NEVER,
+    SAME_INDEX,
+    WAL_INDEX,
+    WAL_INDEX_AGAIN,
+)
+from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.manifest_building import Draft
+from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.verdicts import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    """Make indices known, or forget them."""
+
+    arm: ClassVar[str] = "create_index"
+    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
+        "append": FINE,
+        "delete": FINE,
+        "overwrite": (NEVER,),
+        "create_index": (SAME_INDEX,),
+        "rewrite": (INDEX_COVERS,),
+        "merge": (WAL_INDEX_AGAIN, INDEXED_FIELD_GONE),
+        "restore": (NEVER,),
+        "reserve_fragments": FINE,
+        "update": (INDEXED_UPDATE,),
+        "project": (INDEXED_FIELD_GONE,),
+        "update_config": FINE,
+        "data_replacement": (INDEXED_DATA,),
+        "update_mem_wal_state": (LOG_STATE,),
+        "clone": FINE,
+        "update_bases": FINE,
+    }
+
+    new_indices: tuple[IndexMetadata, ...] = ()
+    removed_indices: tuple[IndexMetadata, ...] = ()
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(cls, message: pb.Transaction.CreateIndex, path: str = "") -> CreateIndex:
+        """Read the message. Raises CorruptFileError."""
+        return cls(
+            tuple(IndexMetadata.from_pb(one, path) for one in message.new_indices),
+            tuple(IndexMetadata.from_pb(one, path) for one in message.removed_indices),
+            unknown_bytes(message),
+        )
+
+    def to_pb(self) -> pb.Transaction.CreateIndex:
+        """Return the message."""
+        message = pb.Transaction.CreateIndex(
+            new_indices=[one.to_pb() for one in self.new_indices],
+            removed_indices=[one.to_pb() for one in self.removed_indices],
+        )
+        message.MergeFromString(self.unknown)
+        return message
+
+    def apply(self, ctx: ApplyContext) -> Built:
+        """Return the version with the indices. Raises InvalidInputError for unknown fields."""
+        draft = Draft.of(ctx, self)
+        for one in self.new_indices:
+            known = draft.manifest.schema.field_by_id
+            missing = [field for field in one.fields if known(field) is None]
+            if missing and not one.is_system:
+                raise InvalidInputError(f"index {one.name!r} is on field {missing[0]}: no such")
+        gone = {one.uuid for one in (*self.new_indices, *self.removed_indices)}
+        kept = [one for one in draft.indices if one.uuid not in gone]
+        draft.indices = [*kept, *self.new_indices]
+        return draft.finish()
+
+    def footprint(self) -> Footprint:
+        """Return the indices."""
+        logs = [merged_logs(one.details) for one in self.new_indices if one.name == WAL_INDEX]
+        return Footprint(
+            new_indices=self.new_indices,
+            removed_indices=self.removed_indices,
+            compacted=tuple((one.shard_id, one.generation) for part in logs for one in part),
+        )
+
+    def describe(self) -> str:
+        """Say in one line what it does."""
+        return describe(self)

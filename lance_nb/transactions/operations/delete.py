@@ -1,0 +1,90 @@
+"""Delete: rows marked as deleted, and fragments taken out when all their rows are.
+
+``updated_fragments`` carry their new deletion file, which holds the older deletions as well; they
+come as they were at the read version. ``predicate`` is for people.
+
+Source: message ``Transaction.Delete`` of lance.table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lance_nb._pb import transaction as pb
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.wire import unknown_bytes
+from lance_nb.transactions.conflict_rules import AGAIN, FINE, NEVER, SAME_FRAGMENTS, SAME_ROWS
+from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.index_upkeep import retain_useful
+from lance_nb.transactions.manifest_building import Draft
+from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.verdicts import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete rows."""
+
+    arm: ClassVar[str] = "delete"
+    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
+        "append": FINE,
+        "delete": (SAME_ROWS,),
+        "overwrite": (NEVER,),
+        "create_index": FINE,
+        "rewrite": (SAME_FRAGMENTS,),
+        "merge": (AGAIN,),
+        "restore": (NEVER,),
+        "reserve_fragments": FINE,
+        "update": (SAME_ROWS,),
+        "project": FINE,
+        "update_config": FINE,
+        "data_replacement": (SAME_FRAGMENTS,),
+        "update_mem_wal_state": (NEVER,),
+        "clone": FINE,
+        "update_bases": FINE,
+    }
+
+    updated_fragments: tuple[Fragment, ...] = ()
+    deleted_fragment_ids: tuple[int, ...] = ()
+    predicate: str = ""
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(cls, message: pb.Transaction.Delete, path: str = "") -> Delete:
+        """Read the message."""
+        return cls(
+            tuple(Fragment.from_pb(one) for one in message.updated_fragments),
+            tuple(message.deleted_fragment_ids),
+            message.predicate,
+            unknown_bytes(message),
+        )
+
+    def to_pb(self) -> pb.Transaction.Delete:
+        """Return the message."""
+        message = pb.Transaction.Delete(
+            updated_fragments=[one.to_pb() for one in self.updated_fragments],
+            deleted_fragment_ids=self.deleted_fragment_ids,
+            predicate=self.predicate,
+        )
+        message.MergeFromString(self.unknown)
+        return message
+
+    def apply(self, ctx: ApplyContext) -> Built:
+        """Return the version without the rows. Raises InvalidInputError for unknown fragments."""
+        draft = Draft.of(ctx, self)
+        draft.change_known(self.updated_fragments, self.deleted_fragment_ids)
+        retain_useful(draft)
+        return draft.finish()
+
+    def footprint(self) -> Footprint:
+        """Return the fragments it changes and removes."""
+        return Footprint(
+            changed_fragments=frozenset(one.id for one in self.updated_fragments),
+            removed_fragments=frozenset(self.deleted_fragment_ids),
+        )
+
+    def describe(self) -> str:
+        """Say in one line what it does."""
+        return describe(self)

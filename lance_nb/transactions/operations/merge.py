@@ -1,0 +1,149 @@
+"""Merge: columns added or changed; the schema and the complete list of fragments are handed in.
+
+The list says everything: which fragments there are, in which order, with which files. Fragments
+that are new get row ids and versions; those whose files changed count as updated now. An index on a
+field that moved to another file no longer covers that fragment.
+
+Limits: no fragment of the current version may be missing. ``preserves_nullability`` says that the
+new schema accepts whatever rows concurrent writers add; without it they conflict.
+Source: message ``Transaction.Merge`` of lance.table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lance_nb._pb import transaction as pb
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.fragment_list import FragmentList
+from lance_nb.format.schema import Schema
+from lance_nb.format.wire import unknown_bytes
+from lance_nb.transactions.conflict_rules import (
+    AGAIN,
+    FINE,
+    NEVER,
+    SCHEMA_METADATA_AGAIN,
+    WAL_INDEX_AGAIN,
+)
+from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.index_upkeep import prune_fields, retain_useful
+from lance_nb.transactions.manifest_building import Draft
+from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.row_lineage import stamp_all_updated, stamp_new_rows
+from lance_nb.transactions.verdicts import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Add or change columns."""
+
+    arm: ClassVar[str] = "merge"
+    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
+        "append": (AGAIN,),
+        "delete": (AGAIN,),
+        "overwrite": (NEVER,),
+        "create_index": (WAL_INDEX_AGAIN,),
+        "rewrite": (AGAIN,),
+        "merge": (AGAIN,),
+        "restore": (NEVER,),
+        "reserve_fragments": FINE,
+        "update": (AGAIN,),
+        "project": (NEVER,),
+        "update_config": (SCHEMA_METADATA_AGAIN,),
+        "data_replacement": (AGAIN,),
+        "update_mem_wal_state": (NEVER,),
+        "clone": FINE,
+        "update_bases": FINE,
+    }
+
+    fragments: tuple[Fragment, ...]
+    schema: Schema
+    preserves_nullability: bool = False
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(cls, message: pb.Transaction.Merge, path: str = "") -> Merge:
+        """Read the message. Raises CorruptFileError."""
+        return cls(
+            tuple(Fragment.from_pb(one) for one in message.fragments),
+            Schema.from_pb(message.schema, message.schema_metadata, path),
+            message.preserves_nullability,
+            unknown_bytes(message),
+        )
+
+    def to_pb(self) -> pb.Transaction.Merge:
+        """Return the message."""
+        message = pb.Transaction.Merge(
+            fragments=[one.to_pb() for one in self.fragments],
+            schema=self.schema.to_pb(),
+            schema_metadata=dict(self.schema.metadata),
+            preserves_nullability=self.preserves_nullability,
+        )
+        message.MergeFromString(self.unknown)
+        return message
+
+    def apply(self, ctx: ApplyContext) -> Built:
+        """Return the version with the columns. Raises InvalidInputError for missing fragments."""
+        draft = Draft.of(ctx, self)
+        before = {one.id: one for one in draft.current.fragments}
+        missing = before.keys() - {one.id for one in self.fragments}
+        if missing:
+            raise InvalidInputError(
+                f"a Merge lists every fragment, but fragment {min(missing)} is not among its "
+                f"{len(self.fragments)}"
+            )
+        draft.set_schema(self.schema)
+        merged = draft.assign_row_ids(list(self.fragments))
+        if draft.has_row_ids:
+            merged = [_stamped(before.get(one.id), one, draft.version) for one in merged]
+        draft.set_fragments(FragmentList.of(merged))
+        draft.use_fragment_ids(one.id for one in merged)
+        for one in merged:
+            old = before.get(one.id)
+            if old is not None and old.files != one.files:
+                prune_fields(draft, {one.id}, _moved_fields(old, one))
+        retain_useful(draft)
+        return draft.finish()
+
+    def footprint(self) -> Footprint:
+        """Return what is left of the schema: rules treat it as touching everything else."""
+        return Footprint(
+            changed_fragments=frozenset(one.id for one in self.fragments),
+            field_ids=frozenset(one.id for one in self.schema.walk()),
+            may_alter_nullability=not self.preserves_nullability,
+        )
+
+    def describe(self) -> str:
+        """Say in one line what it does."""
+        return describe(self)
+
+
+def _stamped(old: Fragment | None, new: Fragment, version: int) -> Fragment:
+    if old is None:
+        return stamp_new_rows([new], version)[0]
+    return new if _same_files(old, new) else stamp_all_updated(new, version)
+
+
+def _same_files(old: Fragment, new: Fragment) -> bool:
+    """Whether no column was written; a size that became known is no change."""
+
+    def identity(fragment: Fragment) -> list[tuple[object, ...]]:
+        return [
+            (one.path, one.fields, one.column_indices, one.file_version, one.base_id)
+            for one in fragment.files
+        ]
+
+    return identity(old) == identity(new)
+
+
+def _moved_fields(old: Fragment, new: Fragment) -> set[int]:
+    """Return the fields that are in both, in files of different names."""
+    before, after = _file_of_field(old), _file_of_field(new)
+    return {field for field, path in before.items() if after.get(field, path) != path}
+
+
+def _file_of_field(fragment: Fragment) -> dict[int, str]:
+    return {field: one.path for one in fragment.files for field in one.fields if field >= 0}

@@ -1,0 +1,123 @@
+"""Overwrite: a new dataset, or new rows and a new schema in the place of all old ones.
+
+The config, table metadata, base paths and branch of the dataset stay; indices do not. Fragment ids
+go on behind the highest ever used, field ids start anew with the schema that is handed in, and
+stable row ids go on. The data files say which format version the dataset has from now on.
+
+Limits: bases can be added when the dataset is created, not later (``UpdateBases`` does that).
+Source: message ``Transaction.Overwrite`` of lance.table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from lance_nb._pb import transaction as pb
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.fragment_list import FragmentList
+from lance_nb.format.manifest import BasePath, Manifest
+from lance_nb.format.schema import Schema
+from lance_nb.format.wire import unknown_bytes
+from lance_nb.transactions.conflict_rules import AGAIN, FINE, NEVER, SAME_KEYS
+from lance_nb.transactions.file_versions import storage_format
+from lance_nb.transactions.footprint import CONFIG, Footprint, Settings
+from lance_nb.transactions.manifest_building import Draft
+from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.verdicts import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """Create a dataset, or replace all its rows."""
+
+    arm: ClassVar[str] = "overwrite"
+    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
+        "append": FINE,
+        "delete": FINE,
+        "overwrite": (AGAIN, SAME_KEYS),
+        "create_index": FINE,
+        "rewrite": FINE,
+        "merge": FINE,
+        "restore": FINE,
+        "reserve_fragments": FINE,
+        "update": FINE,
+        "project": FINE,
+        "update_config": (SAME_KEYS,),
+        "data_replacement": FINE,
+        "update_mem_wal_state": (NEVER,),
+        "clone": FINE,
+        "update_bases": FINE,
+    }
+
+    new_schema: Schema
+    fragments: tuple[Fragment, ...]
+    config_upsert_values: Mapping[str, str] = field(default_factory=dict)
+    initial_bases: tuple[BasePath, ...] = ()
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(cls, message: pb.Transaction.Overwrite, path: str = "") -> Overwrite:
+        """Read the message. Raises CorruptFileError."""
+        return cls(
+            Schema.from_pb(message.schema, message.schema_metadata, path),
+            tuple(Fragment.from_pb(one) for one in message.fragments),
+            dict(message.config_upsert_values),
+            tuple(BasePath.from_pb(one) for one in message.initial_bases),
+            unknown_bytes(message),
+        )
+
+    def to_pb(self) -> pb.Transaction.Overwrite:
+        """Return the message."""
+        message = pb.Transaction.Overwrite(
+            schema=self.new_schema.to_pb(),
+            schema_metadata=dict(self.new_schema.metadata),
+            fragments=[one.to_pb() for one in self.fragments],
+            config_upsert_values=dict(self.config_upsert_values),
+            initial_bases=[one.to_pb() for one in self.initial_bases],
+        )
+        message.MergeFromString(self.unknown)
+        return message
+
+    def apply(self, ctx: ApplyContext) -> Built:
+        """Return the version with only the new rows.
+
+        Raises InvalidInputError for data files of different or unwanted format versions.
+        """
+        draft = self._start(ctx)
+        draft.set_fragments(FragmentList())
+        draft.indices = []
+        draft.set_schema(self.new_schema)
+        wanted = storage_format(self.fragments, ctx.options.file_version, draft.manifest)
+        config = {**draft.manifest.config, **self.config_upsert_values}
+        draft.manifest = replace(draft.manifest, data_format=wanted, config=config)
+        draft.add(self.fragments)
+        return draft.finish()
+
+    def _start(self, ctx: ApplyContext) -> Draft:
+        if ctx.current is None:
+            ids = [one.id for one in self.initial_bases]
+            if len(set(ids)) != len(ids):
+                raise InvalidInputError(f"the ids of base paths must differ, not {ids}")
+            return Draft(ctx, Manifest(0, self.new_schema, base_paths=self.initial_bases))
+        if self.initial_bases:
+            raise InvalidInputError(
+                "base paths are registered when a dataset is created; to add some later, use "
+                "UpdateBases"
+            )
+        return Draft.of(ctx, self)
+
+    def footprint(self) -> Footprint:
+        """Return the config keys it sets: everything else it replaces."""
+        keys = frozenset((CONFIG, -1, key) for key in self.config_upsert_values)
+        return Footprint(
+            supplies_values=True,
+            settings=Settings(keys),
+            field_ids=frozenset(one.id for one in self.new_schema.walk()),
+        )
+
+    def describe(self) -> str:
+        """Say in one line what it does."""
+        return describe(self)

@@ -1,0 +1,98 @@
+"""Project: a schema with fewer, renamed or reordered columns; no data file is written.
+
+Data files that hold none of the columns any more are no longer referred to; neither are indices on
+a dropped column.
+
+Limits: ``preserves_nullability`` as in Merge.
+Source: message ``Transaction.Project`` of lance.table (schema metadata is not part of it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from lance_nb._pb import transaction as pb
+from lance_nb.format.schema import Schema
+from lance_nb.format.wire import unknown_bytes
+from lance_nb.transactions.conflict_rules import (
+    AGAIN,
+    FINE,
+    NEVER,
+    NULLABILITY,
+    SCHEMA_METADATA_AGAIN,
+)
+from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.index_upkeep import retain_useful
+from lance_nb.transactions.manifest_building import Draft
+from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.verdicts import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Drop, rename or reorder columns."""
+
+    arm: ClassVar[str] = "project"
+    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
+        "append": (NULLABILITY,),
+        "delete": FINE,
+        "overwrite": (NEVER,),
+        "create_index": FINE,
+        "rewrite": FINE,
+        "merge": (AGAIN,),
+        "restore": (NEVER,),
+        "reserve_fragments": FINE,
+        "update": (NULLABILITY,),
+        "project": (AGAIN,),
+        "update_config": (SCHEMA_METADATA_AGAIN,),
+        "data_replacement": (NULLABILITY,),
+        "update_mem_wal_state": (NEVER,),
+        "clone": FINE,
+        "update_bases": FINE,
+    }
+
+    schema: Schema
+    preserves_nullability: bool = False
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(cls, message: pb.Transaction.Project, path: str = "") -> Project:
+        """Read the message. Raises CorruptFileError."""
+        schema = Schema.from_pb(message.schema, {}, path)
+        return cls(schema, message.preserves_nullability, unknown_bytes(message))
+
+    def to_pb(self) -> pb.Transaction.Project:
+        """Return the message."""
+        message = pb.Transaction.Project(
+            schema=self.schema.to_pb(), preserves_nullability=self.preserves_nullability
+        )
+        message.MergeFromString(self.unknown)
+        return message
+
+    def apply(self, ctx: ApplyContext) -> Built:
+        """Return the version with the schema."""
+        draft = Draft.of(ctx, self)
+        draft.set_schema(Schema(self.schema.fields, draft.current.schema.metadata))
+        left = {one.id for one in self.schema.walk()}
+        changes = {}
+        for one in draft.current.fragments:
+            files = tuple(file for file in one.files if not left.isdisjoint(file.fields))
+            if len(files) < len(one.files):
+                changes[one.id] = replace(one, files=files)
+        if changes:
+            draft.change(changes)
+        retain_useful(draft)
+        return draft.finish()
+
+    def footprint(self) -> Footprint:
+        """Return what is left of the schema."""
+        return Footprint(
+            field_ids=frozenset(one.id for one in self.schema.walk()),
+            may_alter_nullability=not self.preserves_nullability,
+        )
+
+    def describe(self) -> str:
+        """Say in one line what it does."""
+        return describe(self)

@@ -1,0 +1,78 @@
+"""ReserveFragments: fragment ids set aside, for a Rewrite that is still being made.
+
+The ids are the ``num_fragments`` highest ones afterwards.
+
+Limits: fragment ids fit 32 bits.
+Source: message ``Transaction.ReserveFragments`` of lance.table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from lance_nb._pb import transaction as pb
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.wire import U32_MAX, unknown_bytes
+from lance_nb.transactions.conflict_rules import FINE, NEVER
+from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.manifest_building import Draft
+from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.verdicts import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class ReserveFragments:
+    """Set fragment ids aside."""
+
+    arm: ClassVar[str] = "reserve_fragments"
+    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
+        "append": FINE,
+        "delete": FINE,
+        "overwrite": (NEVER,),
+        "create_index": FINE,
+        "rewrite": FINE,
+        "merge": FINE,
+        "restore": (NEVER,),
+        "reserve_fragments": FINE,
+        "update": FINE,
+        "project": FINE,
+        "update_config": FINE,
+        "data_replacement": FINE,
+        "update_mem_wal_state": FINE,
+        "clone": FINE,
+        "update_bases": FINE,
+    }
+
+    num_fragments: int
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(cls, message: pb.Transaction.ReserveFragments, path: str = "") -> ReserveFragments:
+        """Read the message."""
+        return cls(message.num_fragments, unknown_bytes(message))
+
+    def to_pb(self) -> pb.Transaction.ReserveFragments:
+        """Return the message."""
+        message = pb.Transaction.ReserveFragments(num_fragments=self.num_fragments)
+        message.MergeFromString(self.unknown)
+        return message
+
+    def apply(self, ctx: ApplyContext) -> Built:
+        """Return the version with the ids set aside. Raises InvalidInputError beyond 32 bits."""
+        draft = Draft.of(ctx, self)
+        # From 0 even if no id was ever used: what pylance's compaction counts back from.
+        highest = max(draft.max_fragment_id, 0) + self.num_fragments
+        if highest > U32_MAX:
+            raise InvalidInputError(f"fragment id {highest} does not fit 32 bits")
+        draft.manifest = replace(draft.manifest, max_fragment_id=highest)
+        return draft.finish()
+
+    def footprint(self) -> Footprint:
+        """Return nothing: it touches no fragment."""
+        return Footprint()
+
+    def describe(self) -> str:
+        """Say in one line what it does."""
+        return describe(self)

@@ -1,0 +1,92 @@
+"""Restore: an older version becomes the newest again, under a new number.
+
+Fragments, schema, config and indices are those of the old version. Nothing that was counted goes
+back: the highest fragment id, the next row id and the highest field id stay as high as they ever
+were, so that no id is given out twice.
+
+Source: message ``Transaction.Restore`` of lance.table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from lance_nb._pb import transaction as pb
+from lance_nb.format.wire import unknown_bytes
+from lance_nb.transactions.conflict_rules import FINE, NEVER, SCHEMA_METADATA_NEVER
+from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.manifest_building import Draft, check_changeable
+from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.verdicts import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Go back to a version."""
+
+    arm: ClassVar[str] = "restore"
+    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
+        "append": FINE,
+        "delete": FINE,
+        "overwrite": FINE,
+        "create_index": FINE,
+        "rewrite": FINE,
+        "merge": FINE,
+        "restore": FINE,
+        "reserve_fragments": FINE,
+        "update": FINE,
+        "project": FINE,
+        "update_config": (SCHEMA_METADATA_NEVER,),
+        "data_replacement": FINE,
+        "update_mem_wal_state": (NEVER,),
+        "clone": FINE,
+        "update_bases": FINE,
+    }
+
+    version: int
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(cls, message: pb.Transaction.Restore, path: str = "") -> Restore:
+        """Read the message."""
+        return cls(message.version, unknown_bytes(message))
+
+    def to_pb(self) -> pb.Transaction.Restore:
+        """Return the message."""
+        message = pb.Transaction.Restore(version=self.version)
+        message.MergeFromString(self.unknown)
+        return message
+
+    def apply(self, ctx: ApplyContext) -> Built:
+        """Return the old version as the next one. Raises VersionNotFoundError."""
+        draft = Draft.of(ctx, self)
+        old, indices = ctx.load_version(self.version)
+        check_changeable(old)
+        now = draft.current
+        draft.manifest = replace(
+            old,
+            max_fragment_id=_highest(old.max_fragment_id, now.max_fragment_id),
+            next_row_id=max(old.next_row_id, now.next_row_id),
+            max_allocated_field_id=_highest(old.max_allocated_field_id, now.max_allocated_field_id),
+            branch=now.branch,
+            reader_feature_flags=old.reader_feature_flags | now.reader_feature_flags,
+            writer_feature_flags=old.writer_feature_flags | now.writer_feature_flags,
+        )
+        draft.set_fragments(old.fragments)
+        draft.indices = list(indices)
+        return draft.finish()
+
+    def footprint(self) -> Footprint:
+        """Return nothing: it replaces everything."""
+        return Footprint()
+
+    def describe(self) -> str:
+        """Say in one line what it does."""
+        return describe(self)
+
+
+def _highest(one: int | None, other: int | None) -> int | None:
+    known = [value for value in (one, other) if value is not None]
+    return max(known, default=None)

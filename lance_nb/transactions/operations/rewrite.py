@@ -1,0 +1,213 @@
+"""Rewrite: fragments replaced by others with the same live rows (compaction).
+
+Each group of old fragments becomes a group of new ones. Fragments stand in the order of their ids,
+so the new ones come behind the others. They carry ids that a ReserveFragments got for them; id 0
+gets one now. ``rewritten_indices`` name the remapped copies of indices; with stable row ids, those
+that know rows by id need none, and only their coverage moves.
+
+Limits: ``frag_reuse_index`` (a new state of the fragment-reuse index that goes with the rewrite) is
+known to the process that made it only: the message has no field for it.
+Source: message ``Transaction.Rewrite`` of lance.table; fields 1 and 2 only in old transactions.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lance_nb._pb import table
+from lance_nb._pb import transaction as pb
+from lance_nb.errors import CorruptFileError
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.index_metadata import IndexFile, IndexMetadata
+from lance_nb.format.wire import unknown_bytes
+from lance_nb.transactions.conflict_rules import (
+    AGAIN,
+    BOTH_REUSE_INDEX,
+    FINE,
+    INDEX_COVERS,
+    NEVER,
+    SAME_FRAGMENTS,
+)
+from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.index_upkeep import cover_rewritten, remap
+from lance_nb.transactions.manifest_building import Draft
+from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.verdicts import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteGroup:
+    """Fragments, and what they were rewritten to."""
+
+    old_fragments: tuple[Fragment, ...]
+    new_fragments: tuple[Fragment, ...]
+    unknown: bytes = b""
+
+    @property
+    def old_ids(self) -> frozenset[int]:
+        """The ids of the old fragments."""
+        return frozenset(one.id for one in self.old_fragments)
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenIndex:
+    """The remapped copy of an index; its other properties stay."""
+
+    old_id: str
+    new_id: str
+    new_details_type_url: str = ""
+    new_details_value: bytes = b""
+    new_index_version: int = 0
+    new_index_files: tuple[IndexFile, ...] = ()
+    unknown: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Replace fragments by others with the same rows."""
+
+    arm: ClassVar[str] = "rewrite"
+    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
+        "append": FINE,
+        "delete": (SAME_FRAGMENTS,),
+        "overwrite": (NEVER,),
+        "create_index": (INDEX_COVERS,),
+        "rewrite": (SAME_FRAGMENTS, BOTH_REUSE_INDEX),
+        "merge": (AGAIN,),
+        "restore": (NEVER,),
+        "reserve_fragments": FINE,
+        "update": (SAME_FRAGMENTS,),
+        "project": FINE,
+        "update_config": FINE,
+        "data_replacement": (SAME_FRAGMENTS,),
+        "update_mem_wal_state": FINE,
+        "clone": FINE,
+        "update_bases": FINE,
+    }
+
+    groups: tuple[RewriteGroup, ...]
+    rewritten_indices: tuple[RewrittenIndex, ...] = ()
+    frag_reuse_index: IndexMetadata | None = None
+    legacy: RewriteGroup | None = None
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(cls, message: pb.Transaction.Rewrite, path: str = "") -> Rewrite:
+        """Read the message. Raises CorruptFileError."""
+        legacy = None
+        if message.old_fragments or message.new_fragments:
+            legacy = RewriteGroup(
+                tuple(Fragment.from_pb(one) for one in message.old_fragments),
+                tuple(Fragment.from_pb(one) for one in message.new_fragments),
+            )
+        return cls(
+            tuple(_group_from_pb(one) for one in message.groups),
+            tuple(_index_from_pb(one, path) for one in message.rewritten_indices),
+            None,
+            legacy,
+            unknown_bytes(message),
+        )
+
+    def to_pb(self) -> pb.Transaction.Rewrite:
+        """Return the message."""
+        message = pb.Transaction.Rewrite(
+            groups=[_group_to_pb(one) for one in self.groups],
+            rewritten_indices=[_index_to_pb(one) for one in self.rewritten_indices],
+        )
+        if self.legacy is not None:
+            message.old_fragments.extend(one.to_pb() for one in self.legacy.old_fragments)
+            message.new_fragments.extend(one.to_pb() for one in self.legacy.new_fragments)
+        message.MergeFromString(self.unknown)
+        return message
+
+    @property
+    def all_groups(self) -> tuple[RewriteGroup, ...]:
+        """The groups, with that of an old transaction."""
+        return self.groups if self.legacy is None else (*self.groups, self.legacy)
+
+    def apply(self, ctx: ApplyContext) -> Built:
+        """Return the version with the new fragments. Raises InvalidInputError."""
+        draft = Draft.of(ctx, self)
+        moves = []
+        for group in self.all_groups:
+            new = draft.number(group.new_fragments)
+            draft.change_known((), group.old_ids)
+            draft.append(new)
+            moves.append((group.old_ids, frozenset(one.id for one in new)))
+        for one in self.rewritten_indices:
+            remap(draft, moves, one.old_id, one.new_id, one.new_index_files)
+        if draft.has_row_ids:
+            cover_rewritten(draft, moves, {one.new_id for one in self.rewritten_indices})
+        if self.frag_reuse_index is not None:
+            name = self.frag_reuse_index.name
+            kept = [one for one in draft.indices if one.name != name]
+            draft.indices = [*kept, self.frag_reuse_index]
+        return draft.finish()
+
+    def footprint(self) -> Footprint:
+        """Return the fragments that are rewritten."""
+        groups = tuple(group.old_ids for group in self.all_groups)
+        return Footprint(
+            removed_fragments=frozenset().union(*groups),
+            groups=groups,
+            carries_reuse_index=self.frag_reuse_index is not None,
+        )
+
+    def describe(self) -> str:
+        """Say in one line what it does."""
+        return describe(self)
+
+
+# --- parts of the message -------------------------------------------------------------------------
+
+
+def _group_from_pb(message: pb.Transaction.Rewrite.RewriteGroup) -> RewriteGroup:
+    return RewriteGroup(
+        tuple(Fragment.from_pb(one) for one in message.old_fragments),
+        tuple(Fragment.from_pb(one) for one in message.new_fragments),
+        unknown_bytes(message),
+    )
+
+
+def _group_to_pb(group: RewriteGroup) -> pb.Transaction.Rewrite.RewriteGroup:
+    message = pb.Transaction.Rewrite.RewriteGroup(
+        old_fragments=[one.to_pb() for one in group.old_fragments],
+        new_fragments=[one.to_pb() for one in group.new_fragments],
+    )
+    message.MergeFromString(group.unknown)
+    return message
+
+
+def _index_from_pb(message: pb.Transaction.Rewrite.RewrittenIndex, path: str) -> RewrittenIndex:
+    for one in (message.old_id.uuid, message.new_id.uuid):
+        if len(one) != 16:
+            raise CorruptFileError(path, None, "an index id of 16 bytes", f"{len(one)} bytes")
+    return RewrittenIndex(
+        str(uuid.UUID(bytes=message.old_id.uuid)),
+        str(uuid.UUID(bytes=message.new_id.uuid)),
+        message.new_index_details.type_url,
+        message.new_index_details.value,
+        message.new_index_version,
+        tuple(IndexFile(one.path, one.size_bytes) for one in message.new_index_files),
+        unknown_bytes(message),
+    )
+
+
+def _index_to_pb(index: RewrittenIndex) -> pb.Transaction.Rewrite.RewrittenIndex:
+    message = pb.Transaction.Rewrite.RewrittenIndex(
+        old_id=table.UUID(uuid=uuid.UUID(index.old_id).bytes),
+        new_id=table.UUID(uuid=uuid.UUID(index.new_id).bytes),
+        new_index_version=index.new_index_version,
+        new_index_files=[
+            table.IndexFile(path=one.path, size_bytes=one.size_bytes)
+            for one in index.new_index_files
+        ],
+    )
+    if index.new_details_type_url or index.new_details_value:
+        message.new_index_details.type_url = index.new_details_type_url
+        message.new_index_details.value = index.new_details_value
+    message.MergeFromString(index.unknown)
+    return message

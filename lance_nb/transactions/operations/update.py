@@ -1,0 +1,212 @@
+"""Update: rows with other values, in one of two ways.
+
+*Rewrite rows*: the rows are deleted where they are (``updated_fragments``, or
+``removed_fragment_ids`` if none is left) and written anew into ``new_fragments``. With stable row
+ids the new fragments bring the ids of the rows they replace; rows without one are new.
+*Rewrite columns*: ``updated_fragments`` have another file for ``fields_modified``; the old columns
+are tombstones. ``new_fragments`` then hold inserted rows only.
+
+``fields_for_preserving_frag_bitmap`` are the fields whose values changed: an index on other fields
+also covers the rewritten rows, since their ids are the same. ``updated_fragment_offsets`` are the
+rows of each fragment that matched, as Roaring bitmaps. ``inserted_rows`` are the keys an upsert
+added, ``compacted_sstables`` the write-ahead logs it merged.
+
+Source: message ``Transaction.Update`` of lance.table; field 9 is the older form of field 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import ClassVar
+
+from pyroaring import BitMap
+
+from lance_nb._pb import transaction as pb
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.fragment import Fragment, InlineSequence
+from lance_nb.format.key_filter import KeyFilter
+from lance_nb.format.merged_logs import MergedLog
+from lance_nb.format.roaring import check_portable
+from lance_nb.format.wire import unknown_bytes
+from lance_nb.transactions.conflict_rules import (
+    AGAIN,
+    FINE,
+    MODIFIED_FIELD_GONE,
+    NEVER,
+    NULLABILITY,
+    SAME_FRAGMENTS,
+    SAME_LOGS,
+    SAME_NEW_KEYS,
+    SAME_ROWS,
+    UNKNOWN_NEW_KEYS,
+)
+from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.index_upkeep import cover_moved, prune_fields, retain_useful
+from lance_nb.transactions.log_index import record_merged_logs
+from lance_nb.transactions.manifest_building import Draft
+from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.row_lineage import row_ids_of, stamp_moved_rows, stamp_some_updated
+from lance_nb.transactions.verdicts import Rule
+
+
+class UpdateMode(Enum):
+    """How an update was made; the value is pylance's name for it."""
+
+    REWRITE_ROWS = "rewrite_rows"
+    REWRITE_COLUMNS = "rewrite_columns"
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Change values of rows."""
+
+    arm: ClassVar[str] = "update"
+    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
+        "append": (UNKNOWN_NEW_KEYS,),
+        "delete": (SAME_ROWS,),
+        "overwrite": (NEVER,),
+        "create_index": FINE,
+        "rewrite": (SAME_FRAGMENTS,),
+        "merge": (AGAIN,),
+        "restore": (NEVER,),
+        "reserve_fragments": FINE,
+        "update": (SAME_ROWS, SAME_NEW_KEYS),
+        "project": (NULLABILITY, MODIFIED_FIELD_GONE),
+        "update_config": FINE,
+        "data_replacement": (SAME_FRAGMENTS,),
+        "update_mem_wal_state": (SAME_LOGS,),
+        "clone": FINE,
+        "update_bases": FINE,
+    }
+
+    removed_fragment_ids: tuple[int, ...] = ()
+    updated_fragments: tuple[Fragment, ...] = ()
+    new_fragments: tuple[Fragment, ...] = ()
+    fields_modified: tuple[int, ...] = ()
+    fields_for_preserving_frag_bitmap: tuple[int, ...] = ()
+    update_mode: UpdateMode = UpdateMode.REWRITE_ROWS
+    updated_fragment_offsets: Mapping[int, bytes] = field(default_factory=dict)
+    inserted_rows: KeyFilter | None = None
+    compacted_sstables: tuple[MergedLog, ...] = ()
+    offset_lists: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(cls, message: pb.Transaction.Update, path: str = "") -> Update:
+        """Read the message. Raises CorruptFileError."""
+        by_column = message.update_mode == pb.Transaction.Update.REWRITE_COLUMNS
+        keys = message.inserted_rows if message.HasField("inserted_rows") else None
+        return cls(
+            tuple(message.removed_fragment_ids),
+            tuple(Fragment.from_pb(one) for one in message.updated_fragments),
+            tuple(Fragment.from_pb(one) for one in message.new_fragments),
+            tuple(message.fields_modified),
+            tuple(message.fields_for_preserving_frag_bitmap),
+            UpdateMode.REWRITE_COLUMNS if by_column else UpdateMode.REWRITE_ROWS,
+            dict(message.updated_fragment_offset_bitmaps),
+            None if keys is None else KeyFilter.from_pb(keys),
+            tuple(MergedLog.from_pb(one, path) for one in message.compacted_sstables),
+            {
+                fragment: tuple(one.offsets)
+                for fragment, one in message.updated_fragment_offsets.items()
+            },
+            unknown_bytes(message),
+        )
+
+    def to_pb(self) -> pb.Transaction.Update:
+        """Return the message."""
+        kind = pb.Transaction.Update
+        by_column = self.update_mode is UpdateMode.REWRITE_COLUMNS
+        message = kind(
+            removed_fragment_ids=self.removed_fragment_ids,
+            updated_fragments=[one.to_pb() for one in self.updated_fragments],
+            new_fragments=[one.to_pb() for one in self.new_fragments],
+            fields_modified=self.fields_modified,
+            fields_for_preserving_frag_bitmap=self.fields_for_preserving_frag_bitmap,
+            update_mode=kind.REWRITE_COLUMNS if by_column else kind.REWRITE_ROWS,
+            updated_fragment_offset_bitmaps=dict(self.updated_fragment_offsets),
+        )
+        if self.inserted_rows is not None:
+            message.inserted_rows.CopyFrom(self.inserted_rows.to_pb())
+        for log in self.compacted_sstables:
+            log.write_to(message.compacted_sstables.add())
+        for fragment, offsets in self.offset_lists.items():
+            message.updated_fragment_offsets[fragment].offsets.extend(offsets)
+        message.MergeFromString(self.unknown)
+        return message
+
+    def apply(self, ctx: ApplyContext) -> Built:
+        """Return the version with the changed rows. Raises InvalidInputError."""
+        draft = Draft.of(ctx, self)
+        touched = {*self.removed_fragment_ids, *(one.id for one in self.updated_fragments)}
+        sources = draft.current.fragments.with_ids(touched) if draft.has_row_ids else {}
+        draft.change_known(self._stamped(draft), self.removed_fragment_ids)
+        prune_fields(draft, {one.id for one in self.updated_fragments}, set(self.fields_modified))
+        new = draft.number(self.new_fragments)
+        if draft.has_row_ids:
+            moved = {one.id for one in new if _brings_all_row_ids(one)}
+            new = stamp_moved_rows(draft.assign_row_ids(new), sources.values(), draft.version)
+            if self.update_mode is UpdateMode.REWRITE_ROWS:
+                changed = set(self.fields_for_preserving_frag_bitmap)
+                cover_moved(draft, moved, touched, changed)
+        draft.append(new)
+        retain_useful(draft)
+        if self.compacted_sstables:
+            record_merged_logs(draft, self.compacted_sstables)
+        return draft.finish()
+
+    def _stamped(self, draft: Draft) -> list[Fragment]:
+        """Return the updated fragments, saying which rows were updated now."""
+        if not draft.has_row_ids or self.update_mode is UpdateMode.REWRITE_ROWS:
+            return list(self.updated_fragments)
+        offsets: dict[int, Iterable[int]] = {**self.offset_lists, **self._bitmaps()}
+        return [
+            stamp_some_updated(one, offsets[one.id], draft.version) if one.id in offsets else one
+            for one in self.updated_fragments
+        ]
+
+    def _bitmaps(self) -> dict[int, BitMap]:
+        found = {}
+        for fragment, data in self.updated_fragment_offsets.items():
+            check_portable(data, "")
+            try:
+                found[fragment] = BitMap.deserialize(data)
+            except ValueError as error:
+                raise InvalidInputError(
+                    f"the updated offsets of fragment {fragment} are no Roaring bitmap"
+                ) from error
+        return found
+
+    def footprint(self) -> Footprint:
+        """Return the fragments and fields it changes."""
+        by_rows = self.update_mode is UpdateMode.REWRITE_ROWS
+        return Footprint(
+            changed_fragments=frozenset(one.id for one in self.updated_fragments),
+            removed_fragments=frozenset(self.removed_fragment_ids),
+            moves_rows=by_rows and bool(self.new_fragments),
+            fields_modified=frozenset(self.fields_modified),
+            supplies_values=True,
+            inserted_keys=self.inserted_rows,
+            compacted=tuple((one.shard_id, one.generation) for one in self.compacted_sstables),
+        )
+
+    def describe(self) -> str:
+        """Say in one line what it does."""
+        return describe(self)
+
+
+def _brings_all_row_ids(fragment: Fragment) -> bool:
+    """Whether every row was there before: none of its ids has to be assigned."""
+    if not isinstance(fragment.row_ids, InlineSequence):
+        return False
+    return row_ids_of(fragment).num_rows == fragment.physical_rows
+
+
+def with_deletions(
+    update: Update, fragments: tuple[Fragment, ...], gone: tuple[int, ...]
+) -> Update:
+    """Return the update with other deletion files, and more fragments removed."""
+    removed = (*update.removed_fragment_ids, *gone)
+    return replace(update, updated_fragments=fragments, removed_fragment_ids=removed)

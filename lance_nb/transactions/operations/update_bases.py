@@ -1,0 +1,89 @@
+"""UpdateBases: more roots that files of the dataset may live under.
+
+A base with id 0 gets the next free id, from 1.
+
+Limits: neither a name nor a path may be there twice; bases are never changed or removed.
+Source: message ``Transaction.UpdateBases`` of lance.table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from lance_nb._pb import transaction as pb
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.manifest import BasePath
+from lance_nb.format.wire import unknown_bytes
+from lance_nb.transactions.conflict_rules import FINE, SAME_BASES
+from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.manifest_building import Draft
+from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.verdicts import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateBases:
+    """Add base paths."""
+
+    arm: ClassVar[str] = "update_bases"
+    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
+        "append": FINE,
+        "delete": FINE,
+        "overwrite": FINE,
+        "create_index": FINE,
+        "rewrite": FINE,
+        "merge": FINE,
+        "restore": FINE,
+        "reserve_fragments": FINE,
+        "update": FINE,
+        "project": FINE,
+        "update_config": FINE,
+        "data_replacement": FINE,
+        "update_mem_wal_state": FINE,
+        "clone": FINE,
+        "update_bases": (SAME_BASES,),
+    }
+
+    new_bases: tuple[BasePath, ...]
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(cls, message: pb.Transaction.UpdateBases, path: str = "") -> UpdateBases:
+        """Read the message."""
+        bases = tuple(BasePath.from_pb(one) for one in message.new_bases)
+        return cls(bases, unknown_bytes(message))
+
+    def to_pb(self) -> pb.Transaction.UpdateBases:
+        """Return the message."""
+        message = pb.Transaction.UpdateBases(new_bases=[one.to_pb() for one in self.new_bases])
+        message.MergeFromString(self.unknown)
+        return message
+
+    def apply(self, ctx: ApplyContext) -> Built:
+        """Return the version with the bases. Raises InvalidInputError for one that is there."""
+        draft = Draft.of(ctx, self)
+        bases = list(draft.manifest.base_paths)
+        for new in self.new_bases:
+            for one in bases:
+                if new.path == one.path or (new.name is not None and new.name == one.name):
+                    raise InvalidInputError(
+                        f"base {new.name or new.path!r} is there already, with id {one.id} and "
+                        f"path {one.path!r}"
+                    )
+            taken = {one.id for one in bases}
+            base_id = new.id or max(taken, default=0) + 1
+            if base_id in taken:
+                raise InvalidInputError(f"there is a base with id {base_id} already")
+            bases.append(replace(new, id=base_id))
+        draft.manifest = replace(draft.manifest, base_paths=tuple(bases))
+        return draft.finish()
+
+    def footprint(self) -> Footprint:
+        """Return the bases."""
+        return Footprint(new_bases=self.new_bases)
+
+    def describe(self) -> str:
+        """Say in one line what it does."""
+        return describe(self)

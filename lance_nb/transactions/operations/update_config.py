@@ -1,0 +1,237 @@
+"""UpdateConfig: entries of the config, table metadata, schema metadata or field metadata.
+
+Each map is changed entry by entry (a key without a value is deleted) or replaced as a whole. Fields
+are named by id.
+
+Limits: values are texts. The keys of a schema (unenforced primary and clustering key) are set
+through field metadata, once.
+Source: message ``Transaction.UpdateConfig`` of lance.table; fields 1 to 4 are the deprecated form:
+upserts and deletes of the config, and complete schema and field metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from lance_nb._pb import transaction as pb
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.schema import Schema
+from lance_nb.format.wire import unknown_bytes
+from lance_nb.transactions.conflict_rules import (
+    ANNOTATED_FIELD_GONE,
+    FINE,
+    SAME_KEYS,
+    SCHEMA_METADATA_AGAIN,
+    SCHEMA_METADATA_NEVER,
+)
+from lance_nb.transactions.field_metadata import with_field_metadata
+from lance_nb.transactions.footprint import (
+    CONFIG,
+    FIELD_METADATA,
+    SCHEMA_METADATA,
+    TABLE_METADATA,
+    Footprint,
+    Settings,
+)
+from lance_nb.transactions.manifest_building import Draft
+from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.verdicts import Rule
+
+NO_FIELD = -1
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMap:
+    """Changes of one map: None deletes a key; with ``replace`` nothing of the old map stays."""
+
+    updates: Mapping[str, str | None] = field(default_factory=dict)
+    replace: bool = False
+    unknown: bytes = b""
+
+    def applied_to(self, before: Mapping[str, str]) -> dict[str, str]:
+        """Return the map afterwards."""
+        after = {} if self.replace else dict(before)
+        for key, value in self.updates.items():
+            if value is not None:
+                after[key] = value
+            else:
+                after.pop(key, None)
+        return after
+
+    @classmethod
+    def from_pb(cls, message: pb.Transaction.UpdateMap) -> UpdateMap:
+        """Read the message."""
+        updates = {
+            one.key: one.value if one.HasField("value") else None for one in message.update_entries
+        }
+        return cls(updates, message.replace, unknown_bytes(message))
+
+    def to_pb(self) -> pb.Transaction.UpdateMap:
+        """Return the message."""
+        message = pb.Transaction.UpdateMap(replace=self.replace)
+        for key, value in self.updates.items():
+            message.update_entries.add(key=key, value=value)
+        message.MergeFromString(self.unknown)
+        return message
+
+
+@dataclass(frozen=True, slots=True)
+class DeprecatedUpdates:
+    """What transactions of older writers say instead."""
+
+    upsert_values: Mapping[str, str] = field(default_factory=dict)
+    delete_keys: tuple[str, ...] = ()
+    schema_metadata: Mapping[str, str] = field(default_factory=dict)
+    field_metadata: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def from_pb(cls, message: pb.Transaction.UpdateConfig) -> DeprecatedUpdates | None:
+        """Read the deprecated fields, None if there are none."""
+        found = cls(
+            dict(message.upsert_values),
+            tuple(message.delete_keys),
+            dict(message.schema_metadata),
+            {key: dict(one.metadata) for key, one in message.field_metadata.items()},
+        )
+        return None if found == cls() else found
+
+    def write_to(self, message: pb.Transaction.UpdateConfig) -> None:
+        """Set the deprecated fields."""
+        message.upsert_values.update(self.upsert_values)
+        message.delete_keys.extend(self.delete_keys)
+        message.schema_metadata.update(self.schema_metadata)
+        for key, one in self.field_metadata.items():
+            message.field_metadata[key].SetInParent()
+            message.field_metadata[key].metadata.update(one)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateConfig:
+    """Change settings and metadata."""
+
+    arm: ClassVar[str] = "update_config"
+    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
+        "append": FINE,
+        "delete": FINE,
+        "overwrite": (SCHEMA_METADATA_NEVER, SAME_KEYS),
+        "create_index": FINE,
+        "rewrite": FINE,
+        "merge": (SCHEMA_METADATA_AGAIN,),
+        "restore": (SCHEMA_METADATA_NEVER,),
+        "reserve_fragments": FINE,
+        "update": FINE,
+        "project": (ANNOTATED_FIELD_GONE,),
+        "update_config": (SAME_KEYS,),
+        "data_replacement": FINE,
+        "update_mem_wal_state": FINE,
+        "clone": FINE,
+        "update_bases": FINE,
+    }
+
+    config_updates: UpdateMap | None = None
+    table_metadata_updates: UpdateMap | None = None
+    schema_metadata_updates: UpdateMap | None = None
+    field_metadata_updates: Mapping[int, UpdateMap] = field(default_factory=dict)
+    deprecated: DeprecatedUpdates | None = None
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(cls, message: pb.Transaction.UpdateConfig, path: str = "") -> UpdateConfig:
+        """Read the message."""
+
+        def read(name: str) -> UpdateMap | None:
+            return UpdateMap.from_pb(getattr(message, name)) if message.HasField(name) else None
+
+        fields = {
+            key: UpdateMap.from_pb(one) for key, one in message.field_metadata_updates.items()
+        }
+        return cls(
+            read("config_updates"),
+            read("table_metadata_updates"),
+            read("schema_metadata_updates"),
+            fields,
+            DeprecatedUpdates.from_pb(message),
+            unknown_bytes(message),
+        )
+
+    def to_pb(self) -> pb.Transaction.UpdateConfig:
+        """Return the message."""
+        message: Any = pb.Transaction.UpdateConfig()
+        for name in ("config_updates", "table_metadata_updates", "schema_metadata_updates"):
+            one = getattr(self, name)
+            if one is not None:
+                getattr(message, name).CopyFrom(one.to_pb())
+                getattr(message, name).SetInParent()
+        for key, update in self.field_metadata_updates.items():
+            message.field_metadata_updates[key].CopyFrom(update.to_pb())
+        if self.deprecated is not None:
+            self.deprecated.write_to(message)
+        message.MergeFromString(self.unknown)
+        return message  # type: ignore[no-any-return]
+
+    def apply(self, ctx: ApplyContext) -> Built:
+        """Return the version with the settings. Raises InvalidInputError for unknown fields."""
+        draft = Draft.of(ctx, self)
+        before = draft.manifest
+        config, table, schema = self._maps()
+        draft.manifest = replace(
+            before,
+            config=config.applied_to(before.config),
+            table_metadata=table.applied_to(before.table_metadata),
+        )
+        if self._touches_schema():
+            draft.set_schema(self._changed(before.schema, schema))
+        return draft.finish()
+
+    def _maps(self) -> tuple[UpdateMap, UpdateMap, UpdateMap]:
+        """Return the changes of config, table metadata and schema metadata, in the newer form."""
+        config = self.config_updates or UpdateMap()
+        schema = self.schema_metadata_updates or UpdateMap()
+        old = self.deprecated
+        if old is not None and (old.upsert_values or old.delete_keys):
+            deletes: dict[str, str | None] = dict.fromkeys(old.delete_keys)
+            config = UpdateMap({**config.updates, **old.upsert_values, **deletes}, config.replace)
+        if old is not None and old.schema_metadata:
+            schema = UpdateMap(old.schema_metadata, replace=True)
+        return config, self.table_metadata_updates or UpdateMap(), schema
+
+    def _fields(self) -> dict[int, UpdateMap]:
+        fields = dict(self.field_metadata_updates)
+        if self.deprecated is not None:
+            for key, one in self.deprecated.field_metadata.items():
+                fields[key] = UpdateMap(one, replace=True)
+        return fields
+
+    def _touches_schema(self) -> bool:
+        return self.footprint().settings.touches_schema
+
+    def _changed(self, before: Schema, update: UpdateMap) -> Schema:
+        texts = {key: value.decode("utf-8", "replace") for key, value in before.metadata.items()}
+        after = update.applied_to(texts)
+        # Untouched values stay the bytes they are, text or not.
+        metadata = {
+            key: before.metadata[key] if texts.get(key) == value else value.encode()
+            for key, value in after.items()
+        }
+        updates = self._fields()
+        for key in updates:
+            if before.field_by_id(key) is None:
+                raise InvalidInputError(f"there is no field {key} whose metadata could be changed")
+        changes = {key: one.applied_to for key, one in updates.items()}
+        return with_field_metadata(Schema(before.fields, metadata), changes)
+
+    def footprint(self) -> Footprint:
+        """Return the keys and maps it changes."""
+        config, table, schema = self._maps()
+        named = [(CONFIG, NO_FIELD, config), (TABLE_METADATA, NO_FIELD, table)]
+        named += [(SCHEMA_METADATA, NO_FIELD, schema)]
+        named += [(FIELD_METADATA, key, one) for key, one in self._fields().items()]
+        keys = frozenset((kind, at, key) for kind, at, one in named for key in one.updates)
+        replaced = frozenset((kind, at) for kind, at, one in named if one.replace)
+        return Footprint(settings=Settings(keys, replaced))
+
+    def describe(self) -> str:
+        """Say in one line what it does."""
+        return describe(self)

@@ -1,0 +1,81 @@
+"""UpdateMemWalState: how far write-ahead logs have been merged into the dataset.
+
+The state lies in the details of the system index ``__lance_mem_wal``: the generation reached by
+each shard, which never goes back.
+
+Source: message ``Transaction.UpdateMemWalState`` of lance.table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lance_nb._pb import transaction as pb
+from lance_nb.format.merged_logs import MergedLog
+from lance_nb.format.wire import unknown_bytes
+from lance_nb.transactions.conflict_rules import FINE, NEVER, SAME_LOGS
+from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.log_index import record_merged_logs
+from lance_nb.transactions.manifest_building import Draft
+from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.verdicts import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMemWalState:
+    """Record merged logs."""
+
+    arm: ClassVar[str] = "update_mem_wal_state"
+    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
+        "append": (NEVER,),
+        "delete": (NEVER,),
+        "overwrite": (NEVER,),
+        "create_index": (SAME_LOGS,),
+        "rewrite": FINE,
+        "merge": (NEVER,),
+        "restore": (NEVER,),
+        "reserve_fragments": FINE,
+        "update": (SAME_LOGS,),
+        "project": (NEVER,),
+        "update_config": FINE,
+        "data_replacement": (NEVER,),
+        "update_mem_wal_state": (SAME_LOGS,),
+        "clone": (NEVER,),
+        "update_bases": FINE,
+    }
+
+    compacted_sstables: tuple[MergedLog, ...]
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(
+        cls, message: pb.Transaction.UpdateMemWalState, path: str = ""
+    ) -> UpdateMemWalState:
+        """Read the message. Raises CorruptFileError."""
+        found = tuple(MergedLog.from_pb(one, path) for one in message.compacted_sstables)
+        return cls(found, unknown_bytes(message))
+
+    def to_pb(self) -> pb.Transaction.UpdateMemWalState:
+        """Return the message."""
+        message = pb.Transaction.UpdateMemWalState()
+        for log in self.compacted_sstables:
+            log.write_to(message.compacted_sstables.add())
+        message.MergeFromString(self.unknown)
+        return message
+
+    def apply(self, ctx: ApplyContext) -> Built:
+        """Return the version with the state. Raises InvalidInputError without such an index."""
+        draft = Draft.of(ctx, self)
+        record_merged_logs(draft, self.compacted_sstables)
+        return draft.finish()
+
+    def footprint(self) -> Footprint:
+        """Return the logs."""
+        logs = tuple((one.shard_id, one.generation) for one in self.compacted_sstables)
+        return Footprint(compacted=logs)
+
+    def describe(self) -> str:
+        """Say in one line what it does."""
+        return describe(self)

@@ -1,0 +1,107 @@
+"""Replay a history that pylance wrote: apply each of its transactions to the version before."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+from lance_nb.format.fragment import Fragment, InlineSequence
+from lance_nb.format.index_metadata import IndexMetadata, parse_index_section
+from lance_nb.format.layout import list_versions, manifest_path
+from lance_nb.format.manifest import Manifest, parse_manifest
+from lance_nb.format.row_id_sequence import RowIdSequence
+from lance_nb.format.row_versions import RowVersionSequence
+from lance_nb.transactions.next_version import build
+from lance_nb.transactions.operation import ApplyContext, Built, BuildOptions
+from lance_nb.transactions.transaction import Transaction
+
+Loaded = tuple[Manifest, tuple[IndexMetadata, ...]]
+
+# What a history does not determine, or what is ours to decide.
+IGNORED = {"timestamp_ns", "writer_version", "unknown"}
+
+
+def load_history(folder: str | Path) -> dict[int, Loaded]:
+    """Return every version of a dataset folder with its indices."""
+    root = Path(folder)
+    names = list_versions([one.name for one in (root / "_versions").iterdir()])
+    history = {}
+    for name in names:
+        path = root / manifest_path(name.version, name.scheme)
+        manifest = parse_manifest(path.read_bytes(), str(path))
+        section = manifest.index_section
+        indices = () if section is None else parse_index_section(section.data)
+        history[name.version] = (manifest, indices)
+    return history
+
+
+def transaction_of(manifest: Manifest) -> Transaction:
+    return Transaction.from_bytes(manifest.transaction_section.data)
+
+
+def rebuild(history: dict[int, Loaded], version: int, **options: object) -> Built:
+    """Return what we make of the transaction that led to ``version``."""
+    manifest, _ = history[version]
+    transaction = transaction_of(manifest)
+    before = history.get(version - 1)
+    ctx = ApplyContext(
+        current=None if before is None else before[0],
+        indices=() if before is None else before[1],
+        load_version=history.__getitem__,
+        timestamp_ns=1,
+        options=BuildOptions(**options),
+    )
+    return build(transaction, ctx)
+
+
+def differences(ours: Built, theirs: Loaded) -> list[str]:
+    """Return where the two versions differ, in words; empty if they are the same."""
+    manifest, indices = theirs
+    found = []
+    for one in fields(Manifest):
+        if not one.compare or one.name in IGNORED or one.name == "fragments":
+            continue
+        mine, other = getattr(ours.manifest, one.name), getattr(manifest, one.name)
+        if mine != other:
+            found.append(f"{one.name}: {mine!r} for {other!r}")
+    mine = [_plain_fragment(one) for one in ours.manifest.fragments]
+    other = [_plain_fragment(one) for one in manifest.fragments]
+    if mine != other:
+        found += _fragment_differences(mine, other)
+    mine_indices = sorted(map(_plain_index, ours.indices), key=str)
+    other_indices = sorted(map(_plain_index, indices), key=str)
+    if mine_indices != other_indices:
+        found.append(f"indices: {mine_indices} for {other_indices}")
+    return found
+
+
+def _fragment_differences(mine: list[dict], other: list[dict]) -> list[str]:
+    ids = [one["id"] for one in mine], [one["id"] for one in other]
+    if ids[0] != ids[1]:
+        return [f"fragment ids: {ids[0]} for {ids[1]}"]
+    return [
+        f"fragment {a['id']}, {key}: {a[key]!r} for {b[key]!r}"
+        for a, b in zip(mine, other, strict=True)
+        for key in a
+        if a[key] != b[key]
+    ]
+
+
+def _plain_fragment(one: Fragment) -> dict:
+    plain = {each.name: getattr(one, each.name) for each in fields(Fragment)}
+    for name, kind in (
+        ("row_ids", RowIdSequence),
+        ("created_at_versions", RowVersionSequence),
+        ("last_updated_at_versions", RowVersionSequence),
+    ):
+        if isinstance(plain[name], InlineSequence):
+            plain[name] = kind.from_bytes(plain[name].data).to_numpy().tolist()
+    return plain
+
+
+def _plain_index(one: IndexMetadata) -> tuple:
+    covered = one.fragment_ids()
+    return replace(one, fragment_bitmap=b""), None if covered is None else sorted(covered)
+
+
+__all__ = ["Transaction", "differences", "load_history", "rebuild", "transaction_of"]
