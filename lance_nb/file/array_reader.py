@@ -3,6 +3,7 @@
 Layout: a list column tells which items of the next column its rows have; items are counted from 0
 on each page of the list column, so a page's items begin where those of the pages before it end.
 Columns of structs hold nothing. Pages of one column are cut anywhere, whatever others do.
+Writers up to 0.12 stored strings as lists, too: their bytes are the next column.
 
 How: lists are opened from the outside in, one round for all leaves; then the pages of all leaves
 are decoded side by side.
@@ -28,6 +29,7 @@ from lance_nb.encodings.base import (
     Ints,
     PackedStruct,
     Rows,
+    VariableWidth,
 )
 from lance_nb.encodings.repdef import Level
 from lance_nb.encodings.row_ranges import merged
@@ -75,19 +77,24 @@ class ArrayReader:
         if num_rows is not None:
             self._check_lengths(leaves, owners, num_rows)
         lists = self._open_lists(leaves, owners, rows)
-        parts = []
+        found = {}
+        parts = {}
         for leaf in leaves:
-            column = self._column(owners[leaf.field_id], leaf.name)
-            parts.append(self._split(column, _rows_below(leaf, lists, rows)))
+            number = owners[leaf.field_id]
+            column = self._column(number, leaf.name)
+            below = _rows_below(leaf, lists, rows)
+            if _spelled_out(leaf, column):
+                found[leaf.field_id] = [self._byte_lists(leaf, number, below)]
+            else:
+                parts[leaf.field_id] = self._split(column, below)
         decoders = [
-            self._values(leaf, part)
-            for leaf, mine in zip(leaves, parts, strict=True)
-            for part in mine
+            self._values(leaf, part) for leaf in leaves for part in parts.get(leaf.field_id, ())
         ]
         arrays = iter(run(self._source, decoders))
+        for field_id, mine in parts.items():
+            found[field_id] = [next(arrays) for _ in mine]
         return {
-            leaf.field_id: _leaf_parts(leaf, [next(arrays) for _ in mine], lists, rows)
-            for leaf, mine in zip(leaves, parts, strict=True)
+            leaf.field_id: _leaf_parts(leaf, found[leaf.field_id], lists, rows) for leaf in leaves
         }
 
     def _check_lengths(
@@ -188,6 +195,28 @@ class ArrayReader:
             return structs_without_fields(leaf.type, block.num_values)
         return to_arrow(_fitting(block, type_), leaf.type, found.validity)
 
+    def _byte_lists(self, leaf: Leaf, number: int, rows: Rows) -> pa.Array:
+        """Decode strings that are lists of the single bytes in the next column."""
+        strings = _joined(
+            run(self._source, self._list_pages(self._column(number, leaf.name), rows))
+        )
+        bytes_leaf = Leaf(leaf.field_id, leaf.name, pa.uint8(), 1)
+        parts = self._split(self._column(number + 1, leaf.name), strings.items)
+        content = run(self._source, [self._values(bytes_leaf, part) for part in parts])
+        data = pa.concat_arrays(content) if content else pa.array([], pa.uint8())
+        level = strings.level
+        offsets = np.zeros(1, np.int64) if level.offsets is None else level.offsets
+        if len(data) != int(offsets[-1]):
+            raise CorruptFileError(
+                self._source.path,
+                None,
+                f"{int(offsets[-1])} bytes of strings",
+                f"{len(data)}",
+                f"column {leaf.name!r}",
+            )
+        block = VariableWidth(level.length, offsets, data.to_numpy())
+        return to_arrow(block, leaf.type, level.validity)
+
     def _page(self, part: PageRows, *, keeps_dictionary: bool) -> Page:
         offsets, sizes = part.metadata.buffer_offsets, part.metadata.buffer_sizes
         mine = [(start, start + size) for start, size in zip(offsets, sizes, strict=True)]
@@ -205,6 +234,16 @@ class ArrayReader:
 def storage_type(type_: pa.DataType) -> pa.DataType:
     """Return what an extension type is stored as; any other type itself."""
     return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+
+
+def _spelled_out(leaf: Leaf, column: Column) -> bool:
+    """Tell whether a column of strings is stored as lists of bytes."""
+    type_, kinds = storage_type(leaf.type), pa.types
+    text = kinds.is_string(type_) or kinds.is_large_string(type_)
+    if not (text or kinds.is_binary(type_) or kinds.is_large_binary(type_)):
+        return False
+    pages = column.metadata.pages
+    return bool(pages) and pages[0].array_encoding().WhichOneof("array_encoding") == "list"
 
 
 def _is_list(type_: pa.DataType, name: str) -> bool:

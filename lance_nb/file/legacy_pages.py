@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.encodings import base
 from lance_nb.encodings.arrow_arrays import to_arrow
-from lance_nb.encodings.base import AllNull, DataBlock, FixedWidth, Ints, Rows, corrupt
+from lance_nb.encodings.base import DataBlock, FixedWidth, Ints, Rows, corrupt
 from lance_nb.encodings.repdef import Level
 from lance_nb.encodings.row_ranges import merged, split_at
 from lance_nb.encodings.steps import Region, Steps, together
@@ -78,6 +77,7 @@ class LegacyPages:
     def _array(self, leaf: Leaf, batch: int, rows: Rows) -> Steps[pa.Array]:
         type_ = storage_type(leaf.type)
         if pa.types.is_struct(type_):
+            self._check_struct(leaf.field_id)
             check_free(rows.num_rows)
             yield from ()
             return structs_without_fields(leaf.type, rows.num_rows)
@@ -87,8 +87,15 @@ class LegacyPages:
             found = yield from keys
             return to_arrow(_plain(found), leaf.type, found.validity)
         both = yield from together([keys, self._dictionary(leaf.field_id, type_.value_type)])
-        found = _looked_up(*both)
-        return to_arrow(_plain(found), leaf.type, found.validity)
+        return _looked_up(*both, leaf.type)
+
+    def _check_struct(self, field_id: int) -> None:
+        """Refuse bytes where descriptions of blobs are wanted: 0.1 files know no blobs."""
+        field = self.schema.field_by_id(field_id)
+        if field is not None and field.logical_type != "struct":
+            raise NotSupportedError(
+                f"{field.logical_type} column {field.name!r} of a 0.1 file cannot be read as blobs"
+            )
 
     def _dictionary(self, field_id: int, type_: pa.DataType) -> Steps[Values]:
         """Decode all values of a dictionary column."""
@@ -126,8 +133,8 @@ def _plain(values: Values) -> DataBlock:
     return values.block
 
 
-def _looked_up(keys: Values, items: Values) -> Values:
-    """Join keys and values of a dictionary; a null value makes its rows null."""
+def _looked_up(keys: Values, items: Values, type_: pa.DataType) -> pa.Array:
+    """Join keys and values of a dictionary; a null stays among the values, as pylance shows it."""
     block = _plain(keys)
     if not isinstance(block, FixedWidth):
         raise corrupt("dictionary keys of fixed width", type(block).__name__)
@@ -135,9 +142,11 @@ def _looked_up(keys: Values, items: Values) -> Values:
     found = block.data.view(f"<u{block.bits_per_value // 8}")
     if found.size and int(found.max()) >= values.num_values:
         raise corrupt(f"dictionary keys below {values.num_values}", str(int(found.max())))
-    validity = None
-    if isinstance(values, AllNull):
-        return Values(AllNull(block.num_values))
-    if items.validity is not None:
-        validity = items.validity[found]
-    return Values(base.Dictionary(block.num_values, block, values), validity)
+    storage = storage_type(type_)
+    built = pa.DictionaryArray.from_arrays(
+        to_arrow(block, storage.index_type),
+        to_arrow(values, storage.value_type, items.validity),
+        ordered=storage.ordered,
+        safe=False,
+    )
+    return built if storage is type_ else pa.ExtensionArray.from_storage(type_, built)

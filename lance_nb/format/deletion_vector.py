@@ -127,39 +127,43 @@ class DeletionVector:
         physical_rows: int,
         num_deleted_rows: int | None = None,
         path: str = "",
+        ignore_beyond: bool = False,
     ) -> DeletionVector:
         """Read a deletion file.
 
-        Raises CorruptFileError when it is no such file, holds an offset of ``physical_rows`` or
-        more, or does not hold exactly ``num_deleted_rows`` offsets.
+        ``ignore_beyond`` leaves out offsets of ``physical_rows`` and more. Raises CorruptFileError
+        when it is no such file, holds such an offset all the same, or does not hold exactly
+        ``num_deleted_rows`` offsets (those left out are counted).
         """
         if file_type is DeletionFileType.ARROW:
-            found = cls._from_arrow(data, physical_rows, path)
+            found, beyond = cls._from_arrow(data, physical_rows, path)
         else:
             found = cls._from_roaring(data, path)
-        if len(found) and found.largest >= physical_rows:
+            beyond = found.offsets()[np.searchsorted(found.offsets(), physical_rows) :]
+            if beyond.size and ignore_beyond:
+                found = cls(found._bitmap - BitMap(beyond.tolist()))  # noqa: SLF001
+        if beyond.size and not ignore_beyond:
             limit = f"row offsets below {physical_rows}"
-            raise CorruptFileError(path, None, limit, f"offset {found.largest}")
-        if num_deleted_rows is not None and len(found) != num_deleted_rows:
+            raise CorruptFileError(path, None, limit, f"offset {int(beyond.max())}")
+        if num_deleted_rows is not None and len(found) + beyond.size != num_deleted_rows:
             expected = f"{num_deleted_rows} deleted rows, as the manifest says"
-            raise CorruptFileError(path, None, expected, f"{len(found)}")
+            raise CorruptFileError(path, None, expected, f"{len(found) + beyond.size}")
         return found
 
     @classmethod
-    def _from_arrow(cls, data: bytes | memoryview, physical_rows: int, path: str) -> DeletionVector:
+    def _from_arrow(
+        cls, data: bytes | memoryview, physical_rows: int, path: str
+    ) -> tuple[DeletionVector, Offsets]:
+        """Return the offsets below ``physical_rows`` as a vector, and the others."""
         offsets = _read_arrow(data, physical_rows, path)
-        if not len(offsets):
-            return cls(BitMap())
-        if int(offsets.max()) >= physical_rows:
-            limit = f"row offsets below {physical_rows}"
-            raise CorruptFileError(path, None, limit, f"offset {int(offsets.max())}")
         unique = np.unique(offsets)
         if len(unique) != len(offsets):
             repeated = f"{len(offsets) - len(unique)} repeated ones"
             raise CorruptFileError(path, None, "row offsets that differ", repeated)
-        if len(unique) * _MASK_SHARE < physical_rows:
-            return cls(BitMap(unique.tolist()))
-        return cls.from_mask(_mask_of(unique, int(unique[-1]) + 1))
+        inside, beyond = np.split(unique, [int(np.searchsorted(unique, physical_rows))])
+        if not inside.size or inside.size * _MASK_SHARE < physical_rows:
+            return cls(BitMap(inside.tolist())), beyond
+        return cls.from_mask(_mask_of(inside, int(inside[-1]) + 1)), beyond
 
     @classmethod
     def _from_roaring(cls, data: bytes | memoryview, path: str) -> DeletionVector:

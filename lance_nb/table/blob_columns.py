@@ -88,7 +88,7 @@ def scanned_form(field: Field, arrow: pa.Field) -> pa.Field:
 
 def _description(field: Field, arrow: pa.Field) -> pa.Field:
     if field.extension_name != BLOB_V2_EXTENSION:
-        return pa.field(arrow.name, DESCRIPTION, arrow.nullable, arrow.metadata)
+        return pa.field(arrow.name, DESCRIPTION, arrow.nullable, {BLOB_KEY: "true"})
     metadata = {BLOB_KEY: "true", PACKED_KEY: "true"}
     return pa.field(arrow.name, DESCRIPTION_V2, arrow.nullable, metadata)
 

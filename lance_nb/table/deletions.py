@@ -42,6 +42,8 @@ def read_deletions(
         physical_rows=num_rows,
         num_deleted_rows=file.num_deleted_rows,
         path=f"{store.uri}/{path}",
+        # Updates by releases 0.23 to 0.33 put ids of rows here when row ids were stable.
+        ignore_beyond=fragment.row_ids is not None,
     )
     cache.put(key, vector)
     return vector

@@ -14,7 +14,8 @@ import numpy as np
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
-from lance_nb.table.fragment_reader import num_physical_rows
+from lance_nb.table.deletions import read_deletions
+from lance_nb.table.fragment_reader import confirmed_rows, num_physical_rows
 from lance_nb.table.snapshot import Snapshot
 
 
@@ -75,8 +76,17 @@ def _tasks(
 
 
 def num_live_rows(snapshot: Snapshot, fragment: Fragment) -> int:
-    """Return the fragment's rows that are not deleted."""
-    return num_physical_rows(snapshot, fragment) - fragment.num_deleted_rows
+    """Return the fragment's rows that are not deleted.
+
+    The manifest's count cannot be trusted where row ids are stable: see ``read_deletions``.
+    """
+    count = num_physical_rows(snapshot, fragment)
+    if fragment.row_ids is None or fragment.deletion_file is None:
+        return count - fragment.num_deleted_rows
+    vector = read_deletions(
+        snapshot.locations, snapshot.deletions, fragment, confirmed_rows(snapshot, fragment)
+    )
+    return count - (0 if vector is None else len(vector))
 
 
 def first_rows(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None) -> Iterator[int]:

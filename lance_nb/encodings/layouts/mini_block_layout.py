@@ -29,6 +29,7 @@ from lance_nb.encodings.base import (
     AllNull,
     Bytes,
     Codecs,
+    Dictionary,
     FixedWidth,
     PageReader,
     PageShape,
@@ -47,7 +48,9 @@ from lance_nb.encodings.compress_base import (
     LeafPage,
     Parts,
 )
+from lance_nb.encodings.dictionary_pages import to_dictionary
 from lance_nb.encodings.mini_block_page import MiniBlockPage, PageParts
+from lance_nb.encodings.statistics import Measured
 from lance_nb.errors import NotSupportedError
 
 _PRIORITY = 10
@@ -101,12 +104,17 @@ class MiniBlockLayout:
         """Compress values and levels and put the chunks together; None if a chunk is too large."""
         if isinstance(page.measured.block, AllNull):
             return None
-        values = compressors.compress_chunks(page.measured, page.options)
-        return _encode_chunks(page, values, compressors)
+        dictionary = to_dictionary(page.measured, page.options)
+        measured = page.measured if dictionary is None else Measured(dictionary.indices)
+        values = compressors.compress_chunks(measured, page.options)
+        return _encode_chunks(page, values, dictionary, compressors)
 
 
 def _encode_chunks(
-    page: LeafPage, values: CompressedChunks, compressors: Compressors
+    page: LeafPage,
+    values: CompressedChunks,
+    dictionary: Dictionary | None,
+    compressors: Compressors,
 ) -> EncodedPage | None:
     levels, options = page.levels, page.options
     message = encodings21.MiniBlockLayout(
@@ -123,7 +131,7 @@ def _encode_chunks(
         if found is None:
             continue
         block = FixedWidth(16, found.size, found.view(np.uint8))
-        compressed = compressors.compress_blocks(block, cuts.counts, options)
+        compressed = compressors.compress_blocks(block, cuts.counts, options.for_levels)
         getattr(message, f"{name}_compression").CopyFrom(compressed.encoding)
         blocks.append(compressed.blocks)
     counts = cuts.counts if blocks else None
@@ -132,6 +140,14 @@ def _encode_chunks(
         return None
     chunks, sizes = assembled
     buffers = [chunk_words(sizes, values.num_values, options.has_large_chunks), chunks]
+    if dictionary is not None:
+        items, count = dictionary.items, dictionary.items.num_values
+        whole = compressors.compress_blocks(items, np.array([count]), options.for_dictionary)
+        message.dictionary.CopyFrom(whole.encoding)
+        message.num_dictionary_items = count
+        joined = whole.blocks.joined()
+        first, size = int(joined.starts[0]), int(joined.sizes[0])
+        buffers.append(joined.data[first : first + size])
     if levels.repetition is not None:
         buffers.append(row_index(levels.repetition, cuts))
     layout = encodings21.PageLayout(mini_block_layout=message)
@@ -144,12 +160,10 @@ def _check_buffer_count(layout: encodings21.MiniBlockLayout, shape: PageShape) -
             f"a repetition index of depth {layout.repetition_index_depth}; lance_nb reads depth 1"
         )
     large = shape.file_version >= (2, 2)
-    if layout.has_large_chunk != large:
+    # Releases 0.38 to 1.0 wrote 2.2 files with the words of 2.1, before 2.2 was settled.
+    if layout.has_large_chunk and not large:
         major, minor = shape.file_version
-        raise corrupt(
-            f"{'u32' if large else 'u16'} chunk words in a {major}.{minor} file",
-            f"has_large_chunk = {layout.has_large_chunk}",
-        )
+        raise corrupt(f"u16 chunk words in a {major}.{minor} file", "has_large_chunk = True")
     expected = 2 + layout.HasField("dictionary") + bool(layout.repetition_index_depth)
     if len(shape.buffer_sizes) != expected:
         raise corrupt(f"{expected} mini-block page buffers", str(len(shape.buffer_sizes)))

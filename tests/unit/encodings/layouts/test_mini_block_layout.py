@@ -240,7 +240,6 @@ REFUSED: dict[str, tuple[Page, str]] = {
     "a last count that is wrong": (changed(FLAT, 0, u32(WORDS[0], WORDS[1] | 2)), "that hold 5"),
     "values that overflow": (with_message(NESTED, num_items=2**64 - 1), "chunks that hold"),
     "more rows than values": (replace(FLAT, num_rows=6), "6 values in the page"),
-    "u16 words in 2.2": (with_message(FLAT, has_large_chunk=False), "u32 chunk words"),
     "u32 words in 2.1": (replace(FLAT, file_version=(2, 1)), "u16 chunk words"),
     "too many buffers": (replace(FLAT, buffers=(*FLAT.buffers, b"")), "2 mini-block page buffers"),
     "two value buffers": (with_message(FLAT, num_buffers=2), "1 value buffers per chunk"),
