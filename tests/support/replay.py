@@ -12,7 +12,7 @@ from lance_nb.format.manifest import Manifest, parse_manifest
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.row_versions import RowVersionSequence
 from lance_nb.transactions.next_version import build
-from lance_nb.transactions.operation import ApplyContext, Built, BuildOptions
+from lance_nb.transactions.operation import ApplyContext, BuildOptions, Built
 from lance_nb.transactions.transaction import Transaction
 
 Loaded = tuple[Manifest, tuple[IndexMetadata, ...]]
