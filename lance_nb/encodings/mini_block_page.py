@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -98,10 +99,16 @@ class MiniBlockPage:
         """Rows of the page."""
         return self._shape.num_rows
 
+    @property
+    def num_values(self) -> int:
+        """Leaf values of the page."""
+        return int(self._layout.num_items)
+
+    @cached_property
     def join_key(self) -> bytes | None:
         """Describe what pages must share to be joined with this one; None if it stands alone."""
-        count = self._layout.num_items
-        if self._items is not None or not 0 < count <= _JOINED_VALUES_MAX or not self.num_rows:
+        few = 0 < self.num_values <= _JOINED_VALUES_MAX
+        if self._items is not None or not few or not self.num_rows:
             return None
         alike = encodings21.MiniBlockLayout()
         alike.CopyFrom(self._layout)

@@ -1,4 +1,4 @@
-"""From wanted rows of a column to decoded pages: split by page, fetch, decode.
+"""From wanted rows of a column to pages that can decode them: split by page, open, fetch.
 
 Two rounds of reading at most: index buffers (chunk tables, row indices, dictionaries) of pages that
 are opened for the first time, then the bytes of the rows. Opened pages stay with their column.
@@ -13,7 +13,6 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from lance_nb.encodings.base import (
-    DecodedPage,
     Layout,
     PageBuffer,
     PageReader,
@@ -67,34 +66,12 @@ def split_rows(column: Column, rows: Rows) -> list[PageRows]:
     ]
 
 
-def decode_pages(source: FileSource, parts: Sequence[PageRows]) -> list[DecodedPage]:
-    """Decode the wanted rows of every part, in order."""
-    _open_pages(source, parts)
-    if source.is_mapped:
-        return [_decode(source, part, _whole_buffers(source, part)) for part in parts]
-    spans = [part.column.opened[part.page].spans(part.rows) for part in parts]
-    return [
-        _decode(source, part, buffers)
-        for part, buffers in zip(parts, _fetch(source, parts, spans), strict=True)
-    ]
-
-
-def _decode(source: FileSource, part: PageRows, buffers: dict[int, PageBuffer]) -> DecodedPage:
-    try:
-        return part.column.opened[part.page].decode(part.rows, buffers)
-    except CorruptFileError as exc:
-        raise _located(exc, source, part) from exc
-    except NotSupportedError as exc:
-        exc.add_note(f"{source.path}, {part.place}")
-        raise
-
-
 def _located(exc: CorruptFileError, source: FileSource, part: PageRows) -> CorruptFileError:
     offsets = part.metadata.buffer_offsets
     return exc.located(source.path, offsets[0] if offsets else None, part.place)
 
 
-def _open_pages(source: FileSource, parts: Sequence[PageRows]) -> None:
+def open_pages(source: FileSource, parts: Sequence[PageRows]) -> None:
     """Read the index buffers of all pages that are not open yet, in one go, and open them."""
     wanted = []
     for part in parts:
@@ -145,14 +122,15 @@ def _buffer_range(page: PageMetadata, number: int) -> tuple[int, int]:
     return start, start + page.buffer_sizes[number]
 
 
-def _whole_buffers(source: FileSource, part: PageRows) -> dict[int, PageBuffer]:
+def whole_buffers(source: FileSource, part: PageRows) -> dict[int, PageBuffer]:
+    """View all buffers of a page of a mapped file."""
     ranges = [
         _buffer_range(part.metadata, number) for number in range(len(part.metadata.buffer_sizes))
     ]
     return {number: PageBuffer(array) for number, array in enumerate(source.arrays(ranges))}
 
 
-def _fetch(
+def fetch(
     source: FileSource, parts: Sequence[PageRows], spans: Sequence[Sequence[Span]]
 ) -> list[dict[int, PageBuffer]]:
     """Read the spans of all parts at once and hand each part its buffers."""

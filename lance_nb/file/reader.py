@@ -19,7 +19,8 @@ from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.columns import Leaf, LeafPart, leaf_part
 from lance_nb.file.footer import FOOTER_BYTES, TABLE_ENTRY_BYTES, Footer, parse_footer, parse_table
 from lance_nb.file.metadata import ColumnMetadata, parse_column, parse_descriptor
-from lance_nb.file.page_reader import Column, decode_pages, split_rows
+from lance_nb.file.page_reader import Column, split_rows
+from lance_nb.file.page_runs import decode_columns
 from lance_nb.file.source import FileSource
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
@@ -125,23 +126,14 @@ class FileReader:
         """
         if self._arrays is not None:
             return self._arrays.read_leaves(leaves, owners, rows, num_rows)
-        parts = []
-        counts = []
+        wanted = []
         for leaf in leaves:
             column = self._column(owners[leaf.field_id], leaf.name)
-            mine = split_rows(column, self._entries(leaf, column, rows, num_rows))
-            parts.extend(mine)
-            counts.append(len(mine))
-        decoded = iter(zip(parts, decode_pages(self._source, parts), strict=True))
-        found: dict[int, list[LeafPart]] = {}
-        for leaf, count in zip(leaves, counts, strict=True):
-            found[leaf.field_id] = []
-            for part, page in (next(decoded) for _ in range(count)):
-                try:
-                    found[leaf.field_id].append(leaf_part(leaf, page, part.rows.num_rows))
-                except CorruptFileError as exc:
-                    raise exc.located(self.path, None, part.place) from exc
-        return found
+            wanted.append(split_rows(column, self._entries(leaf, column, rows, num_rows)))
+        decoded = decode_columns(
+            self._source, wanted, lambda number, page, count: leaf_part(leaves[number], page, count)
+        )
+        return {leaf.field_id: parts for leaf, parts in zip(leaves, decoded, strict=True)}
 
     def _entries(self, leaf: Leaf, column: Column, rows: Rows, num_rows: int | None) -> Rows:
         """Return the rows as the column's pages count them, after checking that they are there."""

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 THREADS_MAX = 16
@@ -59,3 +60,33 @@ def run_all(tasks: Sequence[Callable[[], T]]) -> list[T]:
     finally:
         for future in futures:
             future.cancel()
+
+
+def cpu_count() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_side_by_side(tasks: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
+    """Run tasks, few more than ``threads`` at a time, and yield their results in order.
+
+    For work that keeps processors busy. Tasks are asked for as they can begin; the first error in
+    their order is raised, and no further task begins.
+    """
+    if threads <= 1 or getattr(_inside, "pool", False):
+        yield from (task() for task in tasks)
+        return
+    running: deque[Future[T]] = deque()
+    try:
+        for task in tasks:
+            if len(running) > threads:
+                yield running.popleft().result()
+            running.append(_pool().submit(task))
+        while running:
+            yield running.popleft().result()
+    finally:
+        for future in running:
+            future.cancel()
+        wait(running)
