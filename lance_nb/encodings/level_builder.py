@@ -161,7 +161,7 @@ def _list_layer(entries: Entries, array: pa.Array) -> tuple[Entries, pa.Array]:
         marked, hit = _coded(coded, empty, 2 * layer + 2)
         seen = coded.seen | (1 << 2 * layer + 2 if hit else 0)
         coded = replace(coded, codes=marked, seen=seen)
-    return _opened(coded, counts, depth), _used_items(array.values, starts, counts)
+    return _opened(coded, counts, depth), used_items(array.values, starts, counts)
 
 
 def _opened(entries: Entries, counts: Ints, depth: int) -> Entries:
@@ -183,7 +183,7 @@ def _opened(entries: Entries, counts: Ints, depth: int) -> Entries:
     return replace(entries, num_entries=total, depths=depths, codes=opened, visible=opened == 0)
 
 
-def _used_items(items: pa.Array, starts: Ints, counts: Ints) -> pa.Array:
+def used_items(items: pa.Array, starts: Ints, counts: Ints) -> pa.Array:
     """Return the items of the ranges, one range after the other; a slice when nothing lies between.
 
     Ranges of null lists have been emptied before, so what they name is left out.

@@ -17,6 +17,7 @@ import pyarrow as pa
 from lance_nb.encodings.encoding_options import PREFIX, EncodingOptions
 from lance_nb.encodings.level_builder import Shape
 from lance_nb.errors import NotSupportedError
+from lance_nb.file.versions import version_name
 from lance_nb.format.arrow_schema import field_to_arrow
 from lance_nb.format.logical_types import MAP, STRUCT
 from lance_nb.format.schema import Field
@@ -58,8 +59,8 @@ def _shape(
 ) -> Shape:
     if field.logical_type == MAP and file_version < (2, 2):
         raise NotSupportedError(
-            f"column {field.name!r}: maps need file version 2.2 "
-            f"(data_storage_version), not {_name(file_version)}"
+            f"column {field.name!r}: maps need data_storage_version 2.2, not "
+            f"{version_name(file_version)}"
         )
     options = EncodingOptions.from_metadata({**keys, **field.metadata}, file_version)
     if not field.children or (options.is_packed and field.logical_type == STRUCT):
@@ -75,7 +76,3 @@ def _encoding_keys(metadata: Mapping[str, bytes]) -> dict[str, bytes]:
         for key, value in metadata.items()
         if key.startswith(PREFIX) and key not in _OWN_KEYS
     }
-
-
-def _name(file_version: tuple[int, int]) -> str:
-    return f"{file_version[0]}.{file_version[1]}"

@@ -1,33 +1,36 @@
-"""Write a .lance data file (2.1 or 2.2): batches in, pages out, the tail at the end.
+"""Write a .lance data file (2.0, 2.1 or 2.2): batches in, pages out, the tail at the end.
 
 Memory: each column keeps what has not filled a page yet, at most about ``page_bytes`` (less when
 there are so many columns that all of them together would pass ``waiting_bytes_max``); finished
 pages go to the store at once.
 
 Limits: rows of one file are counted in 64 bits; fragments hold fewer than 2**32.
-Not supported: maps in 2.1 files, which pylance does not write either.
+Not supported: what a version cannot hold (maps before 2.2, null structs in 2.0): refused by name.
 Source: spec page "file format"; layout of files of pylance 14.0.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
+from lance_nb.file.array_writer import ArrayColumnWriter, check_fields
 from lance_nb.file.column_writer import ColumnWriter
 from lance_nb.file.fitting import fit
 from lance_nb.file.metadata import descriptor_bytes
 from lance_nb.file.sink import FileSink
+from lance_nb.file.versions import DEFAULT_VERSION, WRITABLE_VERSIONS, version_name
 from lance_nb.file.write_plan import plan_column
+from lance_nb.format.arrow_schema import field_to_arrow
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
 
-WRITABLE_VERSIONS = ((2, 1), (2, 2))
 PAGE_BYTES = 8 * 1024 * 1024
 _PAGE_BYTES_MIN = 64 * 1024
 
@@ -59,6 +62,19 @@ class WrittenFile:
     file_version: tuple[int, int]
 
 
+class _Column(Protocol):
+    """A top-level field under construction."""
+
+    def write(self, array: pa.Array) -> None: ...
+
+    def finish(self) -> None: ...
+
+    def owners(self) -> list[tuple[int, int]]: ...
+
+
+_MakeColumn = Callable[[FileSink, int], _Column]
+
+
 class FileWriter:
     """A data file under construction. Used by one thread; as a context, an error aborts it."""
 
@@ -68,7 +84,7 @@ class FileWriter:
         path: str,
         schema: Schema,
         *,
-        file_version: tuple[int, int] = (2, 2),
+        file_version: tuple[int, int] = DEFAULT_VERSION,
         options: FileOptions = FileOptions(),
     ) -> None:
         """Begin the file. ``schema`` has its field ids.
@@ -77,19 +93,18 @@ class FileWriter:
         encoding keys without meaning, StorageError.
         """
         if file_version not in WRITABLE_VERSIONS:
-            major, minor = file_version
-            raise NotSupportedError(f"data files of version {major}.{minor} cannot be written")
+            name = version_name(file_version)
+            raise NotSupportedError(f"data files of version {name} cannot be written")
         self.path = path
         self._schema = schema
         self._file_version = file_version
-        plans = [plan_column(field, file_version) for field in schema]
-        self._types = [plan.type for plan in plans]
         self._metadata = dict(schema.metadata)
-        self._sink = FileSink(store.create(path))
-        num_leaves = sum(len(plan.leaves) for plan in plans)
-        share = options.waiting_bytes_max // max(num_leaves, 1)
+        self._types = [field_to_arrow(field, storage=True).type for field in schema]
+        plans = _plan(schema, file_version)
+        share = options.waiting_bytes_max // max(sum(1 for _ in schema.leaves()), 1)
         page_bytes = min(options.page_bytes, max(share, _PAGE_BYTES_MIN))
-        self._columns = [ColumnWriter(plan, self._sink, page_bytes) for plan in plans]
+        self._sink = FileSink(store.create(path))
+        self._columns = [plan(self._sink, page_bytes) for plan in plans]
         self.num_rows = 0
 
     @property
@@ -99,6 +114,8 @@ class FileWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows; columns are found by name. Raises SchemaMismatchError; abort then."""
+        if not batch.num_rows:
+            return
         names = batch.schema.names
         for field, type_, column in zip(self._schema, self._types, self._columns, strict=True):
             if names.count(field.name) != 1:
@@ -145,3 +162,12 @@ class FileWriter:
         traceback: TracebackType | None,
     ) -> None:
         self.abort()
+
+
+def _plan(schema: Schema, file_version: tuple[int, int]) -> list[_MakeColumn]:
+    """Plan the columns of every field, and refuse what the version cannot hold."""
+    if file_version >= (2, 1):
+        return [partial(ColumnWriter, plan_column(field, file_version)) for field in schema]
+    for field in schema:
+        check_fields(field)
+    return [partial(ArrayColumnWriter, field) for field in schema]

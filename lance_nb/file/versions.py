@@ -1,0 +1,40 @@
+"""File versions by name, and which of them are written.
+
+===================  =======  ==========================================
+``2.0``, ``0.3``     (2, 0)
+``2.1``              (2, 1)
+``2.2``, ``stable``  (2, 2)   the default
+``legacy``, ``0.1``           read only
+``2.3``, ``next``             not known to this release
+===================  =======  ==========================================
+
+Source: ``data_storage_version`` of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from lance_nb.errors import InvalidInputError, NotSupportedError
+
+DEFAULT_VERSION = (2, 2)
+WRITABLE_VERSIONS = ((2, 0), (2, 1), (2, 2))
+
+_NAMES = {"2.0": (2, 0), "0.3": (2, 0), "2.1": (2, 1), "2.2": (2, 2), "stable": (2, 2)}
+_UNWRITABLE = {"legacy": "0.1", "0.1": "0.1", "2.3": "2.3", "next": "2.3"}
+
+
+def file_version_of(name: str | None) -> tuple[int, int]:
+    """Return the version to write. Raises NotSupportedError, InvalidInputError for other names."""
+    if name is None:
+        return DEFAULT_VERSION
+    if name in _UNWRITABLE:
+        raise NotSupportedError(
+            f"data files of version {_UNWRITABLE[name]} cannot be written; use 2.0, 2.1 or 2.2"
+        )
+    if name not in _NAMES:
+        raise InvalidInputError(f"file version {name!r} is not one of {', '.join(_NAMES)}")
+    return _NAMES[name]
+
+
+def version_name(file_version: tuple[int, int]) -> str:
+    """Return the name, "2.2" for example."""
+    return f"{file_version[0]}.{file_version[1]}"
