@@ -254,6 +254,58 @@ class DataFragment(_message.Message):
     metadata: _containers.ScalarMap[str, str]
     def __init__(self, id: _Optional[int] = ..., files: _Optional[_Iterable[_Union[DataFile, _Mapping]]] = ..., deletion_file: _Optional[_Union[DeletionFile, _Mapping]] = ..., physical_rows: _Optional[int] = ..., inline_row_ids: _Optional[bytes] = ..., external_row_ids: _Optional[_Union[ExternalFile, _Mapping]] = ..., column_row_ids: _Optional[_Union[HiddenColumn, _Mapping]] = ..., inline_last_updated_at_versions: _Optional[bytes] = ..., external_last_updated_at_versions: _Optional[_Union[ExternalFile, _Mapping]] = ..., column_last_updated_at_versions: _Optional[_Union[HiddenColumn, _Mapping]] = ..., inline_created_at_versions: _Optional[bytes] = ..., external_created_at_versions: _Optional[_Union[ExternalFile, _Mapping]] = ..., column_created_at_versions: _Optional[_Union[HiddenColumn, _Mapping]] = ..., overlays: _Optional[_Iterable[_Union[DataOverlayFile, _Mapping]]] = ..., clustering_id: _Optional[int] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
+class ManifestFrame(_message.Message):
+    __slots__ = ("fields", "version", "version_aux_data", "schema_metadata", "index_section", "timestamp", "tag", "reader_feature_flags", "writer_feature_flags", "max_fragment_id", "transaction_file", "writer_version", "next_row_id", "data_format", "config", "base_paths", "table_metadata", "branch", "transaction_section_deprecated", "fragment_tree", "transaction_section", "max_allocated_field_id", "clustering", "max_clustering_id")
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    VERSION_AUX_DATA_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_METADATA_FIELD_NUMBER: _ClassVar[int]
+    INDEX_SECTION_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    READER_FEATURE_FLAGS_FIELD_NUMBER: _ClassVar[int]
+    WRITER_FEATURE_FLAGS_FIELD_NUMBER: _ClassVar[int]
+    MAX_FRAGMENT_ID_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_FILE_FIELD_NUMBER: _ClassVar[int]
+    WRITER_VERSION_FIELD_NUMBER: _ClassVar[int]
+    NEXT_ROW_ID_FIELD_NUMBER: _ClassVar[int]
+    DATA_FORMAT_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    BASE_PATHS_FIELD_NUMBER: _ClassVar[int]
+    TABLE_METADATA_FIELD_NUMBER: _ClassVar[int]
+    BRANCH_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_SECTION_DEPRECATED_FIELD_NUMBER: _ClassVar[int]
+    FRAGMENT_TREE_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_SECTION_FIELD_NUMBER: _ClassVar[int]
+    MAX_ALLOCATED_FIELD_ID_FIELD_NUMBER: _ClassVar[int]
+    CLUSTERING_FIELD_NUMBER: _ClassVar[int]
+    MAX_CLUSTERING_ID_FIELD_NUMBER: _ClassVar[int]
+    fields: _containers.RepeatedScalarFieldContainer[bytes]
+    version: int
+    version_aux_data: int
+    schema_metadata: _containers.RepeatedScalarFieldContainer[bytes]
+    index_section: int
+    timestamp: bytes
+    tag: bytes
+    reader_feature_flags: int
+    writer_feature_flags: int
+    max_fragment_id: int
+    transaction_file: bytes
+    writer_version: bytes
+    next_row_id: int
+    data_format: bytes
+    config: _containers.RepeatedScalarFieldContainer[bytes]
+    base_paths: _containers.RepeatedScalarFieldContainer[bytes]
+    table_metadata: _containers.RepeatedScalarFieldContainer[bytes]
+    branch: bytes
+    transaction_section_deprecated: int
+    fragment_tree: bytes
+    transaction_section: int
+    max_allocated_field_id: int
+    clustering: _containers.RepeatedScalarFieldContainer[bytes]
+    max_clustering_id: int
+    def __init__(self, fields: _Optional[_Iterable[bytes]] = ..., version: _Optional[int] = ..., version_aux_data: _Optional[int] = ..., schema_metadata: _Optional[_Iterable[bytes]] = ..., index_section: _Optional[int] = ..., timestamp: _Optional[bytes] = ..., tag: _Optional[bytes] = ..., reader_feature_flags: _Optional[int] = ..., writer_feature_flags: _Optional[int] = ..., max_fragment_id: _Optional[int] = ..., transaction_file: _Optional[bytes] = ..., writer_version: _Optional[bytes] = ..., next_row_id: _Optional[int] = ..., data_format: _Optional[bytes] = ..., config: _Optional[_Iterable[bytes]] = ..., base_paths: _Optional[_Iterable[bytes]] = ..., table_metadata: _Optional[_Iterable[bytes]] = ..., branch: _Optional[bytes] = ..., transaction_section_deprecated: _Optional[int] = ..., fragment_tree: _Optional[bytes] = ..., transaction_section: _Optional[int] = ..., max_allocated_field_id: _Optional[int] = ..., clustering: _Optional[_Iterable[bytes]] = ..., max_clustering_id: _Optional[int] = ...) -> None: ...
+
 class FragmentCounts(_message.Message):
     __slots__ = ("id", "files", "deletion_file", "physical_rows")
     class File(_message.Message):

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_counting import count_all
+from lance_nb.format.fragment_wire import FragmentWire, Joined
 from lance_nb.format.wire import U32_MAX
 
 Counts64 = npt.NDArray[np.int64]
@@ -49,13 +50,16 @@ class FragmentCounts:
 class FragmentList(Sequence[Fragment]):
     """An immutable sequence of fragments over their serialized form."""
 
-    __slots__ = ("_cache", "_counts", "_path", "raw")
+    __slots__ = ("_cache", "_counts", "_path", "_wire", "raw")
 
-    def __init__(self, raw: Sequence[bytes] = (), path: str = "") -> None:
+    def __init__(
+        self, raw: Sequence[bytes] = (), path: str = "", wire: FragmentWire | None = None
+    ) -> None:
         self.raw = raw
         self._path = path
         self._cache: dict[int, Fragment] = {}
         self._counts: FragmentCounts | None = None
+        self._wire = wire or FragmentWire(raw)
 
     @classmethod
     def of(cls, fragments: Iterable[Fragment]) -> FragmentList:
@@ -116,8 +120,13 @@ class FragmentList(Sequence[Fragment]):
         return {fragment.id: fragment for fragment in map(self.__getitem__, positions)}
 
     def appended(self, fragments: Iterable[Fragment]) -> FragmentList:
-        """Return the list with others behind it; decodes nothing."""
-        return FragmentList([*self.raw, *(one.to_bytes() for one in fragments)], self._path)
+        """Return the list with others behind it; decodes and copies nothing that is here."""
+        more = [one.to_bytes() for one in fragments]
+        return FragmentList(Joined(self.raw, more), self._path, self._wire.followed_by(more))
+
+    def wire(self) -> list[bytes | memoryview]:
+        """Return the field ``fragments`` of the Manifest message, serialized, in pieces."""
+        return self._wire.pieces()
 
     def replaced(self, changes: Mapping[int, Fragment | None]) -> FragmentList:
         """Return the list with the fragments of these ids replaced in their places.

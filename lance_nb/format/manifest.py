@@ -19,6 +19,7 @@ from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError
 from lance_nb.format import manifest_framing as framing
 from lance_nb.format.fragment_list import FragmentList
+from lance_nb.format.fragment_wire import FragmentWire
 from lance_nb.format.manifest_framing import TAIL_BYTES, Section
 from lance_nb.format.manifest_values import BasePath, DataStorageFormat, WriterVersion
 from lance_nb.format.schema import Schema
@@ -148,9 +149,14 @@ class Manifest:
 
     def to_pb(self) -> pb.Manifest:
         """Return the message, without section offsets."""
+        message = self._frame()
+        message.fields.extend(self.schema.to_pb())
+        message.fragments.extend(self.fragments.raw)
+        return message
+
+    def _frame(self) -> pb.Manifest:
+        """Return the message without section offsets, fields and fragments."""
         message = pb.Manifest(
-            fields=self.schema.to_pb(),
-            fragments=self.fragments.raw,
             version=self.version,
             version_aux_data=self.version_aux_data,
             schema_metadata=dict(self.schema.metadata),
@@ -192,13 +198,15 @@ class Manifest:
 
         The section offsets are computed; those of the file this manifest came from are not used.
         """
-        message = self.to_pb()
+        message = self._frame()
         if index_section is not None:
             message.index_section = 0
         if transaction is not None:
             message.transaction_section = framing.section_size(index_section)
         sections = [one for one in (index_section, transaction) if one is not None]
-        return framing.build_file(sections, message.SerializeToString(deterministic=True))
+        schema = pb.Manifest(fields=self.schema.to_pb()).SerializeToString(deterministic=True)
+        frame = message.SerializeToString(deterministic=True)
+        return framing.build_file(sections, [schema, *self.fragments.wire(), frame])
 
 
 def parse_manifest(data: bytes | memoryview, path: str) -> Manifest:
@@ -221,8 +229,12 @@ def parse_manifest_tail(tail: bytes | memoryview, file_size: int, path: str) -> 
     message, raw, position = found
     view = memoryview(tail)
     index_at, transaction_at = section_offsets(message)
+    manifest = Manifest.from_pb(message, path)
+    if not manifest.unknown:
+        wire = FragmentWire(message.fragments, raw)
+        manifest = replace(manifest, fragments=FragmentList(message.fragments, path, wire))
     return replace(
-        Manifest.from_pb(message, path),
+        manifest,
         index_section=framing.section(view, file_size, index_at, position, path),
         transaction_section=framing.section(view, file_size, transaction_at, position, path),
         size_bytes=file_size,

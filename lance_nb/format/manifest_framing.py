@@ -17,6 +17,7 @@ Limits: ``FILE_BYTES_MAX``. The footer's version is 0.2; readers always ignored 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lance_nb.errors import CorruptFileError
@@ -102,12 +103,16 @@ def section_size(data: bytes | None) -> int:
     return 0 if data is None else _LENGTH.size + len(data)
 
 
-def build_file(sections: list[bytes], message: bytes) -> bytes:
-    """Return the bytes of a manifest file with these sections in front of the manifest."""
-    parts = []
-    for data in (*sections, message):
-        if len(data) > U32_MAX:
-            raise CorruptFileError("", None, "sections of at most 4 GiB", f"{len(data)} bytes")
-        parts += [_LENGTH.pack(len(data)), data]
+def build_file(sections: list[bytes], message: Sequence[bytes | memoryview]) -> bytes:
+    """Return the bytes of a manifest file with these sections in front of the manifest.
+
+    ``message`` is the serialized Manifest, in pieces. Raises CorruptFileError.
+    """
+    parts: list[bytes | memoryview] = []
+    for pieces in (*([data] for data in sections), message):
+        size_bytes = sum(len(piece) for piece in pieces)
+        if size_bytes > U32_MAX:
+            raise CorruptFileError("", None, "sections of at most 4 GiB", f"{size_bytes} bytes")
+        parts += [_LENGTH.pack(size_bytes), *pieces]
     position = sum(section_size(data) for data in sections)
     return b"".join([*parts, FOOTER.pack(position, *FOOTER_VERSION, MAGIC)])

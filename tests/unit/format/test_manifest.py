@@ -63,16 +63,16 @@ def test_sections_at_offset_zero_are_found_by_presence(data: bytes):
 
 def test_field_23_wins_over_field_21_which_is_still_read():
     message = pb.Manifest(version=1, transaction_section_deprecated=0)
-    data = build_file([b"old", b"new"], message.SerializeToString())
+    data = build_file([b"old", b"new"], [message.SerializeToString()])
     assert parse_manifest(data, "x").transaction_section == Section(0, b"old")
     message.transaction_section = 7
-    data = build_file([b"old", b"new"], message.SerializeToString())
+    data = build_file([b"old", b"new"], [message.SerializeToString()])
     assert parse_manifest(data, "x").transaction_section == Section(7, b"new")
 
 
 def test_the_worked_example_of_the_frame():
     message = pb.Manifest(version=1, tag="x" * 226, transaction_section=0).SerializeToString()
-    data = build_file([b"t" * 178], message)
+    data = build_file([b"t" * 178], [message])
     assert len(message) == 234
     position, major, minor, magic = struct.unpack("<QHH4s", data[-16:])
     assert (position, major, minor, magic) == (182, 0, 2, b"LANC")
@@ -166,7 +166,7 @@ def test_a_huge_length_prefix_is_damage(data: bytes):
 )
 def test_offsets_and_times_that_cannot_be_are_damage(message: pb.Manifest):
     with pytest.raises(CorruptFileError):
-        parse_manifest(build_file([b"abc"], message.SerializeToString()), "x")
+        parse_manifest(build_file([b"abc"], [message.SerializeToString()]), "x")
 
 
 def test_any_damage_is_a_lance_error_or_a_value(data: bytes):
