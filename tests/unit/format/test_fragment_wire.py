@@ -55,12 +55,12 @@ def test_others_follow(count: int):
 def test_a_manifest_grown_by_appending_is_written_as_if_built_anew():
     data = replace(manifest(300), unknown=b"").to_bytes()
     read = parse_manifest(data, "x")
-    more = [fragment(n, 10) for n in range(300, 303)]
+    more = [fragment(n, 10) for n in range(301, 304)]
     grown = read.fragments.appended(more)
     anew = replace(read, fragments=type(grown)(list(grown.raw)))
     assert replace(read, fragments=grown).to_bytes() == anew.to_bytes()
     assert grown == anew.fragments
-    assert [one.id for one in grown[-2:]] == [301, 302]
+    assert [one.id for one in grown[-2:]] == [302, 303]
     assert grown.counts().ids.tolist() == anew.fragments.counts().ids.tolist()
 
 
