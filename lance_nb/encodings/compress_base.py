@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from lance_nb._pb import encodings21
 from lance_nb.encodings.base import (
@@ -211,6 +212,17 @@ class LeafPage:
     measured: Measured
     levels: PageLevels
     options: EncodingOptions
+
+    @property
+    def valid_slots(self) -> npt.NDArray[np.bool_] | None:
+        """Which leaf slots hold a value; None when all do."""
+        definition = self.levels.definition
+        if definition is None:
+            return None
+        if self.levels.repetition is not None:
+            definition = definition[definition <= self.levels.max_visible_definition]
+        valid: npt.NDArray[np.bool_] = definition == 0
+        return None if bool(valid.all()) else valid
 
 
 @runtime_checkable

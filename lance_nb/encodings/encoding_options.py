@@ -23,7 +23,7 @@ Source: https://docs.rs/lance-encoding/14.0.2/lance_encoding/constants/ and pyla
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from lance_nb.errors import InvalidInputError
@@ -53,6 +53,7 @@ class EncodingOptions:
     minichunk_size_bytes: int | None = None
     is_packed: bool = False
     is_blob: bool = False
+    is_wrapped: bool = False  # the values are those of a general compression already
 
     @classmethod
     def from_metadata(
@@ -84,6 +85,26 @@ class EncodingOptions:
                 f"{PREFIX}minichunk-size", str(size), f"below {_CHUNK_BYTES_2_1} in a 2.1 file"
             )
         return options
+
+    @property
+    def wrapped(self) -> EncodingOptions:
+        """The options for what is below a general compression."""
+        return replace(self, is_wrapped=True)
+
+    @property
+    def for_levels(self) -> EncodingOptions:
+        """The options for levels: nothing that was asked for the values."""
+        return EncodingOptions(file_version=self.file_version)
+
+    @property
+    def for_dictionary(self) -> EncodingOptions:
+        """The options for the items of a dictionary: LZ4 unless told otherwise, from 2.2 on."""
+        scheme = self.dict_values_compression or ("lz4" if self.has_large_chunks else None)
+        return EncodingOptions(
+            file_version=self.file_version,
+            compression=scheme,
+            compression_level=self.dict_values_compression_level,
+        )
 
     @property
     def has_large_chunks(self) -> bool:

@@ -28,6 +28,7 @@ from lance_nb.encodings.base import (
     Bytes,
     Codecs,
     DecodedPage,
+    Dictionary,
     FixedWidth,
     Ints,
     Levels,
@@ -49,6 +50,7 @@ from lance_nb.encodings.repdef import (
     num_list_layers,
 )
 from lance_nb.encodings.slicing import expand_ranges
+from lance_nb.encodings.statistics import bits_per_value
 from lance_nb.encodings.zip_assembly import zip_page
 
 _LEVEL_BITS_MAX = 16
@@ -81,7 +83,8 @@ class FullZipLayout:
 
     def nominate(self, page: LeafPage) -> int:
         """Take wide values, and what no other layout can hold."""
-        if isinstance(page.measured.block, AllNull):
+        block = page.measured.block
+        if isinstance(block, AllNull | Dictionary) or (bits_per_value(block) or 8) % 8:
             return 0
         if page.options.structural == "fullzip":
             return _PRIORITY_ASKED
@@ -89,7 +92,10 @@ class FullZipLayout:
 
     def encode(self, page: LeafPage, compressors: Compressors) -> EncodedPage | None:
         """Compress the values one by one and zip them with their levels."""
-        compressed = compressors.compress_values(page.measured, page.options)
+        options = page.options
+        if options.compression == "lz4" and page.valid_slots is not None:
+            options = options.wrapped  # pylance reads no LZ4 page with nulls
+        compressed = compressors.compress_values(page.measured, options)
         return zip_page(compressed, page.levels)
 
 
