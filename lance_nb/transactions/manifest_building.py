@@ -46,7 +46,7 @@ class Draft:
         self.indices: list[IndexMetadata] = list(ctx.indices)
         self.version = ctx.options.detached_version or current.version + 1
         self._only_appended = True
-        self._deletions_appended = False
+        self._fresh: dict[int, Fragment] = {}
 
     @classmethod
     def of(cls, ctx: ApplyContext, operation: Operation) -> Draft:
@@ -81,13 +81,16 @@ class Draft:
             return known
         return int(self.manifest.fragments.counts().ids.max(initial=-1))
 
-    def number(self, fragments: Iterable[Fragment]) -> list[Fragment]:
-        """Give ids to the fragments that come with id 0."""
+    def number(
+        self, fragments: Iterable[Fragment], *, keep_reserved: bool = False
+    ) -> list[Fragment]:
+        """Give new ids to fragments; with ``keep_reserved`` only to those that come with id 0."""
         next_id = self.max_fragment_id + 1
         numbered = []
         for one in fragments:
-            numbered.append(replace(one, id=next_id) if one.id == 0 else one)
-            next_id += one.id == 0
+            is_reserved = keep_reserved and one.id != 0
+            numbered.append(one if is_reserved else replace(one, id=next_id))
+            next_id += not is_reserved
         self.use_fragment_ids(one.id for one in numbered)
         return numbered
 
@@ -115,12 +118,13 @@ class Draft:
     def append(self, fragments: Iterable[Fragment]) -> None:
         """Put finished fragments behind the others."""
         fragments = list(fragments)
-        self._deletions_appended |= any(one.deletion_file is not None for one in fragments)
+        self._fresh.update((one.id, one) for one in fragments)
         added = self.manifest.fragments.appended(fragments)
         self.manifest = replace(self.manifest, fragments=added)
 
     def change(self, changes: Mapping[int, Fragment | None]) -> None:
         """Replace fragments by id, in their places; None removes one. Unknown ids are ignored."""
+        self._fresh.update((one.id, one) for one in changes.values() if one is not None)
         self.set_fragments(self.manifest.fragments.replaced(changes))
 
     def change_known(self, updated: Iterable[Fragment], removed: Iterable[int]) -> None:
@@ -138,15 +142,16 @@ class Draft:
         if changes:
             self.change(changes)
 
-    def set_fragments(self, fragments: FragmentList) -> None:
-        """Make these the fragments."""
+    def set_fragments(self, fragments: FragmentList, fresh: Iterable[Fragment] = ()) -> None:
+        """Make these the fragments; ``fresh`` are those among them that no version had before."""
+        self._fresh.update((one.id, one) for one in fresh)
         self._only_appended = False
         self.manifest = replace(self.manifest, fragments=fragments)
 
     def _has_deletions(self) -> bool:
         if self._only_appended:  # the others have not changed: do not look at 100,000 of them
             before = bool(self.current.reader_feature_flags & DELETION_FILES)
-            return before or self._deletions_appended
+            return before or any(one.deletion_file for one in self._fresh.values())
         return bool(self.manifest.fragments.counts().num_deletion_files.any())
 
     # --- the end ----------------------------------------------------------------------------------
@@ -178,7 +183,8 @@ class Draft:
             path="",
             raw=b"",
         )
-        return Built(manifest, tuple(self.indices))
+        fresh = tuple(self._fresh.values())
+        return Built(manifest, tuple(self.indices), fresh, self._only_appended)
 
 
 def check_changeable(current: Manifest) -> None:

@@ -21,6 +21,6 @@ def build(transaction: Transaction, ctx: ApplyContext) -> Built:
     built = transaction.operation.apply(ctx)
     name = "" if ctx.options.no_transaction_file else transaction.file_name
     manifest = replace(built.manifest, transaction_file=name, tag=transaction.tag)
-    built = Built(manifest, built.indices)
+    built = replace(built, manifest=manifest)
     check_invariants(built, ctx)
     return built

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
+from lance_nb.format.fragment import Fragment
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest
 from lance_nb.format.operation_details import DESCRIBERS
@@ -59,10 +60,16 @@ class ApplyContext:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A new version, not yet written: a manifest without sections, and its indices."""
+    """A new version, not yet written: a manifest without sections, and its indices.
+
+    ``fresh``: the fragments that this version adds or changes. ``only_appended``: those before them
+    are as they were.
+    """
 
     manifest: Manifest
     indices: tuple[IndexMetadata, ...]
+    fresh: tuple[Fragment, ...] = ()
+    only_appended: bool = False
 
 
 class Operation(Protocol):

@@ -1,23 +1,41 @@
 """Rebase: make our transaction fit what others have committed since it was made.
 
 Every transaction since our read version is checked (conflicts.py). Where only deletions of the same
-fragment meet, the deletion vectors are merged into a new deletion file; where an index meets an
-update of its column, the updated fragments leave its coverage. A rebased transaction carries the
-version it was rebased onto as its read version, so that a later attempt looks at newer ones only.
+fragment meet, the deletion vectors are merged into a new deletion file (deletion_merging.py); where
+an index meets an update of its column, the updated fragments leave its coverage (index_merging.py).
+A rebased Delete or Update carries the version it was rebased onto as its read version, as pylance
+has it.
 
+Limits: a transaction that was committed unchanged over others keeps the read version it had.
 Source: specification of transactions, section "Rebase Mechanism"; pylance 14.0.2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from lance_nb.errors import VersionNotFoundError
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFile, Fragment
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest
+from lance_nb.transactions.conflicts import Circumstances, Conflict, Verdict, check, conflict_error
+from lance_nb.transactions.deletion_merging import DeletionMerge, merge_deletions
+from lance_nb.transactions.index_merging import (
+    rebase_index,
+    rebase_rewrite,
+    with_reuse_index,
+)
+from lance_nb.transactions.inserted_rows import inserts_rows
+from lance_nb.transactions.operation import Operation
+from lance_nb.transactions.operations.create_index import CreateIndex
+from lance_nb.transactions.operations.delete import Delete
+from lance_nb.transactions.operations.rewrite import Rewrite
+from lance_nb.transactions.operations.update import Update
 from lance_nb.transactions.transaction import Transaction
+
+Theirs = Sequence[tuple[int, Transaction]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +57,81 @@ class RebaseContext:
     affected_rows: Mapping[int, DeletionVector] | None = None
 
 
-def rebase(
-    transaction: Transaction, theirs: Sequence[tuple[int, Transaction]], ctx: RebaseContext
-) -> Transaction:
+def rebase(transaction: Transaction, theirs: Theirs, ctx: RebaseContext) -> Transaction:
     """Return the transaction made to fit ``ctx.current``; unchanged if ``theirs`` is empty.
 
-    ``theirs`` holds (version, transaction) of every version after ``transaction.read_version``,
-    oldest first. Raises CommitConflictError, RetryableCommitConflictError.
+    ``theirs`` holds (version, transaction) of every version that our transaction has not been made
+    to fit yet, oldest first. Raises CommitConflictError, RetryableCommitConflictError.
     """
-    raise NotImplementedError
+    if not theirs:
+        return transaction
+    seen: list[tuple[int, Operation]] = []
+    for version, other in theirs:
+        operation = other.operation
+        if isinstance(operation, Rewrite) and transaction.operation.arm == "create_index":
+            operation = with_reuse_index(operation, version, ctx.load_version)
+        conflict = check(
+            transaction.operation, operation, _circumstances(transaction, version, operation, ctx)
+        )
+        if conflict.verdict >= Verdict.RETRYABLE:
+            raise conflict_error(conflict, transaction.operation, operation, version)
+        seen.append((version, operation))
+    return _rebased(transaction, seen, ctx)
+
+
+def _rebased(
+    transaction: Transaction, theirs: Sequence[tuple[int, Operation]], ctx: RebaseContext
+) -> Transaction:
+    ours = transaction.operation
+    if isinstance(ours, Delete | Update):
+        merge = DeletionMerge(
+            ctx.current, ctx.read_deletions, ctx.write_deletions, ctx.affected_rows
+        )
+        touched = _touched_by(theirs)
+        mine = {one.id for one in ours.updated_fragments}
+        operation, problem = merge_deletions(ours, mine & touched.keys(), merge)
+        if problem is not None:
+            version, other = touched[problem.fragment_id]
+            conflict = Conflict(Verdict.RETRYABLE, problem.text)
+            raise conflict_error(conflict, ours, other, version)
+        return replace(transaction, operation=operation, read_version=ctx.current.version)
+    if isinstance(ours, CreateIndex):
+        return replace(transaction, operation=rebase_index(ours, theirs, ctx.indices))
+    if isinstance(ours, Rewrite):
+        return replace(transaction, operation=rebase_rewrite(ours, theirs))
+    return transaction
+
+
+def _touched_by(theirs: Sequence[tuple[int, Operation]]) -> dict[int, tuple[int, Operation]]:
+    """Return for each fragment that was touched the last version and operation that did."""
+    return {
+        fragment: (version, other)
+        for version, other in theirs
+        for fragment in other.footprint().touched
+    }
+
+
+def _circumstances(
+    transaction: Transaction, version: int, theirs: Operation, ctx: RebaseContext
+) -> Circumstances:
+    return Circumstances(
+        knows_rows=ctx.affected_rows is not None,
+        both_insert=_both_insert(transaction, version, theirs, ctx),
+    )
+
+
+def _both_insert(
+    transaction: Transaction, version: int, theirs: Operation, ctx: RebaseContext
+) -> bool:
+    """Tell whether both are upserts that added rows, ours without saying with which keys."""
+    ours = transaction.operation
+    if not (isinstance(ours, Update) and isinstance(theirs, Update)):
+        return False
+    if ours.inserted_rows is not None or not (ours.new_fragments and theirs.new_fragments):
+        return False
+    try:
+        before_ours, _ = ctx.load_version(transaction.read_version)
+        before_theirs, _ = ctx.load_version(version - 1)
+    except VersionNotFoundError:  # cleaned up meanwhile: nothing proves that they do not
+        return True
+    return inserts_rows(ours, before_ours) and inserts_rows(theirs, before_theirs)

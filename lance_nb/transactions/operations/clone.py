@@ -102,7 +102,7 @@ class Clone:
             bases = (*bases, BasePath(base_id, self.ref_path, True, self.ref_name))
         draft.manifest = replace(source, base_paths=bases, branch=self.branch_name)
         moved = [_moved(one, base_id) for one in source.fragments]
-        draft.set_fragments(FragmentList.of(moved))
+        draft.set_fragments(FragmentList.of(moved), moved)
         draft.indices = [_index_moved(one, base_id) for one in indices]
         return draft.finish()
 

@@ -99,7 +99,7 @@ class Merge:
         merged = draft.assign_row_ids(list(self.fragments))
         if draft.has_row_ids:
             merged = [_stamped(before.get(one.id), one, draft.version) for one in merged]
-        draft.set_fragments(FragmentList.of(merged))
+        draft.set_fragments(FragmentList.of(merged), merged)
         draft.use_fragment_ids(one.id for one in merged)
         for one in merged:
             old = before.get(one.id)

@@ -133,7 +133,7 @@ class Rewrite:
         draft = Draft.of(ctx, self)
         moves = []
         for group in self.all_groups:
-            new = draft.number(group.new_fragments)
+            new = draft.number(group.new_fragments, keep_reserved=True)
             draft.change_known((), group.old_ids)
             draft.append(new)
             moves.append((group.old_ids, frozenset(one.id for one in new)))
