@@ -36,6 +36,7 @@ from lance_nb.errors import (
 
 if _typing.TYPE_CHECKING:
     from lance_nb.dataset.file_reader import LanceFileReader
+    from lance_nb.dataset.file_writer import LanceFileWriter
     from lance_nb.explorer.app import Explorer, explore
     from lance_nb.magic import load_ipython_extension, unload_ipython_extension
     from lance_nb.table.blobs import BlobFile
@@ -57,6 +58,7 @@ __all__ = [
     "LanceDataset",
     "LanceError",
     "LanceFileReader",
+    "LanceFileWriter",
     "LanceFragment",
     "LanceScanner",
     "NotFoundError",
@@ -81,6 +83,7 @@ dataset = _open_dataset
 _LAZY = {
     "BlobFile": "lance_nb.table.blobs",
     "LanceFileReader": "lance_nb.dataset.file_reader",
+    "LanceFileWriter": "lance_nb.dataset.file_writer",
     "Explorer": "lance_nb.explorer.app",
     "explore": "lance_nb.explorer.app",
     "load_ipython_extension": "lance_nb.magic",

@@ -1,0 +1,131 @@
+"""LanceFileWriter: write one data file without a dataset, as pylance's class of that name.
+
+Differences: leaving the context by an error drops the file, where pylance closes it; a file closed
+twice or written to after its end is refused by name.
+"""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.file.versions import file_version_of
+from lance_nb.file.writer import PAGE_BYTES, FileOptions, FileWriter
+from lance_nb.format.schema import Schema
+from lance_nb.storage.registry import StorageOptions, open_store
+
+
+class LanceFileWriter:
+    """A data file under construction. ``size_bytes`` is None until ``close``."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        schema: pa.Schema | None = None,
+        *,
+        data_cache_bytes: int | None = None,
+        version: str | None = None,
+        storage_options: StorageOptions | None = None,
+        max_page_bytes: int | None = None,
+    ) -> None:
+        """Begin the file at ``path``; without a schema, the first batch tells it.
+
+        ``data_cache_bytes`` is shared by the columns (8 MiB each by default), a page is at most
+        about ``max_page_bytes``. Raises InvalidInputError, NotSupportedError, StorageError.
+        """
+        self._folder, _, self._name = os.fspath(path).rpartition("/")
+        if not self._name:
+            raise InvalidInputError(f"{os.fspath(path)!r} does not name a file")
+        self._store = open_store(self._folder or ".", storage_options)
+        self._file_version = file_version_of(version)
+        self._cache_bytes = data_cache_bytes
+        self._page_bytes = max_page_bytes
+        self._metadata: dict[str, bytes] = {}
+        self._buffers: list[bytes] = []
+        self._writer: FileWriter | None = None
+        self.closed = False
+        self.size_bytes: int | None = None
+        if schema is not None:
+            self._writer = self._begin(schema)
+
+    def write_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Append rows. Raises SchemaMismatchError, NotSupportedError."""
+        self._check_open()
+        if self._writer is None:
+            self._writer = self._begin(batch.schema)
+        for one in batch.to_batches() if isinstance(batch, pa.Table) else [batch]:
+            self._writer.write(one)
+
+    def add_schema_metadata(self, key: str, value: str) -> None:
+        """Add a key to the metadata of the file's schema; before ``close``."""
+        self._check_open()
+        self._metadata[key] = value.encode()
+
+    def add_global_buffer(self, data: bytes) -> int:
+        """Add a buffer of the caller's own; returns its number, from 1 on."""
+        self._check_open()
+        if self._writer is not None:
+            return self._writer.add_global_buffer(data)
+        self._buffers.append(data)
+        return len(self._buffers)
+
+    def close(self) -> int | None:
+        """Finish the file, which appears now; returns its number of rows (None if closed before).
+
+        Raises InvalidInputError when neither a schema nor a batch has told the columns.
+        """
+        if self.closed:
+            return None
+        if self._writer is None:
+            raise InvalidInputError(
+                f"{self._name}: no schema was given and no batch written, so the columns are not "
+                "known"
+            )
+        self._writer.add_schema_metadata(self._metadata)
+        written = self._writer.finish()
+        self.closed = True
+        self.size_bytes = written.size_bytes
+        return written.num_rows
+
+    def _begin(self, schema: pa.Schema) -> FileWriter:
+        page_bytes = PAGE_BYTES
+        if self._cache_bytes is not None:
+            page_bytes = max(self._cache_bytes // max(len(schema), 1), 1)
+        if self._page_bytes is not None:
+            page_bytes = min(page_bytes, self._page_bytes)
+        writer = FileWriter(
+            self._store,
+            self._name,
+            Schema.from_arrow(schema),
+            file_version=self._file_version,
+            options=FileOptions(page_bytes=page_bytes),
+        )
+        for buffer in self._buffers:
+            writer.add_global_buffer(buffer)
+        return writer
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise InvalidInputError(f"{self._name} is closed")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        elif self._writer is not None and not self.closed:
+            self._writer.abort()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else "open"
+        return f"<lance_nb.LanceFileWriter {self._name!r}: {state}>"
