@@ -34,10 +34,14 @@ def translated(path: str) -> Iterator[None]:
         yield
     except LanceError:
         raise  # several of ours are OSErrors as well
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise ObjectNotFoundError(path) from error
     except OSError as error:
-        raise StorageError(path, error.strerror or str(error)) from error
+        raise _ours(path, error) from error
+
+
+def _ours(path: str, error: OSError) -> LanceError:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return ObjectNotFoundError(path)
+    return StorageError(path, error.strerror or str(error))
 
 
 def check_regular(path: str, status: os.stat_result) -> None:
@@ -84,7 +88,7 @@ class Mappings:
 
 def read_file(path: str, tail_bytes: int | None = None) -> tuple[memoryview, int]:
     """Read a file, or only its last ``tail_bytes``, with one open; also return its size."""
-    with translated(path):
+    try:  # not by `translated`: a scan of many small files notices what a context manager costs
         descriptor = os.open(path, _OPEN_FLAGS)
         try:
             status = os.fstat(descriptor)
@@ -93,6 +97,10 @@ def read_file(path: str, tail_bytes: int | None = None) -> tuple[memoryview, int
             data = _pread_all(descriptor, start, status.st_size)
         finally:
             os.close(descriptor)
+    except LanceError:
+        raise
+    except OSError as error:
+        raise _ours(path, error) from error
     return memoryview(data), status.st_size
 
 

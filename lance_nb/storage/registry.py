@@ -13,6 +13,7 @@ import importlib
 import os
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -68,7 +69,7 @@ def split_uri(uri: str | os.PathLike[str]) -> tuple[str, str]:
         raise InvalidInputError("the dataset URI is empty")
     if "\0" in text:
         raise InvalidInputError("a dataset URI cannot hold a NUL character")
-    found = _SCHEME.match(text)
+    found = _SCHEME.match(text) if "://" in text else None
     if found is None:
         return "file", os.path.abspath(os.path.expanduser(text))
     scheme = found.group(1).lower()
@@ -94,6 +95,7 @@ def _local_path(uri: str, rest: str) -> str:
     return os.path.abspath("/" + unquote(path))
 
 
+@cache
 def _load(target: str) -> Any:
     module, _, name = target.partition(":")
     return getattr(importlib.import_module(module), name)

@@ -9,6 +9,7 @@ Source: spec page "table format" (manifest naming); format/layout has the names.
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 
 from lance_nb.errors import (
     CorruptFileError,
@@ -25,10 +26,11 @@ from lance_nb.format.layout import (
     list_versions,
     manifest_path,
 )
-from lance_nb.format.manifest import TAIL_BYTES, Manifest, parse_manifest_tail
+from lance_nb.format.manifest import TAIL_BYTES, Manifest, parse_manifest, parse_manifest_tail
 from lance_nb.storage.base import Store
 
 _SHOWN_AT_EACH_END = 3
+_PARSED_MAX = 16  # small manifests, of at most TAIL_BYTES each
 
 
 def version_names(home: Store) -> list[ManifestName]:
@@ -84,18 +86,32 @@ def load_manifest(home: Store, name: ManifestName) -> Manifest:
     """
     path = manifest_path(name.version, name.scheme)
     tail, size = home.read_tail(path, TAIL_BYTES)
-    parsed = parse_manifest_tail(tail, size, f"{home.uri}/{path}")
+    where = f"{home.uri}/{path}"
+    if len(tail) == size:
+        return _parsed(bytes(tail), where, name.version)
+    parsed = parse_manifest_tail(tail, size, where)
     if isinstance(parsed, int):
         tail, size = home.read_tail(path, parsed)
-        parsed = parse_manifest_tail(tail, size, f"{home.uri}/{path}")
+        parsed = parse_manifest_tail(tail, size, where)
     if isinstance(parsed, int):
-        raise CorruptFileError(f"{home.uri}/{path}", None, f"{parsed} bytes", f"{size} bytes")
-    if parsed.version != name.version:
+        raise CorruptFileError(where, None, f"{parsed} bytes", f"{size} bytes")
+    return _checked(parsed, name.version)
+
+
+@lru_cache(maxsize=_PARSED_MAX)
+def _parsed(data: bytes, where: str, version: int) -> Manifest:
+    """Parse the whole file of a small manifest; one that is opened again is known by its bytes."""
+    return _checked(parse_manifest(data, where), version)
+
+
+def _checked(manifest: Manifest, version: int) -> Manifest:
+    """Return the manifest if it is of that version and may be read."""
+    if manifest.version != version:
         raise CorruptFileError(
-            f"{home.uri}/{path}", None, f"version {name.version}", f"version {parsed.version}"
+            manifest.path, None, f"version {version}", f"version {manifest.version}"
         )
-    check_readable(parsed)
-    return parsed
+    check_readable(manifest)
+    return manifest
 
 
 def describe_versions(names: list[ManifestName]) -> str:

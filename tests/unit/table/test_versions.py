@@ -165,3 +165,15 @@ def test_asof_before_the_first_version_is_refused(history):
     with pytest.raises(VersionNotFoundError, match="as of 2000-01-01") as caught:
         version_asof(history, datetime(2000, 1, 1, tzinfo=UTC))
     assert "1-14" in str(caught.value)
+
+
+def test_a_small_manifest_is_known_by_its_bytes_and_still_read(tmp_path):
+    root = copy_to_folder("history", tmp_path)
+    first, again = load_latest(open_store(root)), load_latest(open_store(root))
+    assert first is again
+
+    path = next((root / "_versions").glob("*.manifest"))
+    newest = min((root / "_versions").glob("*.manifest"))
+    newest.write_bytes(path.read_bytes()[:-4] + b"LANX")
+    with pytest.raises(CorruptFileError):
+        load_latest(open_store(root))
