@@ -191,7 +191,9 @@ class _Commit:
         if built.manifest.transaction_file != self._file_written:
             self._file_written = write_transaction_file(self._place.home, version)
         if not self._claim(name, version.data):
-            self._known = name.version
+            # A lock may have refused a version that nobody has written yet.
+            if self._source.has(name.version):
+                self._known = name.version
             return None
         write_hint(self._place.home, name.version)
         return replace(version.committed, attempts=number)

@@ -53,6 +53,14 @@ class VersionSource:
         self._scheme = found.scheme
         return found if found.version >= at_least else ManifestName(at_least, found.scheme)
 
+    def has(self, version: int) -> bool:
+        """Tell whether a version is there, whatever listings say."""
+        try:
+            self.load(version)
+        except VersionNotFoundError:
+            return False
+        return True
+
     def load(self, version: int) -> Version:
         """Read a version. Raises VersionNotFoundError, CorruptFileError, NotSupportedError."""
         if version not in self._known:
@@ -90,11 +98,8 @@ class VersionSource:
         """Look for a version by its name, when the listing does not show it."""
         for scheme in (NamingScheme.V2, NamingScheme.V1):
             self._scheme = scheme
-            try:
-                self.load(version)
-            except VersionNotFoundError:
-                continue
-            return ManifestName(version, scheme)
+            if self.has(version):
+                return ManifestName(version, scheme)
         return None
 
     def _read(self, version: int) -> Version:

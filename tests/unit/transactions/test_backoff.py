@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from lance_nb.errors import (
+    CommitConflictError,
+    RetryableCommitConflictError,
+    TooMuchWriteContentionError,
+)
+from lance_nb.transactions.backoff import WAIT_S_MAX, SlotBackoff, attempts, retrying
+from lance_nb.transactions.environment import Environment
+from tests.support.committing import FakeTime, environment
+
+
+def _always(fraction: float) -> Environment:
+    time = FakeTime()
+    return Environment(time.clock, time.monotonic, time.sleep, lambda: fraction)
+
+
+def test_waits_are_whole_slots_out_of_four_then_eight_then_sixteen():
+    backoff = SlotBackoff(0.01)
+    last = [backoff.next_wait_s(_always(0.999)) for _ in range(3)]
+    assert last == pytest.approx([3 * 0.011, 7 * 0.011, 15 * 0.011])
+    assert SlotBackoff(0.01).next_wait_s(_always(0.0)) == 0
+
+
+def test_a_wait_is_bounded():
+    backoff = SlotBackoff(10.0)
+    assert max(backoff.next_wait_s(_always(0.999)) for _ in range(30)) == WAIT_S_MAX
+
+
+def test_the_first_attempt_measures_the_unit():
+    time = FakeTime()
+    world = Environment(time.clock, time.monotonic, time.sleep, lambda: 0.3)
+    for number in attempts(world, 1, None):
+        if number == 1:
+            time.now_s += 0.1
+    assert time.slept == pytest.approx([0.11], rel=0.01)
+
+
+def test_attempts_are_one_more_than_retries():
+    assert list(attempts(environment(), 3, None)) == [1, 2, 3, 4]
+    assert list(attempts(environment(), 0, None)) == [1]
+
+
+def test_writers_that_collide_spread_out():
+    chance = random.Random(1)
+    waits = set()
+    for _ in range(8):
+        backoff = SlotBackoff(0.01)
+        world = Environment(random=chance.random)
+        waits.add(tuple(backoff.next_wait_s(world) for _ in range(3)))
+    assert len(waits) == 8
+
+
+def _failing(times: int, error: type[Exception] = RetryableCommitConflictError):
+    calls = []
+
+    def change() -> int:
+        calls.append(1)
+        if len(calls) <= times:
+            raise error("somebody else was first")
+        return len(calls)
+
+    return change
+
+
+def test_a_change_is_done_again_after_a_retryable_conflict():
+    assert retrying(_failing(4), environment()) == 5
+
+
+def test_only_retryable_conflicts_are_retried():
+    with pytest.raises(CommitConflictError):
+        retrying(_failing(1, CommitConflictError), environment())
+
+
+def test_giving_up_names_the_last_conflict():
+    with pytest.raises(TooMuchWriteContentionError, match=r"3 attempts.*somebody else was first"):
+        retrying(_failing(9), environment(), max_retries=2)
+
+
+def test_giving_up_after_the_timeout():
+    time = FakeTime()
+    with pytest.raises(TooMuchWriteContentionError):
+        retrying(_failing(10**6), environment(0, time), max_retries=10**6, timeout_s=3.0)
+    assert 1.0 < time.now_s < 3.0

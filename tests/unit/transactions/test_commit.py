@@ -1,0 +1,316 @@
+"""The commit loop: what is written, in which order, and what several writers make of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lance_nb.errors import (
+    CommitConflictError,
+    DatasetAlreadyExistsError,
+    DatasetNotFoundError,
+    NotSupportedError,
+    RetryableCommitConflictError,
+    TooMuchWriteContentionError,
+    VersionNotFoundError,
+)
+from lance_nb.format.layout import HINT_PATH, NamingScheme
+from lance_nb.format.manifest import parse_manifest
+from lance_nb.table.versions import load_latest, version_names
+from lance_nb.transactions.commit import commit
+from lance_nb.transactions.operations.delete import Delete
+from lance_nb.transactions.operations.overwrite import Overwrite
+from lance_nb.transactions.operations.restore import Restore
+from lance_nb.transactions.transaction import Transaction
+from tests.support.committing import SCHEMA, Table, file_names, fragment
+from tests.support.faulty_store import Fault, on
+
+
+def test_a_new_dataset_has_version_1_with_its_transaction_three_times_recorded():
+    table = Table()
+    made = table.commit(table.creating("a"), message="the first rows")
+    manifest = load_latest(table.inner)
+    assert manifest.version == made.version == 1
+    assert made.transaction.message == "the first rows"
+    inline = manifest.transaction_section.data
+    assert bytes(table.inner.read(f"_transactions/{manifest.transaction_file}")) == inline
+    assert Transaction.from_bytes(inline) == made.transaction
+    assert json.loads(bytes(table.inner.read(HINT_PATH))) == {"version": 1}
+
+
+def test_what_commit_returns_is_what_a_reader_loads():
+    table = Table()
+    table.create()
+    made = table.commit(table.appending(1))
+    found = load_latest(table.inner)
+    assert made.manifest == found
+    assert made.manifest.path == found.path
+    assert made.manifest.size_bytes == found.size_bytes
+    assert made.manifest.transaction_section == found.transaction_section
+
+
+def test_the_manifest_is_the_last_thing_written_before_the_hint():
+    table = Table()
+    table.create()
+    table.commit(table.appending(1))
+    writes = [one for one in table.root.steps if one.method.startswith("write")]
+    assert [(one.method, one.path.partition("/")[0]) for one in writes] == [
+        ("write", "_transactions"),
+        ("write_if_absent", "_versions"),
+        ("write", "_versions"),
+    ]
+    assert writes[-1].path == HINT_PATH
+
+
+def test_an_undisturbed_commit_lists_once_and_reads_one_manifest():
+    table = Table()
+    table.create()
+    table.commit(table.appending(1))
+    reads = [one.method for one in table.root.steps if not one.method.startswith("write")]
+    assert reads == ["list_names", "read"]
+
+
+def test_appends_of_stale_writers_follow_one_another():
+    table = Table()
+    table.create()
+    names = [file_names(table.commit(table.appending(1, f"f{n}"))) for n in range(4)]
+    assert [len(one) for one in names] == [2, 3, 4, 5]
+    assert names[-1][1:] == ["f0.lance", "f1.lance", "f2.lance", "f3.lance"]
+    assert [one.id for one in load_latest(table.inner).fragments] == [0, 1, 2, 3, 4]
+
+
+def test_a_commit_that_lost_its_slot_takes_the_next_one():
+    table = Table()
+    table.create()
+    table.root.world.plan = _between(table, "write_if_absent", [lambda: table.append(1, "other")])
+    made = table.commit(table.appending(1, "mine"))
+    assert (made.version, made.attempts) == (3, 2)
+    assert file_names(made)[1:] == ["other.lance", "mine.lance"]
+
+
+def test_a_retry_waits_for_a_random_slot_that_grows():
+    table = Table()
+    table.create()
+    table.root.world.plan = _between(
+        table, "write_if_absent", [lambda: table.append(1) for _ in range(6)]
+    )
+    made = table.commit(table.appending(1))
+    assert made.attempts == 7
+    assert len(table.time.slept) <= 6
+    assert max(table.time.slept) <= 5.0
+
+
+def test_too_many_lost_slots_end_in_an_error_and_nothing_committed():
+    table = Table()
+    table.create()
+    table.root.world.plan = _between(
+        table, "write_if_absent", [lambda: table.append(1) for _ in range(9)]
+    )
+    with pytest.raises(TooMuchWriteContentionError, match="4 attempts"):
+        table.commit(table.appending(1, "mine"), max_retries=3)
+    assert "mine.lance" not in str(list(load_latest(table.inner).fragments))
+
+
+def test_no_retries_means_one_attempt():
+    table = Table()
+    table.create()
+    table.root.world.plan = _between(table, "write_if_absent", [lambda: table.append(1)])
+    with pytest.raises(TooMuchWriteContentionError):
+        table.commit(table.appending(1), max_retries=0)
+
+
+def test_the_timeout_ends_waiting_between_attempts():
+    table = Table()
+    table.create()
+
+    def slow() -> None:
+        table.time.now_s += 2.0
+        table.append(1)
+
+    table.root.world.plan = _between(table, "write_if_absent", [slow] * 20)
+    with pytest.raises(TooMuchWriteContentionError):
+        table.commit(table.appending(1), timeout_s=5.0)
+    assert table.time.now_s < 30
+
+
+def test_of_two_creations_one_wins_and_the_other_is_told():
+    table = Table()
+    table.root.world.plan = _between(
+        table, "write_if_absent", [lambda: commit(table.sound, table.creating(), table.options())]
+    )
+    with pytest.raises(DatasetAlreadyExistsError):
+        table.commit(table.creating())
+    with pytest.raises(DatasetAlreadyExistsError):
+        table.commit(table.creating())
+    assert [one.version for one in version_names(table.inner)] == [1]
+
+
+@pytest.mark.parametrize("read_version", [0, 3])
+def test_a_change_of_nothing_is_refused(read_version: int):
+    table = Table()
+    with pytest.raises(DatasetNotFoundError):
+        table.commit(table.appending(read_version))
+    assert table.inner.list_recursive("") == []
+
+
+def test_a_read_version_that_does_not_exist_is_told():
+    table = Table()
+    table.create()
+    with pytest.raises(VersionNotFoundError, match="9"):
+        table.commit(table.appending(9))
+
+
+def test_an_overwrite_of_an_existing_dataset_keeps_numbers_and_ids_going():
+    table = Table()
+    table.create()
+    made = table.commit(table.transaction(1, Overwrite(SCHEMA, (fragment("new"),))))
+    assert made.version == 2
+    assert [one.id for one in made.manifest.fragments] == [1]
+
+
+def test_restore_loads_the_old_version():
+    table = Table()
+    table.create()
+    table.append(1)
+    made = table.commit(table.transaction(2, Restore(1)))
+    assert (made.version, len(made.manifest.fragments)) == (3, 1)
+
+
+def test_a_dataset_with_v1_names_keeps_them():
+    table = Table()
+    table.create(enable_v2_manifest_paths=False)
+    table.commit(table.appending(1))
+    table.commit(table.appending(1))
+    assert [(one.version, one.scheme) for one in version_names(table.inner)] == [
+        (number, NamingScheme.V1) for number in (1, 2, 3)
+    ]
+    assert "_versions/3.manifest" in [one.path for one in version_names(table.inner)]
+
+
+def test_the_same_transaction_committed_again_is_committed_once():
+    table = Table()
+    table.create()
+    transaction = table.appending(1, "mine")
+    first = table.commit(transaction)
+    table.append(2)
+    again = table.commit(transaction)
+    assert again.version == first.version == 2
+    assert again.manifest == first.manifest
+    assert len(version_names(table.inner)) == 3
+
+
+def test_the_same_creation_committed_again_is_committed_once():
+    table = Table()
+    transaction = table.creating()
+    first = table.commit(transaction)
+    table.append(1)
+    assert table.commit(transaction).manifest == first.manifest
+
+
+def test_a_conflict_names_both_operations_and_the_version():
+    table = Table()
+    table.create()
+    overwrite = table.transaction(1, Overwrite(SCHEMA, (fragment(),)))
+    commit(table.sound, overwrite, table.options())
+    with pytest.raises(CommitConflictError, match=r"Append.*Overwrite.*version 2"):
+        table.commit(table.appending(1))
+
+
+def test_a_retryable_conflict_commits_nothing():
+    table = Table()
+    table.create()
+    gone = table.transaction(1, Delete((), (0,), "true"))
+    commit(table.sound, gone, table.options())
+    with pytest.raises(RetryableCommitConflictError):
+        table.commit(table.transaction(1, Delete((), (0,), "id > 3")))
+    assert len(version_names(table.inner)) == 2
+
+
+def test_a_concurrent_version_without_transaction_is_a_clear_conflict():
+    table = Table()
+    table.create()
+    other = table.append(1)
+    _strip_transaction(table, other.version)
+    with pytest.raises(RetryableCommitConflictError, match=r"version 2.*recorded no transaction"):
+        table.commit(table.appending(1))
+    assert table.commit(table.appending(2)).version == 3
+
+
+def test_the_transaction_file_stands_in_for_the_inline_one():
+    table = Table()
+    table.create()
+    other = table.append(1)
+    _strip_transaction(table, other.version, keep_file=True)
+    assert table.commit(table.appending(1)).version == 3
+
+
+def test_a_concurrent_version_that_was_removed_is_a_clear_conflict():
+    table = Table()
+    table.create()
+    for version in (1, 2, 3):
+        table.append(version)
+    table.inner.delete(version_names(table.inner)[1].path)
+    with pytest.raises(RetryableCommitConflictError, match=r"version 2.*removed"):
+        table.commit(table.appending(1))
+
+
+def test_unknown_writer_flags_forbid_the_commit():
+    table = Table()
+    made = table.create()
+    manifest = parse_manifest(table.inner.read(_path(table, 1)), "")
+    data = _with(manifest, writer_feature_flags=1 << 40).to_bytes(
+        transaction=made.manifest.transaction_section.data
+    )
+    table.inner.write(_path(table, 1), data)
+    with pytest.raises(NotSupportedError, match="bit 40"):
+        table.commit(table.appending(1))
+    assert len(version_names(table.inner)) == 1
+
+
+def test_a_failed_hint_is_nobodys_business():
+    table = Table(on("write", "hint", Fault.NO_SPACE, times=9))
+    table.commit(table.creating())
+    table.commit(table.appending(1))
+    assert load_latest(table.inner).version == 2
+
+
+def test_a_hint_that_lies_is_not_believed():
+    table = Table()
+    table.create()
+    for lie in (b'{"version":99}', b"nonsense", b'{"version":0}'):
+        table.inner.write(HINT_PATH, lie)
+        version = load_latest(table.inner).version
+        assert table.commit(table.appending(version)).version == version + 1
+
+
+# --- helpers --------------------------------------------------------------------------------------
+
+
+def _between(table: Table, method: str, acts: list) -> object:
+    """Plan no fault, but let others act just before our call of a method."""
+    left = list(acts)
+
+    def plan(step):
+        if step.method == method and left:
+            left.pop(0)()
+
+    return plan
+
+
+def _path(table: Table, version: int) -> str:
+    return next(one.path for one in version_names(table.inner) if one.version == version)
+
+
+def _with(manifest, **changes):
+    from dataclasses import replace
+
+    return replace(manifest, **changes)
+
+
+def _strip_transaction(table: Table, version: int, *, keep_file: bool = False) -> None:
+    path = _path(table, version)
+    manifest = parse_manifest(table.inner.read(path), "")
+    if not keep_file:
+        manifest = _with(manifest, transaction_file="")
+    table.inner.write(path, manifest.to_bytes())
