@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from lance_nb.dataset.scanner import LanceScanner
 from lance_nb.format.fragment import DataFile, DeletionFile, Fragment
+from lance_nb.table.fragment_reader import num_physical_rows
+from lance_nb.table.scan_plan import num_live_rows
 
 if TYPE_CHECKING:
     from lance_nb.dataset.reading import Reading
@@ -34,17 +36,19 @@ class LanceFragment:
     @property
     def physical_rows(self) -> int:
         """Rows stored, deleted ones included."""
-        return self._metadata.physical_rows
+        return num_physical_rows(self._dataset._snapshot, self._metadata)  # noqa: SLF001
 
     @property
     def num_deletions(self) -> int:
-        """Rows that are deleted."""
-        return self._metadata.num_deleted_rows
+        """Rows that are deleted, as the manifest counts them (releases of 2023 did not)."""
+        if self._metadata.deletion_file is None or self._metadata.num_deleted_rows:
+            return self._metadata.num_deleted_rows
+        return self.physical_rows - num_live_rows(self._dataset._snapshot, self._metadata)  # noqa: SLF001
 
     def count_rows(self, filter: Any = None) -> int:
         """Rows that are not deleted; with a filter, those that pass it."""
         if filter is None:
-            return self._metadata.num_rows
+            return self.physical_rows - self.num_deletions
         return self._dataset.count_rows(filter, fragments=[self])
 
     def data_files(self) -> list[DataFile]:

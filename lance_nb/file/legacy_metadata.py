@@ -3,8 +3,8 @@
 Layout (integers little endian)::
 
     ...  pages, at any byte
-    ...  page table: for each field id from the smallest on, for each batch,
-         (i64 position, i64 number of values); (0, 0) where there is no page
+    ...  page table: for each field id from the smallest on (from 0 on in files of early 2023),
+         for each batch, (i64 position, i64 number of values); (0, 0) where there is no page
     ...  pages and page table of the statistics, in the same form
     ...  values of dictionaries
     ...  u32 length | Manifest message, of which only the fields are used
@@ -87,6 +87,9 @@ def read_legacy_metadata(source: FileSource) -> LegacyMetadata:
     ends = _batch_ends(metadata.batch_offsets, source.path)
     pages = PageTable(metadata.page_table_position, _first_id(schema), ends)
     if not metadata.HasField("statistics") or not metadata.statistics.schema:
+        stop = metadata.manifest_position
+        if pages.first_id and _counts_from_zero(source, pages, schema, stop):
+            pages = PageTable(metadata.page_table_position, 0, ends)
         return LegacyMetadata(schema, pages, None, None)
     # Statistics are one batch with a row for each batch of data; their field ids are their own.
     own = Schema.from_pb(list(metadata.statistics.schema), {}, source.path)
@@ -117,3 +120,13 @@ def _batch_ends(offsets: Sequence[int], path: str) -> Ints:
 
 def _first_id(schema: Schema) -> int:
     return min((field.id for field in schema.walk() if field.id >= 0), default=0)
+
+
+def _counts_from_zero(source: FileSource, pages: PageTable, schema: Schema, stop: int) -> bool:
+    """Tell whether the page table has entries, all empty, for the ids that the file has not."""
+    last = max(field.id for field in schema.walk())
+    per_field = pages.batch_ends.size * PAGE_ENTRY_BYTES
+    if stop - pages.position < (last + 1) * per_field:
+        return False
+    before = source.view(pages.position, pages.position + pages.first_id * per_field)
+    return not bytes(before).strip(b"\0")

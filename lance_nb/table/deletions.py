@@ -25,7 +25,7 @@ def read_deletions(
     ``num_rows`` is the number of physical rows. Raises CorruptFileError, ObjectNotFoundError.
     """
     file = fragment.deletion_file
-    if file is None or not file.num_deleted_rows:
+    if file is None:
         return None
     store, path = locations.locate(file.location(fragment.id), file.base_id)
     key = (store.uri, path)
@@ -40,7 +40,7 @@ def read_deletions(
         data,
         file.file_type,
         physical_rows=num_rows,
-        num_deleted_rows=file.num_deleted_rows,
+        num_deleted_rows=file.num_deleted_rows or None,  # releases of 2023 did not count them
         path=f"{store.uri}/{path}",
         # Updates by releases 0.23 to 0.33 put ids of rows here when row ids were stable.
         ignore_beyond=fragment.row_ids is not None,

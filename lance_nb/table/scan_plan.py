@@ -78,10 +78,13 @@ def _tasks(
 def num_live_rows(snapshot: Snapshot, fragment: Fragment) -> int:
     """Return the fragment's rows that are not deleted.
 
-    The manifest's count cannot be trusted where row ids are stable: see ``read_deletions``.
+    The manifest's count of deleted rows cannot be trusted where row ids are stable (see
+    ``read_deletions``), and releases of 2023 left it out.
     """
     count = num_physical_rows(snapshot, fragment)
-    if fragment.row_ids is None or fragment.deletion_file is None:
+    if fragment.deletion_file is None:
+        return count
+    if fragment.row_ids is None and fragment.num_deleted_rows:
         return count - fragment.num_deleted_rows
     vector = read_deletions(
         snapshot.locations, snapshot.deletions, fragment, confirmed_rows(snapshot, fragment)
@@ -110,7 +113,7 @@ def live_counts(snapshot: Snapshot) -> Ints:
     """Return the live rows of every fragment, in scan order."""
     counts = snapshot.manifest.fragments.counts()
     live: Ints = counts.num_rows.astype(np.int64)
-    for number in np.flatnonzero(counts.physical_rows == 0).tolist():
-        fragment = snapshot.manifest.fragments[number]
-        live[number] = num_physical_rows(snapshot, fragment) - fragment.num_deleted_rows
+    unknown = (counts.physical_rows == 0) | (counts.num_deletion_files > counts.num_deleted_rows)
+    for number in np.flatnonzero(unknown).tolist():
+        live[number] = num_live_rows(snapshot, snapshot.manifest.fragments[number])
     return live
