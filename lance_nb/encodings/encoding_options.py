@@ -92,6 +92,11 @@ class EncodingOptions:
         return replace(self, is_wrapped=True)
 
     @property
+    def plain(self) -> EncodingOptions:
+        """The options for rows that are stored as they are."""
+        return replace(self, compression="none")
+
+    @property
     def for_levels(self) -> EncodingOptions:
         """The options for levels: nothing that was asked for the values."""
         return EncodingOptions(file_version=self.file_version)

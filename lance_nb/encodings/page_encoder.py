@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.encodings import choose
-from lance_nb.encodings.base import AllNull, DataBlock
+from lance_nb.encodings.base import AllNull, DataBlock, FixedWidth, PackedStruct
 from lance_nb.encodings.compress_base import EncodedPage, LeafPage, PageLevels
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.leaf_blocks import from_arrow
-from lance_nb.encodings.statistics import Measured
-from lance_nb.errors import InternalError
+from lance_nb.encodings.statistics import Measured, bits_per_value
+from lance_nb.errors import InternalError, NotSupportedError
 
 __all__ = ["EncodedPage", "EncodingOptions", "PageLevels", "encode_page"]
 
@@ -38,10 +38,24 @@ def encode_page(leaf: pa.Array, levels: PageLevels, options: EncodingOptions) ->
 
 def encode_block(block: DataBlock, levels: PageLevels, options: EncodingOptions) -> EncodedPage:
     """Encode one page of values that are a data block already."""
+    if isinstance(block, PackedStruct):
+        _check_packed(block, options)
     visible = num_visible(levels)
     if visible != block.num_values:
         raise InternalError(f"{visible} levels with a value, but {block.num_values} values")
     return choose.encode(LeafPage(Measured(block), levels, options))
+
+
+def _check_packed(block: PackedStruct, options: EncodingOptions) -> None:
+    """Refuse children that rows cannot hold. Raises NotSupportedError."""
+    widths = [bits_per_value(child) for child in block.children]
+    if any(bits is not None and bits % 8 for bits in widths):
+        raise NotSupportedError("a packed struct cannot hold booleans: its rows are whole bytes")
+    is_plain = all(isinstance(child, FixedWidth) for child in block.children)
+    if not is_plain and not options.has_large_chunks:
+        raise NotSupportedError(
+            "a packed struct with strings or fixed-size lists needs file version 2.2"
+        )
 
 
 def num_visible(levels: PageLevels) -> int:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from lance_nb._pb import encodings21
 from lance_nb.encodings.base import Bytes, FixedWidth, Ints, VariableWidth
 from lance_nb.encodings.compress_base import CompressedValues, EncodedPage, PageLevels
 from lance_nb.encodings.kernels import memory, ranges, scatter
+from lance_nb.encodings.kernels.join import join_rows
 from lance_nb.encodings.kernels.ranges import starts_of
 
 _ENTRIES_MAX = (1 << 32) - 1
@@ -119,11 +119,11 @@ def _zip_variable(values: VariableWidth, control: Bytes, levels: PageLevels) -> 
         head_bytes = heads[keep]
     head_ends = starts_of(np.where(filled, width + word, width))
     ends = np.concatenate(([0], head_ends[1:][filled], head_ends[-1:]))
-    data = _joined(_large_binary(ends, head_bytes), _values_with_end(values, kept, lengths))
+    data = join_rows(((ends, head_bytes), _values_with_end(values, kept, lengths)))
     return data, head_ends + starts_of(sizes)
 
 
-def _values_with_end(values: VariableWidth, kept: Mask, lengths: Ints) -> pa.Array:
+def _values_with_end(values: VariableWidth, kept: Mask, lengths: Ints) -> tuple[Ints, Bytes]:
     """Return the kept values and an empty one behind them, without copying where none is left out.
 
     Bytes under a null are left out too.
@@ -133,23 +133,7 @@ def _values_with_end(values: VariableWidth, kept: Mask, lengths: Ints) -> pa.Arr
     if int(ends[-1]) != int(values.offsets[-1]):
         starts = values.offsets[:-1][kept].astype(np.int64)
         data = ranges.concatenate(data, starts, lengths.astype(np.int64))
-    return _large_binary(np.append(ends, ends[-1]), data)
-
-
-def _large_binary(offsets: Ints, data: Bytes) -> pa.Array:
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.large_binary(), offsets.size - 1, buffers)
-
-
-def _joined(heads: pa.Array, values: pa.Array) -> Bytes:
-    """Return head and value of every pair back to back."""
-    import pyarrow.compute as pc
-
-    total = heads.buffers()[2].size + int(np.frombuffer(values.buffers()[1], np.int64)[-1])
-    if not total:
-        return np.zeros(0, np.uint8)
-    joined = pc.binary_join_element_wise(heads, values, pa.scalar(b"", pa.large_binary()))
-    return np.frombuffer(joined.buffers()[2], np.uint8, total)
+    return np.append(ends, ends[-1]), data
 
 
 def _row_index(starts: Ints, levels: PageLevels) -> Bytes:

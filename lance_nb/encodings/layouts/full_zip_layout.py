@@ -18,7 +18,7 @@ against pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from lance_nb.encodings.base import (
     FixedWidth,
     Ints,
     Levels,
+    PackedStruct,
     PageBuffer,
     PageReader,
     PageShape,
@@ -82,11 +83,15 @@ class FullZipLayout:
         return FullZipPage(layout, shape, codecs, index)
 
     def nominate(self, page: LeafPage) -> int:
-        """Take wide values, and what no other layout can hold."""
-        block = page.measured.block
+        """Take wide values, structs with strings, and what no other layout can hold."""
+        block, options = page.measured.block, page.options
         if isinstance(block, AllNull | Dictionary) or (bits_per_value(block) or 8) % 8:
             return 0
-        if page.options.structural == "fullzip":
+        if isinstance(block, PackedStruct):
+            # Structs of plain numbers only belong into chunks, whatever their width.
+            is_plain = all(isinstance(child, FixedWidth) for child in block.children)
+            return 0 if is_plain or not options.has_large_chunks else _PRIORITY_ASKED
+        if options.structural == "fullzip":
             return _PRIORITY_ASKED
         return _PRIORITY_WIDE if page.measured.widest_bytes >= _WIDE_BYTES else _PRIORITY
 
@@ -94,7 +99,7 @@ class FullZipLayout:
         """Compress the values one by one and zip them with their levels."""
         options = page.options
         if options.compression == "lz4" and page.valid_slots is not None:
-            options = options.wrapped  # pylance reads no LZ4 page with nulls
+            options = replace(options, compression="zstd")  # LZ4 has no form for nulls here
         compressed = compressors.compress_values(page.measured, options)
         return zip_page(compressed, page.levels)
 

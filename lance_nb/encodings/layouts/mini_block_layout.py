@@ -31,6 +31,7 @@ from lance_nb.encodings.base import (
     Codecs,
     Dictionary,
     FixedWidth,
+    PackedStruct,
     PageReader,
     PageShape,
     corrupt,
@@ -98,12 +99,16 @@ class MiniBlockLayout:
 
     def nominate(self, page: LeafPage) -> int:
         """Take everything, best if asked for; wide values prefer another layout."""
+        block = page.measured.block
+        if isinstance(block, AllNull) or (
+            isinstance(block, PackedStruct)
+            and not all(isinstance(child, FixedWidth) for child in block.children)
+        ):
+            return 0
         return _PRIORITY_ASKED if page.options.structural == "miniblock" else _PRIORITY
 
     def encode(self, page: LeafPage, compressors: Compressors) -> EncodedPage | None:
         """Compress values and levels and put the chunks together; None if a chunk is too large."""
-        if isinstance(page.measured.block, AllNull):
-            return None
         dictionary = to_dictionary(page.measured, page.options)
         measured = page.measured if dictionary is None else Measured(dictionary.indices)
         values = compressors.compress_chunks(measured, page.options)
