@@ -112,7 +112,8 @@ def unravel(page: DecodedPage) -> tuple[Level, ...]:
     """
     num_slots = page.values.num_values
     rep, definition = page.rep, page.definition
-    if num_list_layers(page.layers) and rep is None:
+    num_lists = num_list_layers(page.layers)
+    if num_lists and rep is None:
         if num_slots or definition is not None:
             raise corrupt("repetition levels on a page of lists", "none")
         rep = np.zeros(0, np.uint16)
@@ -127,9 +128,10 @@ def unravel(page: DecodedPage) -> tuple[Level, ...]:
             continue
         list_number += 1
         upper = base + _LEVELS[layer] + max_visible_definition(page.layers[position + 1 :])
-        rep, definition, visible, level = _list_level(
-            _Entries(rep, definition, visible), list_number, layer, base, upper
-        )
+        entries = _Entries(rep, definition, visible)
+        starts, definition, visible, level = _list_level(entries, list_number, layer, base, upper)
+        if rep is not None and list_number < num_lists:
+            rep = rep.take(starts)
         levels.append(level)
         num_slots = level.length
         base += _LEVELS[layer]
@@ -148,7 +150,7 @@ def _item_level(
 ) -> Level:
     if definition is None or not _LEVELS[layer]:
         return Level(num_slots, None)
-    seen = definition if visible is None else definition[visible]
+    seen = definition if visible is None else definition.compress(visible)
     if seen.size != num_slots:
         raise corrupt(f"{num_slots} definition levels with a value", str(seen.size))
     valid = seen <= base
@@ -157,8 +159,8 @@ def _item_level(
 
 def _list_level(
     entries: _Entries, list_number: int, layer: int, base: int, upper: int
-) -> tuple[AnyLevels, AnyLevels | None, Mask | None, Level]:
-    """Fold one list layer: returns the surviving entries (the list starts) and the layer itself.
+) -> tuple[Ints, AnyLevels | None, Mask | None, Level]:
+    """Fold one list layer: returns the entries that survive (the list starts) and the layer.
 
     ``upper`` is the largest definition level with which the list itself still has a slot.
     """
@@ -169,7 +171,7 @@ def _list_level(
     if rep.size and (not starts.size or starts[0]):
         raise corrupt("a page that begins with a new row", f"repetition level {int(rep[0])}")
     offsets = _child_offsets(entries.visible, starts, rep.size)
-    definition = None if entries.definition is None else entries.definition[starts]
+    definition = None if entries.definition is None else entries.definition.take(starts)
     validity: Mask | None = None
     still_visible: Mask | None = None
     own = definition
@@ -177,12 +179,13 @@ def _list_level(
         shown = definition <= upper
         if not bool(shown.all()):
             still_visible = shown
-            counts, own = np.diff(offsets)[shown], definition[shown]
+            counts = np.diff(offsets).compress(shown)
+            own = definition.compress(shown)
             offsets = np.zeros(counts.size + 1, np.int64)
             np.cumsum(counts, out=offsets[1:])
         validity = _list_validity(own, layer, base, upper)
     level = Level(offsets.size - 1, validity, offsets)
-    return rep[starts], definition, still_visible, level
+    return starts, definition, still_visible, level
 
 
 def _child_offsets(visible: Mask | None, starts: Ints, num_entries: int) -> Ints:
@@ -194,7 +197,9 @@ def _child_offsets(visible: Mask | None, starts: Ints, num_entries: int) -> Ints
     offsets[:-1] = starts
     offsets[-1] = num_entries
     if visible is not None:
-        offsets[1:] -= np.cumsum(~visible[starts])
+        hidden = ~visible.take(starts)
+        kind = np.int32 if num_entries < 1 << 31 else np.int64  # half the width, twice as fast
+        offsets[1:] -= np.cumsum(hidden.astype(kind), dtype=kind)
         if int(offsets[-1]) != int(np.count_nonzero(visible)):
             raise corrupt("empty and null lists that hold nothing", "one with items")
     return offsets

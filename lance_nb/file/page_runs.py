@@ -26,7 +26,7 @@ from lance_nb.storage.threads import cpu_count, run_side_by_side
 T = TypeVar("T")
 Buffers: TypeAlias = dict[int, PageBuffer]
 
-RUN_VALUES = 1 << 19
+RUN_VALUES = 1 << 20
 PARALLEL_BYTES = 1 << 22  # of pages: below, threads cost more than they bring
 _CHUNKS = 1  # the page buffer that holds them
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
+import time
 
 import pytest
 
-from lance_nb.storage.threads import THREADS_MAX, run_all
+from lance_nb.storage.threads import THREADS_MAX, cpu_count, run_all, run_side_by_side
 
 
 def test_results_come_back_in_order():
@@ -47,3 +49,36 @@ def test_a_forked_child_makes_a_pool_of_its_own():
     child.join(30)
     assert child.exitcode == 0
     assert queue.get() == [1, 2]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_tasks_side_by_side_yield_in_order_and_few_run_at_once(threads: int) -> None:
+    running: list[int] = []
+    most: list[int] = []
+
+    def task(number: int) -> int:
+        running.append(number)
+        most.append(len(running))
+        time.sleep(0.001)
+        running.remove(number)
+        return number
+
+    found = run_side_by_side((lambda n=n: task(n) for n in range(30)), threads)
+    assert list(found) == list(range(30))
+    assert max(most) <= threads + (threads > 1)
+
+
+def test_the_first_error_in_order_ends_tasks_side_by_side() -> None:
+    begun: list[int] = []
+
+    def task(number: int) -> int:
+        begun.append(number)
+        return 1 // (number - 3)
+
+    with pytest.raises(ZeroDivisionError):
+        list(run_side_by_side((lambda n=n: task(n) for n in range(100)), 2))
+    assert max(begun) < 10
+
+
+def test_at_least_one_processor_is_ours() -> None:
+    assert 1 <= cpu_count() <= (os.cpu_count() or 1)
