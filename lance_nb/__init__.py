@@ -35,11 +35,14 @@ from lance_nb.errors import (
 )
 
 if _typing.TYPE_CHECKING:
+    from lance_nb.dataset.creating import write_dataset
     from lance_nb.dataset.file_reader import LanceFileReader
     from lance_nb.dataset.file_writer import LanceFileWriter
+    from lance_nb.dataset.operations import LanceOperation
     from lance_nb.explorer.app import Explorer, explore
     from lance_nb.magic import load_ipython_extension, unload_ipython_extension
     from lance_nb.table.blobs import BlobFile
+    from lance_nb.transactions.transaction import Transaction
 
 __version__ = "0.1.0"
 
@@ -60,11 +63,13 @@ __all__ = [
     "LanceFileReader",
     "LanceFileWriter",
     "LanceFragment",
+    "LanceOperation",
     "LanceScanner",
     "NotFoundError",
     "NotSupportedError",
     "RefNotFoundError",
     "StorageError",
+    "Transaction",
     "VersionNotFoundError",
     "__version__",
     "dataset",
@@ -72,6 +77,7 @@ __all__ = [
     "explore",
     "load_ipython_extension",
     "unload_ipython_extension",
+    "write_dataset",
 ]
 
 # The submodule of the same name is bound here while it is imported; the function is what users
@@ -84,6 +90,9 @@ _LAZY = {
     "BlobFile": "lance_nb.table.blobs",
     "LanceFileReader": "lance_nb.dataset.file_reader",
     "LanceFileWriter": "lance_nb.dataset.file_writer",
+    "LanceOperation": "lance_nb.dataset.operations",
+    "Transaction": "lance_nb.transactions.transaction",
+    "write_dataset": "lance_nb.dataset.creating",
     "Explorer": "lance_nb.explorer.app",
     "explore": "lance_nb.explorer.app",
     "load_ipython_extension": "lance_nb.magic",

@@ -10,15 +10,18 @@ from __future__ import annotations
 from typing import Any
 
 from lance_nb.dataset import display
+from lance_nb.dataset.branching import Branching
+from lance_nb.dataset.changing import Changing
 from lance_nb.dataset.describing import DatasetStats, Describing
 from lance_nb.dataset.reading import Reading
 from lance_nb.dataset.taking import Taking
+from lance_nb.dataset.transacting import Transacting
 from lance_nb.dataset.travel import Travel
 
 __all__ = ["DatasetStats", "LanceDataset"]
 
 
-class LanceDataset(Reading, Taking, Describing, Travel):
+class LanceDataset(Reading, Taking, Describing, Travel, Changing, Branching, Transacting):
     """A dataset at one version. Create one with ``lance_nb.dataset(uri)``."""
 
     def __repr__(self) -> str:

@@ -49,3 +49,8 @@ class OpenedVersion:
     def lance_schema(self) -> Schema:
         """Schema with field ids."""
         return self._snapshot.manifest.schema
+
+    @property
+    def opened(self) -> tuple[Session, Snapshot]:
+        """The stores and the version behind it, for verbs that are functions."""
+        return self._session, self._snapshot

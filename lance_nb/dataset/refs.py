@@ -1,50 +1,99 @@
-"""The tags and branches of a dataset, as pylance shows them."""
+"""The tags and branches of a dataset, as pylance shows and changes them."""
 
 from __future__ import annotations
 
 import builtins
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lance_nb.storage.base import Store
+from lance_nb.dataset import verbs
 from lance_nb.table import refs
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.session import Session
     from lance_nb.format.refs import Branch, Tag
+    from lance_nb.table.refs import Ref
+    from lance_nb.table.snapshot import Snapshot
 
 
 class Tags:
-    """Tags: names for versions."""
+    """Tags: names for versions. Created by ``LanceDataset.tags``."""
 
-    def __init__(self, root: Store) -> None:
-        self._root = root
+    def __init__(self, session: Session, snapshot: Snapshot) -> None:
+        self._session = session
+        self._snapshot = snapshot
 
     def list(self) -> dict[str, dict[str, Any]]:
         """Describe every tag by name."""
-        return {name: _tag(tag) for name, tag in refs.list_tags(self._root).items()}
+        return {name: _tag(tag) for name, tag in refs.list_tags(self._session.root).items()}
+
+    def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, dict[str, Any]]]:
+        """List (name, description) by version, the newest first, or with "asc" the oldest."""
+        tags = refs.list_tags(self._session.root)
+        return [(name, _tag(tag)) for name, tag in verbs.branching.ordered_tags(tags, order)]
 
     def names(self) -> builtins.list[str]:
         """List the names only; reads no tag."""
-        return refs.tag_names(self._root)
+        return refs.tag_names(self._session.root)
 
-    def get_version(self, name: str) -> int:
+    def get_version(self, tag: str) -> int:
         """Return the version a tag points at. Raises RefNotFoundError."""
-        return refs.read_tag(self._root, name).version
+        return refs.read_tag(self._session.root, tag).version
+
+    def create(self, tag: str, reference: Ref | None = None) -> None:
+        """Name a version: ``reference``, or the one that is open.
+
+        Raises InvalidRefError, RefConflictError (the name is taken), VersionNotFoundError.
+        """
+        target = verbs.branching.target_of(self._session, self._snapshot, reference)
+        verbs.branching.tag_writer(self._session).create(tag, target)
+
+    def update(self, tag: str, reference: Ref | None = None) -> None:
+        """Move a tag to another version. Raises RefNotFoundError, VersionNotFoundError."""
+        target = verbs.branching.target_of(self._session, self._snapshot, reference)
+        verbs.branching.tag_writer(self._session).update(tag, target)
+
+    def delete(self, tag: str) -> None:
+        """Delete a tag; the version stays. Raises RefNotFoundError."""
+        verbs.branching.tag_writer(self._session).delete(tag)
+
+    def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
+        """Put new metadata in the place of a tag's. Raises RefNotFoundError."""
+        verbs.branching.tag_writer(self._session).replace_metadata(tag, metadata)
 
 
 class Branches:
     """Branches: lines of history that started from some version of another one."""
 
-    def __init__(self, root: Store) -> None:
-        self._root = root
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def list(self) -> dict[str, dict[str, Any]]:
         """Describe every branch by name; main has no entry."""
-        found = refs.list_branches(self._root)
+        found = refs.list_branches(self._session.root)
         return {name: _branch(branch) for name, branch in found.items()}
+
+    def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, dict[str, Any]]]:
+        """List (name, description) by parent version, newest first, or with "asc" oldest first."""
+        found = refs.list_branches(self._session.root)
+        ordered = verbs.branching.ordered_branches(found, order)
+        return [(name, _branch(branch)) for name, branch in ordered]
 
     def names(self) -> builtins.list[str]:
         """List the names only; reads no branch."""
-        return refs.branch_names(self._root)
+        return refs.branch_names(self._session.root)
+
+    def delete(self, branch: str, *, force: bool = False) -> None:
+        """Delete a branch with all its versions.
+
+        Raises RefNotFoundError; RefConflictError while another branch or a tag depends on it,
+        unless forced (an argument of ours).
+        """
+        verbs.branching.branch_writer(self._session).delete(branch, force=force)
+
+    def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
+        """Put new metadata in the place of a branch's. Raises RefNotFoundError."""
+        verbs.branching.branch_writer(self._session).replace_metadata(branch, metadata)
 
 
 def _tag(tag: Tag) -> dict[str, Any]:

@@ -52,12 +52,12 @@ class Travel(OpenedVersion):
     @property
     def tags(self) -> Tags:
         """The dataset's tags."""
-        return Tags(self._session.root)
+        return Tags(self._session, self._snapshot)
 
     @property
     def branches(self) -> Branches:
         """The dataset's branches (main has no entry)."""
-        return Branches(self._session.root)
+        return Branches(self._session)
 
     def checkout_version(self, version: Ref) -> Self:
         """Return the dataset at another version.

@@ -1,0 +1,97 @@
+"""Verbs that make a new version: rows in, rows out, back to an older version, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from lance_nb.dataset import verbs
+from lance_nb.dataset.opened import OpenedVersion
+
+_RETRY_TIMEOUT = timedelta(seconds=30)
+Values = Mapping[str, str | None]
+
+
+class Changing(OpenedVersion):
+    """Changes of a dataset. After each, this object stands at the version that it made."""
+
+    def insert(self, data: Any, *, mode: str = "append", **options: Any) -> None:
+        """Write rows and commit them; options as for ``lance_nb.write_dataset``.
+
+        Raises SchemaMismatchError, CommitError, CommitStateUnknownError, StorageError.
+        """
+        request = verbs.writing.WriteRequest(**options)
+        self._snapshot = verbs.writing.write(
+            self._session, self._snapshot, data, request, mode=mode
+        )
+
+    def delete(
+        self,
+        predicate: Any,
+        *,
+        conflict_retries: int = 10,
+        retry_timeout: timedelta = _RETRY_TIMEOUT,
+    ) -> dict[str, int]:
+        """Delete the rows that pass a filter (SQL text or a pyarrow expression).
+
+        Returns ``{"num_deleted_rows": n}``. A version is made even when no row passes, as pylance
+        does. Raises PredicateError, CommitConflictError, TooMuchWriteContentionError.
+        """
+        self._snapshot, count = verbs.deleting.delete(
+            self._session,
+            self._snapshot,
+            predicate,
+            max_retries=conflict_retries,
+            timeout_s=retry_timeout.total_seconds(),
+        )
+        return {"num_deleted_rows": count}
+
+    def restore(self) -> None:
+        """Make this version the newest one again, as a new version of its branch."""
+        self._change(verbs.committing.restore_to(self.version))
+
+    # --- settings ---------------------------------------------------------------------------------
+
+    def update_config(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+        """Set keys of the table configuration, or remove those whose value is None.
+
+        With ``replace`` no other key stays. Returns the new configuration.
+        """
+        self._change(verbs.configuring.change_config(values, replace))
+        return dict(self._snapshot.manifest.config)
+
+    def delete_config_keys(self, keys: Iterable[str]) -> None:
+        """Remove keys of the table configuration; those that do not exist are no mistake."""
+        self.update_config(dict.fromkeys(keys))
+
+    def update_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+        """Change the table metadata as ``update_config`` does; return the new metadata."""
+        self._change(verbs.configuring.change_metadata(values, replace))
+        return dict(self._snapshot.manifest.table_metadata)
+
+    def update_schema_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+        """Change the schema's metadata as ``update_config`` does; return the new metadata."""
+        self._change(verbs.configuring.change_schema_metadata(values, replace))
+        metadata = self.schema.metadata or {}
+        return {key.decode(): value.decode() for key, value in metadata.items()}
+
+    def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
+        """Put new metadata in the place of the schema's metadata."""
+        self.update_schema_metadata(new_metadata, replace=True)
+
+    def update_field_metadata(
+        self, field_updates: Mapping[str, Values], *, replace: bool = False
+    ) -> None:
+        """Change the metadata of fields, by name or dotted path. Raises ColumnNotFoundError."""
+        operation = verbs.configuring.change_field_metadata(
+            self.lance_schema, field_updates, replace
+        )
+        self._change(operation)
+
+    def replace_field_metadata(self, field_name: str, new_metadata: Mapping[str, str]) -> None:
+        """Put new metadata in the place of a field's. Raises ColumnNotFoundError."""
+        self.update_field_metadata({field_name: new_metadata}, replace=True)
+
+    def _change(self, operation: Any) -> None:
+        self._snapshot = verbs.committing.commit_operation(self._session, self._snapshot, operation)

@@ -1,0 +1,29 @@
+"""What the write verbs of the façade do. The façade's classes only name them.
+
+A module is loaded when a verb of it is first used, as an attribute of the package: who only reads
+does not pay for writing.
+"""
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lance_nb.dataset.verbs import branching as branching
+    from lance_nb.dataset.verbs import committing as committing
+    from lance_nb.dataset.verbs import configuring as configuring
+    from lance_nb.dataset.verbs import deleting as deleting
+    from lance_nb.dataset.verbs import staging as staging
+    from lance_nb.dataset.verbs import transacting as transacting
+    from lance_nb.dataset.verbs import writing as writing
+else:
+    _ON_DEMAND = frozenset({
+        "branching", "committing", "configuring", "deleting", "staging", "transacting",
+        "writing",
+    })  # fmt: skip
+
+    def __getattr__(name: str) -> ModuleType:
+        """Load a module that reading does without."""
+        if name not in _ON_DEMAND:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return import_module(f"{__name__}.{name}")

@@ -1,0 +1,98 @@
+"""Tags, branches and clones: which version a reference means, and who changes the record.
+
+A reference is a version number of the branch that is open, a tag, ``(branch, version)`` with None
+for main and for the latest, or None for the version that is open.
+
+Source: ``LanceDataset.tags``, ``branches``, ``create_branch``, ``shallow_clone``, ``deep_clone`` of
+pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lance_nb.dataset.session import Session
+from lance_nb.dataset.verbs.committing import place_of
+from lance_nb.errors import InvalidInputError
+from lance_nb.storage.registry import StorageOptions, open_store
+from lance_nb.table.refs import Ref, Target, resolve
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions import cloning
+from lance_nb.transactions.branch_writer import BranchWriter
+from lance_nb.transactions.commit_options import CommitOptions, CommitPlace
+from lance_nb.transactions.manifest_migration import migrate_manifest_paths_v2
+from lance_nb.transactions.tag_writer import TagWriter, locate, ordered_branches, ordered_tags
+
+__all__ = [
+    "branch_writer",
+    "create_branch",
+    "deep_clone",
+    "migrate_manifest_paths_v2",
+    "ordered_branches",
+    "ordered_tags",
+    "shallow_clone",
+    "tag_writer",
+    "target_of",
+]
+
+
+def target_of(session: Session, snapshot: Snapshot, reference: Ref | None) -> Target:
+    """Return the branch and version that a reference means. Raises InvalidRefError."""
+    if reference is None:
+        return Target(snapshot.branch, snapshot.version)
+    return resolve(session.root, reference, snapshot.branch)
+
+
+def tag_writer(session: Session) -> TagWriter:
+    """Return who changes the tags of a dataset."""
+    return TagWriter(session.root, lambda branch: place_of(session, branch))
+
+
+def branch_writer(session: Session) -> BranchWriter:
+    """Return who changes the branches of a dataset."""
+    return BranchWriter(session.root, lambda branch: place_of(session, branch))
+
+
+def create_branch(
+    session: Session, snapshot: Snapshot, name: str, reference: Ref | None
+) -> Snapshot:
+    """Create a branch and return its first version."""
+    target = target_of(session, snapshot, reference)
+    committed = branch_writer(session).create(name, target)
+    return session.snapshot(committed.manifest, name)
+
+
+def shallow_clone(
+    session: Session, target: Target, uri: Any, options: StorageOptions | None
+) -> tuple[Session, Snapshot]:
+    """Make a dataset that refers to the files of this one."""
+    source, version, place, made = _clone_places(session, target, uri, options)
+    committed = cloning.shallow_clone(source, version, place, CommitOptions())
+    return made, made.snapshot(committed.manifest, None)
+
+
+def deep_clone(
+    session: Session,
+    target: Target,
+    uri: Any,
+    options: StorageOptions | None,
+    progress: cloning.CloneProgress | None = None,
+) -> tuple[Session, Snapshot]:
+    """Copy a version with all its files."""
+    source, version, place, made = _clone_places(session, target, uri, options)
+    committed = cloning.deep_clone(source, version, place, CommitOptions(), progress)
+    return made, made.snapshot(committed.manifest, None)
+
+
+def _clone_places(
+    session: Session, target: Target, uri: Any, options: StorageOptions | None
+) -> tuple[CommitPlace, int, CommitPlace, Session]:
+    store = open_store(uri, options if options is not None else session.storage_options)
+    if store.uri == session.root.uri:
+        raise InvalidInputError(f"a dataset cannot be cloned into its own folder {store.uri!r}")
+    source = place_of(session, target.branch)
+    version, _ = locate(source, target.version)
+    # The clone names the source as a base path: whoever made it may read it.
+    bases = (*session.allow_bases, session.root.uri)
+    made = Session(store, bases, options if options is not None else session.storage_options)
+    return source, version, place_of(made, None), made

@@ -1,0 +1,101 @@
+"""From a staged write to a new version: the one way by which every verb of the façade commits.
+
+The version that the change was planned on is its read version; what others have committed since is
+met by the commit itself. Verbs that can be planned again (``replanned``) start over from the newest
+version after a retryable conflict.
+
+Source: ``LanceDataset.commit`` of pylance 14.0.2 and its arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from lance_nb.dataset.session import Session
+from lance_nb.table.refs import Target
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.backoff import retrying
+from lance_nb.transactions.commit import commit
+from lance_nb.transactions.commit_options import CommitOptions, CommitPlace
+from lance_nb.transactions.environment import Environment
+from lance_nb.transactions.operation import Operation
+from lance_nb.transactions.operations.restore import Restore
+from lance_nb.transactions.staged import StagedWrite
+from lance_nb.transactions.transaction import Transaction
+
+NO_PROPERTIES: Mapping[str, str] = {}
+DEFAULTS = CommitOptions()
+
+T = TypeVar("T")
+
+
+def place_of(session: Session, branch: str | None) -> CommitPlace:
+    """Return where commits to a branch go."""
+    return CommitPlace.of(session.root, branch)
+
+
+def commit_staged(
+    session: Session,
+    branch: str | None,
+    staged: StagedWrite,
+    options: CommitOptions = DEFAULTS,
+    properties: Mapping[str, str] = NO_PROPERTIES,
+) -> Snapshot:
+    """Write what waits in memory, commit, and return the new version.
+
+    Raises as ``lance_nb.transactions.commit.commit`` does.
+    """
+    staged.pending.write(session.home(branch))
+    uuid = options.environment.new_uuid()
+    transaction = Transaction(
+        staged.read_version, staged.operation, uuid, properties=dict(properties)
+    )
+    options = replace(options, affected_rows=staged.affected_rows)
+    return commit_transaction(session, branch, transaction, options)
+
+
+def commit_transaction(
+    session: Session, branch: str | None, transaction: Transaction, options: CommitOptions
+) -> Snapshot:
+    """Commit a transaction as it is and return the new version."""
+    committed = commit(place_of(session, branch), transaction, options)
+    return session.snapshot(committed.manifest, branch)
+
+
+def commit_operation(
+    session: Session, snapshot: Snapshot, operation: Operation, options: CommitOptions = DEFAULTS
+) -> Snapshot:
+    """Commit an operation that writes no files, planned on ``snapshot``."""
+    staged = StagedWrite(snapshot.version, operation)
+    return commit_staged(session, snapshot.branch, staged, options)
+
+
+def replanned(
+    session: Session,
+    snapshot: Snapshot,
+    change: Callable[[Snapshot], T],
+    *,
+    max_retries: int = 10,
+    timeout_s: float | None = 30.0,
+) -> T:
+    """Do a change planned on ``snapshot``; after a retryable conflict plan it on the newest.
+
+    Raises CommitConflictError, TooMuchWriteContentionError.
+    """
+
+    def bases() -> Iterator[Snapshot]:
+        yield snapshot
+        while True:
+            yield session.load(Target(snapshot.branch, None))
+
+    base = bases()
+    return retrying(
+        lambda: change(next(base)), Environment(), max_retries=max_retries, timeout_s=timeout_s
+    )
+
+
+def restore_to(version: int) -> Restore:
+    """Return the operation that makes a version the newest one again."""
+    return Restore(version)

@@ -1,0 +1,43 @@
+"""Delete the rows that pass a filter.
+
+Source: ``LanceDataset.delete`` of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lance_nb.dataset.session import Session
+from lance_nb.dataset.verbs.committing import commit_staged, replanned
+from lance_nb.table.predicate import compile_filter
+from lance_nb.table.projection import project
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.deletion_plan import DeletionPlan, plan_deletion
+from lance_nb.transactions.staged import combine
+
+
+def plan(snapshot: Snapshot, predicate: Any) -> DeletionPlan:
+    """Find the rows that pass a filter. Raises PredicateError."""
+    schema = project(snapshot.manifest.schema, None).schema
+    return plan_deletion(snapshot, compile_filter(predicate, schema))
+
+
+def delete(
+    session: Session,
+    snapshot: Snapshot,
+    predicate: Any,
+    *,
+    max_retries: int = 10,
+    timeout_s: float = 30.0,
+) -> tuple[Snapshot, int]:
+    """Delete and commit; return the new version and the number of rows that it lost.
+
+    Raises PredicateError, CommitConflictError, TooMuchWriteContentionError.
+    """
+
+    def attempt(base: Snapshot) -> tuple[Snapshot, int]:
+        planned = plan(base, predicate)
+        staged = combine(base, [planned])
+        return commit_staged(session, base.branch, staged), planned.num_rows
+
+    return replanned(session, snapshot, attempt, max_retries=max_retries, timeout_s=timeout_s)

@@ -1,0 +1,206 @@
+"""What a staged write would do, before it does it.
+
+The operation is applied to the manifest that was read, which costs no write and gives the version
+that would be made; rows before and after are read through it, deletion vectors from memory. What
+others have committed since is judged pair by pair, as the commit will.
+
+Limits: a few rows of each kind; added rows are read from the files that were written for them.
+Source: lance_nb.transactions.staged, conflicts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.dataset.session import Session
+from lance_nb.dataset.verbs.committing import place_of
+from lance_nb.encodings.kernels.memory import from_integers
+from lance_nb.errors import RetryableCommitConflictError
+from lance_nb.table.filtered_scan import Selected, selected_table
+from lance_nb.table.projection import project
+from lance_nb.table.scan import scan_table
+from lance_nb.table.scan_plan import plan_scan
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.conflicts import Circumstances, Verdict, check
+from lance_nb.transactions.next_version import build
+from lance_nb.transactions.operation import ApplyContext, operation_name
+from lance_nb.transactions.staged import StagedWrite
+from lance_nb.transactions.transaction import Transaction
+from lance_nb.transactions.version_source import VersionSource
+
+FRAGMENTS_SCHEMA = pa.schema(
+    [
+        ("fragment_id", pa.uint64()),
+        ("change", pa.string()),
+        ("rows_before", pa.uint64()),
+        ("rows_after", pa.uint64()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A transaction that others committed since, and how ours gets along with it."""
+
+    version: int
+    operation: str
+    verdict: str
+    overlap: str
+
+
+@dataclass(frozen=True, slots=True)
+class StagePreview:
+    """What a commit would change.
+
+    ``removed`` and ``added`` are some of the rows. ``fragments`` has one row per fragment that
+    changes: id, change ("new", "changed", "dropped"), rows before, rows after.
+    """
+
+    operation: str
+    description: str
+    read_version: int
+    num_rows_before: int
+    num_rows_after: int
+    num_added_rows: int
+    num_deleted_rows: int
+    size_bytes: int
+    fragments: pa.Table
+    removed: pa.Table
+    added: pa.Table
+    meetings: tuple[Meeting, ...]
+
+    @property
+    def conflicts(self) -> tuple[Meeting, ...]:
+        """The transactions that a commit now would fail on."""
+        failing = (Verdict.RETRYABLE.name.lower(), Verdict.INCOMPATIBLE.name.lower())
+        return tuple(one for one in self.meetings if one.verdict in failing)
+
+    def __str__(self) -> str:
+        change = f"+{self.num_added_rows:,} -{self.num_deleted_rows:,}"
+        lines = [
+            f"{self.operation} on version {self.read_version}: {self.description}",
+            f"rows: {self.num_rows_before:,} -> {self.num_rows_after:,} ({change})",
+            f"fragments: {self.fragments.num_rows} touched, {self.size_bytes:,} bytes written",
+        ]
+        for one in self.meetings:
+            about = f" ({one.overlap})" if one.overlap else ""
+            lines.append(f"since then: version {one.version} {one.operation}: {one.verdict}{about}")
+        return "\n".join(lines)
+
+
+def preview_of(
+    session: Session, snapshot: Snapshot, staged: StagedWrite, num_rows: int
+) -> StagePreview:
+    """Apply a staged write in memory and describe the difference.
+
+    Raises what the operation raises when it cannot be applied.
+    """
+    source = VersionSource(place_of(session, snapshot.branch).slots)
+    after = _applied(session, snapshot, staged, source)
+    fragments = changed_fragments(snapshot, after)
+    before_rows = fragments["rows_before"].to_numpy()
+    after_rows = fragments["rows_after"].to_numpy()
+    return StagePreview(
+        operation_name(staged.operation.arm),
+        staged.operation.describe(),
+        staged.read_version,
+        int(snapshot.manifest.fragments.counts().num_rows.sum()),
+        int(after.manifest.fragments.counts().num_rows.sum()),
+        int(np.maximum(after_rows.astype(np.int64) - before_rows, 0).sum()),
+        int(np.maximum(before_rows.astype(np.int64) - after_rows, 0).sum()),
+        staged.size_bytes,
+        fragments,
+        _removed_rows(snapshot, staged, fragments, num_rows),
+        _added_rows(after, fragments, num_rows),
+        tuple(_meetings(staged, source)),
+    )
+
+
+def _applied(
+    session: Session, snapshot: Snapshot, staged: StagedWrite, source: VersionSource
+) -> Snapshot:
+    """Return the version that a commit would make if nobody else had committed."""
+    base = source.load(snapshot.version)
+    context = ApplyContext(base.manifest, base.indices, source.snapshotted, time.time_ns())
+    built = build(Transaction(staged.read_version, staged.operation, "preview"), context)
+    staged.pending.remember(snapshot.locations.home, snapshot.deletions)
+    return session.snapshot(built.manifest, snapshot.branch)
+
+
+def changed_fragments(before: Snapshot, after: Snapshot) -> pa.Table:
+    """List fragments that are new, dropped, or have another number of rows (FRAGMENTS_SCHEMA)."""
+    old, new = before.manifest.fragments.counts(), after.manifest.fragments.counts()
+    ids = np.union1d(old.ids, new.ids)
+    rows = []
+    for counts in (old, new):
+        here = np.zeros(len(ids), np.int64)
+        here[np.searchsorted(ids, counts.ids)] = counts.num_rows
+        rows.append(here)
+    is_old, is_new = np.isin(ids, old.ids), np.isin(ids, new.ids)
+    kind = np.where(is_old & is_new, 1, np.where(is_new, 0, 2))
+    keep = (kind != 1) | (rows[0] != rows[1])
+    names = pa.array(["new", "changed", "dropped"]).take(from_integers(kind[keep].astype(np.int64)))
+    columns = [
+        from_integers(ids[keep].astype(np.uint64)),
+        names,
+        from_integers(rows[0][keep].astype(np.uint64)),
+        from_integers(rows[1][keep].astype(np.uint64)),
+    ]
+    return pa.Table.from_arrays(columns, schema=FRAGMENTS_SCHEMA)
+
+
+def _removed_rows(
+    snapshot: Snapshot, staged: StagedWrite, fragments: pa.Table, num_rows: int
+) -> pa.Table:
+    projection = project(snapshot.manifest.schema, None)
+    known = staged.affected_rows
+    if known is None:
+        return _first_rows(snapshot, fragments, "dropped", num_rows)
+    parts, left = [projection.schema.empty_table()], num_rows
+    for fragment_id, vector in known.items():
+        physical = vector.offsets()[:left].astype(np.int64)
+        place = snapshot.manifest.fragments.position_of(fragment_id)
+        if not physical.size or place is None:
+            continue
+        fragment = snapshot.manifest.fragments[place]
+        parts.append(
+            selected_table(snapshot, projection, Selected(fragment, physical, physical, {}))
+        )
+        left -= physical.size
+    return pa.concat_tables(parts)
+
+
+def _added_rows(after: Snapshot, fragments: pa.Table, num_rows: int) -> pa.Table:
+    return _first_rows(after, fragments, "new", num_rows)
+
+
+def _first_rows(snapshot: Snapshot, fragments: pa.Table, change: str, num_rows: int) -> pa.Table:
+    """Read the first rows of the fragments that changed in that way."""
+    kinds, ids = fragments["change"].to_pylist(), fragments["fragment_id"].to_pylist()
+    every = snapshot.manifest.fragments
+    places = (
+        every.position_of(one) for one, kind in zip(ids, kinds, strict=True) if kind == change
+    )
+    chosen = [every[place] for place in places if place is not None]
+    tasks = plan_scan(snapshot, num_rows, None, tuple(chosen))
+    return scan_table(snapshot, project(snapshot.manifest.schema, None), tasks)
+
+
+def _meetings(staged: StagedWrite, source: VersionSource) -> Iterator[Meeting]:
+    head = source.head(staged.read_version)
+    latest = staged.read_version if head is None else head.version
+    known = Circumstances(knows_rows=staged.affected_rows is not None)
+    for version in range(staged.read_version + 1, latest + 1):
+        try:
+            theirs = source.transaction(version).operation
+        except RetryableCommitConflictError as exc:
+            yield Meeting(version, "unknown", Verdict.RETRYABLE.name.lower(), str(exc))
+            continue
+        found = check(staged.operation, theirs, known)
+        verdict = found.verdict.name.lower()
+        yield Meeting(version, operation_name(theirs.arm), verdict, found.overlap)

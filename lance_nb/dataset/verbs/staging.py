@@ -1,0 +1,149 @@
+"""A stage: edits that are collected, looked at, and then committed or thrown away.
+
+    stage = ds.stage()
+    stage.append(new_rows)
+    stage.delete("price < 0")
+    stage.preview()               # counts, rows before and after, fragments, conflicts
+    stage.commit("clean prices")  # or stage.discard()
+
+Data files of appended rows are written at once, under names that no version knows; nothing else is
+written before the commit. The version that was open when the stage was made is what every edit
+looks at, also when others commit meanwhile.
+
+Limits: predicates do not see rows that are staged beside them. A stage becomes one transaction;
+what one transaction cannot say is refused. It is used up by ``commit`` and by ``discard``.
+Source: lance_nb.transactions.staged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lance_nb.dataset.session import Session
+from lance_nb.dataset.verbs import deleting, writing
+from lance_nb.dataset.verbs.committing import NO_PROPERTIES, commit_staged
+from lance_nb.dataset.verbs.stage_preview import StagePreview, preview_of
+from lance_nb.errors import InvalidInputError
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.commit_options import CommitOptions
+from lance_nb.transactions.operations.restore import Restore
+from lance_nb.transactions.staged import Addition, Edit, Replacement, StagedWrite, combine
+
+
+class Stage:
+    """Edits of one dataset that are not committed. Created by ``LanceDataset.stage``."""
+
+    def __init__(self, session: Session, snapshot: Snapshot) -> None:
+        self._session = session
+        self._snapshot = snapshot
+        self._edits: list[Edit] = []
+        self._state = "open"
+
+    # --- edits ------------------------------------------------------------------------------------
+
+    def append(self, data: Any, **options: Any) -> Stage:
+        """Add rows; options as for ``lance_nb.write_dataset``. Raises SchemaMismatchError."""
+        self._check_open()
+        request = writing.WriteRequest(**options)
+        self._edits.append(writing.write_addition(self._snapshot, data, request))
+        return self
+
+    def delete(self, predicate: Any) -> Stage:
+        """Delete the rows that pass a filter. Raises PredicateError."""
+        self._check_open()
+        self._edits.append(deleting.plan(self._snapshot, predicate))
+        return self
+
+    def overwrite(self, data: Any, **options: Any) -> Stage:
+        """Put other rows, and their schema, in the place of all there is."""
+        self._check_open(alone=True)
+        request = writing.WriteRequest(**options)
+        edit = writing.write_replacement(self._session, self._snapshot, data, request)
+        self._edits.append(edit)
+        return self
+
+    def restore(self, version: int) -> Stage:
+        """Go back to an older version of this branch."""
+        self._check_open(alone=True)
+        self._edits.append(Replacement(Restore(version)))
+        return self
+
+    # --- what it amounts to -----------------------------------------------------------------------
+
+    @property
+    def read_version(self) -> int:
+        """The version that the edits were made for."""
+        return self._snapshot.version
+
+    @property
+    def staged(self) -> StagedWrite:
+        """The one transaction that a commit makes. Raises InvalidInputError."""
+        return combine(self._snapshot, self._edits)
+
+    def preview(self, num_rows: int = 5) -> StagePreview:
+        """Say what a commit would change and whom it would meet; writes nothing.
+
+        ``num_rows``: how many rows of each kind to show.
+        """
+        return preview_of(self._session, self._snapshot, self.staged, num_rows)
+
+    def commit(
+        self,
+        message: str | None = None,
+        *,
+        transaction_properties: Mapping[str, str] = NO_PROPERTIES,
+    ) -> int:
+        """Commit and return the number of the new version.
+
+        Raises CommitConflictError, RetryableCommitConflictError (nothing is lost: stage again on
+        the newest version), CommitStateUnknownError, StorageError.
+        """
+        self._check_usable()
+        staged = self.staged
+        self._state = "offered to a commit"
+        made = commit_staged(
+            self._session,
+            self._snapshot.branch,
+            staged,
+            CommitOptions(message=message),
+            transaction_properties,
+        )
+        self._state = "committed"
+        return made.version
+
+    def discard(self) -> int:
+        """Throw the edits away and delete the data files they wrote; return how many.
+
+        Files that were offered to a commit stay, whatever became of it.
+        """
+        if self._state != "open":
+            raise InvalidInputError(f"this stage is {self._state}: there is nothing to discard")
+        self._state = "discarded"
+        fragments = [one for edit in self._edits for one in _written(edit)]
+        paths = [file.location() for one in fragments for file in one.files]
+        for path in paths:
+            self._snapshot.locations.home.delete(path)
+        self._edits.clear()
+        return len(paths)
+
+    def _check_usable(self) -> None:
+        if self._state != "open":
+            raise InvalidInputError(f"this stage is {self._state}; make a new one: ds.stage()")
+
+    def _check_open(self, *, alone: bool = False) -> None:
+        self._check_usable()
+        stands_alone = any(isinstance(edit, Replacement) for edit in self._edits)
+        if self._edits and (alone or stands_alone):
+            raise InvalidInputError(
+                "overwrite and restore cannot be combined with other edits in one transaction: "
+                "commit or discard this stage, and make another one"
+            )
+
+    def __repr__(self) -> str:
+        where = f"{self._snapshot.branch or 'main'}:{self.read_version}"
+        return f"<lance_nb.Stage on {where}, {self._state}, {len(self._edits)} edits>"
+
+
+def _written(edit: Edit) -> tuple[Any, ...]:
+    return edit.fragments if isinstance(edit, Addition | Replacement) else ()

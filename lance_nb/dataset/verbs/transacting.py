@@ -1,0 +1,106 @@
+"""Commit operations and transactions that callers built themselves.
+
+Source: ``LanceDataset.commit``, ``commit_batch``, ``read_transaction`` of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.dataset.session import Session
+from lance_nb.dataset.verbs.committing import commit_transaction, place_of
+from lance_nb.errors import InvalidInputError, VersionNotFoundError
+from lance_nb.format.schema import Schema
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.batch import commit_batch as _commit_batch
+from lance_nb.transactions.commit_options import CommitOptions
+from lance_nb.transactions.operation import BuildOptions
+from lance_nb.transactions.operations.overwrite import Overwrite
+from lance_nb.transactions.operations.restore import Restore
+from lance_nb.transactions.transaction import Transaction
+from lance_nb.transactions.version_source import VersionSource
+
+__all__ = ["commit", "commit_batch", "options_of", "read_transaction", "transaction_of"]
+
+
+def transaction_of(
+    operation: Any, read_version: int | None, properties: Mapping[str, str], uuid: str
+) -> Transaction:
+    """Return the transaction that ``operation`` is or becomes.
+
+    Raises InvalidInputError without a read version where one is needed.
+    """
+    if isinstance(operation, Transaction):
+        return operation
+    if not hasattr(type(operation), "arm"):
+        raise InvalidInputError(
+            f"commit takes a LanceOperation or a Transaction, not {type(operation).__name__}"
+        )
+    if isinstance(operation, Overwrite) and isinstance(operation.new_schema, pa.Schema):
+        operation = replace(operation, new_schema=Schema.from_arrow(operation.new_schema))
+    if read_version is None and not isinstance(operation, Overwrite | Restore):
+        raise InvalidInputError(
+            "read_version is required for all operations except Overwrite and Restore: the version "
+            "that the change was made for, for example ds.version"
+        )
+    return Transaction(read_version or 0, operation, uuid, properties=dict(properties))
+
+
+def options_of(**given: Any) -> CommitOptions:
+    """Return commit options; arguments that are None keep their default."""
+    return CommitOptions(**{name: value for name, value in given.items() if value is not None})
+
+
+def commit(
+    session: Session,
+    current: Snapshot | None,
+    transaction: Transaction,
+    options: CommitOptions,
+    *,
+    is_pinned: bool,
+) -> Snapshot:
+    """Commit; without a pinned read version, on top of the version that is open."""
+    if not is_pinned and current is not None:
+        transaction = replace(transaction, read_version=current.version)
+    branch = None if current is None else current.branch
+    return commit_transaction(session, branch, transaction, options)
+
+
+def commit_batch(
+    session: Session,
+    branch: str | None,
+    transactions: Sequence[Transaction],
+    options: CommitOptions,
+) -> tuple[Snapshot, Transaction]:
+    """Commit several appends as one version."""
+    done = _commit_batch(place_of(session, branch), transactions, options)
+    return session.snapshot(done.committed.manifest, branch), done.merged
+
+
+def read_transaction(session: Session, branch: str | None, version: int) -> Transaction | None:
+    """Return the transaction that made a version, None if its writer recorded none.
+
+    Raises VersionNotFoundError.
+    """
+    source = VersionSource(place_of(session, branch).slots)
+    if source.head(version) is None:
+        raise VersionNotFoundError(session.home(branch).uri, version)
+    manifest = source.load(version).manifest
+    if manifest.transaction_section is None and not manifest.transaction_file:
+        return None
+    return source.transaction(version)
+
+
+def build_options(enable_stable_row_ids: bool | None) -> BuildOptions:
+    """Return the choices for a dataset that the commit creates."""
+    return BuildOptions(stable_row_ids=bool(enable_stable_row_ids))
+
+
+def within(options: CommitOptions, timeout: timedelta | None) -> CommitOptions:
+    """Return the options with a time limit; None is no limit."""
+    return replace(options, timeout_s=None if timeout is None else timeout.total_seconds())

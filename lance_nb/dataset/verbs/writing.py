@@ -1,0 +1,176 @@
+"""Write rows: create a dataset, append to it, or overwrite it. One call, one new version.
+
+The data files are written and durable before the commit; when writing fails they are removed again,
+and the dataset is as it was. When the commit fails they stay, because an unknown outcome may still
+turn into a version that needs them; cleanup finds them.
+
+Not supported: several base paths (``initial_bases``, ``target_bases``), namespaces, files of
+version 0.1.
+Source: ``lance.write_dataset`` and ``LanceDataset.insert`` of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.dataset.session import Session
+from lance_nb.dataset.verbs.committing import NO_PROPERTIES, commit_staged
+from lance_nb.dataset.verbs.sources import reader_of
+from lance_nb.errors import DatasetAlreadyExistsError, InvalidInputError, NotSupportedError
+from lance_nb.file.writer import PAGE_BYTES, FileOptions
+from lance_nb.format.schema import Schema
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.table.storage_version import storage_version
+from lance_nb.transactions.commit_options import CommitLock, CommitOptions
+from lance_nb.transactions.fragment_writer import WriteOptions, WriteProgress, write_fragments
+from lance_nb.transactions.operation import DEFAULT_FILE_VERSION, BuildOptions, Operation
+from lance_nb.transactions.operations.overwrite import Overwrite
+from lance_nb.transactions.staged import Addition, Replacement, StagedWrite, combine
+
+MODES = ("create", "append", "overwrite")
+_VERSIONS = {"2.0": (2, 0), "2.1": (2, 1), "2.2": (2, 2), "stable": (2, 2)}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """How rows are written and committed; every field is an argument of ``write_dataset``."""
+
+    max_rows_per_file: int = 1024 * 1024
+    max_bytes_per_file: int = 90 * 1024**3
+    max_page_bytes: int | None = None
+    data_storage_version: str | None = None
+    enable_v2_manifest_paths: bool = True
+    enable_stable_row_ids: bool = False
+    commit_lock: CommitLock | None = None
+    commit_message: str | None = None
+    transaction_properties: Mapping[str, str] = field(default_factory=lambda: NO_PROPERTIES)
+    progress: Callable[[WriteProgress], None] | None = None
+
+    def write_options(self, version: str) -> WriteOptions:
+        """Return how files are written. Raises InvalidInputError, NotSupportedError."""
+        return WriteOptions(
+            self.max_rows_per_file,
+            self.max_bytes_per_file,
+            file_version_of(version),
+            FileOptions(PAGE_BYTES if self.max_page_bytes is None else self.max_page_bytes),
+        )
+
+    def commit_options(self) -> CommitOptions:
+        """Return how the version is committed."""
+        return CommitOptions(
+            message=self.commit_message,
+            enable_v2_manifest_paths=self.enable_v2_manifest_paths,
+            commit_lock=self.commit_lock,
+            build=BuildOptions(self.data_storage_version, self.enable_stable_row_ids),
+        )
+
+
+def file_version_of(version: str) -> tuple[int, int]:
+    """Return (2, 2) for "2.2". Raises NotSupportedError, InvalidInputError."""
+    if version in _VERSIONS:
+        return _VERSIONS[version]
+    if version in ("0.1", "legacy", "2.3", "next"):
+        raise NotSupportedError(
+            f"data files of version {version!r} cannot be written; versions 2.0, 2.1 and 2.2 can. "
+            "An old dataset is brought to a new version by overwriting it: "
+            "write_dataset(ds, ds.uri, mode='overwrite')"
+        )
+    raise InvalidInputError(
+        f"data_storage_version {version!r} is not one of {', '.join(map(repr, _VERSIONS))}"
+    )
+
+
+def write(
+    session: Session,
+    current: Snapshot | None,
+    data: Any,
+    request: WriteRequest,
+    *,
+    mode: str,
+    schema: pa.Schema | None = None,
+) -> Snapshot:
+    """Write rows and commit them; ``current`` is None when there is no dataset yet.
+
+    Raises DatasetAlreadyExistsError, SchemaMismatchError, InvalidInputError, NotSupportedError,
+    CommitError, CommitStateUnknownError, StorageError.
+    """
+    staged = stage_rows(session, current, data, request, mode=mode, schema=schema)
+    branch = None if current is None else current.branch
+    return commit_staged(
+        session, branch, staged, request.commit_options(), request.transaction_properties
+    )
+
+
+def stage_rows(
+    session: Session,
+    current: Snapshot | None,
+    data: Any,
+    request: WriteRequest,
+    *,
+    mode: str,
+    schema: pa.Schema | None = None,
+) -> StagedWrite:
+    """Write the data files of a change and describe it, without committing it."""
+    check_mode(mode)
+    if mode == "create" and current is not None:
+        raise DatasetAlreadyExistsError(
+            f"there is a dataset at {session.root.uri!r} already; mode='append' adds to it, "
+            "mode='overwrite' puts the data in its place as a new version"
+        )
+    if mode == "append" and current is not None:
+        addition = write_addition(current, data, request, schema)
+        return combine(current, [addition])
+    replacement = write_replacement(session, current, data, request, schema)
+    read_version = 0 if current is None else current.version
+    return StagedWrite(
+        read_version,
+        replacement.operation,
+        replacement.num_rows,
+        new_fragments=replacement.fragments,
+    )
+
+
+def check_mode(mode: str) -> None:
+    """Raise InvalidInputError for a mode that does not exist."""
+    if mode not in MODES:
+        raise InvalidInputError(f"mode {mode!r} is not one of {', '.join(map(repr, MODES))}")
+
+
+def write_addition(
+    current: Snapshot, data: Any, request: WriteRequest, schema: pa.Schema | None = None
+) -> Addition:
+    """Write rows for the end of a dataset, in its schema and its file version."""
+    version = storage_version(current.manifest)
+    wanted = request.data_storage_version
+    if wanted is not None and file_version_of(wanted) != file_version_of(version):
+        raise NotSupportedError(
+            f"this dataset holds files of version {version}: rows cannot be appended as {wanted}; "
+            "leave data_storage_version out, or overwrite the dataset"
+        )
+    reader = reader_of(data, schema)
+    fragments = write_fragments(
+        reader,
+        current.manifest.schema,
+        current.locations.home,
+        request.write_options(version),
+        request.progress,
+    )
+    return Addition(tuple(fragments))
+
+
+def write_replacement(
+    session: Session, current: Snapshot | None, data: Any, request: WriteRequest,
+    schema: pa.Schema | None = None,
+) -> Replacement:  # fmt: skip
+    """Write rows that become the whole dataset."""
+    reader = reader_of(data, schema)
+    lance_schema = Schema.from_arrow(reader.schema)
+    home = session.root if current is None else current.locations.home
+    options = request.write_options(request.data_storage_version or DEFAULT_FILE_VERSION)
+    fragments = tuple(write_fragments(reader, lance_schema, home, options, request.progress))
+    operation: Operation = Overwrite(lance_schema, fragments)
+    return Replacement(operation, fragments)

@@ -1,0 +1,125 @@
+"""Which rows a predicate deletes, and the operation that deletes them.
+
+The predicate's columns are scanned once, in windows. A fragment that loses its last row is dropped;
+of the others, the deletion vector grows.
+
+Limits: memory holds one window of the scan and the vectors.
+Source: message ``Transaction.Delete`` of lance.table; ``LanceDataset.delete`` of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
+
+import numpy as np
+
+from lance_nb.encodings.base import Ints
+from lance_nb.format.deletion_vector import DeletionVector
+from lance_nb.format.fragment import Fragment
+from lance_nb.table.deletions import read_deletions
+from lance_nb.table.filtered_scan import RowChoice, Selected, select_rows
+from lance_nb.table.fragment_reader import confirmed_rows
+from lance_nb.table.predicate import Filter
+from lance_nb.table.projection import project
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.operations.delete import Delete
+from lance_nb.transactions.pending_deletions import PendingDeletions
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentDeletion:
+    """Rows that one fragment loses.
+
+    ``rows`` are the offsets that are deleted now, ``merged`` those and the ones deleted before.
+    """
+
+    fragment: Fragment
+    rows: DeletionVector
+    merged: DeletionVector
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no row is left."""
+        return len(self.rows) == self.fragment.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionPlan:
+    """Rows to delete, by fragment, in the order of the scan."""
+
+    read_version: int
+    predicate: str
+    fragments: tuple[FragmentDeletion, ...]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that are deleted."""
+        return sum(len(one.rows) for one in self.fragments)
+
+    @property
+    def affected_rows(self) -> Mapping[int, DeletionVector]:
+        """Offsets that are deleted, by fragment id."""
+        return {one.fragment.id: one.rows for one in self.fragments}
+
+    def changes(self, pending: PendingDeletions) -> tuple[tuple[Fragment, ...], tuple[int, ...]]:
+        """Return the fragments that change and the ids of those that vanish.
+
+        The vectors of the fragments that change are added to ``pending``.
+        """
+        kept, gone = [], []
+        for one in self.fragments:
+            if one.is_whole:
+                gone.append(one.fragment.id)
+                continue
+            file = pending.add(one.fragment.id, self.read_version, one.merged)
+            kept.append(replace(one.fragment, deletion_file=file))
+        return tuple(kept), tuple(gone)
+
+    def operation(self, pending: PendingDeletions) -> Delete:
+        """Return the operation."""
+        kept, gone = self.changes(pending)
+        return Delete(kept, gone, self.predicate)
+
+
+def plan_deletion(
+    snapshot: Snapshot, condition: Filter, fragments: Sequence[Fragment] | None = None
+) -> DeletionPlan:
+    """Find the rows that pass a filter, in all fragments or some.
+
+    Raises PredicateError, CorruptFileError, StorageError.
+    """
+    only = None if fragments is None else tuple(fragments)
+    found = _rows_by_fragment(snapshot, RowChoice(condition, only))
+    plans = tuple(_deletion(snapshot, fragment, rows) for fragment, rows in found)
+    return DeletionPlan(snapshot.version, condition.text, plans)
+
+
+def plan_offsets(snapshot: Snapshot, fragment: Fragment, offsets: Ints) -> DeletionPlan:
+    """Delete rows of one fragment by their offset in it; those deleted already do not count."""
+    known = _deleted(snapshot, fragment)
+    fresh = offsets if known is None else offsets[~known.contains(offsets)]
+    plans = (_deletion(snapshot, fragment, fresh),) if fresh.size else ()
+    return DeletionPlan(snapshot.version, "", plans)
+
+
+def _rows_by_fragment(snapshot: Snapshot, choice: RowChoice) -> Iterator[tuple[Fragment, Ints]]:
+    rows = select_rows(snapshot, choice, project(snapshot.manifest.schema, []))
+    for _, windows in groupby(rows, key=attrgetter("fragment.id")):
+        found: list[Selected] = list(windows)
+        yield found[0].fragment, np.concatenate([one.physical for one in found])
+
+
+def _deletion(snapshot: Snapshot, fragment: Fragment, offsets: Ints) -> FragmentDeletion:
+    mask = np.zeros(confirmed_rows(snapshot, fragment), np.bool_)
+    mask[offsets] = True
+    rows = DeletionVector.from_mask(mask)
+    known = _deleted(snapshot, fragment)
+    return FragmentDeletion(fragment, rows, rows if known is None else rows | known)
+
+
+def _deleted(snapshot: Snapshot, fragment: Fragment) -> DeletionVector | None:
+    num_rows = confirmed_rows(snapshot, fragment)
+    return read_deletions(snapshot.locations, snapshot.deletions, fragment, num_rows)

@@ -1,0 +1,52 @@
+"""Deletion vectors that have a name and are not written yet.
+
+A plan names its deletion files before anybody has agreed to the change. The vectors wait here: a
+preview reads them through the cache of open deletion files, a commit writes them first.
+
+Layout: ``_deletions/{fragment}-{read version}-{random u64}.{arrow|bin}`` (format/layout.py).
+Limits: memory holds the vectors, compressed.
+Source: message DeletionFile of lance.table.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lance_nb.format.deletion_vector import BITMAP_THRESHOLD, DeletionVector
+from lance_nb.format.fragment import DeletionFile, DeletionFileType
+from lance_nb.storage.base import Store
+from lance_nb.table.deletions import DeletionCache
+
+_IDS = 1 << 64
+
+_chance = random.SystemRandom().randrange
+
+
+@dataclass(frozen=True, slots=True)
+class PendingDeletions:
+    """Deletion vectors by the path of the file that they will be, below the branch's folder."""
+
+    vectors: dict[str, DeletionVector] = field(default_factory=dict)
+    new_id: Callable[[int], int] = _chance
+
+    def add(self, fragment_id: int, read_version: int, vector: DeletionVector) -> DeletionFile:
+        """Name the file of a vector, all deleted rows of the fragment included."""
+        few = len(vector) < BITMAP_THRESHOLD
+        kind = DeletionFileType.ARROW if few else DeletionFileType.BITMAP
+        file = DeletionFile(kind, read_version, self.new_id(_IDS), len(vector))
+        self.vectors[file.location(fragment_id)] = vector
+        return file
+
+    def remember(self, home: Store, cache: DeletionCache) -> None:
+        """Let readers of ``cache`` find the vectors although the files do not exist yet."""
+        for path, vector in self.vectors.items():
+            cache.put((home.uri, path), vector)
+
+    def write(self, home: Store) -> list[str]:
+        """Write every vector, durably; return the paths. Raises StorageError."""
+        for path, vector in self.vectors.items():
+            suffix = path.rpartition(".")[2]
+            home.write(path, vector.to_bytes(DeletionFileType(suffix)))
+        return list(self.vectors)

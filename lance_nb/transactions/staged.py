@@ -1,0 +1,144 @@
+"""A staged write: everything a change needs to be committed, as a plain value, and not committed.
+
+Its data files are written (under names that no version knows), its deletion vectors wait in memory.
+So it can be previewed, compared with what others have committed meanwhile, committed, or thrown
+away with the files that it wrote.
+
+Several edits of one stage become one transaction: appends are one Append, deletions and appends one
+Update. Others (Overwrite, Restore) stand alone, and are refused beside other edits, so that no
+stage is ever committed by half.
+
+Limits: predicates look at the version that was read, so that a staged deletion does not see rows
+staged beside it.
+Source: messages of ``Transaction`` in lance.table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.deletion_vector import DeletionVector
+from lance_nb.format.fragment import Fragment
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.deletion_plan import DeletionPlan, FragmentDeletion
+from lance_nb.transactions.operation import Operation, operation_name
+from lance_nb.transactions.operations.append import Append
+from lance_nb.transactions.operations.update import Update
+from lance_nb.transactions.pending_deletions import PendingDeletions
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """Rows to add: fragments whose data files are written and durable, with id 0."""
+
+    fragments: tuple[Fragment, ...]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that are added."""
+        return sum(one.physical_rows for one in self.fragments)
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """An operation that stands alone: Overwrite, Restore, a change of schema or configuration."""
+
+    operation: Operation
+    fragments: tuple[Fragment, ...] = ()
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that are written."""
+        return sum(one.physical_rows for one in self.fragments)
+
+
+Edit = Addition | DeletionPlan | Replacement
+
+
+@dataclass(frozen=True, slots=True)
+class StagedWrite:
+    """One transaction that is ready to be committed.
+
+    ``affected_rows`` are the offsets that it deletes, by fragment id: with them, another writer's
+    deletions in the same fragment are no conflict.
+    """
+
+    read_version: int
+    operation: Operation
+    num_added_rows: int = 0
+    num_deleted_rows: int = 0
+    touched_fragments: tuple[int, ...] = ()
+    new_fragments: tuple[Fragment, ...] = ()
+    affected_rows: Mapping[int, DeletionVector] | None = None
+    pending: PendingDeletions = field(default_factory=PendingDeletions, repr=False)
+
+    @property
+    def data_files(self) -> list[str]:
+        """Paths of the data files that were written for it, below the branch's folder."""
+        return [file.location() for one in self.new_fragments for file in one.files]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of those files."""
+        return sum(file.size_bytes for one in self.new_fragments for file in one.files)
+
+
+def combine(snapshot: Snapshot, edits: Sequence[Edit]) -> StagedWrite:
+    """Turn edits into the one transaction that says them.
+
+    Raises InvalidInputError when there is nothing to do, or when one transaction cannot say it.
+    """
+    if not edits:
+        raise InvalidInputError("nothing is staged: add an edit, for example stage.delete('a > 3')")
+    alone = [edit for edit in edits if isinstance(edit, Replacement)]
+    if alone and len(edits) > 1:
+        name = operation_name(alone[0].operation.arm)
+        raise InvalidInputError(
+            f"one transaction holds one operation, and {name} cannot be combined with other edits: "
+            "commit it first, then stage the others on the version that it makes"
+        )
+    if alone:
+        return StagedWrite(
+            snapshot.version,
+            alone[0].operation,
+            alone[0].num_rows,
+            new_fragments=alone[0].fragments,
+        )
+    added = tuple(one for edit in edits if isinstance(edit, Addition) for one in edit.fragments)
+    plans = [edit for edit in edits if isinstance(edit, DeletionPlan)]
+    return _combined(snapshot, added, plans)
+
+
+def _combined(
+    snapshot: Snapshot, added: tuple[Fragment, ...], plans: Sequence[DeletionPlan]
+) -> StagedWrite:
+    num_added = sum(one.physical_rows for one in added)
+    if not plans:
+        return StagedWrite(snapshot.version, Append(added), num_added, new_fragments=added)
+    plan = _united(plans)
+    pending = PendingDeletions()
+    operation: Operation
+    if added:
+        kept, gone = plan.changes(pending)
+        operation = Update(removed_fragment_ids=gone, updated_fragments=kept, new_fragments=added)
+    else:
+        operation = plan.operation(pending)
+    return StagedWrite(
+        snapshot.version, operation, num_added, plan.num_rows,
+        tuple(plan.affected_rows), added, plan.affected_rows, pending,
+    )  # fmt: skip
+
+
+def _united(plans: Sequence[DeletionPlan]) -> DeletionPlan:
+    """Delete what any of the plans deletes."""
+    if len(plans) == 1:
+        return plans[0]
+    by_fragment: dict[int, FragmentDeletion] = {}
+    for one in (one for plan in plans for one in plan.fragments):
+        known = by_fragment.get(one.fragment.id, one)
+        rows, merged = known.rows | one.rows, known.merged | one.merged
+        by_fragment[one.fragment.id] = FragmentDeletion(one.fragment, rows, merged)
+    text = " OR ".join(f"({plan.predicate})" for plan in plans)
+    return DeletionPlan(plans[0].read_version, text, tuple(by_fragment.values()))
