@@ -53,6 +53,21 @@ def without_cleaned_entries(details: bytes, cleaned: Iterable[bytes]) -> bytes:
     return result.SerializeToString(deterministic=True)
 
 
+def moves(details: bytes) -> list[tuple[set[int], set[int]]]:
+    """Return (old, new) fragment ids of every group, oldest rewrite first.
+
+    Raises NotSupportedError.
+    """
+    entries = sorted(
+        _inline(details).inline.legacy_versions, key=lambda entry: entry.dataset_version
+    )
+    return [
+        ({one.id for one in group.old_fragments}, {one.id for one in group.new_fragments})
+        for entry in entries
+        for group in entry.groups
+    ]
+
+
 def new_fragment_ids(details: bytes) -> set[int]:
     """Return the ids of all fragments that the rewrites made. Raises NotSupportedError."""
     entries = _inline(details).inline.legacy_versions

@@ -19,11 +19,12 @@ from dataclasses import replace
 
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.format.feature_flags import DELETION_FILES, STABLE_ROW_IDS, check_writable
-from lance_nb.format.fragment import Fragment
+from lance_nb.format.fragment import TOMBSTONE, Fragment
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest, WriterVersion
 from lance_nb.format.schema import Schema
+from lance_nb.transactions.deferred_rewrites import follow_deferred
 from lance_nb.transactions.feature_words import flag_words
 from lance_nb.transactions.operation import ApplyContext, Built, Operation, operation_name
 from lance_nb.transactions.row_lineage import assign_row_ids, stamp_new_rows
@@ -43,7 +44,7 @@ class Draft:
         self.ctx = ctx
         self.current = current
         self.manifest = current
-        self.indices: list[IndexMetadata] = list(ctx.indices)
+        self.indices: list[IndexMetadata] = follow_deferred(ctx.indices)
         self.version = ctx.options.detached_version or current.version + 1
         self._only_appended = True
         self._fresh: dict[int, Fragment] = {}
@@ -117,15 +118,18 @@ class Draft:
 
     def append(self, fragments: Iterable[Fragment]) -> None:
         """Put finished fragments behind the others."""
-        fragments = list(fragments)
+        fragments = [_without_dead_files(one) for one in fragments]
         self._fresh.update((one.id, one) for one in fragments)
         added = self.manifest.fragments.appended(fragments)
         self.manifest = replace(self.manifest, fragments=added)
 
     def change(self, changes: Mapping[int, Fragment | None]) -> None:
         """Replace fragments by id, in their places; None removes one. Unknown ids are ignored."""
-        self._fresh.update((one.id, one) for one in changes.values() if one is not None)
-        self.set_fragments(self.manifest.fragments.replaced(changes))
+        changes = {
+            key: None if one is None else _without_dead_files(one) for key, one in changes.items()
+        }
+        fresh = [one for one in changes.values() if one is not None]
+        self.set_fragments(self.manifest.fragments.replaced(changes), fresh)
 
     def change_known(self, updated: Iterable[Fragment], removed: Iterable[int]) -> None:
         """Replace and remove fragments that must be there. Raises InvalidInputError."""
@@ -141,6 +145,11 @@ class Draft:
             )
         if changes:
             self.change(changes)
+
+    def set_all(self, fragments: Iterable[Fragment]) -> None:
+        """Make these the fragments, all of them new or possibly changed."""
+        fragments = [_without_dead_files(one) for one in fragments]
+        self.set_fragments(FragmentList.of(fragments), fragments)
 
     def set_fragments(self, fragments: FragmentList, fresh: Iterable[Fragment] = ()) -> None:
         """Make these the fragments; ``fresh`` are those among them that no version had before."""
@@ -185,6 +194,12 @@ class Draft:
         )
         fresh = tuple(self._fresh.values())
         return Built(manifest, tuple(self.indices), fresh, self._only_appended)
+
+
+def _without_dead_files(fragment: Fragment) -> Fragment:
+    """Leave out files that hold nothing but replaced columns."""
+    files = tuple(one for one in fragment.files if any(id_ != TOMBSTONE for id_ in one.fields))
+    return fragment if len(files) == len(fragment.files) else replace(fragment, files=files)
 
 
 def check_changeable(current: Manifest) -> None:

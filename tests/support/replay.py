@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from itertools import zip_longest
 from pathlib import Path
 
 from lance_nb.format.fragment import Fragment, InlineSequence
@@ -11,8 +12,11 @@ from lance_nb.format.layout import list_versions, manifest_path
 from lance_nb.format.manifest import Manifest, parse_manifest
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.row_versions import RowVersionSequence
+from lance_nb.format.schema import Schema
+from lance_nb.transactions.index_merging import with_reuse_index
 from lance_nb.transactions.next_version import build
 from lance_nb.transactions.operation import ApplyContext, BuildOptions, Built
+from lance_nb.transactions.operations.rewrite import Rewrite
 from lance_nb.transactions.transaction import Transaction
 
 Loaded = tuple[Manifest, tuple[IndexMetadata, ...]]
@@ -43,6 +47,9 @@ def rebuild(history: dict[int, Loaded], version: int, **options: object) -> Buil
     """Return what we make of the transaction that led to ``version``."""
     manifest, _ = history[version]
     transaction = transaction_of(manifest)
+    if isinstance(transaction.operation, Rewrite):  # its message does not hold everything
+        operation = with_reuse_index(transaction.operation, version, history.__getitem__)
+        transaction = replace(transaction, operation=operation)
     before = history.get(version - 1)
     ctx = ApplyContext(
         current=None if before is None else before[0],
@@ -62,16 +69,31 @@ def differences(ours: Built, theirs: Loaded) -> list[str]:
         if not one.compare or one.name in IGNORED or one.name == "fragments":
             continue
         mine, other = getattr(ours.manifest, one.name), getattr(manifest, one.name)
-        if mine != other:
+        if one.name == "base_paths":  # in no order
+            mine, other = (sorted(bases, key=lambda base: base.id) for bases in (mine, other))
+        if one.name == "schema":
+            found += _schema_differences(mine, other)
+        elif mine != other:
             found.append(f"{one.name}: {mine!r} for {other!r}")
     mine = [_plain_fragment(one) for one in ours.manifest.fragments]
     other = [_plain_fragment(one) for one in manifest.fragments]
     if mine != other:
         found += _fragment_differences(mine, other)
-    mine_indices = sorted(map(_plain_index, ours.indices), key=str)
-    other_indices = sorted(map(_plain_index, indices), key=str)
-    if mine_indices != other_indices:
-        found.append(f"indices: {mine_indices} for {other_indices}")
+    mine_indices, other_indices = map(_plain_indices, (ours.indices, indices))
+    for uuid in sorted(mine_indices.keys() | other_indices.keys()):
+        a, b = mine_indices.get(uuid), other_indices.get(uuid)
+        if a != b:
+            found.append(f"index {uuid}: {a} for {b}")
+    return found
+
+
+def _schema_differences(mine: Schema, other: Schema) -> list[str]:
+    found = []
+    if mine.metadata != other.metadata:
+        found.append(f"schema metadata: {mine.metadata} for {other.metadata}")
+    for a, b in zip_longest(mine.walk(), other.walk()):
+        if a != b:
+            found.append(f"field: {a!r} for {b!r}")
     return found
 
 
@@ -89,6 +111,8 @@ def _fragment_differences(mine: list[dict], other: list[dict]) -> list[str]:
 
 def _plain_fragment(one: Fragment) -> dict:
     plain = {each.name: getattr(one, each.name) for each in fields(Fragment)}
+    # pylance looks up sizes that a transaction leaves out.
+    plain["files"] = [replace(file, size_bytes=0) for file in one.files]
     for name, kind in (
         ("row_ids", RowIdSequence),
         ("created_at_versions", RowVersionSequence),
@@ -99,9 +123,13 @@ def _plain_fragment(one: Fragment) -> dict:
     return plain
 
 
-def _plain_index(one: IndexMetadata) -> tuple:
-    covered = one.fragment_ids()
-    return replace(one, fragment_bitmap=b""), None if covered is None else sorted(covered)
+def _plain_indices(indices: tuple[IndexMetadata, ...]) -> dict[str, tuple]:
+    plain = {}
+    for one in indices:
+        covered = one.fragment_ids()
+        covered = None if covered is None else sorted(covered)
+        plain[one.uuid] = one.name, covered, replace(one, fragment_bitmap=b"")
+    return plain
 
 
 __all__ = ["Transaction", "differences", "load_history", "rebuild", "transaction_of"]

@@ -17,7 +17,6 @@ from typing import ClassVar
 from lance_nb._pb import transaction as pb
 from lance_nb.errors import DatasetAlreadyExistsError
 from lance_nb.format.fragment import Fragment
-from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import BasePath
 from lance_nb.format.wire import unknown_bytes
@@ -102,7 +101,7 @@ class Clone:
             bases = (*bases, BasePath(base_id, self.ref_path, True, self.ref_name))
         draft.manifest = replace(source, base_paths=bases, branch=self.branch_name)
         moved = [_moved(one, base_id) for one in source.fragments]
-        draft.set_fragments(FragmentList.of(moved), moved)
+        draft.set_all(moved)
         draft.indices = [_index_moved(one, base_id) for one in indices]
         return draft.finish()
 

@@ -2,7 +2,7 @@
 
 A new file takes the place of the one with the same fields and file version. Where no file holds
 these fields (a column that is null so far) it is added. Indices on the fields no longer cover the
-fragment.
+fragment; with stable row ids, all its rows count as updated.
 
 Limits: all new files hold the same fields; a file that holds some of them and others is not taken
 apart.
@@ -34,6 +34,7 @@ from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.index_upkeep import prune_fields
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.row_lineage import stamp_all_updated
 from lance_nb.transactions.verdicts import Rule
 
 
@@ -106,7 +107,10 @@ class DataReplacement:
                     f"fragment {one.fragment_id}, whose data is to be replaced, does not exist"
                 )
             known[one.fragment_id] = _with_file(known[one.fragment_id], one.new_file)
-        draft.change_known(known.values(), ())
+        changed = list(known.values())
+        if draft.has_row_ids:
+            changed = [stamp_all_updated(one, draft.version) for one in changed]
+        draft.change_known(changed, ())
         fields = {field for one in self.replacements for field in one.new_file.fields}
         prune_fields(draft, set(ids), {field for field in fields if field >= 0})
         return draft.finish()

@@ -4,7 +4,8 @@ The list says everything: which fragments there are, in which order, with which 
 that are new get row ids and versions; those whose files changed count as updated now. An index on a
 field that moved to another file no longer covers that fragment.
 
-Limits: no fragment of the current version may be missing. ``preserves_nullability`` says that the
+Limits: schema metadata that is left out stays as it is (pylance 14.0.2 always leaves it out). No
+fragment of the current version may be missing. ``preserves_nullability`` says that the
 new schema accepts whatever rows concurrent writers add; without it they conflict.
 Source: message ``Transaction.Merge`` of lance.table.
 """
@@ -18,7 +19,6 @@ from typing import ClassVar
 from lance_nb._pb import transaction as pb
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
-from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.schema import Schema
 from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.conflict_rules import (
@@ -95,11 +95,12 @@ class Merge:
                 f"a Merge lists every fragment, but fragment {min(missing)} is not among its "
                 f"{len(self.fragments)}"
             )
-        draft.set_schema(self.schema)
+        metadata = self.schema.metadata or draft.current.schema.metadata
+        draft.set_schema(Schema(self.schema.fields, metadata))
         merged = draft.assign_row_ids(list(self.fragments))
         if draft.has_row_ids:
             merged = [_stamped(before.get(one.id), one, draft.version) for one in merged]
-        draft.set_fragments(FragmentList.of(merged), merged)
+        draft.set_all(merged)
         draft.use_fragment_ids(one.id for one in merged)
         for one in merged:
             old = before.get(one.id)
