@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+from lance_nb.errors import (
+    CommitStateUnknownError,
+    InvalidRefError,
+    LanceError,
+    RefConflictError,
+    RefNotFoundError,
+    StorageError,
+    VersionNotFoundError,
+)
+from lance_nb.table import refs
+from lance_nb.table.refs import Target
+from lance_nb.table.versions import load_latest, version_names
+from lance_nb.transactions.branch_writer import UNFINISHED_AFTER_S, BranchWriter, dependents
+from lance_nb.transactions.commit import commit
+from lance_nb.transactions.commit_options import CommitPlace
+from lance_nb.transactions.tag_writer import TagWriter
+from tests.support.committing import Table, file_names
+from tests.support.faulty_store import Crash, Fault, on
+
+
+def _table(versions: int = 3) -> Table:
+    table = Table()
+    table.create()
+    for version in range(1, versions):
+        table.append(version)
+    return table
+
+
+def _branches(table: Table) -> BranchWriter:
+    return BranchWriter(
+        table.root, lambda branch: CommitPlace.of(table.root, branch), table.environment
+    )
+
+
+def _append(table: Table, branch: str, read_version: int, name: str = ""):
+    place = CommitPlace.of(table.inner, branch)
+    return commit(place, table.appending(read_version, name), table.options())
+
+
+def test_a_branch_starts_with_the_number_and_files_of_its_parent():
+    table = _table()
+    made = _branches(table).create("fix/one", Target(None, 2))
+    home = table.inner.child("tree/fix/one")
+    found = load_latest(home)
+    assert made.manifest == found
+    assert (found.version, found.branch) == (2, "fix/one")
+    assert [(one.id, one.path, one.is_dataset_root, one.name) for one in found.base_paths] == [
+        (0, table.inner.uri, True, None)
+    ]
+    assert [file.base_id for one in found.fragments for file in one.files] == [0, 0]
+    assert found.reader_feature_flags == found.writer_feature_flags == 16
+    clone = made.transaction.operation
+    assert (clone.is_shallow, clone.ref_version, clone.branch_name) == (True, 2, "fix/one")
+    assert (clone.ref_path, clone.ref_name) == (table.inner.uri, None)
+
+
+def test_its_record_is_written_as_pylance_writes_it():
+    table = _table()
+    made = _branches(table).create("fix/one", Target(None, 2))
+    record = json.loads(bytes(table.inner.read("_refs/branches/fix%2Fone.json")))
+    uuid = made.transaction.uuid.replace("-", "")
+    assert record == {
+        "parentBranch": None,
+        "identifier": {"version_mapping": [[2, uuid]]},
+        "parentVersion": 2,
+        "createAt": 1_700_000_000,
+        "manifestSize": table.inner.size("_versions/18446744073709551613.manifest"),
+        "metadata": {},
+    }
+
+
+def test_writing_on_a_branch_goes_on_from_there_and_leaves_main_alone():
+    table = _table()
+    _branches(table).create("dev", Target(None, 2))
+    made = _append(table, "dev", 2, "new")
+    assert made.version == 3
+    assert [file.base_id for one in made.manifest.fragments for file in one.files] == [0, 0, None]
+    assert [one.version for one in version_names(table.inner)] == [1, 2, 3]
+    assert "new.lance" not in str(list(load_latest(table.inner).fragments))
+    assert json.loads(bytes(table.inner.read("tree/dev/_versions/latest_version_hint.json"))) == {
+        "version": 3
+    }
+
+
+def test_a_branch_of_a_branch_repeats_its_ancestors():
+    table = _table()
+    _branches(table).create("dev", Target(None, 2))
+    _append(table, "dev", 2)
+    made = _branches(table).create("sub", Target("dev", None))
+    bases = {one.id: (one.path, one.name) for one in made.manifest.base_paths}
+    assert bases == {
+        0: (table.inner.uri, None),
+        1: (f"{table.inner.uri}/tree/dev", "dev"),
+    }
+    assert [file.base_id for one in made.manifest.fragments for file in one.files] == [0, 0, 1]
+    parent, found = (refs.read_branch(table.inner, name) for name in ("dev", "sub"))
+    assert found.identifier[:-1] == parent.identifier
+    assert (found.parent_branch, found.parent_version, found.identifier[-1][0]) == ("dev", 3, 3)
+
+
+def test_a_name_is_taken_once():
+    table = _table()
+    _branches(table).create("dev", Target(None, 2))
+    for version in (2, 3):
+        with pytest.raises(RefConflictError, match="'dev' already exists"):
+            _branches(table).create("dev", Target(None, version))
+    assert [one.version for one in version_names(table.inner.child("tree/dev"))] == [2]
+
+
+@pytest.mark.parametrize("target", [Target(None, 9), Target("nope", None), Target("nope", 1)])
+def test_a_start_that_is_not_there_is_told(target: Target):
+    table = _table()
+    with pytest.raises((VersionNotFoundError, RefNotFoundError)):
+        _branches(table).create("dev", target)
+    assert table.inner.list_recursive("tree") == table.inner.list_recursive("_refs") == []
+
+
+@pytest.mark.parametrize(
+    "name", ["", "main", "/a", "a/", "a//b", "a/../b", "..", "a\\b", "a b", "a.lock", "a/.", "x%2f"]
+)
+def test_names_that_break_the_rules_are_refused(name: str):
+    table = _table()
+    for act in (lambda b: b.create(name, Target(None, 1)), lambda b: b.delete(name, force=True)):
+        with pytest.raises(InvalidRefError):
+            act(_branches(table))
+
+
+def test_of_8_creators_one_wins_and_the_folder_is_the_winners():
+    table = _table()
+    won: list[int] = []
+    lost: list[LanceError] = []
+
+    def race(version: int) -> None:
+        writer = BranchWriter(table.inner, lambda b: CommitPlace.of(table.inner, b))
+        try:
+            won.append(writer.create("dev", Target(None, version)).version)
+        except RefConflictError as error:
+            lost.append(error)
+
+    threads = [threading.Thread(target=race, args=(1 + n % 3,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(won), len(lost)) == (1, 7)
+    assert refs.read_branch(table.inner, "dev").parent_version == won[0]
+    assert [one.version for one in version_names(table.inner.child("tree/dev"))] == won
+
+
+def test_a_creation_that_failed_leaves_the_name_free():
+    table = _table()
+    table.root.world.plan = on("write_if_absent", "tree/dev", Fault.NO_SPACE)
+    with pytest.raises(StorageError):
+        _branches(table).create("dev", Target(None, 2))
+    assert refs.branch_names(table.inner) == []
+    assert _branches(table).create("dev", Target(None, 2)).version == 2
+
+
+def test_a_creation_of_unknown_outcome_keeps_the_name():
+    table = _table()
+    table.root.world.plan = on("write_if_absent", "tree/dev", Fault.UNKNOWN_BEFORE, times=99)
+    with pytest.raises(CommitStateUnknownError):
+        _branches(table).create("dev", Target(None, 2))
+    assert refs.branch_names(table.inner) == ["dev"]
+
+
+def test_a_creation_that_was_interrupted_is_completed_after_a_while():
+    table = _table()
+    table.root.world.plan = on("write_if_absent", "tree/dev", Fault.CRASH_BEFORE)
+    with pytest.raises(Crash):
+        _branches(table).create("dev", Target(None, 2))
+    with pytest.raises(RefConflictError, match="being created"):
+        _branches(table).create("dev", Target(None, 2))
+    table.time.now_s += UNFINISHED_AFTER_S + 1
+    with pytest.raises(RefConflictError, match="being created"):
+        _branches(table).create("dev", Target(None, 3))
+    assert _branches(table).create("dev", Target(None, 2)).version == 2
+    assert load_latest(table.inner.child("tree/dev")).branch == "dev"
+
+
+def test_a_creation_that_was_interrupted_can_be_deleted():
+    table = _table()
+    table.root.world.plan = on("write_if_absent", "tree/dev", Fault.CRASH_BEFORE)
+    with pytest.raises(Crash):
+        _branches(table).create("dev", Target(None, 2))
+    _branches(table).delete("dev")
+    assert _branches(table).create("dev", Target(None, 3)).version == 3
+
+
+def test_leftovers_without_a_record_are_not_built_upon():
+    table = _table()
+    _branches(table).create("dev", Target(None, 2))
+    table.inner.delete("_refs/branches/dev.json")
+    with pytest.raises(RefConflictError, match="force=True"):
+        _branches(table).create("dev", Target(None, 3))
+    with pytest.raises(RefNotFoundError):
+        _branches(table).delete("dev")
+    _branches(table).delete("dev", force=True)
+    assert _branches(table).create("dev", Target(None, 3)).version == 3
+
+
+def test_deleting_removes_folder_and_record_but_nothing_of_others():
+    table = _table()
+    branches = _branches(table)
+    for name in ("dev", "dev/data", "dev2"):
+        branches.create(name, Target(None, 2))
+        _append(table, name, 2)
+    table.inner.write("tree/dev/_indices/x/page.lance", b"1")
+    before = {one.name for one in table.inner.list_recursive("")}
+    branches.delete("dev")
+    after = {one.name for one in table.inner.list_recursive("")}
+    assert refs.branch_names(table.inner) == ["dev/data", "dev2"]
+    assert not [one for one in after if one.startswith("tree/dev/") and "/dev/data/_" not in one]
+    assert [one for one in before - after if "dev2" in one or "/dev/data/_" in one] == []
+    assert load_latest(table.inner.child("tree/dev/data")).version == 3
+
+
+def test_a_branch_that_others_depend_on_is_kept_unless_forced():
+    table = _table()
+    branches = _branches(table)
+    branches.create("dev", Target(None, 2))
+    branches.create("sub", Target("dev", 2))
+    branches.create("deep", Target("sub", 2))
+    TagWriter(table.root, branches.place_of, table.environment).create("t", Target("dev", 2))
+    assert dependents(table.inner, "dev") == [
+        "branch 'deep' (from version 2)",
+        "branch 'sub' (from version 2)",
+        "tag 't' (version 2)",
+    ]
+    with pytest.raises(RefConflictError, match=r"'sub'.*'t'"):
+        branches.delete("dev")
+    branches.delete("dev", force=True)
+    assert refs.branch_names(table.inner) == ["deep", "sub"]
+
+
+def test_a_deletion_that_was_interrupted_can_be_repeated():
+    table = _table()
+    branches = _branches(table)
+    branches.create("dev", Target(None, 2))
+    table.root.world.plan = on("delete", "", Fault.CRASH_BEFORE, skip=1)
+    with pytest.raises(Crash):
+        branches.delete("dev")
+    assert refs.branch_names(table.inner) == ["dev"]
+    branches.delete("dev")
+    assert table.inner.list_recursive("tree") == []
+    with pytest.raises(RefNotFoundError):
+        branches.delete("dev")
+
+
+def test_metadata_is_replaced():
+    table = _table()
+    branches = _branches(table)
+    branches.create("dev", Target(None, 2))
+    branches.replace_metadata("dev", {"k": "v"})
+    assert refs.read_branch(table.inner, "dev").metadata == {"k": "v"}
+    with pytest.raises(RefNotFoundError):
+        branches.replace_metadata("nope", {})
+
+
+def test_file_names_of_a_branch_are_the_parents():
+    table = _table()
+    made = _branches(table).create("dev", Target(None, None))
+    assert file_names(made) == [
+        file.path for one in load_latest(table.inner).fragments for file in one.files
+    ]
