@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import date, datetime
 
 from lance_nb.dataset.dataset import LanceDataset
-from lance_nb.dataset.session import Session
+from lance_nb.dataset.session import open_session
 from lance_nb.errors import InvalidInputError
-from lance_nb.storage.registry import StorageOptions, open_store
+from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.refs import Ref, Target, resolve
 from lance_nb.table.versions import version_asof
 
@@ -32,8 +32,8 @@ def dataset(
     Unlike pylance, a branch can be opened directly. Raises DatasetNotFoundError,
     VersionNotFoundError, RefNotFoundError, CorruptFileError, NotSupportedError, StorageError.
     """
-    root = open_store(uri, storage_options)
-    session = Session(root, tuple(allow_bases), storage_options)
+    session = open_session(uri, storage_options, allow_bases)
+    root = session.root
     target = resolve(root, version, None)
     if version is None and asof is not None:
         name = version_asof(session.home(None), _moment(asof))

@@ -5,19 +5,22 @@ Checking out another version keeps the session, so that nothing immutable is rea
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lance_nb import table
 from lance_nb.format.manifest import Manifest
 from lance_nb.storage.base import Store
-from lance_nb.storage.registry import StorageOptions
+from lance_nb.storage.registry import StorageOptions, open_store
 from lance_nb.table import versions
 from lance_nb.table.deletion_cache import DeletionCache
 from lance_nb.table.file_cache import FileCache
 from lance_nb.table.locations import Locations
 from lance_nb.table.refs import Target, branch_store
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions import external
 
 if TYPE_CHECKING:
     from lance_nb.table.history import VersionLog
@@ -63,3 +66,20 @@ class Session:
             self.storage_options,
         )
         return Snapshot(manifest, locations, branch, self.files, self.deletions)
+
+
+def open_session(
+    uri: str | os.PathLike[str],
+    storage_options: StorageOptions | None = None,
+    allow_bases: Sequence[str] = (),
+) -> Session:
+    """Return the session of a dataset that may or may not exist (nothing is read yet).
+
+    Raises InvalidInputError, NotSupportedError.
+    """
+    if external.is_configured(uri, storage_options):
+        root: Store = external.opening.open_root(uri, storage_options)
+        _, storage_options = external.opening.plain_place(uri, storage_options)
+    else:
+        root = open_store(uri, storage_options)
+    return Session(root, tuple(allow_bases), storage_options)

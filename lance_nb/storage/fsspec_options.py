@@ -39,12 +39,11 @@ S3 = {
     "virtual_hosted_style_request": "config_kwargs.s3.addressing_style",
     "aws_request_payer": "requester_pays",
     "request_payer": "requester_pays",
-    # No translation needed: see the module. The last belongs to an external manifest store.
+    # No translation needed: see the module.
     "aws_allow_http": "",
     "allow_http": "",
     "aws_conditional_put": "",
     "conditional_put": "",
-    "dynamodb_endpoint": "",
 }
 GCS = {
     "google_service_account": "token",
@@ -75,6 +74,7 @@ _CLIENT_TUNING = frozenset({
     "http1_only", "http2_only", "pool_idle_timeout", "pool_max_idle_per_host", "timeout",
     "user_agent",
 })  # fmt: skip
+_FOR_MANIFEST_STORES = frozenset({"manifest_store", "dynamodb_endpoint"})
 _HARMLESS_LENGTH_MAX = 3  # masking shorter values would blank out ordinary text
 
 
@@ -89,7 +89,7 @@ def translate(scheme: str, options: Mapping[str, Any]) -> Options:
     for name, value in options.items():
         place = table.get(name.lower())
         if place is None:
-            if table is not S3 or name.lower() not in _CLIENT_TUNING:
+            if not _is_of_others(name.lower(), table):
                 own[name] = value
         elif place:
             _put(found, place, _value(place, value))
@@ -99,6 +99,10 @@ def translate(scheme: str, options: Mapping[str, Any]) -> Options:
         else:
             found[name] = value
     return found
+
+
+def _is_of_others(name: str, table: Mapping[str, str]) -> bool:
+    return name in _FOR_MANIFEST_STORES or (table is S3 and name in _CLIENT_TUNING)
 
 
 def _put(target: Options, place: str, value: Any) -> None:

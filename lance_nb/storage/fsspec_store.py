@@ -42,8 +42,8 @@ from lance_nb.storage.base import (
     check_range,
     join_uri,
 )
+from lance_nb.storage.exclusive.base import ExclusiveCreate, Outcome
 from lance_nb.storage.exclusive.registry import strategy_for
-from lance_nb.storage.exclusive_create import ExclusiveCreate, Outcome
 from lance_nb.storage.fsspec_options import secrets_of, translate
 from lance_nb.storage.fsspec_writer import FsspecObjectWriter
 from lance_nb.storage.probe import Scratch, require_exclusive

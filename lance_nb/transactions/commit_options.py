@@ -19,7 +19,7 @@ from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.locations import Locations
 from lance_nb.table.refs import branch_store
 from lance_nb.transactions.environment import Environment
-from lance_nb.transactions.manifest_slots import ManifestSlots, StoreSlots
+from lance_nb.transactions.manifest_slots import ManifestSlots, slots_of
 from lance_nb.transactions.operation import BuildOptions, Snapshotted
 from lance_nb.transactions.transaction import Transaction
 
@@ -53,9 +53,9 @@ class CommitPlace:
         allow_bases: tuple[str, ...] = (),
         storage_options: StorageOptions | None = None,
     ) -> CommitPlace:
-        """Return the place of a branch in a store that creates exclusively."""
+        """Return the place of a branch in the store that holds the dataset."""
         home = branch_store(root, branch)
-        return cls(root, home, branch, StoreSlots(home), allow_bases, storage_options)
+        return cls(root, home, branch, slots_of(home), allow_bases, storage_options)
 
     def locations(self, manifest: Manifest) -> Locations:
         """Return where the files of a version of this branch are."""

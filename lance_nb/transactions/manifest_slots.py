@@ -14,7 +14,7 @@ Source: spec page "transactions" (storage primitives, manifest naming schemes).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from lance_nb.format.layout import VERSIONS, ManifestName, latest_version, list_versions
 from lance_nb.storage.base import Store
@@ -82,3 +82,17 @@ class StoreSlots:
     @property
     def _folder(self) -> str:
         return f"{self.home.uri}/{VERSIONS}"
+
+
+@runtime_checkable
+class SlotKeeper(Protocol):
+    """A store whose versions are created by something else than itself."""
+
+    def manifest_slots(self) -> ManifestSlots:
+        """Return the version slots of this folder."""
+        ...
+
+
+def slots_of(home: Store) -> ManifestSlots:
+    """Return the version slots of a branch's folder."""
+    return home.manifest_slots() if isinstance(home, SlotKeeper) else StoreSlots(home)

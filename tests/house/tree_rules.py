@@ -15,6 +15,8 @@ LEAF_FOLDERS = (
     "lance_nb/encodings/layouts/",
     "lance_nb/encodings/v2_0/arms/",
     "lance_nb/explorer/widgets/",
+    "lance_nb/storage/exclusive/drivers/",
+    "lance_nb/transactions/external/stores/",
     "lance_nb/transactions/operations/",
 )
 # Storage backends share their folder with the protocol that they implement.

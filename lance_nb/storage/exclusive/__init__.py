@@ -1,1 +1,1 @@
-"""Exclusive creation per kind of object store: one file each, found by ``registry``."""
+"""Exclusive creation of objects: one driver per kind of object store, found by ``registry``."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lance_nb.storage.exclusive.azure import AzureCreate
-from lance_nb.storage.exclusive.gcs import GcsCreate
-from lance_nb.storage.exclusive.s3 import S3Create
-from lance_nb.storage.exclusive_create import ExclusiveCreate
+from lance_nb.storage.exclusive.base import ExclusiveCreate
+from lance_nb.storage.exclusive.drivers.azure import AzureCreate
+from lance_nb.storage.exclusive.drivers.gcs import GcsCreate
+from lance_nb.storage.exclusive.drivers.s3 import S3Create
 
 STRATEGIES: dict[str, ExclusiveCreate] = {
     **dict.fromkeys(("s3", "s3a"), S3Create()),

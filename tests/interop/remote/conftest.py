@@ -64,6 +64,25 @@ def moto() -> Iterator[str]:
 
 
 @pytest.fixture
+def table(moto: str) -> str:
+    """A new DynamoDB table with Lance's keys."""
+    name = f"manifests-{uuid.uuid4().hex[:12]}"
+    client("dynamodb", moto).create_table(
+        TableName=name,
+        KeySchema=[
+            {"AttributeName": "base_uri", "KeyType": "HASH"},
+            {"AttributeName": "version", "KeyType": "RANGE"},
+        ],
+        AttributeDefinitions=[
+            {"AttributeName": "base_uri", "AttributeType": "S"},
+            {"AttributeName": "version", "AttributeType": "N"},
+        ],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    return name
+
+
+@pytest.fixture
 def s3(moto: str) -> S3Place:
     """A new bucket."""
     bucket = f"bucket-{uuid.uuid4().hex[:12]}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lance_nb.storage.exclusive.azure import AzureCreate
-from lance_nb.storage.exclusive_create import Outcome
+from lance_nb.storage.exclusive.base import Outcome
+from lance_nb.storage.exclusive.drivers.azure import AzureCreate
 from tests.support.fake_driver import FakeDriver
 
 

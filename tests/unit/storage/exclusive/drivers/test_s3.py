@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lance_nb.storage.exclusive.s3 import S3Create
-from lance_nb.storage.exclusive_create import Outcome
+from lance_nb.storage.exclusive.base import Outcome
+from lance_nb.storage.exclusive.drivers.s3 import S3Create
 from tests.support.fake_driver import FakeDriver
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lance_nb.storage.exclusive_create import (
+from lance_nb.storage.exclusive.base import (
     Outcome,
     by_class,
     by_status,

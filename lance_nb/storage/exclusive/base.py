@@ -1,6 +1,6 @@
 """How a driver creates an object exclusively, and what its errors say about the outcome.
 
-One strategy per kind of object store (``exclusive/*.py``, found by ``exclusive/registry.py``). Each
+One strategy per kind of object store (``drivers/*.py``, found by ``registry.py``). Each
 sends one conditional request for the whole object: several servers check the condition on a single
 upload only and ignore it when an upload in parts is completed.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lance_nb.storage.exclusive.gcs import GcsCreate
-from lance_nb.storage.exclusive_create import Outcome
+from lance_nb.storage.exclusive.base import Outcome
+from lance_nb.storage.exclusive.drivers.gcs import GcsCreate
 from tests.support.fake_driver import FakeDriver
 
 

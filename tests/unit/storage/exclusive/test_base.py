@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_nb.storage.exclusive_create import (
+from lance_nb.storage.exclusive.base import (
     Outcome,
     by_class,
     by_status,

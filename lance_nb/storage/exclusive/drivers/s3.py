@@ -17,7 +17,7 @@ import errno
 from collections.abc import Mapping
 from typing import Any
 
-from lance_nb.storage.exclusive_create import (
+from lance_nb.storage.exclusive.base import (
     Outcome,
     by_class,
     by_status,

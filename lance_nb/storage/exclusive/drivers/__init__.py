@@ -1,0 +1,1 @@
+"""How each kind of object store creates exclusively, one file each."""

@@ -1,0 +1,1 @@
+"""External manifest stores, one file each; ``registry`` one folder up finds them."""

@@ -1,0 +1,138 @@
+"""PostgreSQL as manifest store: ``postgresql://user:password@host:5432/database``.
+
+How: ``INSERT ... ON CONFLICT DO NOTHING`` in a transaction of its own, on a connection per call.
+The table is made when it is missing (sql_statements.py).
+
+Limits: statements end after 15 s. With ``synchronous_commit = off`` on the server a
+reported commit can be lost in a crash, so it is switched on here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from lance_nb.errors import (
+    NotSupportedError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StorageError,
+)
+from lance_nb.transactions.external.base import ManifestEntry
+from lance_nb.transactions.external.masking import masked_url, without_secrets
+from lance_nb.transactions.external.sql_statements import (
+    CREATE,
+    FORGET,
+    GET,
+    LATEST,
+    PUT_IF_EXISTS,
+    PUT_IF_NOT_EXISTS,
+    entry_of,
+    inserted,
+    updated,
+)
+
+_CONNECT_S = 10
+_SETTINGS = "SET statement_timeout = '15s'; SET synchronous_commit = on"
+_PREPARE_TRIES = 3
+
+
+class PostgresManifestStore:
+    """Entries in a table of a PostgreSQL database."""
+
+    def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
+        try:
+            import psycopg
+        except ImportError as error:
+            raise NotSupportedError(
+                "a PostgreSQL manifest store needs another package: "
+                "pip install 'lance-nb[postgres]'"
+            ) from error
+        self._psycopg = psycopg
+        self._url = url
+        self._place = masked_url(url)
+        self._prepared = False
+
+    def __repr__(self) -> str:
+        return f"PostgresManifestStore({self.place!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise NotSupportedError("a manifest store is not pickled: open it by its URL")
+
+    @property
+    def place(self) -> str:
+        """The URL without credentials."""
+        return self._place
+
+    def get(self, base_uri: str, version: int) -> ManifestEntry | None:
+        """Return the entry of a version."""
+        return self._entry(GET, (base_uri, version))
+
+    def latest(self, base_uri: str) -> ManifestEntry | None:
+        """Return the entry of the highest version."""
+        return self._entry(LATEST, (base_uri,))
+
+    def put_if_not_exists(self, base_uri: str, entry: ManifestEntry) -> None:
+        """Add the entry of a version."""
+        if not self._changed(PUT_IF_NOT_EXISTS, inserted(base_uri, entry)):
+            raise ObjectExistsError(entry.path)
+
+    def put_if_exists(self, base_uri: str, entry: ManifestEntry) -> None:
+        """Change the entry of a version."""
+        if not self._changed(PUT_IF_EXISTS, updated(base_uri, entry)):
+            raise ObjectNotFoundError(entry.path)
+
+    def forget(self, base_uri: str) -> None:
+        """Remove every entry of a dataset."""
+        self._changed(FORGET, (base_uri,))
+
+    def _entry(self, statement: str, parameters: tuple[Any, ...]) -> ManifestEntry | None:
+        with self._connected() as connection:
+            row = connection.execute(statement.replace("?", "%s"), parameters).fetchone()
+        return None if row is None else entry_of(row, self.place)
+
+    def _changed(self, statement: str, parameters: tuple[Any, ...]) -> int:
+        with self._connected() as connection:
+            return int(connection.execute(statement.replace("?", "%s"), parameters).rowcount)
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        connection = self._connect()
+        try:
+            yield connection
+        except self._psycopg.Error as error:
+            # Without an error code the answer did not come from the server.
+            outcome = "failed" if error.sqlstate and error.sqlstate[:2] in _REFUSED else "unknown"
+            text = without_secrets(str(error).strip(), self._url)
+            raise StorageError(self.place, text, outcome) from error
+        finally:
+            connection.close()
+
+    def _connect(self) -> Any:
+        """Return a connection with the table made. Raises StorageError: nothing was changed."""
+        try:
+            connection = self._psycopg.connect(
+                self._url, autocommit=True, connect_timeout=_CONNECT_S
+            )
+            connection.execute(_SETTINGS)
+            if not self._prepared:
+                self._prepare(connection)
+            return connection
+        except self._psycopg.Error as error:
+            text = without_secrets(str(error).strip(), self._url)
+            raise StorageError(self.place, text) from error
+
+    def _prepare(self, connection: Any) -> None:
+        for left in reversed(range(_PREPARE_TRIES)):
+            try:
+                connection.execute(CREATE)
+                break
+            except self._psycopg.errors.UniqueViolation:
+                if not left:  # others make the table at the same time, but not three times
+                    raise
+        self._prepared = True
+
+
+# Classes of errors that say that a statement was looked at and refused.
+_REFUSED = frozenset({"22", "23", "25", "28", "42", "53"})

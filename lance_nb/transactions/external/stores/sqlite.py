@@ -1,0 +1,105 @@
+"""A SQLite file as manifest store: ``sqlite:////absolute/path/manifests.db``. Needs no server.
+
+How: write-ahead log with full sync, so a commit that was reported is on the disk. Each call opens
+the file anew, which makes it safe among threads, processes and forks.
+
+Limits: all writers run on one machine: SQLite's log does not work over network file systems. The
+folder must exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import Any
+
+from lance_nb.errors import (
+    InvalidInputError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StorageError,
+)
+from lance_nb.transactions.external.base import ManifestEntry
+from lance_nb.transactions.external.sql_statements import (
+    CREATE,
+    FORGET,
+    GET,
+    LATEST,
+    PUT_IF_EXISTS,
+    PUT_IF_NOT_EXISTS,
+    entry_of,
+    inserted,
+    updated,
+)
+
+_BUSY_S = 20.0
+_CERTAIN = frozenset({3, 5, 6, 8, 14, 23})  # PERM, BUSY, LOCKED, READONLY, CANTOPEN, AUTH
+
+
+class SqliteManifestStore:
+    """Entries in a table of a SQLite file."""
+
+    def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
+        scheme, separator, path = url.partition(":///")
+        if scheme != "sqlite" or not separator or not path:
+            raise InvalidInputError(
+                f"{url!r} is not sqlite:///path (a relative path) or sqlite:////path (absolute)"
+            )
+        self._path = path
+
+    def __repr__(self) -> str:
+        return f"SqliteManifestStore({self.place!r})"
+
+    @property
+    def place(self) -> str:
+        """The URL."""
+        return f"sqlite:///{self._path}"
+
+    def get(self, base_uri: str, version: int) -> ManifestEntry | None:
+        """Return the entry of a version."""
+        return self._entry(GET, (base_uri, version))
+
+    def latest(self, base_uri: str) -> ManifestEntry | None:
+        """Return the entry of the highest version."""
+        return self._entry(LATEST, (base_uri,))
+
+    def put_if_not_exists(self, base_uri: str, entry: ManifestEntry) -> None:
+        """Add the entry of a version."""
+        if not self._changed(PUT_IF_NOT_EXISTS, inserted(base_uri, entry)):
+            raise ObjectExistsError(entry.path)
+
+    def put_if_exists(self, base_uri: str, entry: ManifestEntry) -> None:
+        """Change the entry of a version."""
+        if not self._changed(PUT_IF_EXISTS, updated(base_uri, entry)):
+            raise ObjectNotFoundError(entry.path)
+
+    def forget(self, base_uri: str) -> None:
+        """Remove every entry of a dataset."""
+        self._changed(FORGET, (base_uri,))
+
+    def _entry(self, statement: str, parameters: tuple[Any, ...]) -> ManifestEntry | None:
+        with self._connected() as connection:
+            row = connection.execute(statement, parameters).fetchone()
+        return None if row is None else entry_of(row, self.place)
+
+    def _changed(self, statement: str, parameters: tuple[Any, ...]) -> int:
+        with self._connected() as connection:
+            return int(connection.execute(statement, parameters).rowcount)
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        import sqlite3
+
+        try:
+            with closing(
+                sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None)
+            ) as connection:
+                connection.execute("PRAGMA synchronous = FULL")
+                if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                    connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute(CREATE)
+                yield connection
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            outcome = "failed" if code in _CERTAIN else "unknown"
+            raise StorageError(self.place, str(error), outcome) from error
