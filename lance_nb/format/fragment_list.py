@@ -11,7 +11,7 @@ Source: ``Manifest.fragments``; message ``FragmentCounts`` is our counting view 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import overload
 
 import numpy as np
@@ -133,12 +133,21 @@ class FragmentList(Sequence[Fragment]):
 
         None takes a fragment out; ids that are not in the list are ignored.
         """
-        raw = list(self.raw)
-        ids = self.counts().ids
-        for position in reversed(self.positions_of(changes)):
-            new = changes[int(ids[position])]
-            raw[position : position + 1] = () if new is None else (new.to_bytes(),)
-        return FragmentList(raw, self._path)
+        counts = self.counts()
+        positions = self.positions_of(changes)
+        new = [changes[int(counts.ids[at])] for at in positions]
+        raw: list[bytes] = list(self.raw)
+        put = [at for at, one in zip(positions, new, strict=True) if one is not None]
+        data = [one.to_bytes() for one in new if one is not None]
+        for at, one in zip(put, data, strict=True):
+            raw[at] = one
+        gone = sorted(set(positions) - set(put))
+        if gone:
+            dropped = set(gone)
+            raw = [one for at, one in enumerate(raw) if at not in dropped]
+        found = FragmentList(raw, self._path)
+        found._counts = _patched(counts, put, data, gone, self._path)
+        return found
 
     def in_order(self) -> FragmentList:
         """Return the list in the order of fragment ids: itself if it is so already."""
@@ -156,7 +165,20 @@ class FragmentList(Sequence[Fragment]):
 
 def checked_counts(raw: Sequence[bytes], path: str) -> FragmentCounts:
     """Count fragments and refuse impossible numbers."""
-    counts = FragmentCounts(*count_all(raw, path))
+    return _checked(FragmentCounts(*count_all(raw, path)), path)
+
+
+def _patched(
+    counts: FragmentCounts, put: list[int], data: list[bytes], gone: list[int], path: str
+) -> FragmentCounts:
+    """Return the numbers with those of the fragments at ``put`` counted anew, without ``gone``."""
+    columns = [getattr(counts, one.name).copy() for one in fields(FragmentCounts)]
+    for column, numbers in zip(columns, count_all(data, path), strict=True):
+        column[put] = numbers
+    return _checked(FragmentCounts(*(np.delete(column, gone) for column in columns)), path)
+
+
+def _checked(counts: FragmentCounts, path: str) -> FragmentCounts:
     if not len(counts.ids):
         return counts
     if int(counts.ids.max()) > U32_MAX:
