@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.transactions.batch import commit_batch, merge_appends
+from lance_nb.transactions.operations.restore import Restore
+from tests.support.committing import Table, file_names
+
+
+def test_several_appends_become_one_version():
+    table = Table()
+    table.create()
+    table.append(1, "between")
+    parts = [table.appending(2, "a"), table.appending(1, "b"), table.appending(2, "c")]
+    made = commit_batch(table.place, parts, table.options(message="three"))
+    assert made.committed.version == 3
+    assert file_names(made.committed)[1:] == ["between.lance", "a.lance", "b.lance", "c.lance"]
+    assert made.merged.read_version == 1
+    assert made.merged.message == "three"
+    assert made.merged.uuid not in [one.uuid for one in parts]
+
+
+def test_properties_are_joined():
+    table = Table()
+    one = replace(table.appending(1), properties={"a": "1", "b": "1"})
+    two = replace(table.appending(1), properties={"b": "2"})
+    assert merge_appends([one, two], "u").properties == {"a": "1", "b": "2"}
+
+
+def test_nothing_to_commit_is_told():
+    with pytest.raises(InvalidInputError, match="no transactions"):
+        commit_batch(Table().place, [])
+
+
+def test_only_appends_can_be_merged():
+    table = Table()
+    table.create()
+    with pytest.raises(NotSupportedError, match="Restore"):
+        commit_batch(table.place, [table.appending(1), table.transaction(1, Restore(1))])

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lance_nb.errors import CorruptFileError, NotSupportedError, VersionNotFoundError
+from lance_nb.format.layout import ManifestName, NamingScheme
+from lance_nb.transactions.version_source import VersionSource, parse_version
+from tests.support.committing import Table
+from tests.support.faulty_store import Fault, on
+
+
+def _table(**more) -> Table:
+    table = Table()
+    table.create(**more)
+    table.append(1)
+    return table
+
+
+def test_a_version_is_read_once():
+    table = _table()
+    source = VersionSource(table.place.slots)
+    source.head(0)
+    assert source.load(2) is source.load(2)
+    assert source.transaction(2).operation.arm == "append"
+    assert [step.method for step in table.root.steps] == ["list_names", "read"]
+
+
+@pytest.mark.parametrize("v2", [True, False])
+def test_a_version_that_listings_do_not_show_yet_counts(v2: bool):
+    table = _table(enable_v2_manifest_paths=v2)
+    scheme = NamingScheme.V2 if v2 else NamingScheme.V1
+    table.root.world.plan = on("list_names", "", Fault.EMPTY_LIST, times=9)
+    assert VersionSource(table.place.slots).head(2) == ManifestName(2, scheme)
+    assert VersionSource(table.place.slots).head(0) is None
+    assert VersionSource(table.place.slots).head(9) is None
+
+
+def test_nothing_is_the_head_of_nothing():
+    assert VersionSource(Table().place.slots).head(0) is None
+    assert not VersionSource(Table().place.slots).has(1)
+
+
+def test_a_missing_version_is_told():
+    source = VersionSource(_table().place.slots)
+    with pytest.raises(VersionNotFoundError, match="7"):
+        source.load(7)
+
+
+def test_a_manifest_with_another_number_is_damage():
+    table = _table()
+    data = table.inner.read("_versions/18446744073709551613.manifest")
+    with pytest.raises(CorruptFileError, match="version 3"):
+        parse_version(data, ManifestName(3, NamingScheme.V2), "x")
+
+
+def test_a_manifest_with_unknown_reader_flags_is_refused():
+    made = _table().append(2)
+    data = replace(made.manifest, reader_feature_flags=1 << 50).to_bytes()
+    with pytest.raises(NotSupportedError):
+        parse_version(data, ManifestName(3, NamingScheme.V2), "x")
