@@ -18,13 +18,15 @@ import pyarrow as pa
 from lance_nb.encodings.base import DataBlock, Dictionary, FixedWidth, VariableWidth
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.leaf_blocks import from_arrow
-from lance_nb.encodings.slicing import take_block
+from lance_nb.encodings.slicing import gather_ranges
 from lance_nb.encodings.statistics import BLOCK, SAMPLE, Measured, data_size
 
 _DIVISOR = 2
 _SIZE_RATIO = 0.8
 _MAX_SIZE_BYTES = 8 << 20
 _LEAST_VALUES = 64  # below, nothing is worth a dictionary
+_FIRST_SAMPLE = 2048
+_SAMPLE_RUN = 256
 _SAMPLE_SHARE = 0.6  # of different values in the sample: from here on the page is not hashed
 
 
@@ -60,22 +62,29 @@ def _plain_bytes(measured: Measured, options: EncodingOptions) -> float | None:
         return float(block.data.size)
     if block.bits_per_value != 64 or options.file_version < (2, 2):
         return None
-    widths = measured.block_widths
+    widths = None if measured.is_wide else measured.block_widths
     packed = block.data.size if widths is None else int(widths.sum()) * BLOCK // 8
     runs = measured.sampled_run_share * block.num_values * 9
     return float(min(packed, runs))
 
 
 def _may_pay(measured: Measured, plain: float, options: EncodingOptions) -> bool:
-    """Look at a sample, spread over the page."""
+    """Look at samples, a small one first: runs of neighbours from all over the page."""
     count = measured.num_values
-    step = max(1, count // SAMPLE)
-    positions = np.arange(0, count, step)[:SAMPLE]
-    sample = take_block(measured.block, positions) if step > 1 else measured.block
-    distinct = _as_array(sample).dictionary_encode().dictionary
-    if len(distinct) > _SAMPLE_SHARE * sample.num_values:
-        return False
-    return _pays(count, plain, from_arrow(distinct), options)
+    for wanted in (_FIRST_SAMPLE, SAMPLE):
+        sample = measured.block if count <= wanted else _sampled(measured.block, wanted)
+        distinct = _as_array(sample).dictionary_encode().dictionary
+        if len(distinct) > _SAMPLE_SHARE * sample.num_values:
+            return False
+        if not _pays(count, plain, from_arrow(distinct), options):
+            return False
+    return True
+
+
+def _sampled(block: DataBlock, wanted: int) -> DataBlock:
+    """Return runs of 256 values, evenly spread."""
+    starts = np.linspace(0, block.num_values - _SAMPLE_RUN, wanted // _SAMPLE_RUN).astype(np.int64)
+    return gather_ranges(block, starts, starts + _SAMPLE_RUN)
 
 
 def _pays(count: int, plain: float, items: DataBlock, options: EncodingOptions) -> bool:

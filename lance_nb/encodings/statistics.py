@@ -26,6 +26,8 @@ from lance_nb.encodings.base import (
 
 BLOCK = 1024  # values that are bit-packed together
 SAMPLE = 16_384
+_FEW_BLOCKS = 32
+_WIDE_SHARE = 0.92  # of all bits: what is left is not worth the time of unpacking
 Words = npt.NDArray[np.unsignedinteger[Any]]
 
 
@@ -75,6 +77,17 @@ class Measured:
         return bit_lengths(merged)
 
     @cached_property
+    def is_wide(self) -> bool:
+        """Tell from a few blocks of 1024 values that bits are not worth packing."""
+        words = self.words
+        full = 0 if words is None else words.size // BLOCK
+        if words is None or full < 4 * _FEW_BLOCKS:
+            return False
+        step = full // _FEW_BLOCKS
+        few = np.bitwise_or.reduce(words[: full * BLOCK].reshape(-1, BLOCK)[::step], axis=1)
+        return float(bit_lengths(few).mean()) > _WIDE_SHARE * 8 * words.itemsize
+
+    @cached_property
     def num_runs(self) -> int | None:
         """Runs of equal neighbours."""
         words = self.words
@@ -88,8 +101,12 @@ class Measured:
         words = self.words
         if words is None or words.size < 2:
             return 1.0
-        step = max(1, (words.size - 1) // SAMPLE)
-        return float(np.count_nonzero(words[1::step] != words[:-1:step]) / words[1::step].size)
+        count = words.size - 1
+        if count > SAMPLE:
+            starts = np.linspace(0, count - BLOCK, SAMPLE // BLOCK).astype(np.int64)
+            at = (starts[:, None] + np.arange(BLOCK)).reshape(-1)
+            return float(np.count_nonzero(words[at] != words[at + 1]) / at.size)
+        return float(np.count_nonzero(words[1:] != words[:-1]) / count)
 
     @cached_property
     def lengths(self) -> Ints | None:

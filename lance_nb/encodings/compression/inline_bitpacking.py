@@ -104,8 +104,10 @@ class InlineBitpacking:
 
     def nominate_chunks(self, measured: Measured, options: EncodingOptions) -> int:
         """Take integers that leave a tenth of their bits unused."""
+        if options.compression == "none" or measured.words is None or measured.is_wide:
+            return 0
         widths = measured.block_widths
-        if widths is None or options.compression == "none":
+        if widths is None:
             return 0
         word = _word_bytes(measured)
         packed = int(widths.sum()) * (bitpack.VALUES // 8) + widths.size * word
