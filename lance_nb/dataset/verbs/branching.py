@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lance_nb.dataset.session import Session
+from lance_nb.dataset.session import Session, open_session
 from lance_nb.dataset.verbs.committing import place_of
 from lance_nb.errors import InvalidInputError
-from lance_nb.storage.registry import StorageOptions, open_store
+from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.refs import Ref, Target, resolve
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions import cloning
@@ -87,12 +87,12 @@ def deep_clone(
 def _clone_places(
     session: Session, target: Target, uri: Any, options: StorageOptions | None
 ) -> tuple[CommitPlace, int, CommitPlace, Session]:
-    store = open_store(uri, options if options is not None else session.storage_options)
-    if store.uri == session.root.uri:
-        raise InvalidInputError(f"a dataset cannot be cloned into its own folder {store.uri!r}")
-    source = place_of(session, target.branch)
-    version, _ = locate(source, target.version)
     # The clone names the source as a base path: whoever made it may read it.
     bases = (*session.allow_bases, session.root.uri)
-    made = Session(store, bases, options if options is not None else session.storage_options)
+    made = open_session(uri, session.storage_options if options is None else options, bases)
+    if made.root.uri == session.root.uri:
+        place = made.root.uri
+        raise InvalidInputError(f"a dataset cannot be cloned into its own folder {place!r}")
+    source = place_of(session, target.branch)
+    version, _ = locate(source, target.version)
     return source, version, place_of(made, None), made

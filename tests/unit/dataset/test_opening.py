@@ -187,7 +187,7 @@ def test_what_is_no_uri_is_refused(uri):
 
 
 def test_a_scheme_that_needs_more_is_refused_with_a_reason():
-    with pytest.raises(NotSupportedError, match="external manifest store"):
+    with pytest.raises(InvalidInputError, match="ddbTableName"):
         lance_nb.dataset("s3+ddb://bucket/x")
     with pytest.raises(InvalidInputError, match="nosuch"):
         lance_nb.dataset("nosuch://x/y")
