@@ -5,7 +5,10 @@ Source: message DeletionFile of lance.table; see format/deletion_vector for the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+import numpy.typing as npt
 
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import ObjectNotFoundError
@@ -14,7 +17,16 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.table.deletion_cache import DeletionCache
 from lance_nb.table.locations import Locations
 
-__all__ = ["DeletionCache", "live_window", "physical_rows", "read_deletions"]
+__all__ = ["DeletionCache", "LiveSpan", "live_span", "physical_rows", "read_deletions"]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSpan:
+    """Physical rows ``[start, stop)``; ``mask`` marks those that are live, None if all are."""
+
+    start: int
+    stop: int
+    mask: npt.NDArray[np.bool_] | None
 
 
 def read_deletions(
@@ -54,19 +66,19 @@ def physical_rows(vector: DeletionVector, positions: Ints) -> Ints:
     return positions + np.searchsorted(_live_before(vector), positions, side="right")
 
 
-def live_window(vector: DeletionVector, start: int, stop: int) -> Ints:
-    """List the physical offsets of the live rows ``[start, stop)``, start < stop.
+def live_span(vector: DeletionVector, start: int, stop: int) -> LiveSpan:
+    """Return the rows from the first to the last of the live rows ``[start, stop)``, start < stop.
 
     Costs as much as the window and the deletions, not as the fragment.
     """
     first, last = physical_rows(vector, np.array([start, stop - 1], np.int64)).tolist()
-    deleted = vector.offsets().astype(np.int64)
+    deleted = vector.offsets()
     inside = deleted[np.searchsorted(deleted, first) : np.searchsorted(deleted, last)]
+    if not inside.size:
+        return LiveSpan(first, last + 1, None)
     mask = np.ones(last + 1 - first, np.bool_)
-    mask[inside - first] = False
-    offsets: Ints = np.flatnonzero(mask)
-    offsets += first
-    return offsets
+    mask[inside.astype(np.int64) - first] = False
+    return LiveSpan(first, last + 1, mask)
 
 
 def _live_before(vector: DeletionVector) -> Ints:

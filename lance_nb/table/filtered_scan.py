@@ -126,10 +126,11 @@ class _Window:
 
     def physical(self, places: Ints | None = None) -> Ints:
         """Return the offsets in the fragment of some (or all) rows of the window."""
-        listed = None if self.rows is None else self.rows.physical
-        if listed is not None:
+        if self.rows is not None and self.rows.mask is not None:
+            listed = self.rows.physical
             return listed if places is None else listed[places]
-        return self._counted(self.start, places)
+        begin = self.start if self.rows is None else int(self.rows.rows.starts[0])
+        return self._counted(begin, places)
 
     def positions(self, places: Ints | None = None) -> Ints:
         """Return the places in the dataset of some (or all) rows of the window."""
@@ -232,11 +233,9 @@ def _decoded(
     snapshot: Snapshot, columns: Projection, condition: Filter, window: _Window
 ) -> tuple[list[pa.ChunkedArray], Columns]:
     """Decode the filter's columns of a window; return them as stored and by path."""
-    live = window.rows or LiveRows(one_range(window.start, window.stop), None, None)
+    live = window.rows or LiveRows(one_range(window.start, window.stop))
     stored = read_rows(snapshot, window.fragment, columns.columns, live.rows)
-    if live.keep is not None:
-        keep = from_integers(live.keep)
-        stored = [values.take(keep) for values in stored]
+    stored = live.kept(stored)
     if columns.row_columns:
         table = selected_table(snapshot, columns, _whole(snapshot, window, {}), stored)
     else:

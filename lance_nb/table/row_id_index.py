@@ -108,8 +108,7 @@ def live_offsets(snapshot: Snapshot, fragment: Fragment) -> Ints:
     count = num_live_rows(snapshot, fragment)
     if not count:
         return np.zeros(0, np.int64)
-    physical = wanted_rows(snapshot, fragment, 0, count).physical
-    return np.arange(count, dtype=np.int64) if physical is None else physical
+    return wanted_rows(snapshot, fragment, 0, count).physical
 
 
 def as_u64(values: Sequence[int] | pa.Array | np.ndarray, what: str) -> U64s:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb import table
@@ -33,6 +34,8 @@ from lance_nb.table.projection import (
 from lance_nb.table.scan_plan import FragmentTask
 from lance_nb.table.snapshot import Snapshot
 
+Mask = npt.NDArray[np.bool_]
+
 WINDOW_BYTES = 32 * 1024 * 1024
 WINDOW_ROWS_MIN = 1024
 WINDOW_ROWS_MAX = 1024 * 1024
@@ -43,14 +46,33 @@ DEFAULT_BATCH_ROWS = 8192
 class LiveRows:
     """Wanted rows of one fragment: the physical ranges to read, and what to keep of them.
 
-    ``keep`` is None when every row read is wanted, else positions within the rows read.
-    ``physical`` lists the physical offset of every kept row, None when they are ``rows``
-    themselves.
+    ``mask`` marks the rows that are kept of those that are read, None for all. ``listed`` are the
+    physical offsets of the kept rows where they are known already.
     """
 
     rows: Rows
-    keep: Ints | None
-    physical: Ints | None
+    mask: Mask | None = None
+    listed: Ints | None = None
+
+    @property
+    def physical(self) -> Ints:
+        """The physical offset of every kept row."""
+        if self.listed is not None:
+            return self.listed
+        first, last = int(self.rows.starts[0]), int(self.rows.stops[-1])
+        if self.mask is None:
+            return np.arange(first, last, dtype=np.int64)
+        offsets: Ints = np.flatnonzero(self.mask)
+        offsets += first
+        return offsets
+
+    def kept(self, columns: list[pa.ChunkedArray]) -> list[pa.ChunkedArray]:
+        """Drop the rows that were read with the others but are not wanted."""
+        if self.mask is None or not columns:
+            return columns
+        bits = pa.py_buffer(np.packbits(self.mask, bitorder="little"))
+        mask = pa.Array.from_buffers(pa.bool_(), self.mask.size, [None, bits])
+        return [column.filter(mask) for column in columns]
 
 
 def scan_table(
@@ -93,8 +115,7 @@ def read_task(snapshot: Snapshot, projection: Projection, task: FragmentTask) ->
     fragment = task.fragment
     live = wanted_rows(snapshot, fragment, task.start, task.stop)
     stored = read_rows(snapshot, fragment, projection.columns, live.rows)
-    if live.keep is not None:
-        stored = [column.take(from_integers(live.keep)) for column in stored]
+    stored = live.kept(stored)
     rows = row_columns(snapshot, projection, fragment, live, task.first_row)
     return result_table(projection, stored, rows, task.num_rows)
 
@@ -108,13 +129,9 @@ def wanted_rows(snapshot: Snapshot, fragment: Fragment, start: int, stop: int) -
             snapshot.locations, snapshot.deletions, fragment, count
         )
     if vector is None:
-        return LiveRows(one_range(start, stop), None, None)
-    wanted = table.deletions.live_window(vector, start, stop)
-    first, last = int(wanted[0]), int(wanted[-1]) + 1
-    keep = wanted - first
-    if last - first == wanted.size:
-        return LiveRows(one_range(first, last), None, wanted)
-    return LiveRows(one_range(first, last), keep, wanted)
+        return LiveRows(one_range(start, stop))
+    span = table.deletions.live_span(vector, start, stop)
+    return LiveRows(one_range(span.start, span.stop), span.mask)
 
 
 def one_range(start: int, stop: int) -> Rows:
@@ -134,8 +151,6 @@ def row_columns(
     if not wanted:
         return {}
     physical = live.physical
-    if physical is None:
-        physical = np.arange(int(live.rows.starts[0]), int(live.rows.stops[-1]), dtype=np.int64)
     found = {}
     if ROW_ADDRESS in wanted:
         found[ROW_ADDRESS] = from_integers(row_addresses(fragment, physical))
