@@ -155,6 +155,8 @@ def _list_layer(entries: Entries, array: pa.Array) -> tuple[Entries, pa.Array]:
     if codes is not None:
         gone = (codes if entries.visible is None else codes[entries.visible]) != 0
         counts[gone] = 0
+        if bool(gone.any()):  # readers want a list layer that knows null below null structs, too
+            coded = replace(coded, seen=coded.seen | 1 << 2 * layer + 1)
     coded = replace(coded, lists=(*entries.lists, True))
     empty = counts == 0
     if bool(empty.any()):

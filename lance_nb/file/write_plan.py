@@ -19,7 +19,7 @@ from lance_nb.encodings.level_builder import Shape
 from lance_nb.errors import NotSupportedError
 from lance_nb.file.versions import version_name
 from lance_nb.format.arrow_schema import field_to_arrow
-from lance_nb.format.logical_types import MAP, STRUCT
+from lance_nb.format.logical_types import MAP, STRUCT, fixed_size_struct_dimension
 from lance_nb.format.schema import Field
 
 _OWN_KEYS = ("packed", f"{PREFIX}packed", f"{PREFIX}blob")
@@ -57,9 +57,11 @@ def _shape(
     file_version: tuple[int, int],
     leaves: list[LeafPlan],
 ) -> Shape:
-    if field.logical_type == MAP and file_version < (2, 2):
+    is_fixed_list = fixed_size_struct_dimension(field.logical_type) is not None
+    if file_version < (2, 2) and (is_fixed_list or field.logical_type == MAP):
+        what = "fixed-size lists of structs" if is_fixed_list else "maps"
         raise NotSupportedError(
-            f"column {field.name!r}: maps need data_storage_version 2.2, not "
+            f"column {field.name!r}: {what} need data_storage_version 2.2, not "
             f"{version_name(file_version)}"
         )
     options = EncodingOptions.from_metadata({**keys, **field.metadata}, file_version)

@@ -64,10 +64,28 @@ def untidy(array: pa.Array, rng: np.random.Generator) -> pa.Array:
     return padded.slice(3, len(array))
 
 
+def null_lists_below_null_structs(rows: list[Any], shape: list[str]) -> list[tuple[bool, bool]]:
+    """Readers want the first list below a null struct to be one that may be null."""
+    spare = [(False, False)] * len(shape)
+
+    def walk(value: Any, depth: int) -> None:
+        if value is None and shape[depth] == "struct" and "list" in shape[depth:]:
+            spare[shape.index("list", depth)] = (True, False)
+        if value is not None and shape[depth] == "struct":
+            walk(value[0], depth + 1)
+        if value is not None and shape[depth] == "list":
+            for one in value:
+                walk(one, depth + 1)
+
+    for row in rows:
+        walk(row, 0)
+    return spare
+
+
 def check(parts: list[pa.Array], rows: list[Any], shape: list[str]) -> None:
     leaves = [next(stripe(part, shape_of(shape))) for part in parts]
     levels = page_levels([leaf.entries for leaf in leaves])
-    expected = shred(rows, shape)
+    expected = shred(rows, shape, null_lists_below_null_structs(rows, shape))
     assert levels.layers == expected.layers
     entries = expected.entries
     assert levels.num_rows == len(rows)

@@ -53,7 +53,9 @@ def test_a_list_below_a_null_struct_has_no_slot():
     array = pa.StructArray.from_arrays([items], ["l"], mask=pa.array([False, True, False]))
     values, levels = levels_of(array, Shape((LIST,)))
     assert values.to_pylist() == [1]
-    assert levels.definition.tolist() == [0, 2, 1]
+    # 1 is a null list: there is none, but readers want to know the layer as one that may be null.
+    assert levels.layers[1] == pb.REPDEF_NULL_AND_EMPTY_LIST
+    assert levels.definition.tolist() == [0, 3, 2]
     assert levels.max_visible_definition == 0
 
 
