@@ -119,12 +119,12 @@ def latest_version(names: Iterable[str], folder: str = VERSIONS) -> ManifestName
     Raises CorruptFileError when both naming schemes occur.
     """
     # Opening pays for this, so 10,000 names are compared as text and only one is parsed.
-    names = list(names)
-    long = [name for name in names if len(name) == _V2_LENGTH and name.endswith(_SUFFIX)]
+    names = [name for name in names if name.endswith(_SUFFIX)]
+    long = [name for name in names if len(name) == _V2_LENGTH]
     newest = parse_manifest_name(min(long)) if long else None
     if newest is not None and not newest.detached:
-        short = (parse_manifest_name(name) for name in names if len(name) < _V2_LENGTH)
-        if any(parsed is not None for parsed in short):
+        short = [name for name in names if len(name) < _V2_LENGTH]
+        if any(parse_manifest_name(name) is not None for name in short):
             raise _mixed(folder)
         return newest
     found = list_versions(names, folder)

@@ -27,6 +27,7 @@ from lance_nb.storage.base import (
     Listing,
     Names,
     ObjectInfo,
+    absolute_path,
     check_path,
     check_prefix,
     check_range,
@@ -55,7 +56,7 @@ class LocalStore:
     def __init__(self, root: str) -> None:
         if "\0" in root:
             raise InvalidInputError("a local path cannot hold a NUL character")
-        self._root = root if _is_plain(root) else os.path.abspath(root)
+        self._root = absolute_path(root)
 
     def __repr__(self) -> str:
         return f"LocalStore({self._root!r})"
@@ -216,11 +217,6 @@ class LocalStore:
         except OSError as error:
             raise StorageError(full, error.strerror or str(error)) from error
         _mappings.drop(full)
-
-
-def _is_plain(path: str) -> bool:
-    """Tell whether a path is absolute and has nothing to be resolved; asking takes no time."""
-    return path.startswith("/") and "//" not in path and "/." not in path and path[-1] != "/"
 
 
 def _scan(folder: str) -> list[os.DirEntry[str]]:

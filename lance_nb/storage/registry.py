@@ -18,7 +18,7 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 from lance_nb.errors import InvalidInputError, NotSupportedError
-from lance_nb.storage.base import Store
+from lance_nb.storage.base import Store, absolute_path
 
 StorageOptions = Mapping[str, Any]
 
@@ -71,7 +71,7 @@ def split_uri(uri: str | os.PathLike[str]) -> tuple[str, str]:
         raise InvalidInputError("a dataset URI cannot hold a NUL character")
     found = _SCHEME.match(text) if "://" in text else None
     if found is None:
-        return "file", os.path.abspath(os.path.expanduser(text))
+        return "file", absolute_path(os.path.expanduser(text) if text[0] == "~" else text)
     scheme = found.group(1).lower()
     rest = text[found.end() :]
     if scheme in ("file", "file-object-store"):
@@ -92,7 +92,7 @@ def _local_path(uri: str, rest: str) -> str:
         raise InvalidInputError(
             f"{uri!r} names the host {host!r}; a local file URI is file:///path"
         )
-    return os.path.abspath("/" + unquote(path))
+    return absolute_path("/" + unquote(path))
 
 
 @cache
