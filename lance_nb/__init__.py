@@ -35,11 +35,14 @@ from lance_nb.errors import (
 )
 
 if _typing.TYPE_CHECKING:
-    from lance_nb.dataset.creating import write_dataset
+    from lance_nb.dataset.creating import write_dataset, write_fragments
     from lance_nb.dataset.file_reader import LanceFileReader
     from lance_nb.dataset.file_writer import LanceFileWriter
     from lance_nb.dataset.operations import LanceOperation
     from lance_nb.explorer.app import Explorer, explore
+    from lance_nb.format.fragment import DataFile
+    from lance_nb.format.fragment import Fragment as FragmentMetadata
+    from lance_nb.format.schema import Schema as LanceSchema
     from lance_nb.magic import load_ipython_extension, unload_ipython_extension
     from lance_nb.table.blobs import BlobFile
     from lance_nb.transactions.transaction import Transaction
@@ -53,10 +56,12 @@ __all__ = [
     "CommitError",
     "CommitStateUnknownError",
     "CorruptFileError",
+    "DataFile",
     "DatasetNotFoundError",
     "DatasetStats",
     "Explorer",
     "FormatError",
+    "FragmentMetadata",
     "InvalidInputError",
     "LanceDataset",
     "LanceError",
@@ -65,6 +70,7 @@ __all__ = [
     "LanceFragment",
     "LanceOperation",
     "LanceScanner",
+    "LanceSchema",
     "NotFoundError",
     "NotSupportedError",
     "RefNotFoundError",
@@ -78,6 +84,7 @@ __all__ = [
     "load_ipython_extension",
     "unload_ipython_extension",
     "write_dataset",
+    "write_fragments",
 ]
 
 # The submodule of the same name is bound here while it is imported; the function is what users
@@ -88,11 +95,15 @@ dataset = _open_dataset
 # plain read does without.
 _LAZY = {
     "BlobFile": "lance_nb.table.blobs",
+    "DataFile": "lance_nb.format.fragment",
+    "FragmentMetadata": "lance_nb.format.fragment:Fragment",
     "LanceFileReader": "lance_nb.dataset.file_reader",
     "LanceFileWriter": "lance_nb.dataset.file_writer",
     "LanceOperation": "lance_nb.dataset.operations",
+    "LanceSchema": "lance_nb.format.schema:Schema",
     "Transaction": "lance_nb.transactions.transaction",
     "write_dataset": "lance_nb.dataset.creating",
+    "write_fragments": "lance_nb.dataset.creating",
     "Explorer": "lance_nb.explorer.app",
     "explore": "lance_nb.explorer.app",
     "load_ipython_extension": "lance_nb.magic",
@@ -104,7 +115,8 @@ def __getattr__(name: str) -> _typing.Any:
     """Load what is behind a door when it is first asked for."""
     if name not in _LAZY:
         raise AttributeError(f"module 'lance_nb' has no attribute {name!r}")
-    value = getattr(_importlib.import_module(_LAZY[name]), name)
+    module, _, attribute = _LAZY[name].partition(":")
+    value = getattr(_importlib.import_module(module), attribute or name)
     globals()[name] = value
     return value
 

@@ -1,8 +1,7 @@
-"""write_dataset: rows in, dataset out."""
+"""write_dataset and write_fragments: rows in, a new version or fragments for one out."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +9,15 @@ import pyarrow as pa
 
 from lance_nb.dataset import verbs
 from lance_nb.dataset.dataset import LanceDataset
-from lance_nb.dataset.session import Session
-from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
-from lance_nb.storage.registry import StorageOptions, open_store
-from lance_nb.table.refs import Target
-from lance_nb.table.snapshot import Snapshot
+from lance_nb.dataset.destination import Destination, destination
+from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.storage.registry import StorageOptions
 
 if TYPE_CHECKING:
+    from lance_nb.format.fragment import Fragment
     from lance_nb.transactions.commit_options import CommitLock
     from lance_nb.transactions.fragment_writer import WriteProgress
+    from lance_nb.transactions.transaction import Transaction
 
 # Arguments of pylance's that tune how it works and cannot change what is written.
 _WITHOUT_EFFECT = frozenset({"max_rows_per_group", "data_cache_bytes", "session"})
@@ -39,7 +38,7 @@ _REFUSED = {
 
 def write_dataset(
     data_obj: Any,
-    uri: str | os.PathLike[str] | LanceDataset,
+    uri: Destination,
     schema: pa.Schema | None = None,
     mode: str = "create",
     *,
@@ -70,7 +69,7 @@ def write_dataset(
     """
     _check_unused(others)
     verbs.writing.check_mode(mode)
-    session, current = _destination(uri, storage_options)
+    session, current = destination(uri, storage_options)
     request = verbs.writing.WriteRequest(
         max_rows_per_file=max_rows_per_file,
         max_bytes_per_file=max_bytes_per_file,
@@ -87,18 +86,43 @@ def write_dataset(
     return LanceDataset(session, made)
 
 
-def _destination(
-    uri: str | os.PathLike[str] | LanceDataset, storage_options: StorageOptions | None
-) -> tuple[Session, Snapshot | None]:
-    """Return where to write, and the version that is there (None: nothing is)."""
-    if isinstance(uri, LanceDataset):
-        return uri.opened
-    root = open_store(uri, storage_options)
-    session = Session(root, storage_options=storage_options)
-    try:
-        return session, session.load(Target(None, None))
-    except DatasetNotFoundError:
-        return session, None
+def write_fragments(
+    data: Any,
+    dataset_uri: Destination,
+    schema: pa.Schema | None = None,
+    *,
+    return_transaction: bool = False,
+    mode: str = "append",
+    max_rows_per_file: int = 1024 * 1024,
+    max_bytes_per_file: int = 90 * 1024**3,
+    max_page_bytes: int | None = None,
+    data_storage_version: str | None = None,
+    enable_stable_row_ids: bool = False,
+    storage_options: StorageOptions | None = None,
+    progress: Callable[[WriteProgress], None] | None = None,
+    **others: Any,
+) -> list[Fragment] | Transaction:
+    """Write rows as fragments that belong to no version yet; commit them with LanceOperation.
+
+    With mode "append" they get the field ids of the dataset, else new ones. With
+    ``return_transaction`` the transaction that would add them is returned. Raises as
+    ``write_dataset`` does.
+    """
+    _check_unused(others)
+    verbs.writing.check_mode(mode)
+    session, current = destination(dataset_uri, storage_options)
+    request = verbs.writing.WriteRequest(
+        max_rows_per_file=max_rows_per_file,
+        max_bytes_per_file=max_bytes_per_file,
+        max_page_bytes=max_page_bytes,
+        data_storage_version=data_storage_version,
+        enable_stable_row_ids=enable_stable_row_ids,
+        progress=progress,
+    )
+    made = verbs.fragments.write_fragments(
+        session, current, data, request, mode=mode, schema=schema
+    )
+    return made if return_transaction else verbs.fragments.fragments_of(made)
 
 
 def _check_unused(options: Mapping[str, Any]) -> None:

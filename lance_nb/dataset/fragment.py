@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lance_nb.dataset import verbs
 from lance_nb.dataset.scanner import LanceScanner
 from lance_nb.format.fragment import DataFile, DeletionFile, Fragment
 from lance_nb.table.fragment_reader import num_physical_rows
@@ -14,6 +16,7 @@ from lance_nb.table.scan_plan import num_live_rows
 
 if TYPE_CHECKING:
     from lance_nb.dataset.reading import Reading
+    from lance_nb.format.schema import Schema
 
 
 class LanceFragment:
@@ -78,6 +81,96 @@ class LanceFragment:
     def head(self, num_rows: int, columns: Sequence[str] | None = None, **options: Any) -> pa.Table:
         """Read the first rows of this fragment."""
         return self.to_table(columns, limit=num_rows, **options)
+
+    # --- steps of a distributed write: fragments out, committed by LanceDataset.commit -----------
+
+    @staticmethod
+    def create(
+        dataset_uri: str | os.PathLike[str] | Reading,
+        data: Any,
+        fragment_id: int | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        mode: str = "append",
+        **options: Any,
+    ) -> Fragment:
+        """Write rows as one fragment; options as for ``lance_nb.write_fragments``.
+
+        Raises SchemaMismatchError, InvalidInputError, StorageError.
+        """
+        made = verbs.fragments.create_one(dataset_uri, data, schema, mode=mode, **options)
+        return made if fragment_id is None else verbs.fragments.numbered(made, fragment_id)
+
+    def delete(self, predicate: Any) -> Fragment | None:
+        """Delete the rows that pass a filter; None when no row is left.
+
+        Writes a deletion file and commits nothing. Raises PredicateError.
+        """
+        return verbs.fragments.delete(self._dataset.opened[1], self._metadata, predicate)
+
+    def delete_rows(self, offsets: Iterable[int]) -> Fragment | None:
+        """Delete rows by physical offset in this fragment; None when no row is left.
+
+        Raises InvalidInputError for an offset outside of the fragment.
+        """
+        return verbs.fragments.delete_rows(self._dataset.opened[1], self._metadata, offsets)
+
+    def merge_columns(
+        self,
+        value_func: Any,
+        columns: Sequence[str] | None = None,
+        batch_size: int | None = None,
+        reader_schema: pa.Schema | None = None,
+    ) -> tuple[Fragment, Schema]:
+        """Add columns; return the fragment and the schema, for ``LanceOperation.Merge``.
+
+        ``value_func``: a dict of name to SQL expression; a function of record batches (of
+        ``columns``), called for deleted rows too; or rows to stream, one per live row in order.
+        Raises InvalidInputError, PredicateError.
+        """
+        return verbs.fragments.merge_columns(
+            self._dataset.opened[1],
+            self._metadata,
+            value_func,
+            columns=columns,
+            batch_size=batch_size,
+            reader_schema=reader_schema,
+        )
+
+    def merge(
+        self,
+        data_obj: Any,
+        left_on: str,
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+    ) -> tuple[Fragment, Schema]:
+        """Add the columns of a table by a left join; rows without a partner get null.
+
+        Of several partners the last counts. Raises InvalidInputError, ColumnNotFoundError.
+        """
+        on = (left_on, right_on or left_on)
+        return verbs.fragments.merge(self._dataset.opened[1], self._metadata, data_obj, on, schema)
+
+    def update_columns(
+        self,
+        data_obj: Any,
+        left_on: str = "_rowid",
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        with_offsets: bool = False,
+    ) -> Any:
+        """Replace values of columns where a row has a partner in a table.
+
+        Returns (fragment, ids of the fields that changed) for ``LanceOperation.Update``, and with
+        ``with_offsets`` the changed offsets as a Roaring bitmap. Raises ColumnNotFoundError,
+        SchemaMismatchError.
+        """
+        on = (left_on, right_on or left_on)
+        changed, fields, offsets = verbs.fragments.update_columns(
+            self._dataset.opened[1], self._metadata, data_obj, on, schema
+        )
+        return (changed, fields, offsets) if with_offsets else (changed, fields)
 
     def __repr__(self) -> str:
         return f"<lance_nb.LanceFragment {self.fragment_id}: {self.count_rows()} rows>"

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from lance_nb.dataset import verbs
+from lance_nb.dataset.destination import Destination, destination
 from lance_nb.dataset.opened import OpenedVersion
-from lance_nb.dataset.session import Session
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError
-from lance_nb.storage.registry import StorageOptions, open_store
-from lance_nb.table.refs import Target
-from lance_nb.table.snapshot import Snapshot
+from lance_nb.storage.registry import StorageOptions
 
 if TYPE_CHECKING:
     from lance_nb.dataset.verbs.staging import Stage
@@ -23,8 +20,6 @@ if TYPE_CHECKING:
 
 _MAX_RETRIES = 20
 _TIMEOUT = timedelta(seconds=1800)
-
-Destination = str | os.PathLike[str] | OpenedVersion
 
 
 class Transacting(OpenedVersion):
@@ -54,7 +49,7 @@ class Transacting(OpenedVersion):
         InvalidInputError, DatasetNotFoundError, CommitConflictError, RetryableCommitConflictError,
         TooMuchWriteContentionError, CommitStateUnknownError, StorageError.
         """
-        session, current = cls._destination(base_uri, storage_options)
+        session, current = destination(base_uri, storage_options)
         options = verbs.transacting.options_of(
             max_retries=max_retries,
             detached=detached,
@@ -87,7 +82,7 @@ class Transacting(OpenedVersion):
 
         Raises InvalidInputError, NotSupportedError for other operations, and as ``commit`` does.
         """
-        session, current = cls._destination(dest, storage_options)
+        session, current = destination(dest, storage_options)
         if current is None:
             raise DatasetNotFoundError(session.root.uri)
         options = verbs.transacting.options_of(
@@ -120,17 +115,3 @@ class Transacting(OpenedVersion):
         numbers = [n for n in self._session.log(self.branch).numbers() if n <= self.version]
         recent = numbers[max(len(numbers) - recent_transactions, 0) :]
         return [self.read_transaction(n) for n in reversed(recent)]
-
-    @staticmethod
-    def _destination(
-        base_uri: Destination, storage_options: StorageOptions | None
-    ) -> tuple[Session, Snapshot | None]:
-        """Return where to commit, and the version that is there (None: no dataset)."""
-        if isinstance(base_uri, OpenedVersion):
-            return base_uri.opened
-        root = open_store(base_uri, storage_options)
-        session = Session(root, storage_options=storage_options)
-        try:
-            return session, session.load(Target(None, None))
-        except DatasetNotFoundError:
-            return session, None

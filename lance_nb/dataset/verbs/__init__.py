@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs import committing as committing
     from lance_nb.dataset.verbs import configuring as configuring
     from lance_nb.dataset.verbs import deleting as deleting
+    from lance_nb.dataset.verbs import fragments as fragments
     from lance_nb.dataset.verbs import staging as staging
     from lance_nb.dataset.verbs import transacting as transacting
     from lance_nb.dataset.verbs import writing as writing
 else:
     _ON_DEMAND = frozenset({
-        "branching", "committing", "configuring", "deleting", "staging", "transacting",
+        "branching", "committing", "configuring", "deleting", "fragments", "staging", "transacting",
         "writing",
     })  # fmt: skip
 

@@ -33,7 +33,12 @@ T = TypeVar("T")
 
 def place_of(session: Session, branch: str | None) -> CommitPlace:
     """Return where commits to a branch go."""
-    return CommitPlace.of(session.root, branch)
+    return CommitPlace.of(
+        session.root,
+        branch,
+        allow_bases=session.allow_bases,
+        storage_options=session.storage_options,
+    )
 
 
 def commit_staged(

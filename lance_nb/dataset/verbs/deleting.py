@@ -5,10 +5,12 @@ Source: ``LanceDataset.delete`` of pylance 14.0.2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import commit_staged, replanned
+from lance_nb.format.fragment import Fragment
 from lance_nb.table.predicate import compile_filter
 from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
@@ -16,10 +18,12 @@ from lance_nb.transactions.deletion_plan import DeletionPlan, plan_deletion
 from lance_nb.transactions.staged import combine
 
 
-def plan(snapshot: Snapshot, predicate: Any) -> DeletionPlan:
-    """Find the rows that pass a filter. Raises PredicateError."""
+def plan(
+    snapshot: Snapshot, predicate: Any, fragments: Sequence[Fragment] | None = None
+) -> DeletionPlan:
+    """Find the rows that pass a filter, in all fragments or some. Raises PredicateError."""
     schema = project(snapshot.manifest.schema, None).schema
-    return plan_deletion(snapshot, compile_filter(predicate, schema))
+    return plan_deletion(snapshot, compile_filter(predicate, schema), fragments)
 
 
 def delete(

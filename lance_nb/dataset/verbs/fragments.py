@@ -1,0 +1,296 @@
+"""Fragment by fragment: write, delete rows, add columns, replace columns; commit them later.
+
+These are the steps of a distributed write: workers make fragments, one process commits them with
+``LanceDataset.commit``.
+
+Source: ``lance.fragment.write_fragments`` and ``LanceFragment`` of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.dataset.destination import Destination, destination
+from lance_nb.dataset.session import Session
+from lance_nb.dataset.verbs import writing
+from lance_nb.dataset.verbs.deleting import plan as plan_delete
+from lance_nb.dataset.verbs.sources import reader_of
+from lance_nb.encodings.kernels.memory import from_integers
+from lance_nb.errors import ColumnNotFoundError, InvalidInputError, SchemaMismatchError
+from lance_nb.format.deletion_vector import DeletionVector
+from lance_nb.format.fragment import DeletionFileType, Fragment
+from lance_nb.format.schema import Schema
+from lance_nb.table.fragment_reader import confirmed_rows
+from lance_nb.table.scan_options import ScanOptions
+from lance_nb.table.scan_request import plan_request
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.table.storage_version import storage_version
+from lance_nb.transactions.column_files import extend_schema, write_columns
+from lance_nb.transactions.deletion_plan import DeletionPlan, plan_offsets
+from lance_nb.transactions.environment import new_uuid
+from lance_nb.transactions.fragment_writer import WriteOptions
+from lance_nb.transactions.operations.append import Append
+from lance_nb.transactions.operations.overwrite import Overwrite
+from lance_nb.transactions.pending_deletions import PendingDeletions
+from lance_nb.transactions.transaction import Transaction
+
+ROW_ID = "_rowid"
+_ONE_FILE = 1 << 62
+BatchFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+def write_fragments(
+    session: Session,
+    current: Snapshot | None,
+    data: Any,
+    request: writing.WriteRequest,
+    *,
+    mode: str,
+    schema: pa.Schema | None,
+) -> Transaction:
+    """Write rows and return the transaction that would add them; it is not committed."""
+    staged = writing.stage_rows(session, current, data, request, mode=mode, schema=schema)
+    properties = dict(request.transaction_properties)
+    return Transaction(staged.read_version, staged.operation, new_uuid(), properties=properties)
+
+
+def fragments_of(transaction: Transaction) -> list[Fragment]:
+    """Return the fragments that a transaction adds."""
+    operation = transaction.operation
+    return list(operation.fragments) if isinstance(operation, Append | Overwrite) else []
+
+
+def create_one(
+    place: Destination, data: Any, schema: pa.Schema | None, *, mode: str, **options: Any
+) -> Fragment:
+    """Write rows as one fragment, however many they are."""
+    session, current = destination(place, options.pop("storage_options", None))
+    request = writing.WriteRequest(
+        **options, max_rows_per_file=_ONE_FILE, max_bytes_per_file=_ONE_FILE
+    )
+    made = write_fragments(session, current, data, request, mode=mode, schema=schema)
+    found = fragments_of(made)
+    if not found:
+        raise InvalidInputError("no rows: there is no fragment without rows")
+    return found[0]
+
+
+def numbered(fragment: Fragment, fragment_id: int) -> Fragment:
+    """Return the fragment with an id of the caller's choice. Raises InvalidInputError."""
+    if not 0 <= fragment_id < 2**32:
+        raise InvalidInputError(f"fragment id {fragment_id} is not a number below 2**32")
+    return replace(fragment, id=fragment_id)
+
+
+# --- rows out -------------------------------------------------------------------------------------
+
+
+def delete(snapshot: Snapshot, fragment: Fragment, predicate: Any) -> Fragment | None:
+    """Delete the rows that pass a filter; None when no row is left."""
+    return _changed(snapshot, fragment, plan_delete(snapshot, predicate, [fragment]))
+
+
+def delete_rows(snapshot: Snapshot, fragment: Fragment, offsets: Iterable[int]) -> Fragment | None:
+    """Delete rows by their physical offset; None when no row is left."""
+    wanted = np.unique(np.fromiter(offsets, np.int64))
+    num_rows = confirmed_rows(snapshot, fragment)
+    outside = wanted[(wanted < 0) | (wanted >= num_rows)]
+    if outside.size:
+        raise InvalidInputError(
+            f"row offset {outside[0]} is outside of fragment {fragment.id}, which has {num_rows} "
+            "physical rows"
+        )
+    return _changed(snapshot, fragment, plan_offsets(snapshot, fragment, wanted))
+
+
+def _changed(snapshot: Snapshot, fragment: Fragment, plan: DeletionPlan) -> Fragment | None:
+    pending = PendingDeletions()
+    kept, gone = plan.changes(pending)
+    pending.write(snapshot.locations.home)
+    if gone:
+        return None
+    return kept[0] if kept else fragment
+
+
+# --- columns in -----------------------------------------------------------------------------------
+
+
+def merge_columns(
+    snapshot: Snapshot,
+    fragment: Fragment,
+    values: Any,
+    *,
+    columns: Sequence[str] | None,
+    batch_size: int | None,
+    reader_schema: pa.Schema | None,
+) -> tuple[Fragment, Schema]:
+    """Add columns made of expressions, by a function of batches, or streamed in row order."""
+    if isinstance(values, Mapping) and all(isinstance(one, str) for one in values.values()):
+        batches = _physical(snapshot, fragment, dict(values), batch_size)
+    elif callable(values) and not hasattr(values, "__arrow_c_stream__"):
+        source = _physical(snapshot, fragment, columns, batch_size)
+        batches = _mapped(source, values)
+    else:
+        batches = _placed(snapshot, fragment, reader_of(values, reader_schema))
+    first = next(batches, None)
+    if first is None:
+        raise InvalidInputError("the new columns have no rows")
+    schema, part = extend_schema(snapshot.manifest, first.schema)
+    return _written(snapshot, fragment, part, _chain(first, batches)), schema
+
+
+def merge(
+    snapshot: Snapshot,
+    fragment: Fragment,
+    data: Any,
+    on: tuple[str, str],
+    schema: pa.Schema | None,
+) -> tuple[Fragment, Schema]:
+    """Add the columns of a table by a left join; rows without a partner get null."""
+    right = reader_of(data, schema).read_all()
+    partner = _partners(snapshot, fragment, right, on)
+    added = right.drop_columns([on[1]]).take(from_integers_or_null(partner))
+    merged, part = extend_schema(snapshot.manifest, added.schema)
+    return _written(snapshot, fragment, part, added.to_batches()), merged
+
+
+def update_columns(
+    snapshot: Snapshot,
+    fragment: Fragment,
+    data: Any,
+    on: tuple[str, str],
+    schema: pa.Schema | None,
+) -> tuple[Fragment, list[int], bytes]:
+    """Replace columns by those of a table where a row has a partner in it.
+
+    Returns the fragment, the ids of the fields that changed, and the physical offsets of the rows
+    that did, as a Roaring bitmap.
+    """
+    right = reader_of(data, schema).read_all()
+    names = [name for name in right.schema.names if name != on[1]]
+    for name in names:
+        if name not in snapshot.manifest.schema.names:
+            raise ColumnNotFoundError(name, tuple(snapshot.manifest.schema.names))
+    partner = _partners(snapshot, fragment, right, on)
+    found = partner >= 0
+    part = Schema(tuple(snapshot.manifest.schema.field(name) for name in names))
+    old = pa.Table.from_batches(list(_physical(snapshot, fragment, names, None)))
+    place = np.where(found, partner + len(old), np.arange(len(old)))
+    arrays = [_either(old[name], right[name], place) for name in names]
+    table = pa.Table.from_arrays(arrays, schema=old.schema)
+    changed = _written(snapshot, fragment, part, table.to_batches())
+    ids = [one.id for top in part.fields for one in top.walk()]
+    touched = DeletionVector.from_mask(found).to_bytes(DeletionFileType.BITMAP)
+    return changed, ids, touched
+
+
+def _either(old: pa.ChunkedArray, new: pa.ChunkedArray, place: np.ndarray) -> pa.ChunkedArray:
+    """Return ``old`` and then ``new``, picked by position."""
+    if new.type != old.type:
+        raise SchemaMismatchError(f"the new values are {new.type}, the column is {old.type}")
+    both = pa.chunked_array([*old.chunks, *new.chunks], old.type)
+    return both.take(from_integers(place))
+
+
+def _partners(
+    snapshot: Snapshot, fragment: Fragment, right: pa.Table, on: tuple[str, str]
+) -> np.ndarray:
+    """Return for every physical row the last row of ``right`` with its key, -1 without one."""
+    left_on, right_on = on
+    if right_on not in right.schema.names:
+        raise ColumnNotFoundError(right_on, tuple(right.schema.names))
+    if left_on == ROW_ID:
+        options = ScanOptions(
+            [], with_row_id=True, fragments=(fragment,), include_deleted_rows=True
+        )
+        left = plan_request(snapshot, options).table().column(ROW_ID)
+    else:
+        left = pa.Table.from_batches(list(_physical(snapshot, fragment, [left_on], None)))[left_on]
+    keys = right[right_on]
+    if keys.type != left.type:
+        keys = keys.cast(left.type)
+    import pyarrow.compute as pc
+
+    backwards = from_integers(np.arange(len(keys))[::-1].copy())
+    last = pc.index_in(left, value_set=keys.take(backwards).combine_chunks(), skip_nulls=True)
+    position = pc.fill_null(last, -1).to_numpy().astype(np.int64)
+    return np.where(position < 0, -1, len(keys) - 1 - position)
+
+
+def from_integers_or_null(positions: np.ndarray) -> pa.Array:
+    """Return positions as an Arrow array, the negative ones null."""
+    mask = positions < 0
+    return pa.array(positions, pa.int64(), mask=mask)
+
+
+# --- rows in physical order -----------------------------------------------------------------------
+
+
+def _physical(
+    snapshot: Snapshot, fragment: Fragment, columns: Any, batch_size: int | None
+) -> Iterator[pa.RecordBatch]:
+    """Read all rows that are stored, deleted ones too, in their order."""
+    options = ScanOptions(
+        columns,
+        batch_size=batch_size,
+        fragments=(fragment,),
+        with_row_id=True,
+        include_deleted_rows=True,
+    )
+    for batch in plan_request(snapshot, options).batches():
+        yield batch.drop_columns([ROW_ID])
+
+
+def _row_ids(snapshot: Snapshot, fragment: Fragment) -> pa.ChunkedArray:
+    """Return the row ids of all rows that are stored, null where the row is deleted."""
+    options = ScanOptions([], with_row_id=True, fragments=(fragment,), include_deleted_rows=True)
+    return plan_request(snapshot, options).table().column(ROW_ID)
+
+
+def _mapped(source: Iterator[pa.RecordBatch], function: BatchFunction) -> Iterator[pa.RecordBatch]:
+    for batch in source:
+        made = function(batch)
+        if isinstance(made, pa.Table):
+            made = made.combine_chunks().to_batches()[0] if made.num_rows else None
+        if not isinstance(made, pa.RecordBatch):
+            raise InvalidInputError(
+                f"the function returns record batches, not {type(made).__name__}"
+            )
+        if made.num_rows != batch.num_rows:
+            raise InvalidInputError(
+                f"the function made {made.num_rows} rows out of {batch.num_rows}"
+            )
+        yield made
+
+
+def _placed(
+    snapshot: Snapshot, fragment: Fragment, reader: pa.RecordBatchReader
+) -> Iterator[pa.RecordBatch]:
+    """Put values for the live rows at their physical places; deleted rows get null."""
+    table = reader.read_all()
+    if table.num_rows != fragment.num_rows:
+        raise InvalidInputError(
+            f"fragment {fragment.id} has {fragment.num_rows} rows: the new columns have "
+            f"{table.num_rows}"
+        )
+    is_live = _row_ids(snapshot, fragment).is_valid().to_numpy()
+    place = np.where(is_live, np.cumsum(is_live) - 1, -1)
+    yield from table.take(from_integers_or_null(place)).to_batches()
+
+
+def _written(
+    snapshot: Snapshot, fragment: Fragment, part: Schema, batches: Iterable[pa.RecordBatch]
+) -> Fragment:
+    version = writing.file_version_of(storage_version(snapshot.manifest))
+    options = WriteOptions(file_version=version)
+    return write_columns(snapshot.locations.home, fragment, part, batches, options)
+
+
+def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest
