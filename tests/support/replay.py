@@ -43,8 +43,14 @@ def transaction_of(manifest: Manifest) -> Transaction:
     return Transaction.from_bytes(manifest.transaction_section.data)
 
 
-def rebuild(history: dict[int, Loaded], version: int, **options: object) -> Built:
-    """Return what we make of the transaction that led to ``version``."""
+def rebuild(
+    history: dict[int, Loaded],
+    version: int,
+    *,
+    source: dict[int, Loaded] | None = None,
+    **options: object,
+) -> Built:
+    """Return what we make of the transaction that led to ``version``; ``source``: of a clone."""
     manifest, _ = history[version]
     transaction = transaction_of(manifest)
     if isinstance(transaction.operation, Rewrite):  # its message does not hold everything
@@ -54,7 +60,7 @@ def rebuild(history: dict[int, Loaded], version: int, **options: object) -> Buil
     ctx = ApplyContext(
         current=None if before is None else before[0],
         indices=() if before is None else before[1],
-        load_version=history.__getitem__,
+        load_version=(source or history).__getitem__,
         timestamp_ns=1,
         options=BuildOptions(**options),
     )
