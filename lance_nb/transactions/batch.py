@@ -1,7 +1,8 @@
 """Commit several appends as one version.
 
 The merged transaction is made for the oldest version that any of them was made for, so nothing that
-was committed since is overlooked.
+was committed since is overlooked. Its uuid follows from theirs, so that a batch whose outcome was
+not known can be committed again without being there twice.
 
 Limits: appends only. Properties are joined; where two transactions give a key different values, the
 later one counts.
@@ -10,6 +11,7 @@ Source: ``LanceDataset.commit_batch`` of pylance 14.0.2.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +22,8 @@ from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Com
 from lance_nb.transactions.operation import operation_name
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.transaction import Transaction
+
+_NAMESPACE = uuid.UUID("6c8f1f4e-9d0f-5d0c-9a39-4b6f6d2f5a10")  # of merged transactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +38,12 @@ def commit_batch(
     place: CommitPlace, transactions: Sequence[Transaction], options: CommitOptions = DEFAULTS
 ) -> BatchCommitted:
     """Commit appends as one. Raises InvalidInputError, NotSupportedError, and as ``commit``."""
-    merged = merge_appends(transactions, options.environment.new_uuid())
+    merged = merge_appends(transactions)
     committed = commit(place, merged, options)
     return BatchCommitted(committed, committed.transaction)
 
 
-def merge_appends(transactions: Sequence[Transaction], uuid: str) -> Transaction:
+def merge_appends(transactions: Sequence[Transaction]) -> Transaction:
     """Make one append of several, their fragments in the order given."""
     if not transactions:
         raise InvalidInputError("no transactions to commit")
@@ -54,4 +58,5 @@ def merge_appends(transactions: Sequence[Transaction], uuid: str) -> Transaction
         fragments += one.operation.fragments
         properties |= one.properties
     read_version = min(one.read_version for one in transactions)
-    return Transaction(read_version, Append(tuple(fragments)), uuid, properties=properties)
+    name = str(uuid.uuid5(_NAMESPACE, " ".join(one.uuid for one in transactions)))
+    return Transaction(read_version, Append(tuple(fragments)), name, properties=properties)

@@ -304,7 +304,7 @@ def test_clones_of_a_branch_of_ours_open_in_pylance(lance, tmp_path: Path):
         assert check(lance, clone, [4, 5, 6]).count_rows() == 39
     uri.rename(tmp_path / "moved.lance")
     assert lance.dataset(deep).to_table().num_rows == 39
-    assert lance.dataset(deep).list_indices()[0]["name"] == "id_idx"
+    assert lance.dataset(deep).describe_indices()[0].name == "id_idx"
 
 
 def test_a_clone_of_ours_and_of_pylance_hold_the_same(lance, tmp_path: Path):

@@ -62,10 +62,10 @@ def environment(seed: int = 0, time: FakeTime | None = None) -> Environment:
     )
 
 
-def fragment(name: str = "", num_rows: int = 10, identity: int = 0) -> Fragment:
+def fragment(name: str = "rows", num_rows: int = 10, identity: int = 0) -> Fragment:
     """Make up a fragment of one data file; nobody will open it."""
-    path = f"{name or uuid.uuid4().hex}.lance"
-    return Fragment(identity, (DataFile(path, (0, 1), (0, 1), (2, 2), 100),), num_rows)
+    file = DataFile(f"{name}.lance", (0, 1), (0, 1), (2, 2), 100)
+    return Fragment(identity, (file,), num_rows)
 
 
 class Table:
@@ -95,9 +95,10 @@ class Table:
 
     def appending(self, read_version: int, name: str = "") -> Transaction:
         """An append of one fragment, not committed."""
+        name = name or f"after-{read_version}"
         return self.transaction(read_version, Append((fragment(name),)))
 
-    def creating(self, name: str = "") -> Transaction:
+    def creating(self, name: str = "first") -> Transaction:
         """An overwrite that creates the dataset, not committed."""
         return self.transaction(0, Overwrite(SCHEMA, (fragment(name),)))
 

@@ -27,7 +27,7 @@ def test_properties_are_joined():
     table = Table()
     one = replace(table.appending(1), properties={"a": "1", "b": "1"})
     two = replace(table.appending(1), properties={"b": "2"})
-    assert merge_appends([one, two], "u").properties == {"a": "1", "b": "2"}
+    assert merge_appends([one, two]).properties == {"a": "1", "b": "2"}
 
 
 def test_nothing_to_commit_is_told():
@@ -40,3 +40,13 @@ def test_only_appends_can_be_merged():
     table.create()
     with pytest.raises(NotSupportedError, match="Restore"):
         commit_batch(table.place, [table.appending(1), table.transaction(1, Restore(1))])
+
+
+def test_the_same_batch_committed_again_is_committed_once():
+    table = Table()
+    table.create()
+    parts = [table.appending(1, "a"), table.appending(1, "b")]
+    first, again = (commit_batch(table.place, parts, table.options()) for _ in range(2))
+    assert first.committed.version == again.committed.version == 2
+    other = commit_batch(table.place, parts[::-1], table.options())
+    assert other.committed.version == 3

@@ -1,0 +1,236 @@
+"""What the crash grid does to a dataset: one change each, with what it looks like before and after.
+
+A scenario prepares a dataset without faults, then acts through the faulty store. ``act`` may be
+called again on what an earlier, failed call left behind; it is the same change, not a second one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lance_nb.errors import RefNotFoundError
+from lance_nb.format.deletion_vector import DeletionVector
+from lance_nb.format.layout import NamingScheme, list_versions, parse_manifest_name
+from lance_nb.table import refs
+from lance_nb.table.refs import Target
+from lance_nb.table.versions import load_latest, version_names
+from lance_nb.transactions.batch import commit_batch
+from lance_nb.transactions.branch_writer import UNFINISHED_AFTER_S, BranchWriter
+from lance_nb.transactions.cloning import deep_clone, shallow_clone
+from lance_nb.transactions.commit import commit
+from lance_nb.transactions.commit_options import CommitPlace
+from lance_nb.transactions.deletion_files import write_deletion_file
+from lance_nb.transactions.manifest_migration import migrate_manifest_paths_v2
+from lance_nb.transactions.operations.delete import Delete
+from lance_nb.transactions.operations.overwrite import Overwrite
+from lance_nb.transactions.operations.restore import Restore
+from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateMap
+from lance_nb.transactions.tag_writer import TagWriter
+from tests.support.committing import SCHEMA, Table, file_names, fragment
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One change. ``state`` is what a reader sees of it.
+
+    ``needs_listings``: it works on what a listing shows, so that one that lags makes it do less.
+    """
+
+    prepare: Callable[[Table], Any]
+    act: Callable[[Table, Any], Any]
+    state: Callable[[Table], Any]
+    needs_listings: bool = False
+
+
+def versions(table: Table) -> tuple[int, ...]:
+    """Load every version of main; return the numbers. A broken one raises."""
+    names = version_names(table.inner) if table.inner.list_names("_versions") else []
+    for name in names:
+        CommitPlace.of(table.inner).slots.read(name)
+    return tuple(name.version for name in names)
+
+
+def latest(table: Table) -> Any:
+    """What a reader sees of main: version, files, deletions."""
+    if not versions(table):
+        return None
+    found = load_latest(table.inner)
+    return (
+        found.version,
+        [file.path for one in found.fragments for file in one.files],
+        [one.deletion_file and one.deletion_file.num_deleted_rows for one in found.fragments],
+        dict(found.config),
+    )
+
+
+def _existing(table: Table, count: int = 1) -> None:
+    table.create()
+    for version in range(1, count):
+        table.append(version, f"f{version}")
+
+
+def _commit(table: Table, transaction: Any, **options: Any) -> Any:
+    return commit(table.place, transaction, table.options(**options))
+
+
+def _committing(make: Callable[[Table], Any], count: int = 2, **options: Any) -> Scenario:
+    def prepare(table: Table) -> Any:
+        if count:
+            _existing(table, count)
+        return make(table)
+
+    return Scenario(prepare, lambda table, made: _commit(table, made, **options), latest)
+
+
+def _deletion(table: Table, offset: int) -> tuple[Any, dict[int, DeletionVector]]:
+    """Return a deletion of one row of fragment 0, planned on version 1, and the rows."""
+    vector = DeletionVector.of([offset])
+    file = write_deletion_file(table.inner, 0, 1, vector, environment=table.environment)
+    old = load_latest(table.inner).fragments[0]
+    operation = Delete((replace(old, deletion_file=file),), (), f"id = {offset}")
+    return table.transaction(1, operation), {0: vector}
+
+
+def _rebased_deletion() -> Scenario:
+    def prepare(table: Table) -> Any:
+        _existing(table, 1)
+        mine, rows = _deletion(table, 3)
+        other, other_rows = _deletion(table, 7)
+        commit(table.sound, other, table.options(affected_rows=other_rows))
+        return mine, rows
+
+    return Scenario(
+        prepare, lambda table, made: _commit(table, made[0], affected_rows=made[1]), latest
+    )
+
+
+def _with_parts(table: Table) -> Any:
+    _existing(table, 3)
+    return [table.appending(1, "mine"), table.appending(2, "more")]
+
+
+# --- refs -----------------------------------------------------------------------------------------
+
+
+def _tags(table: Table) -> TagWriter:
+    return TagWriter(table.root, lambda b: CommitPlace.of(table.root, b), table.environment)
+
+
+def _branches(table: Table) -> BranchWriter:
+    return BranchWriter(table.root, lambda b: CommitPlace.of(table.root, b), table.environment)
+
+
+def _tag_state(table: Table) -> Any:
+    found = refs.list_tags(table.inner)
+    return {name: (tag.version, dict(tag.metadata)) for name, tag in found.items()}, latest(table)
+
+
+def _with_tag(table: Table) -> None:
+    _existing(table, 3)
+    TagWriter(table.inner, lambda b: CommitPlace.of(table.inner, b), table.environment).create(
+        "v1", Target(None, 1)
+    )
+
+
+def _tagging(act: Callable[[TagWriter], Any], prepare: Callable[[Table], None]) -> Scenario:
+    return Scenario(prepare, lambda table, _: act(_tags(table)), _tag_state)
+
+
+def _branch_state(table: Table) -> Any:
+    found = {}
+    for name, branch in refs.list_branches(table.inner).items():
+        home = table.inner.child(f"tree/{name}")
+        numbers = tuple(one.version for one in list_versions(home.list_names("_versions")))
+        found[name] = (branch.parent_version, numbers, numbers and load_latest(home).branch)
+    # A branch whose creation or deletion was interrupted is listed and has no versions.
+    whole = {name: one for name, one in found.items() if one[1]}
+    return whole, latest(table)
+
+
+def _with_branch(table: Table) -> None:
+    _existing(table, 3)
+    place = lambda branch: CommitPlace.of(table.inner, branch)
+    BranchWriter(table.inner, place, table.environment).create("dev", Target(None, 2))
+
+
+def _create_branch(table: Table, _: Any) -> None:
+    table.time.now_s += UNFINISHED_AFTER_S + 1
+    _branches(table).create("dev", Target(None, 2))
+
+
+def _delete_branch(table: Table, _: Any) -> None:
+    try:
+        _branches(table).delete("dev")
+    except RefNotFoundError:
+        if not table.inner.list_recursive("tree"):
+            raise
+        _branches(table).delete("dev", force=True)
+
+
+# --- clones, names --------------------------------------------------------------------------------
+
+
+def _cloned(clone: Callable[..., Any]) -> Scenario:
+    """The dataset under test is the target; its source has no faults."""
+
+    def prepare(table: Table) -> Any:
+        source = Table(seed=9)
+        made = source.create()
+        for name in file_names(made):
+            source.inner.write(f"data/{name}", b"rows")
+        return source
+
+    return Scenario(
+        prepare, lambda table, source: clone(source.sound, 1, table.place, table.options()), latest
+    )
+
+
+def _v1(table: Table) -> None:
+    table.create(enable_v2_manifest_paths=False)
+    table.append(1)
+
+
+def _names(table: Table) -> Any:
+    parsed = [parse_manifest_name(name) for name in table.inner.list_names("_versions")]
+    found = [one for one in parsed if one is not None]
+    mixed = len({one.scheme for one in found}) > 1
+    return "mixed" if mixed else (found[0].scheme is NamingScheme.V2, versions(table))
+
+
+SCENARIOS = {
+    "create": _committing(lambda table: table.creating("mine"), count=0),
+    "create with V1 names": _committing(
+        lambda table: table.creating("mine"), count=0, enable_v2_manifest_paths=False
+    ),
+    "append": _committing(lambda table: table.appending(2, "mine")),
+    "append of a stale writer": _committing(lambda table: table.appending(1, "mine"), count=4),
+    "overwrite": _committing(
+        lambda table: table.transaction(2, Overwrite(SCHEMA, (fragment("mine"),)))
+    ),
+    "restore": _committing(lambda table: table.transaction(2, Restore(1))),
+    "config": _committing(
+        lambda table: table.transaction(2, UpdateConfig(UpdateMap({"mine": "1"}))), count=3
+    ),
+    "deletion of a fragment": _committing(
+        lambda table: table.transaction(2, Delete((), (0,), "true")), count=3
+    ),
+    "deletion that is rebased": _rebased_deletion(),
+    "batch": Scenario(
+        _with_parts, lambda table, parts: commit_batch(table.place, parts, table.options()), latest
+    ),
+    "tag created": _tagging(
+        lambda tags: tags.create("v1", Target(None, 2)), lambda table: _existing(table, 3)
+    ),
+    "tag moved": _tagging(lambda tags: tags.update("v1", Target(None, 2)), _with_tag),
+    "tag described": _tagging(lambda tags: tags.replace_metadata("v1", {"a": "b"}), _with_tag),
+    "tag deleted": _tagging(lambda tags: tags.delete("v1"), _with_tag),
+    "branch created": Scenario(lambda table: _existing(table, 3), _create_branch, _branch_state),
+    "branch deleted": Scenario(_with_branch, _delete_branch, _branch_state),
+    "shallow clone": _cloned(shallow_clone),
+    "deep clone": _cloned(deep_clone),
+    "V1 names migrated": Scenario(
+        _v1, lambda table, _: migrate_manifest_paths_v2(table.root), _names, needs_listings=True
+    ),
+}
