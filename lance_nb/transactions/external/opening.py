@@ -7,7 +7,8 @@ Base URI, the key of a dataset: for DynamoDB the path inside the bucket, as Lanc
 buckets that share a table must not hold datasets of the same path; for the others the whole URI,
 and for a local folder its real path.
 
-Limits: a dataset has one manifest store for all its branches; a clone has none of its own.
+Limits: a dataset has one manifest store for all its branches. A clone uses the one that its
+options name, which are those of its source unless others are given.
 """
 
 from __future__ import annotations

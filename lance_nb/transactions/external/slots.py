@@ -79,7 +79,10 @@ class ExternalSlots:
     def synchronise(self) -> ManifestEntry | None:
         """Put the newest version in place; return its entry, None where there is none."""
         newest = self.entries.latest(self.base_uri)
-        return self.finish(newest) if newest is not None and newest.is_staged else newest
+        if newest is None:
+            return None
+        newest.name(self.entries.place)
+        return self.finish(newest) if newest.is_staged else newest
 
     def read(self, name: ManifestName) -> memoryview:
         """Return the manifest of a version, put in place if need be."""
