@@ -24,6 +24,7 @@ from lance_nb.encodings.base import (
     PageShape,
     corrupt,
 )
+from lance_nb.encodings.kernels import ranges
 
 _WORD_LOG_BITS = 4
 _WORD_LOG_MAX = (1 << _WORD_LOG_BITS) - 1
@@ -38,6 +39,15 @@ class ChunkTable:
     sizes: Ints
     num_values: Ints
     value_ends: Ints
+
+    def part(self, chunks: Ints) -> ChunkTable:
+        """Return the entries of some chunks, in any order, with repeats."""
+        return ChunkTable(
+            self.starts[chunks],
+            self.sizes[chunks],
+            self.num_values[chunks],
+            self.value_ends[chunks],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +110,19 @@ def read_row_index(index: Bytes, num_chunks: int, num_rows: int) -> RowIndex:
 
 
 def parse_chunks(
-    layout: encodings21.MiniBlockLayout, table: ChunkTable, chunks: Ints, buffer: PageBuffer
+    layout: encodings21.MiniBlockLayout, table: ChunkTable, buffer: PageBuffer
 ) -> ParsedChunks:
-    """Read the headers of ``chunks``, all at once, and locate levels and value buffers."""
+    """Read the headers of the chunks, all at once, and locate levels and value buffers."""
     data = buffer.data
-    starts = buffer.locate(table.starts[chunks])
-    ends = starts + table.sizes[chunks]
+    starts = buffer.locate(table.starts)
+    ends = starts + table.sizes
     if int(ends.max()) > data.size:
         raise corrupt(f"{int(ends.max())} bytes of chunks", f"{data.size} bytes")
     header = _header_type(layout)
     if int((ends - starts).min()) < header.itemsize:
         raise corrupt(f"chunks of at least {header.itemsize} bytes", "a smaller chunk")
-    raw = data[starts[:, None] + np.arange(header.itemsize)]
-    heads = np.ascontiguousarray(raw).view(header).reshape(-1)
+    raw = np.ascontiguousarray(ranges.rows(data, starts, header.itemsize))
+    heads = raw.view(header).reshape(-1)
     position = starts + -(-header.itemsize // 8) * 8
     found: dict[str, ChunkBuffer] = {}
     for name in (header.names or ())[1:]:
@@ -123,7 +133,7 @@ def parse_chunks(
         position = position + _pad8(sizes)
     values = tuple(found[name] for name in (header.names or ()) if name.startswith("value"))
     levels = heads["levels"].astype(np.int64)
-    counts = table.num_values[chunks]
+    counts = table.num_values
     flat = not layout.repetition_index_depth and ("rep" in found or "def" in found)
     if flat and not np.array_equal(levels, counts):
         raise corrupt("one level per value", "another number of levels")

@@ -33,7 +33,7 @@ from lance_nb.encodings.base import (
     Wanted,
     corrupt,
 )
-from lance_nb.encodings.chunk_table import ChunkTable, RowIndex, parse_chunks
+from lance_nb.encodings.chunk_table import ChunkTable, ParsedChunks, RowIndex, parse_chunks
 from lance_nb.encodings.level_blocks import decode_levels
 from lance_nb.encodings.repdef import (
     check_layers,
@@ -152,32 +152,47 @@ class MiniBlockPage:
 
     def decode(self, rows: Rows, buffers: Mapping[int, PageBuffer]) -> DecodedPage:
         """Decode the chunks that hold the rows and cut out the rows."""
-        if self._can_gather and rows.starts.size:
+        num_rows = rows.num_rows
+        if num_rows == self._shape.num_rows and num_rows and self._table.starts.size:
+            return self._decode_whole(buffers[1])
+        if self._can_gather and rows.stops.size == num_rows > 0:  # single rows, not ranges
             owners = np.searchsorted(self._table.value_ends, rows.starts, side="right")
-            if self._is_sparse(rows, owners):
+            if self._is_sparse(owners):
                 return self._fetch(rows.starts, owners, buffers[1])
         chunks = self._chunks_of(rows)
         if not chunks.size:
             return self._decode_nothing()
-        parsed = parse_chunks(self._layout, self._table, chunks, buffers[1])
+        parsed = parse_chunks(self._layout, self._table.part(chunks), buffers[1])
+        levels = self._levels(parsed)
+        if self._rows is None:
+            return self._cut_flat(rows, chunks, parsed.values, levels.definition)
+        return self._cut_nested(rows, chunks, parsed.values, levels)
+
+    def _decode_whole(self, buffer: PageBuffer) -> DecodedPage:
+        """Decode all rows: nothing to cut. They are counted when the levels are unravelled."""
+        parsed = parse_chunks(self._layout, self._table, buffer)
+        levels = self._levels(parsed)
+        if self._rows is not None:
+            if levels.rep is None:
+                raise corrupt("repetition levels on a page of lists", "none")
+            self._check_joints(levels.rep, levels.num_levels)
+        values = self._all_values(parsed.values)
+        return DecodedPage(values, levels.rep, levels.definition, self._layers)
+
+    def _levels(self, parsed: ParsedChunks) -> _LevelRun:
         rep = self._decode_levels("rep_compression", parsed.rep, parsed.num_levels)
         definition = self._decode_levels("def_compression", parsed.definition, parsed.num_levels)
         check_levels(rep, definition, self._layers)
-        if self._rows is None:
-            return self._cut_flat(rows, chunks, parsed.values, definition)
-        levels = _LevelRun(rep, definition, parsed.num_levels)
-        return self._cut_nested(rows, chunks, parsed.values, levels)
+        return _LevelRun(rep, definition, parsed.num_levels)
 
-    def _is_sparse(self, rows: Rows, owners: Ints) -> bool:
-        """Tell whether the rows are single ones, far apart; ``owners`` are their chunks."""
-        if rows.stops.size != rows.num_rows:
-            return False
+    def _is_sparse(self, owners: Ints) -> bool:
+        """Tell whether single rows are far apart; ``owners`` are their chunks."""
         touched = 1 + int(np.count_nonzero(owners[1:] != owners[:-1]))
         return owners.size * _SPARSE_SHARE <= touched * int(self._table.num_values[owners[0]])
 
     def _fetch(self, positions: Ints, owners: Ints, buffer: PageBuffer) -> DecodedPage:
         """Fetch single values; ``owners`` are their chunks, ascending, with repeats."""
-        parsed = parse_chunks(self._layout, self._table, owners, buffer)
+        parsed = parse_chunks(self._layout, self._table.part(owners), buffer)
         before = self._table.value_ends[owners] - self._table.num_values[owners]
         inside = positions - before
         wanted = Wanted(np.arange(owners.size), inside)
@@ -257,10 +272,15 @@ class MiniBlockPage:
             inside = positions - (ends - chunks.num_values)[owner]
             fetched = self._codecs.gather(encoding, chunks, Wanted(owner, inside))
             return self._with_dictionary(fetched)
-        values = self._codecs.decode_chunks(encoding, chunks)
+        return gather_ranges(self._all_values(chunks), starts, stops)
+
+    def _all_values(self, chunks: Chunks) -> DataBlock:
+        """Decode all values of the chunks."""
+        values = self._codecs.decode_chunks(self._layout.value_compression, chunks)
+        total = int(chunks.num_values.sum())
         if values.num_values != total:
             raise corrupt(f"{total} values", str(values.num_values))
-        return self._with_dictionary(gather_ranges(values, starts, stops))
+        return self._with_dictionary(values)
 
     def _with_dictionary(self, values: DataBlock) -> DataBlock:
         if self._items is None:
@@ -293,11 +313,6 @@ class MiniBlockPage:
         rep, definition = levels.rep, levels.definition
         if rep is None or self._rows is None:
             raise corrupt("repetition levels on a page of lists", "none")
-        if rows.num_rows == self._shape.num_rows:
-            # The whole page: nothing to cut. Its rows are counted when the levels are unravelled.
-            self._check_joints(rep, levels.num_levels)
-            whole = np.array([0]), np.array([int(values.num_values.sum())])
-            return DecodedPage(self._decode_values(values, *whole), rep, definition, self._layers)
         begins = rep == num_list_layers(self._layers)
         row_of_entry = self._number_rows(chunks, begins, levels.num_levels)
         starts = np.searchsorted(row_of_entry, rows.starts, side="left")

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -66,12 +67,14 @@ def check_layers(layers: Sequence[int]) -> tuple[int, ...]:
     return tuple(layers)
 
 
-def num_list_layers(layers: Sequence[int]) -> int:
+@lru_cache(maxsize=256)
+def num_list_layers(layers: tuple[int, ...]) -> int:
     """Count the list layers, which is also the repetition level that starts a row."""
     return sum(layer in _LISTS for layer in layers)
 
 
-def max_visible_definition(layers: Sequence[int]) -> int:
+@lru_cache(maxsize=256)
+def max_visible_definition(layers: tuple[int, ...]) -> int:
     """Return the largest definition level that still has a leaf slot."""
     total = 0
     for layer in layers:
@@ -81,12 +84,13 @@ def max_visible_definition(layers: Sequence[int]) -> int:
     return total
 
 
-def max_definition(layers: Sequence[int]) -> int:
+@lru_cache(maxsize=256)
+def max_definition(layers: tuple[int, ...]) -> int:
     """Return the largest definition level that the layers allow."""
     return sum(_LEVELS[layer] for layer in layers)
 
 
-def visible_entries(definition: AnyLevels | None, layers: Sequence[int]) -> Mask | None:
+def visible_entries(definition: AnyLevels | None, layers: tuple[int, ...]) -> Mask | None:
     """Mark the entries that have a leaf slot; None when all have one."""
     if definition is None or max_definition(layers) == max_visible_definition(layers):
         return None
@@ -94,7 +98,7 @@ def visible_entries(definition: AnyLevels | None, layers: Sequence[int]) -> Mask
 
 
 def check_levels(
-    rep: AnyLevels | None, definition: AnyLevels | None, layers: Sequence[int]
+    rep: AnyLevels | None, definition: AnyLevels | None, layers: tuple[int, ...]
 ) -> None:
     """Refuse levels that no writer could have meant. Raises CorruptFileError."""
     if rep is not None and rep.size and int(rep.max()) > num_list_layers(layers):

@@ -102,7 +102,7 @@ OTHER = chunk(1, b"RR", b"", b"V" * 16, sizes=u16(2, 0) + u32(16))
 @pytest.mark.parametrize("wanted", [[0], [1], [0, 1], [1, 2]])
 def test_headers_locate_levels_and_values(wanted: list[int]) -> None:
     message, table, data = parts(CHUNK, OTHER, CHUNK)
-    found = parse_chunks(message, table, np.array(wanted), PageBuffer(array(data)))
+    found = parse_chunks(message, table.part(np.array(wanted)), PageBuffer(array(data)))
     texts = {0: (3, b"rrrrrr", b"dd", b"v" * 16), 1: (1, b"RR", b"", b"V" * 16)}
     for at, number in enumerate(wanted):
         levels, *expected = texts[number % 2]
@@ -117,7 +117,7 @@ def test_headers_locate_levels_and_values(wanted: list[int]) -> None:
 def test_headers_are_found_in_spans_too() -> None:
     message, table, data = parts(CHUNK, OTHER, CHUNK)
     spans = PageBuffer(array(data[len(CHUNK) :]), np.array([len(CHUNK)]), np.array([0]))
-    found = parse_chunks(message, table, np.array([1, 2]), spans)
+    found = parse_chunks(message, table.part(np.array([1, 2])), spans)
     assert found.num_levels.tolist() == [1, 3]
 
 
@@ -133,10 +133,10 @@ def test_headers_are_found_in_spans_too() -> None:
 def test_parts_that_do_not_fit_their_chunk_are_refused(damaged: bytes) -> None:
     message, table, data = parts(damaged)
     with pytest.raises(CorruptFileError):
-        parse_chunks(message, table, np.array([0]), PageBuffer(array(data)))
+        parse_chunks(message, table.part(np.array([0])), PageBuffer(array(data)))
 
 
 def test_chunks_past_the_bytes_at_hand_are_refused() -> None:
     message, table, data = parts(CHUNK, OTHER)
     with pytest.raises(CorruptFileError, match="bytes of chunks"):
-        parse_chunks(message, table, np.array([0, 1]), PageBuffer(array(data[:-8])))
+        parse_chunks(message, table.part(np.array([0, 1])), PageBuffer(array(data[:-8])))

@@ -56,9 +56,9 @@ def plain(level: Level) -> tuple[object, object]:
 def test_levels_are_numbered_from_the_leaf_out(
     layers: list[int], visible: int, most: int, lists: int
 ) -> None:
-    assert max_visible_definition(layers) == visible
-    assert max_definition(layers) == most
-    assert num_list_layers(layers) == lists
+    assert max_visible_definition(tuple(layers)) == visible
+    assert max_definition(tuple(layers)) == most
+    assert num_list_layers(tuple(layers)) == lists
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ def test_levels_unravel(built: DecodedPage, expected: list[tuple[object, object]
 
 
 def test_every_entry_is_visible_without_special_levels() -> None:
-    assert visible_entries(None, [NULLABLE, BOTH]) is None
-    assert visible_entries(np.array([0, 1], np.uint16), [NULLABLE, FULL]) is None
-    shown = visible_entries(np.array([0, 1, 2], np.uint16), [NULLABLE, NULLS])
+    assert visible_entries(None, (NULLABLE, BOTH)) is None
+    assert visible_entries(np.array([0, 1], np.uint16), (NULLABLE, FULL)) is None
+    shown = visible_entries(np.array([0, 1, 2], np.uint16), (NULLABLE, NULLS))
     assert shown is not None
     assert shown.tolist() == [True, True, False]
 
@@ -138,12 +138,12 @@ def test_layers_are_checked() -> None:
 
 
 def test_levels_beyond_the_layers_are_refused() -> None:
-    check_levels(np.array([1, 0], np.uint16), np.array([3, 0], np.uint16), [NULLABLE, BOTH])
+    check_levels(np.array([1, 0], np.uint16), np.array([3, 0], np.uint16), (NULLABLE, BOTH))
     with pytest.raises(CorruptFileError, match="repetition levels up to 1"):
-        check_levels(np.array([2], np.uint16), None, [NULLABLE, BOTH])
+        check_levels(np.array([2], np.uint16), None, (NULLABLE, BOTH))
     with pytest.raises(CorruptFileError, match="definition levels up to 3"):
-        check_levels(None, np.array([4], np.uint16), [NULLABLE, BOTH])
-    check_levels(np.zeros(0, np.uint16), np.zeros(0, np.uint16), [ITEM])
+        check_levels(None, np.array([4], np.uint16), (NULLABLE, BOTH))
+    check_levels(np.zeros(0, np.uint16), np.zeros(0, np.uint16), (ITEM,))
 
 
 def test_runs_of_one_layer_join() -> None:
