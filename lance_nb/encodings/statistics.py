@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_nb.encodings.base import (
+    Bytes,
     DataBlock,
     Dictionary,
     FixedSizeList,
@@ -23,9 +24,12 @@ from lance_nb.encodings.base import (
     PackedStruct,
     VariableWidth,
 )
+from lance_nb.encodings.kernels import fsst_encode, fsst_symbols, ranges
 
 BLOCK = 1024  # values that are bit-packed together
 SAMPLE = 16_384
+_FREQUENT_PAIRS = 200
+_LONGEST_SAMPLED = 1024  # bytes of one string in a sample
 _FEW_BLOCKS = 32
 _WIDE_SHARE = 0.92  # of all bits: what is left is not worth the time of unpacking
 Words = npt.NDArray[np.unsignedinteger[Any]]
@@ -123,6 +127,44 @@ class Measured:
         if not isinstance(block, VariableWidth) or not block.num_values:
             return 0
         return int((block.offsets[1:] - block.offsets[:-1]).max())
+
+    def _text_sample(self, shift: float) -> tuple[Bytes, Ints]:
+        """Return strings from all over the block, about 16 KiB together, and their offsets."""
+        block = self.block
+        if not isinstance(block, VariableWidth) or not block.num_values:
+            return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+        mean = max(1.0, int(block.offsets[-1]) / block.num_values)
+        wanted = min(block.num_values, max(1, int(SAMPLE / mean)))
+        step = block.num_values / wanted
+        positions = ((np.arange(wanted) + shift) * step).astype(np.int64)
+        starts = block.offsets[positions].astype(np.int64)
+        sizes = np.minimum(block.offsets[positions + 1] - starts, _LONGEST_SAMPLED)
+        return ranges.concatenate(block.data, starts, sizes), ranges.starts_of(sizes)
+
+    @cached_property
+    def frequent_pairs(self) -> float:
+        """Share that the 200 most frequent pairs of bytes have in a sample of strings."""
+        data, _ = self._text_sample(0.0)
+        if data.size < 2:
+            return 0.0
+        counts = np.bincount(data[:-1].astype(np.int64) << 8 | data[1:])
+        top = np.sort(counts[counts > 0])[-_FREQUENT_PAIRS:]
+        return float(top.sum() / (data.size - 1))
+
+    @cached_property
+    def fsst_symbols(self) -> fsst_symbols.Matcher:
+        """Symbols that suit the strings of a sample."""
+        data, offsets = self._text_sample(0.0)
+        return fsst_symbols.train(
+            lambda matcher: fsst_encode.encode_symbols(data, offsets, matcher)
+        )
+
+    @cached_property
+    def fsst_sample(self) -> tuple[int, int]:
+        """Bytes of another sample before and after encoding it with ``fsst_symbols``."""
+        data, offsets = self._text_sample(0.5)
+        encoded, _ = fsst_encode.encode(data, offsets, self.fsst_symbols)
+        return int(data.size), int(encoded.size)
 
     @property
     def widest_bytes(self) -> int:

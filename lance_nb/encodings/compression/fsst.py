@@ -26,9 +26,18 @@ from lance_nb.encodings.base import (
     Wanted,
     corrupt,
 )
-from lance_nb.encodings.kernels import fsst
+from lance_nb.encodings.compress_base import CompressedChunks, CompressedValues, Compressors
+from lance_nb.encodings.encoding_options import EncodingOptions
+from lance_nb.encodings.kernels import fsst, fsst_encode, fsst_symbols
+from lance_nb.encodings.statistics import Measured, saving
+from lance_nb.errors import InternalError
 
 _TABLE_BYTES = 2312
+_LEAST_BYTES = 32 * 1024  # of all strings; less does not pay for the table
+_LEAST_LONGEST = 5  # bytes of the longest string
+_LEAST_FREQUENT_PAIRS = 0.35  # random letters have 0.3: no symbols will pay, do not look for them
+_LEAST_SAVING = 206  # thousandths: less is not worth the time of encoding and decoding
+_INT32_MAX = (1 << 31) - 1
 _MAGIC = 0x46535354
 
 
@@ -70,6 +79,62 @@ class Fsst:
         """Decode strings that were compressed one by one, with one table for the page."""
         symbols = symbol_table(encoding.symbol_table)
         return _decode(symbols, codecs.decode_values(encoding.values, values))
+
+    def nominate_chunks(self, measured: Measured, options: EncodingOptions) -> int:
+        """Take strings of which a sample becomes clearly smaller."""
+        if options.compression not in {None, "fsst"} or not isinstance(
+            measured.block, VariableWidth
+        ):
+            return 0
+        if measured.size_bytes < _LEAST_BYTES or measured.longest < _LEAST_LONGEST:
+            return 0
+        if options.compression is None and measured.frequent_pairs < _LEAST_FREQUENT_PAIRS:
+            return 0
+        plain, encoded = measured.fsst_sample
+        word = measured.block.offsets.dtype.itemsize
+        offsets = measured.num_values * word * plain / max(1, measured.size_bytes)
+        found = saving(plain + offsets, encoded + offsets)
+        return found if found > _LEAST_SAVING or options.compression == "fsst" else 0
+
+    def compress_chunks(
+        self, measured: Measured, options: EncodingOptions, compressors: Compressors
+    ) -> CompressedChunks:
+        """Encode the strings, then store the codes as strings."""
+        table, codes = _encode(measured)
+        inner = compressors.compress_chunks(Measured(codes), options.plain)
+        encoding = _message(table, inner.encoding)
+        return CompressedChunks(encoding, inner.buffers, inner.num_values)
+
+    def nominate_values(self, measured: Measured, options: EncodingOptions) -> int:
+        """Take strings of which a sample becomes clearly smaller."""
+        return self.nominate_chunks(measured, options)
+
+    def compress_values(
+        self, measured: Measured, options: EncodingOptions, compressors: Compressors
+    ) -> CompressedValues:
+        """Encode the strings, with one table for the page."""
+        table, codes = _encode(measured)
+        inner = compressors.compress_values(Measured(codes), options.plain)
+        return CompressedValues(_message(table, inner.encoding), inner.values)
+
+
+def _message(
+    table: bytes, inner: encodings21.CompressiveEncoding
+) -> encodings21.CompressiveEncoding:
+    return encodings21.CompressiveEncoding(fsst=encodings21.Fsst(symbol_table=table, values=inner))
+
+
+def _encode(measured: Measured) -> tuple[bytes, VariableWidth]:
+    block = measured.block
+    if not isinstance(block, VariableWidth):
+        raise InternalError(f"FSST of a {type(block).__name__} block")
+    symbols = measured.fsst_symbols
+    data, ends = fsst_encode.encode(block.data, block.offsets.astype(np.int64), symbols)
+    offsets = np.empty_like(block.offsets)
+    if offsets.dtype.itemsize == 4 and int(ends[-1]) > _INT32_MAX:
+        offsets = np.empty(block.num_values + 1, np.int64)
+    offsets[:] = ends
+    return fsst_symbols.to_bytes(symbols), VariableWidth(block.num_values, offsets, data)
 
 
 @lru_cache(maxsize=64)

@@ -174,3 +174,36 @@ def pack_bits(values: Array, width: Any, order: Array, out: Array, stride: Any) 
             place += width
         base += block_values
         begin += stride
+
+
+def encode_fsst(windows: Array, pieces: Any, tables: Any, codes: Array, ends: Array) -> int:
+    """Encode the bytes of every piece, the longest symbol first; return the number of codes.
+
+    ``windows`` has the 8 bytes from each position on, ``pieces`` where each begins and ends.
+    ``tables`` are the lengths of codes, the codes of one and of two bytes, and words, masks and
+    codes of longer symbols by their hash.
+    """
+    starts, stops = pieces
+    lengths, singles, pairs, hash_words, hash_masks, hash_codes = tables
+    one = np.uint64(1)
+    used = np.uint64(0)
+    for piece in range(starts.size):
+        position = np.uint64(starts[piece])
+        stop = np.uint64(stops[piece])
+        while position < stop:
+            word = windows[position]
+            slot = ((word & np.uint64(0xFFFFFF)) * np.uint64(2971215073) >> np.uint64(15)) & (
+                np.uint64(4095)
+            )
+            room = stop - position
+            code = hash_codes[slot]
+            if (word & hash_masks[slot]) != hash_words[slot] or np.uint64(lengths[code]) > room:
+                if room > one:
+                    code = pairs[word & np.uint64(0xFFFF)]
+                else:
+                    code = singles[word & np.uint64(0xFF)]
+            codes[used] = code
+            used += one
+            position += np.uint64(lengths[code])
+        ends[piece + 1] = used
+    return int(used)
