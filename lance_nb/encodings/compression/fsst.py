@@ -35,7 +35,7 @@ from lance_nb.errors import InternalError
 _TABLE_BYTES = 2312
 _LEAST_BYTES = 32 * 1024  # of all strings; less does not pay for the table
 _LEAST_LONGEST = 5  # bytes of the longest string
-_LEAST_FREQUENT_PAIRS = 0.35  # random letters have 0.3: no symbols will pay, do not look for them
+_LEAST_FREQUENT_PAIRS = 0.45  # random letters have 0.38: no symbols will pay, do not look for them
 _LEAST_SAVING = 206  # thousandths: less is not worth the time of encoding and decoding
 _INT32_MAX = (1 << 31) - 1
 _MAGIC = 0x46535354
