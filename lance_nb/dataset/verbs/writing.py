@@ -65,8 +65,13 @@ class WriteRequest:
             message=self.commit_message,
             enable_v2_manifest_paths=self.enable_v2_manifest_paths,
             commit_lock=self.commit_lock,
-            build=BuildOptions(self.data_storage_version, self.enable_stable_row_ids),
+            build=BuildOptions(self._file_version, self.enable_stable_row_ids),
         )
+
+    @property
+    def _file_version(self) -> str | None:
+        wanted = self.data_storage_version
+        return None if wanted is None else "{}.{}".format(*file_version_of(wanted))
 
 
 def file_version_of(version: str) -> tuple[int, int]:

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from lance_nb.errors import CommitConflictError, InvalidInputError, PredicateError
+
+
+def test_edits_become_one_version(make, rows, uri):
+    stage = make().stage().append(rows.slice(0, 2)).delete("id > 6").delete("name is null")
+    assert stage.commit("tidy up") == 2
+    made = lance_nb.dataset(uri)
+    assert made.to_table()["id"].to_pylist() == [0, 1, 2, 3, 4, 5, 6, 0, 1]
+    assert made.version_info(2).message == "tidy up"
+    assert made.version_info(2).operation == "Update"
+
+
+def test_appends_alone_are_one_append(make, rows, uri):
+    make().stage().append(rows).append(rows).commit()
+    made = lance_nb.dataset(uri)
+    assert (made.version, made.count_rows()) == (2, 30)
+    assert made.version_info(2).operation == "Append"
+
+
+def test_nothing_is_written_but_data_files_before_the_commit(make, rows, files):
+    made = make()
+    before = set(files())
+    stage = made.stage().append(rows).delete("id = 1")
+    stage.preview()
+    new = set(files()) - before
+    assert len(new) == 1
+    assert all(path.startswith("data/") for path in new)
+    assert made.checkout_latest().version == 1
+
+
+def test_discard_removes_the_files_it_wrote_and_no_others(make, rows, files):
+    made = make()
+    before = files()
+    stage = made.stage().append(rows, max_rows_per_file=4).delete("id = 1")
+    assert stage.discard() == 3
+    assert files() == before
+
+
+def test_a_stage_is_used_up(make, rows):
+    made = make()
+    done = made.stage().append(rows)
+    done.commit()
+    gone = made.stage()
+    gone.discard()
+    for stage in (done, gone):
+        with pytest.raises(InvalidInputError, match="make a new one"):
+            stage.append(rows)
+        with pytest.raises(InvalidInputError):
+            stage.commit()
+        with pytest.raises(InvalidInputError, match="nothing to discard"):
+            stage.discard()
+
+
+def test_files_that_were_offered_to_a_commit_are_not_discarded(make, rows, uri, files):
+    made = make()
+    stage = made.stage().append(rows)
+    lance_nb.write_dataset(pa.table({"z": [1]}), uri, mode="overwrite")
+    with pytest.raises(CommitConflictError):
+        stage.commit()
+    before = files()
+    with pytest.raises(InvalidInputError, match="offered to a commit"):
+        stage.discard()
+    assert files() == before
+
+
+def test_an_empty_stage_has_nothing_to_commit(make):
+    with pytest.raises(InvalidInputError, match="nothing is staged"):
+        make().stage().commit()
+
+
+@pytest.mark.parametrize("first", ["append", "delete"])
+def test_what_one_transaction_cannot_say_is_refused_before_it_is_written(make, rows, files, first):
+    stage = make().stage()
+    stage = stage.append(rows) if first == "append" else stage.delete("id = 1")
+    before = files()
+    with pytest.raises(InvalidInputError, match="one transaction"):
+        stage.overwrite(rows)
+    with pytest.raises(InvalidInputError, match="one transaction"):
+        stage.restore(1)
+    assert files() == before
+    assert stage.commit() == 2
+
+
+def test_nothing_goes_beside_an_overwrite(make, rows):
+    stage = make().stage().overwrite(rows)
+    with pytest.raises(InvalidInputError, match="one transaction"):
+        stage.append(rows)
+    with pytest.raises(InvalidInputError, match="one transaction"):
+        stage.delete("id = 1")
+
+
+def test_overwrite_and_restore_are_staged_alone(make, uri):
+    made = make()
+    assert made.stage().overwrite(pa.table({"z": [1]})).commit() == 2
+    assert lance_nb.dataset(uri).stage().restore(1).commit() == 3
+    assert lance_nb.dataset(uri).count_rows() == 10
+
+
+def test_a_bad_predicate_is_refused_when_it_is_staged(make):
+    stage = make().stage()
+    with pytest.raises(PredicateError):
+        stage.delete("nope = 1")
+    with pytest.raises(InvalidInputError, match="nothing is staged"):
+        stage.preview()
+
+
+def test_a_staged_deletion_meets_another_in_the_same_fragment(make, uri):
+    stage = make().stage().delete("id = 1")
+    lance_nb.dataset(uri).delete("id = 2")
+    assert stage.commit() == 3
+    assert 1 not in lance_nb.dataset(uri).to_table()["id"].to_pylist()
+    assert 2 not in lance_nb.dataset(uri).to_table()["id"].to_pylist()
+
+
+def test_it_says_what_it_is(make):
+    stage = make().stage().delete("id = 1")
+    assert repr(stage) == "<lance_nb.Stage on main:1, open, 1 edits>"
+    assert stage.read_version == 1

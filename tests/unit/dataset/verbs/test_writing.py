@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from lance_nb.errors import (
+    CommitConflictError,
+    DatasetAlreadyExistsError,
+    InvalidInputError,
+    NotSupportedError,
+    SchemaMismatchError,
+)
+
+
+def test_created_dataset_returns_what_was_written(make, rows, uri):
+    made = make()
+    assert (made.version, made.count_rows()) == (1, 10)
+    assert made.to_table().equals(rows)
+    assert lance_nb.dataset(uri).to_table().equals(rows)
+
+
+def test_append_adds_rows_as_a_new_version(make, rows, uri):
+    make()
+    made = lance_nb.write_dataset(rows.slice(0, 3), uri, mode="append")
+    assert (made.version, made.count_rows()) == (2, 13)
+    assert made.to_table().slice(10).equals(rows.slice(0, 3))
+    assert made.checkout_version(1).count_rows() == 10
+
+
+def test_append_and_overwrite_create_what_is_not_there(rows, uri):
+    assert lance_nb.write_dataset(rows, uri, mode="append").version == 1
+    other = uri.replace(".lance", "-b.lance")
+    assert lance_nb.write_dataset(rows, other, mode="overwrite").version == 1
+
+
+def test_overwrite_brings_its_own_schema_and_keeps_the_old_versions(make, rows, uri):
+    make()
+    made = lance_nb.write_dataset(pa.table({"z": [1.5]}), uri, mode="overwrite")
+    assert made.version == 2
+    assert made.to_table().to_pydict() == {"z": [1.5]}
+    assert made.checkout_version(1).to_table().equals(rows)
+
+
+def test_creating_what_exists_is_refused_before_anything_is_written(make, rows, uri, files):
+    make()
+    before = files()
+    with pytest.raises(DatasetAlreadyExistsError, match="mode='append'"):
+        lance_nb.write_dataset(rows, uri)
+    assert files() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda t: t.append_column("c", pa.array(range(10))), "'c' is not in the dataset"),
+        (lambda t: t.set_column(0, "id", t["id"].cast(pa.int32())), "'id' must have type int64"),
+        (lambda t: t.rename_columns(["ID", "name"]), "'ID'"),
+    ],
+)
+def test_rows_of_another_schema_are_refused_and_nothing_remains(make, rows, files, change, reason):
+    made = make()
+    before = files()
+    with pytest.raises(SchemaMismatchError, match=reason):
+        made.insert(change(rows))
+    assert files() == before
+
+
+def test_columns_may_come_in_another_order_and_nullable_ones_may_be_missing(make, rows, uri):
+    make()
+    made = lance_nb.write_dataset(rows.select(["name", "id"]), uri, mode="append")
+    assert made.to_table().slice(10).equals(rows)
+    made = lance_nb.write_dataset(rows.select(["id"]), uri, mode="append")
+    assert made.to_table()["name"].slice(20).null_count == 10
+
+
+def test_null_in_a_column_without_nulls_is_refused_and_nothing_remains(uri, files):
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    lance_nb.write_dataset(pa.table({"id": [1]}, schema=schema), uri)
+    before = files()
+    with pytest.raises(SchemaMismatchError, match="'id'"):
+        lance_nb.write_dataset(pa.table({"id": pa.array([1, None])}), uri, mode="append")
+    assert files() == before
+
+
+def test_a_source_that_fails_half_way_leaves_nothing_behind(make, rows, uri, files):
+    make()
+    before = files()
+
+    def flow():
+        yield rows.to_batches()[0]
+        raise RuntimeError("the source is gone")
+
+    reader = pa.RecordBatchReader.from_batches(rows.schema, flow())
+    with pytest.raises(RuntimeError, match="the source is gone"):
+        lance_nb.write_dataset(reader, uri, mode="append", max_rows_per_file=4)
+    assert files() == before
+
+
+def test_files_end_where_they_are_told_to(make, rows):
+    made = make(max_rows_per_file=4)
+    assert [one.physical_rows for one in made.get_fragments()] == [4, 4, 2]
+    assert made.to_table().equals(rows)
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2", "stable"])
+def test_file_version_is_the_one_asked_for_and_kept_by_appends(make, rows, uri, version):
+    made = make(data_storage_version=version)
+    assert made.data_storage_version == {"stable": "2.2"}.get(version, version)
+    made = lance_nb.write_dataset(rows, uri, mode="append")
+    versions = {file.file_version for one in made.get_fragments() for file in one.data_files()}
+    assert len(versions) == 1
+    assert made.count_rows() == 20
+
+
+@pytest.mark.parametrize("version", ["0.1", "legacy", "2.3", "next"])
+def test_file_versions_that_cannot_be_written_are_refused(rows, uri, version):
+    with pytest.raises(NotSupportedError, match="cannot be written"):
+        lance_nb.write_dataset(rows, uri, data_storage_version=version)
+
+
+def test_rows_of_another_file_version_are_refused(make, rows, uri):
+    make(data_storage_version="2.1")
+    with pytest.raises(NotSupportedError, match=r"files of version 2\.1"):
+        lance_nb.write_dataset(rows, uri, mode="append", data_storage_version="2.2")
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"mode": "upsert"}, InvalidInputError),
+        ({"nonsense": 1}, InvalidInputError),
+        ({"data_storage_version": "9.9"}, InvalidInputError),
+        ({"max_rows_per_file": 0}, InvalidInputError),
+        ({"target_bases": ["x"]}, NotSupportedError),
+        ({"external_blob_mode": "ingest"}, NotSupportedError),
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_is_written(rows, uri, files, options, error):
+    with pytest.raises(error):
+        lance_nb.write_dataset(rows, uri, **options)
+    assert files() == {}
+
+
+def test_arguments_that_change_nothing_are_accepted(make):
+    assert make(max_rows_per_group=7, data_cache_bytes=1 << 20, session=None).version == 1
+
+
+def test_message_and_properties_are_kept_with_the_version(make):
+    made = make(commit_message="first rows", transaction_properties={"author": "ada"})
+    info = made.version_info(1)
+    assert info.message == "first rows"
+    assert info.properties["author"] == "ada"
+
+
+def test_stable_row_ids_outlive_a_deletion(make, rows, uri):
+    made = make(enable_stable_row_ids=True)
+    made.delete("id < 5")
+    made.insert(rows.slice(0, 2))
+    ids = made.to_table(with_row_id=True)["_rowid"].to_pylist()
+    assert ids == [5, 6, 7, 8, 9, 10, 11]
+
+
+def test_insert_moves_the_handle_to_its_version(make, rows):
+    made = make()
+    made.insert(rows)
+    assert (made.version, made.count_rows()) == (2, 20)
+    made.insert(rows.slice(0, 1), mode="overwrite")
+    assert (made.version, made.count_rows()) == (3, 1)
+
+
+def test_insert_from_an_old_handle_is_added_to_the_newest_version(make, rows, uri):
+    old = make()
+    lance_nb.dataset(uri).insert(rows)
+    old.insert(rows.slice(0, 1))
+    assert (old.version, old.count_rows()) == (3, 21)
+
+
+def test_insert_from_before_an_overwrite_is_a_conflict_that_says_so(make, rows, uri):
+    old = make()
+    lance_nb.write_dataset(pa.table({"z": [1]}), uri, mode="overwrite")
+    with pytest.raises(CommitConflictError, match=r"(?s)Append.*Overwrite.*version 2"):
+        old.insert(rows)
+    assert lance_nb.dataset(uri).version == 2
+
+
+def test_rows_without_any_make_a_version_without_fragments(make, rows, uri):
+    made = make(rows.slice(0, 0))
+    assert (made.version, made.count_rows(), made.get_fragments()) == (1, 0, [])
+    assert made.schema == rows.schema
+    made.insert(rows)
+    assert made.to_table().equals(rows)
+
+
+def test_progress_is_told_while_rows_are_written(make, rows):
+    seen = []
+    make(rows.to_reader(max_chunksize=2), progress=seen.append)
+    assert seen[-1].num_rows == 10
+    assert seen[-1].num_files == 1
+    assert [one.num_rows for one in seen] == sorted(one.num_rows for one in seen)
+
+
+def test_many_rows_come_back_the_same(make):
+    chance = np.random.default_rng(7)
+    table = pa.table(
+        {
+            "i": chance.integers(0, 1000, 50_000),
+            "f": chance.random(50_000),
+            "s": pa.array([f"value {n % 977}" for n in range(50_000)]),
+            "v": pa.FixedSizeListArray.from_arrays(
+                pa.array(chance.random(50_000 * 8, np.float32)), 8
+            ),
+        }
+    )
+    made = make(table, max_rows_per_file=17_000)
+    assert made.to_table().equals(table)
+    assert made.take([49_999, 3]).equals(table.take([49_999, 3]))
