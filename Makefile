@@ -7,6 +7,8 @@ JOBS ?= 2
 LAB_FLAGS ?=
 # More options for pytest in every tier, for example PYTEST_FLAGS="-x -k manifest".
 PYTEST_FLAGS ?=
+# How many times as much as `make test-interop` does `make test-interop-large` compares.
+SIZE ?= 100
 
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
@@ -18,10 +20,10 @@ OUT := notebooks/out
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-read capabilities help lab demo demo-data test test-setup test-fast test-interop test-ui lint protos clean
+.PHONY: bench-read capabilities help lab demo demo-data test test-setup test-fast test-interop test-interop-large test-ui lint protos clean
 
 help:  ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
 
 # ------------------------------------------------------------------------------- environment
 
@@ -110,6 +112,10 @@ test-fast: $(VENV)/.stamp-test  ## unit, property and house tests: no pylance, n
 test-interop: $(VENV)/.stamp-test  ## compare with pylance; also the slow tests
 	$(PY) -m pytest -n $(JOBS) -m "(interop or slow) and not ui and not spark" $(PYTEST_FLAGS) \
 	    || { [ $$? -eq 5 ] && [ ! -d tests/interop ]; }
+
+test-interop-large: $(VENV)/.stamp-test  ## the same with SIZE times the seeds (100; takes hours)
+	LANCE_NB_TEST_SCALE=$(SIZE) $(PY) -m pytest -n $(JOBS) -m "(interop or slow) and not ui and not spark" \
+	    -o faulthandler_timeout=0 $(PYTEST_FLAGS) tests/interop tests/hostile
 
 test-ui: $(VENV)/.stamp-test  ## drive JupyterLab in a real browser
 	$(PY) -m pytest -m ui $(PYTEST_FLAGS) || { [ $$? -eq 5 ] && [ ! -d tests/ui ]; }
