@@ -4,14 +4,14 @@
 
     LanceError
     ├── InvalidInputError (ValueError)             fix the call
-    │   ├── SchemaMismatchError
-    │   ├── InvalidRefError
-    │   └── PredicateError
+    │   ├── SchemaMismatchError (OSError)
+    │   ├── InvalidRefError (OSError)
+    │   └── PredicateError (OSError)
     ├── NotFoundError (LookupError)                fix the name
     │   ├── DatasetNotFoundError (FileNotFoundError, ValueError)
     │   ├── VersionNotFoundError (ValueError)
     │   ├── RefNotFoundError (ValueError)
-    │   ├── ColumnNotFoundError (ValueError)
+    │   ├── ColumnNotFoundError (ValueError, OSError)
     │   └── ObjectNotFoundError (FileNotFoundError)
     ├── AlreadyExistsError                         pick another name
     │   ├── DatasetAlreadyExistsError (OSError)
@@ -28,10 +28,10 @@
     ├── StorageError (OSError)                     network, permissions; may pass by itself
     └── InternalError                              a broken invariant of ours: report it
 
-Each class also derives from the builtin that pylance raises in the same situation, so ``except``
-clauses written for pylance keep working. Every error pickles with its fields: they go through
-``super().__init__(*fields)`` and the text is built in ``__str__`` (an error that crosses a Spark
-task is pickled).
+Each class also derives from the builtin that pylance raises in the same situation (from both where
+it raises now the one, now the other), so ``except`` clauses written for pylance keep working. Every
+error pickles with its fields: they go through ``super().__init__(*fields)`` and the text is built
+in ``__str__`` (an error that crosses a Spark task is pickled).
 
 Limits: of a text longer than ``TEXT_CHARS_MAX`` (a hostile file may name anything) the middle is
 left out. The fields stay whole.
@@ -63,15 +63,15 @@ class InvalidInputError(LanceError, ValueError):
     """The call cannot mean anything: fix its arguments."""
 
 
-class SchemaMismatchError(InvalidInputError):
+class SchemaMismatchError(InvalidInputError, OSError):
     """The data handed in does not have the schema that the dataset needs."""
 
 
-class InvalidRefError(InvalidInputError):
+class InvalidRefError(InvalidInputError, OSError):
     """A tag or branch name breaks the naming rules, or a ref has no meaning."""
 
 
-class PredicateError(InvalidInputError):
+class PredicateError(InvalidInputError, OSError):
     """A filter cannot be parsed or does not fit the schema."""
 
 
@@ -131,13 +131,16 @@ class RefNotFoundError(NotFoundError, ValueError):
         return clip(f"{self.kind} {self.name!r} does not exist{hint}")
 
 
-class ColumnNotFoundError(NotFoundError, ValueError):
+class ColumnNotFoundError(NotFoundError, ValueError, OSError):
     """The schema has no such column."""
 
     def __init__(self, column: str, available: tuple[str, ...] = ()) -> None:
         super().__init__(column, available)
         self.column = column
         self.available = available
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.column, self.available)
 
     def __str__(self) -> str:
         shown = ", ".join(repr(name) for name in self.available[:20])
