@@ -155,10 +155,12 @@ class MiniBlockPage:
         num_rows = rows.num_rows
         if num_rows == self._shape.num_rows and num_rows and self._table.starts.size:
             return self._decode_whole(buffers[1])
-        if self._can_gather and rows.stops.size == num_rows > 0:  # single rows, not ranges
-            owners = np.searchsorted(self._table.value_ends, rows.starts, side="right")
+        if self._can_gather and 2 * rows.stops.size >= num_rows > 0:  # nearly all are single rows
+            single = rows.stops.size == num_rows
+            wanted = rows.starts if single else expand_ranges(rows.starts, rows.stops)
+            owners = np.searchsorted(self._table.value_ends, wanted, side="right")
             if self._is_sparse(owners):
-                return self._fetch(rows.starts, owners, buffers[1])
+                return self._fetch(wanted, owners, buffers[1])
         chunks = self._chunks_of(rows)
         if not chunks.size:
             return self._decode_nothing()

@@ -85,15 +85,14 @@ class InlineBitpacking:
     ) -> FixedWidth:
         """Fetch one or two words per wanted value."""
         word_bits = _checked_word_bits(encoding)
-        touched, inverse = np.unique(wanted.chunk, return_inverse=True)
         values = chunks.buffers[0]
-        values = ChunkBuffer(values.data, values.starts[touched], values.sizes[touched])
-        _check_counts(chunks.num_values[touched])
-        widths = _checked_widths(values, word_bits)[inverse]
-        starts = values.starts[inverse] + word_bits // 8
-        found = bitpack.gather(
-            values.data, starts, widths, wanted.position, np.dtype(f"u{word_bits // 8}")
-        )
+        starts = values.starts[wanted.chunk]
+        each = ChunkBuffer(values.data, starts, values.sizes[wanted.chunk])
+        _check_counts(chunks.num_values)
+        widths = _checked_widths(each, word_bits)
+        kind = np.dtype(f"u{word_bits // 8}")
+        begin = starts + kind.itemsize
+        found = bitpack.gather(values.data, begin, widths, wanted.position, kind)
         return FixedWidth(word_bits, found.size, found.view(np.uint8))
 
     def decode_blocks(

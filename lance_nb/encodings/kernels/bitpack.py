@@ -14,6 +14,7 @@ Source: FastLanes, "unified transposed layout", as written by pylance 14.0.2.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -113,23 +114,42 @@ def gather(data: Bytes, starts: Ints, widths: Ints, positions: Ints, kind: np.dt
     """Fetch value ``positions[i]`` of the block at ``starts[i]``, packed to ``widths[i]`` bits."""
     word_bits = kind.itemsize * 8
     lanes = VALUES // word_bits
-    group, lane = divmod(positions % 128, lanes)
-    row = np.argsort(ORDER)[group * lanes // 16] * 8 + positions // 128
-    word, shift = divmod(row * widths, word_bits)
-    spills = shift + widths > word_bits
-    at = starts + (word * lanes + lane) * kind.itemsize
-    # Without bits there are no words either: look at the width in front, the mask hides it.
-    at = np.where(widths > 0, at, starts - kind.itemsize)
-    low = _words_at(data, at, kind)
-    high = _words_at(data, np.where(spills, at + lanes * kind.itemsize, at), kind)
-    shifted = low >> shift.astype(kind)
-    # A shift by the whole word is undefined, so it is kept below; ``spills`` is false there.
-    spilled = high << (np.where(spills, word_bits - shift, 0)).astype(kind)
-    full = kind.type(np.iinfo(kind).max)
-    mask = np.where(widths > 0, full >> (word_bits - np.maximum(widths, 1)).astype(kind), 0)
-    found: Words = np.where(spills, shifted | spilled, shifted) & mask.astype(kind)
+    bit = (_first_rows(lanes)[positions & 127] + (positions >> 7)) * widths
+    shift = bit & (word_bits - 1)
+    place = bit // word_bits * lanes + (positions & (lanes - 1))
+    empty = widths == 0
+    if bool(empty.any()):  # no words at all: look at the width in front, the mask hides it
+        place[empty] = -1
+    at = starts + place * kind.itemsize
+    found = _words_at(data, at, kind) >> shift.astype(kind)
+    spills = np.flatnonzero(shift + widths > word_bits)
+    if spills.size:
+        more = _words_at(data, at[spills] + lanes * kind.itemsize, kind)
+        found[spills] |= more << (word_bits - shift[spills]).astype(kind)
+    found &= _masks(kind)[widths]
     return found
 
 
+@lru_cache(maxsize=4)
+def _first_rows(lanes: int) -> Ints:
+    """Return the row of each of the values 0..127 of a block, for so many lanes."""
+    group = np.arange(128) // lanes
+    found: Ints = np.argsort(ORDER)[group * lanes // 16] * 8
+    return found
+
+
+@lru_cache(maxsize=4)
+def _masks(kind: np.dtype[Any]) -> Words:
+    """Return the mask of every width from 0 to that of the word."""
+    return np.array([(1 << width) - 1 for width in range(kind.itemsize * 8 + 1)], kind)
+
+
 def _words_at(data: Bytes, at: Ints, kind: np.dtype[Any]) -> Words:
-    return np.ascontiguousarray(rows(data, at, kind.itemsize)).view(kind).reshape(-1)
+    """Read the word at each byte position; fast where all of them are whole words apart."""
+    size = kind.itemsize
+    skip = int(at[0]) % size if at.size else 0
+    place = at - skip
+    if bool((place & (size - 1)).any()):
+        return np.ascontiguousarray(rows(data, at, size)).view(kind).reshape(-1)
+    words: Words = data[skip : data.size - (data.size - skip) % size].view(kind)
+    return words.take(place // size)
