@@ -17,15 +17,20 @@ from lance_nb.encodings.arrow_parts import Mask, list_ranges, nulls_of
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.level_builder import used_items
 from lance_nb.encodings.v2_0.array_encoder import (
+    BLOB_COLUMN,
     EncodedArray,
     encode_array,
     encode_lists,
+    encode_places,
     encode_structs,
 )
 from lance_nb.errors import NotSupportedError
+from lance_nb.file.blob_values import Payloads
+from lance_nb.file.blob_writer import write_payloads
 from lance_nb.file.column_writer import joined, row_runs
-from lance_nb.file.metadata import ARRAY_ENCODING_URL, PageMetadata
+from lance_nb.file.metadata import ARRAY_ENCODING_URL, VALUES_ENCODING, PageMetadata
 from lance_nb.file.sink import FileSink
+from lance_nb.format.blob_fields import is_blob_v1, is_blob_v2
 from lance_nb.format.logical_types import LARGE_LISTS, LISTS, STRUCT, is_nested
 from lance_nb.format.schema import Field
 
@@ -41,10 +46,11 @@ class ArrayColumnWriter:
         self._field = field
         self._sink = sink
         self._page_bytes = page_bytes
-        self.column = sink.add_column()
-        self._children: list[ArrayColumnWriter] = []
         self._kind = _kind_of(field, self._path)
-        if self._kind != "leaf":
+        is_blob = self._kind == "blob"
+        self.column = sink.add_column(BLOB_COLUMN if is_blob else VALUES_ENCODING)
+        self._children: list[ArrayColumnWriter] = []
+        if self._kind in ("struct", "list"):
             self._children = [
                 ArrayColumnWriter(child, sink, page_bytes, f"{self._path}.")
                 for child in field.children
@@ -64,6 +70,8 @@ class ArrayColumnWriter:
             self._write_structs(array)
         elif self._kind == "list":
             self._write_lists(array)
+        elif self._kind == "blob":
+            self._write_blobs(array)
         else:
             for rows in row_runs(array, self._page_bytes):
                 self._values.append(rows)
@@ -133,6 +141,18 @@ class ArrayColumnWriter:
         self._add_page(encode_lists(counts, nulls), counts.size)
         self._counts, self._nulls, self._waiting_bytes = [], [], 0
 
+    # --- blobs ----------------------------------------------------------------------------------
+
+    def _write_blobs(self, array: pa.Array) -> None:
+        """Write the payloads; a null one has size 0 at position 1, an empty one at 0."""
+        payloads = Payloads.of(array)
+        positions = write_payloads(self._sink, payloads)
+        nulls = nulls_of(array)
+        if nulls is not None:
+            positions[nulls] = 1
+        if len(array):
+            self._add_page(encode_places(positions, payloads.sizes), len(array))
+
     # --- leaves ---------------------------------------------------------------------------------
 
     def _flush_values(self) -> None:
@@ -156,17 +176,23 @@ class ArrayColumnWriter:
 def check_fields(field: Field, path: str = "") -> None:
     """Refuse, before a file is begun, what the version cannot hold. Raises NotSupportedError."""
     path += field.name
-    if _kind_of(field, path) != "leaf":
+    if _kind_of(field, path) in ("struct", "list"):
         for child in field.children:
             check_fields(child, f"{path}.")
 
 
 def _kind_of(field: Field, path: str) -> str:
+    if is_blob_v2(field):
+        raise NotSupportedError(
+            f"column {path!r}: blobs of the second generation need data_storage_version 2.2"
+        )
     if field.logical_type == STRUCT:
         packed = [field.metadata.get(key, b"") for key in ("packed", "lance-encoding:packed")]
         return "leaf" if b"true" in [one.lower() for one in packed] else "struct"
     if field.logical_type in LISTS or field.logical_type in LARGE_LISTS:
         return "list"
+    if is_blob_v1(field) and field.logical_type == "large_binary":
+        return "blob"
     if is_nested(field.logical_type):
         raise NotSupportedError(
             f"column {path!r}: file version 2.0 cannot hold {field.logical_type}; "

@@ -10,7 +10,7 @@ Source: page sizes of pylance 14.0.2 (8 MiB).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -29,11 +29,11 @@ class LeafWriter:
 
     def __init__(self, plan: LeafPlan, sink: FileSink, page_bytes: int) -> None:
         self.plan = plan
+        self.sink = sink
         self.column = sink.add_column()
-        self._sink = sink
-        self._page_bytes = page_bytes
+        self.entries: list[Entries] = []
         self._values: list[pa.Array] = []
-        self._entries: list[Entries] = []
+        self._page_bytes = page_bytes
         self._waiting_bytes = 0
         self._first_row = 0
         self._waiting_rows = 0
@@ -41,11 +41,15 @@ class LeafWriter:
     def add(self, leaf: StripedLeaf, num_rows: int) -> None:
         """Take the leaf's part of ``num_rows`` rows; closes a page when there is enough."""
         self._values.append(leaf.values)
-        self._entries.append(leaf.entries)
+        self.add_entries(leaf.entries, num_rows, leaf.values.nbytes)
+
+    def add_entries(self, entries: Entries, num_rows: int, size_bytes: int) -> None:
+        """Take the levels of rows whose values have been taken, and count both."""
+        self.entries.append(entries)
         self._waiting_rows += num_rows
-        self._waiting_bytes += leaf.values.nbytes
-        if leaf.entries.depths is not None:
-            self._waiting_bytes += leaf.entries.num_entries // 4
+        self._waiting_bytes += size_bytes
+        if entries.depths is not None:
+            self._waiting_bytes += entries.num_entries // 4
         if self._waiting_bytes >= self._page_bytes:
             self.flush()
 
@@ -53,28 +57,33 @@ class LeafWriter:
         """Write what waits as one page."""
         if not self._waiting_rows:
             return
-        page = self._encoded()
-        layout = page.layout.SerializeToString()
-        metadata = PageMetadata((), (), page.num_rows, PAGE_LAYOUT_URL, layout)
-        self._sink.add_page(self.column, page.buffers, metadata, self._first_row)
-        self._first_row += self._waiting_rows
-        self._values, self._entries = [], []
-        self._waiting_rows = self._waiting_bytes = 0
-
-    def _encoded(self) -> EncodedPage:
         try:
-            levels = page_levels(self._entries)
-            return encode_page(joined(self._values), levels, self.plan.options)
+            page = self.encoded()
         except LanceError as error:
             error.add_note(f"column {self.plan.field.name!r} (field id {self.plan.field.id})")
             raise
+        layout = page.layout.SerializeToString()
+        metadata = PageMetadata((), (), page.num_rows, PAGE_LAYOUT_URL, layout)
+        self.sink.add_page(self.column, page.buffers, metadata, self._first_row)
+        self._first_row += self._waiting_rows
+        self._values, self.entries = [], []
+        self._waiting_rows = self._waiting_bytes = 0
+
+    def encoded(self) -> EncodedPage:
+        """Encode what waits."""
+        return encode_page(joined(self._values), page_levels(self.entries), self.plan.options)
 
 
 class ColumnWriter:
     """A top-level field: cuts arrays into runs of rows, and those into leaves."""
 
-    def __init__(self, plan: ColumnPlan, sink: FileSink, page_bytes: int) -> None:
-        self.leaves = [LeafWriter(leaf, sink, page_bytes) for leaf in plan.leaves]
+    def __init__(
+        self,
+        plan: ColumnPlan,
+        leaves: Sequence[LeafWriter],
+        page_bytes: int,
+    ) -> None:
+        self.leaves = leaves
         self._plan = plan
         self._page_bytes = page_bytes
 

@@ -19,6 +19,8 @@ from lance_nb.encodings.arrow_parts import fixed_size_items, list_ranges, nulls_
 from lance_nb.encodings.jsonb_writer import documents
 from lance_nb.encodings.kernels.ranges import ragged_indices
 from lance_nb.errors import NotSupportedError, SchemaMismatchError
+from lance_nb.file.blob_values import fit_blobs
+from lance_nb.format.blob_fields import is_blob_v2
 from lance_nb.format.logical_types import JSON, arrow_to_logical
 from lance_nb.format.schema import Field
 
@@ -38,6 +40,8 @@ def fit(array: pa.Array, field: Field, type_: pa.DataType, first_row: int = 0) -
 
 
 def _fit(array: pa.Array, field: Field, type_: pa.DataType, path: str) -> pa.Array:
+    if is_blob_v2(field):
+        return fit_blobs(array, path)
     if isinstance(array.type, pa.BaseExtensionType):
         if field.logical_type == JSON and array.type.extension_name == _JSON_TEXT:
             return documents(array.storage, path)
@@ -46,7 +50,7 @@ def _fit(array: pa.Array, field: Field, type_: pa.DataType, path: str) -> pa.Arr
         return array
     if pa.types.is_struct(type_) and pa.types.is_struct(array.type):
         return _fit_struct(array, field, type_, path)
-    if _same_nesting(array.type, type_) and field.children:
+    if field.children and _same_nesting(array.type, type_):
         return _fit_list(array, field, type_, path)
     return _fit_leaf(array, type_, path)
 

@@ -19,6 +19,7 @@ import numpy as np
 from lance_nb.encodings.base import Bytes
 from lance_nb.file.footer import MAGIC
 from lance_nb.file.metadata import VALUES_ENCODING, PageMetadata, column_bytes
+from lance_nb.file.sidecars import Sidecars
 from lance_nb.storage.base import ObjectWriter
 
 ALIGNMENT = 64
@@ -42,11 +43,13 @@ class _Column:
 class FileSink:
     """Takes pages and buffers, knows where they went, and writes the tail."""
 
-    def __init__(self, upload: ObjectWriter) -> None:
+    def __init__(self, upload: ObjectWriter, sidecars: Sidecars) -> None:
         self._upload = upload
+        self.sidecars = sidecars
         self.size_bytes = 0
         self._columns: list[_Column] = []
         self._global: list[tuple[int, int]] = []
+        self._is_finished = False
 
     def add_column(self, encoding: bytes = VALUES_ENCODING) -> int:
         """Begin a column, with its serialized ColumnEncoding, and return its number."""
@@ -87,7 +90,8 @@ class FileSink:
         return len(self._global)
 
     def finish(self, descriptor: bytes, file_version: tuple[int, int]) -> None:
-        """Write descriptor, column metadata, tables and footer, and finish the object."""
+        """Write descriptor, column metadata, tables and footer, and finish the objects."""
+        self.sidecars.finish()
         (place,) = self.add_buffers([descriptor])
         messages = [column_bytes(one.encoding, one.pages, one.first_rows) for one in self._columns]
         start = self.size_bytes
@@ -105,10 +109,14 @@ class FileSink:
         self._upload.write([*messages, tail])
         self.size_bytes = column_table + len(tail)
         self._upload.finish()
+        self._is_finished = True
 
     def abort(self) -> None:
-        """Drop the file."""
+        """Drop the file and what lies beside it, unless it is finished."""
+        if self._is_finished:
+            return
         self._upload.abort()
+        self.sidecars.abort()
 
 
 def _bytes_of(buffer: PageBuffer) -> memoryview:

@@ -19,6 +19,7 @@ from lance_nb.encodings.level_builder import Shape
 from lance_nb.errors import NotSupportedError
 from lance_nb.file.versions import version_name
 from lance_nb.format.arrow_schema import field_to_arrow
+from lance_nb.format.blob_fields import is_blob_v2
 from lance_nb.format.logical_types import MAP, STRUCT, fixed_size_struct_dimension
 from lance_nb.format.schema import Field
 
@@ -57,6 +58,11 @@ def _shape(
     file_version: tuple[int, int],
     leaves: list[LeafPlan],
 ) -> Shape:
+    if file_version < (2, 2) and is_blob_v2(field):
+        raise NotSupportedError(
+            f"column {field.name!r}: blobs of the second generation need data_storage_version 2.2, "
+            f"not {version_name(file_version)}"
+        )
     is_fixed_list = fixed_size_struct_dimension(field.logical_type) is not None
     if file_version < (2, 2) and (is_fixed_list or field.logical_type == MAP):
         what = "fixed-size lists of structs" if is_fixed_list else "maps"
@@ -65,7 +71,8 @@ def _shape(
             f"{version_name(file_version)}"
         )
     options = EncodingOptions.from_metadata({**keys, **field.metadata}, file_version)
-    if not field.children or (options.is_packed and field.logical_type == STRUCT):
+    is_packed = options.is_packed and field.logical_type == STRUCT
+    if not field.children or is_packed or is_blob_v2(field):
         leaves.append(LeafPlan(field, options))
         return Shape()
     return Shape(tuple(_shape(child, keys, file_version, leaves) for child in field.children))

@@ -21,13 +21,17 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
 from lance_nb.file.array_writer import ArrayColumnWriter, check_fields
+from lance_nb.file.blob_writer import leaf_writer
 from lance_nb.file.column_writer import ColumnWriter
 from lance_nb.file.fitting import fit
 from lance_nb.file.metadata import descriptor_bytes
+from lance_nb.file.sidecars import Sidecars
 from lance_nb.file.sink import FileSink
 from lance_nb.file.versions import DEFAULT_VERSION, WRITABLE_VERSIONS, version_name
-from lance_nb.file.write_plan import plan_column
+from lance_nb.file.write_plan import ColumnPlan, plan_column
 from lance_nb.format.arrow_schema import field_to_arrow
+from lance_nb.format.blob_fields import descriptor_field, input_type
+from lance_nb.format.field import fields_to_pb
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
 
@@ -37,10 +41,14 @@ _PAGE_BYTES_MIN = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class FileOptions:
-    """``page_bytes``: size at which a page ends. ``waiting_bytes_max``: of all columns together."""
+    """``page_bytes``: size at which a page ends. ``waiting_bytes_max``: of all columns together.
+
+    ``allows_external_blobs``: blobs may refer to places outside of the dataset.
+    """
 
     page_bytes: int = PAGE_BYTES
     waiting_bytes_max: int = 512 * 1024 * 1024
+    allows_external_blobs: bool = False
 
     def __post_init__(self) -> None:
         if self.page_bytes < 1 or self.waiting_bytes_max < 1:
@@ -52,7 +60,7 @@ class FileOptions:
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A finished data file, as a fragment's metadata needs it."""
+    """A finished data file, as a fragment's metadata needs it; ``sidecars`` are its blob files."""
 
     path: str
     size_bytes: int
@@ -60,6 +68,7 @@ class WrittenFile:
     fields: tuple[int, ...]
     column_indices: tuple[int, ...]
     file_version: tuple[int, int]
+    sidecars: tuple[str, ...] = ()
 
 
 class _Column(Protocol):
@@ -99,11 +108,14 @@ class FileWriter:
         self._schema = schema
         self._file_version = file_version
         self._metadata = dict(schema.metadata)
-        self._types = [field_to_arrow(field, storage=True).type for field in schema]
+        self._types = [
+            input_type(field, field_to_arrow(field, storage=True).type) for field in schema
+        ]
         plans = _plan(schema, file_version)
         share = options.waiting_bytes_max // max(sum(1 for _ in schema.leaves()), 1)
         page_bytes = min(options.page_bytes, max(share, _PAGE_BYTES_MIN))
-        self._sink = FileSink(store.create(path))
+        self._sidecars = Sidecars(store, path, allows_external=options.allows_external_blobs)
+        self._sink = FileSink(store.create(path), self._sidecars)
         self._columns = [plan(self._sink, page_bytes) for plan in plans]
         self.num_rows = 0
 
@@ -137,7 +149,8 @@ class FileWriter:
         for column in self._columns:
             column.finish()
         owners = [owner for column in self._columns for owner in column.owners()]
-        descriptor = descriptor_bytes(self._schema.to_pb(), self._metadata, self.num_rows)
+        fields = fields_to_pb(descriptor_field(field) for field in self._schema)
+        descriptor = descriptor_bytes(fields, self._metadata, self.num_rows)
         self._sink.finish(descriptor, self._file_version)
         return WrittenFile(
             self.path,
@@ -146,10 +159,11 @@ class FileWriter:
             tuple(field_id for field_id, _ in owners),
             tuple(column for _, column in owners),
             self._file_version,
+            tuple(self._sidecars.paths),
         )
 
     def abort(self) -> None:
-        """Drop the file; nothing of it remains."""
+        """Drop the file; nothing of it remains. Does nothing when it is finished."""
         self._sink.abort()
 
     def __enter__(self) -> Self:
@@ -167,7 +181,13 @@ class FileWriter:
 def _plan(schema: Schema, file_version: tuple[int, int]) -> list[_MakeColumn]:
     """Plan the columns of every field, and refuse what the version cannot hold."""
     if file_version >= (2, 1):
-        return [partial(ColumnWriter, plan_column(field, file_version)) for field in schema]
+        plans = [plan_column(field, file_version) for field in schema]
+        return [partial(_structural_column, plan) for plan in plans]
     for field in schema:
         check_fields(field)
     return [partial(ArrayColumnWriter, field) for field in schema]
+
+
+def _structural_column(plan: ColumnPlan, sink: FileSink, page_bytes: int) -> _Column:
+    leaves = [leaf_writer(leaf, sink, page_bytes) for leaf in plan.leaves]
+    return ColumnWriter(plan, leaves, page_bytes)

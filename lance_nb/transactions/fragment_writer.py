@@ -150,7 +150,7 @@ class FragmentWriter:
     ) -> None:
         if self._is_finished and kind is None:
             return
-        paths = [one.path for one in self._files]
+        paths = [path for one in self._files for path in (one.path, *one.sidecars)]
         if self._open is not None:
             self._open.abort()
             paths.append(self._open.path)  # it may have got its name just before an interrupt

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from lance_nb.errors import SchemaMismatchError
+from lance_nb.format.blob_fields import is_blob_v1, is_blob_v2, with_blobs
 from lance_nb.format.schema import Field, Schema
 
 _SHOWN = 20
@@ -42,9 +43,26 @@ def _differences(wanted: Sequence[Field], found: Sequence[Field], above: str) ->
         if other is None:
             if not field.nullable:
                 yield f"column {path!r} is missing, and it must not be null"
+        elif is_blob_v2(field):
+            if not is_blob_v2(other) and not _is_marked(other):
+                yield f"column {path!r} holds blobs, and the data has {other.logical_type} there"
         elif other.logical_type != field.logical_type:
             yield f"column {path!r} must have type {field.logical_type}, not {other.logical_type}"
         else:
             yield from _differences(field.children, other.children, f"{path}.")
     for name in by_name:
         yield f"column {above + name!r} is not in the dataset"
+
+
+def _is_marked(field: Field) -> bool:
+    """Tell whether plain binary is meant to become blobs."""
+    return is_blob_v1(field) and field.logical_type in ("binary", "large_binary")
+
+
+def new_schema(found: pa.Schema, file_version: tuple[int, int]) -> Schema:
+    """Return the schema of a new dataset for data of this schema, with field ids.
+
+    In 2.2, binary columns that are marked as blobs become blobs of the second generation. Raises
+    NotSupportedError, InvalidInputError.
+    """
+    return Schema.from_arrow(with_blobs(found, file_version))

@@ -8,6 +8,7 @@ import pytest
 from lance_nb._pb import encodings21
 from lance_nb.file.footer import FOOTER_BYTES, parse_footer, parse_table
 from lance_nb.file.metadata import PAGE_LAYOUT_URL, PageMetadata, parse_column
+from lance_nb.file.sidecars import Sidecars
 from lance_nb.file.sink import ALIGNMENT, FileSink
 from lance_nb.storage.memory import MemoryStore, clear
 
@@ -19,7 +20,7 @@ def store() -> MemoryStore:
 
 
 def test_buffers_are_aligned_and_found_again(store: MemoryStore):
-    sink = FileSink(store.create("x"))
+    sink = FileSink(store.create("x"), Sidecars(store, "x"))
     column = sink.add_column()
     layout = encodings21.PageLayout().SerializeToString()
     buffers = (b"abc", memoryview(b""), np.arange(5, dtype="<u2").view(np.uint8))
@@ -47,7 +48,7 @@ def test_buffers_are_aligned_and_found_again(store: MemoryStore):
 
 
 def test_files_of_2_0_say_0_3(store: MemoryStore):
-    sink = FileSink(store.create("x"))
+    sink = FileSink(store.create("x"), Sidecars(store, "x"))
     sink.finish(b"", (2, 0))
     raw = store.read("x")
     assert bytes(raw[-8:]) == b"\0\0\3\0LANC"
@@ -56,7 +57,7 @@ def test_files_of_2_0_say_0_3(store: MemoryStore):
 
 
 def test_an_aborted_file_is_not_there(store: MemoryStore):
-    sink = FileSink(store.create("x"))
+    sink = FileSink(store.create("x"), Sidecars(store, "x"))
     sink.add_buffers([b"1"])
     sink.abort()
     assert not store.exists("x")

@@ -1,0 +1,174 @@
+"""Blob columns under construction: payloads go out at once, the pages only say where they are.
+
+First generation (2.1, 2.2): payloads lie in the data file, aligned; the page holds (position, size)
+as a packed struct inside a BlobLayout. What has no payload keeps its levels in the position:
+definition in bits 16-31. Second generation (2.2): five fields, stored one row after the other.
+
+==========  ==========================================  =================================
+kind        payload                                     default
+==========  ==========================================  =================================
+0 inline    in the data file, aligned                   up to 65,536 bytes
+1 packed    in a shared file beside it                  up to 4 MiB, files of up to 1 GiB
+2 own file  in a file of its own beside it              above
+3 external  wherever ``uri`` says; size 0 = all of it   values that have a uri
+==========  ==========================================  =================================
+
+Not supported: lists of blobs.
+Source: message BlobLayout; files of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.encodings.arrow_parts import Mask
+from lance_nb.encodings.base import Bytes, Ints
+from lance_nb.encodings.blob_page import encode_blob_page
+from lance_nb.encodings.kernels.scatter import scatter
+from lance_nb.encodings.level_builder import Entries, StripedLeaf, page_levels
+from lance_nb.encodings.page_encoder import EncodedPage
+from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.file.blob_values import Payloads, check_one_form
+from lance_nb.file.column_writer import LeafWriter
+from lance_nb.file.sink import ALIGNMENT, FileSink
+from lance_nb.file.write_plan import LeafPlan
+from lance_nb.format.blob_fields import DESCRIPTION_V2, blob_threshold, is_blob_v1, is_blob_v2
+
+_INLINE_BYTES = 64 * 1024
+_PACKED_BYTES = 4 * 1024 * 1024
+_SHARED_FILE_BYTES = 1024 * 1024 * 1024
+_COPIED_BYTES = 16 * 1024  # payloads up to this mean size are put side by side before writing
+_INLINE, _PACKED, _OWN, _EXTERNAL = range(4)
+
+
+def write_payloads(sink: FileSink, payloads: Payloads) -> Ints:
+    """Write payloads into the data file, each aligned; returns their positions (0 if empty)."""
+    positions: Ints = np.zeros(payloads.sizes.size, np.int64)
+    some = np.flatnonzero(payloads.sizes)
+    if not some.size:
+        return positions
+    kept = payloads.chosen(some)
+    if int(kept.sizes.mean()) > _COPIED_BYTES:
+        positions[some] = [start for start, _ in sink.add_buffers(kept.pieces())]
+        return positions
+    padded = -(-kept.sizes // ALIGNMENT) * ALIGNMENT
+    places = np.cumsum(padded) - padded
+    out: Bytes = np.zeros(int(padded.sum()), np.uint8)
+    scatter(kept.data, kept.starts, kept.sizes, out, places)
+    ((first, _),) = sink.add_buffers([out])
+    positions[some] = places + first
+    return positions
+
+
+def leaf_writer(plan: LeafPlan, sink: FileSink, page_bytes: int) -> LeafWriter:
+    """Begin the column of a leaf. Raises NotSupportedError for blobs of another type."""
+    if is_blob_v2(plan.field):
+        return BlobV2LeafWriter(plan, sink, page_bytes)
+    if not is_blob_v1(plan.field):
+        return LeafWriter(plan, sink, page_bytes)
+    if plan.field.logical_type != "large_binary":
+        raise NotSupportedError(
+            f"column {plan.field.name!r}: blobs are large_binary, not {plan.field.logical_type}"
+        )
+    return BlobLeafWriter(plan, sink, page_bytes)
+
+
+def hidden_rows(entries: Entries) -> Mask:
+    """Mark the rows that are null, themselves or by a struct around them."""
+    if any(entries.lists):
+        raise NotSupportedError("lists of blobs cannot be stored")
+    if entries.codes is None:
+        return np.zeros(entries.num_entries, bool)
+    hidden: Mask = entries.codes != 0
+    return hidden
+
+
+class BlobLeafWriter(LeafWriter):
+    """A column of the first generation."""
+
+    def __init__(self, plan: LeafPlan, sink: FileSink, page_bytes: int) -> None:
+        super().__init__(plan, sink, page_bytes)
+        self._places: list[tuple[Ints, Ints]] = []
+
+    def add(self, leaf: StripedLeaf, num_rows: int) -> None:
+        """Write the payloads; what waits for the page is where they are."""
+        payloads = Payloads.of(leaf.values)
+        sizes = np.where(hidden_rows(leaf.entries), 0, payloads.sizes)
+        shown = Payloads(payloads.data, payloads.starts, sizes)
+        self._places.append((write_payloads(self.sink, shown), sizes))
+        self.add_entries(leaf.entries, num_rows, 16 * num_rows)
+
+    def encoded(self) -> EncodedPage:
+        """Encode the places that wait."""
+        positions, sizes = (np.concatenate(one) for one in zip(*self._places, strict=True))
+        self._places = []
+        levels = page_levels(self.entries)
+        return encode_blob_page(positions, sizes, levels, self.plan.options.file_version)
+
+
+class BlobV2LeafWriter(LeafWriter):
+    """A column of the second generation: becomes descriptions of five fields."""
+
+    def __init__(self, plan: LeafPlan, sink: FileSink, page_bytes: int) -> None:
+        super().__init__(plan, sink, page_bytes)
+        self._inline_bytes = blob_threshold(plan.field, "inline", _INLINE_BYTES)
+        self._packed_bytes = blob_threshold(plan.field, "dedicated", _PACKED_BYTES)
+        self._file_bytes = blob_threshold(plan.field, "pack-file", _SHARED_FILE_BYTES)
+
+    def add(self, leaf: StripedLeaf, num_rows: int) -> None:
+        """Write the payloads and describe them."""
+        hidden = hidden_rows(leaf.entries)
+        super().add(StripedLeaf(self._described(leaf.values, hidden), leaf.entries), num_rows)
+
+    def _described(self, values: pa.StructArray, hidden: np.ndarray) -> pa.Array:
+        data, uri = values.field(0), values.field(1)
+        has_data, has_uri = np.asarray(data.is_valid()), np.asarray(uri.is_valid())
+        check_one_form(has_data, has_uri, hidden, self.plan.field.name)
+        payloads = Payloads.of(data)
+        sizes = np.where(hidden, 0, payloads.sizes)
+        kinds = np.zeros(sizes.size, np.uint8)
+        kinds[sizes > self._inline_bytes] = _PACKED
+        kinds[sizes > self._packed_bytes] = _OWN
+        ids = np.zeros(sizes.size, np.uint32)
+        inline = np.where(kinds == _INLINE, sizes, 0)
+        positions = write_payloads(self.sink, Payloads(payloads.data, payloads.starts, inline))
+        self._write_sidecars(payloads, (kinds, positions, ids))
+        outside = has_uri & ~hidden
+        if bool(outside.any()):
+            self._refer(values, outside, (kinds, positions, sizes))
+        kept = pa.array(np.where(outside, np.arange(outside.size), -1), mask=~outside)
+        uris = uri.take(kept).fill_null("") if bool(outside.any()) else _no_text(outside.size)
+        parts = [kinds, positions.astype(np.uint64), sizes.astype(np.uint64), ids]
+        arrays = [*map(pa.array, parts), uris]
+        return pa.StructArray.from_arrays(arrays, fields=list(DESCRIPTION_V2))
+
+    def _write_sidecars(self, payloads: Payloads, out: tuple[np.ndarray, Ints, np.ndarray]) -> None:
+        kinds, positions, ids = out
+        beside = np.flatnonzero(kinds != _INLINE)
+        for row, payload in zip(beside.tolist(), payloads.chosen(beside).pieces(), strict=True):
+            if kinds[row] == _OWN:
+                ids[row] = self.sink.sidecars.add_own(payload)
+            else:
+                place = self.sink.sidecars.add_shared(payload, self._file_bytes)
+                ids[row], positions[row] = place
+
+    def _refer(
+        self, values: pa.StructArray, outside: np.ndarray, out: tuple[np.ndarray, Ints, Ints]
+    ) -> None:
+        """Describe what lies elsewhere. Raises InvalidInputError unless that is allowed."""
+        if not self.sink.sidecars.allows_external:
+            where = values.field(1)[int(outside.argmax())].as_py()
+            raise InvalidInputError(
+                f"column {self.plan.field.name!r}: external blob {where!r} is outside of the "
+                "dataset; allow_external_blob_outside_bases=True stores such references"
+            )
+        kinds, positions, sizes = out
+        kinds[outside] = _EXTERNAL
+        for target, at in ((positions, 2), (sizes, 3)):
+            target[outside] = np.asarray(values.field(at).fill_null(0)).astype(np.int64)[outside]
+
+
+def _no_text(count: int) -> pa.Array:
+    offsets = pa.py_buffer(np.zeros(count + 1, np.int32))
+    return pa.Array.from_buffers(pa.string(), count, [None, offsets, pa.py_buffer(b"")])

@@ -1,0 +1,135 @@
+"""Blob columns in schemas: how they are marked, and what data files hold for them.
+
+Files up to 2.1 mark a large_binary field with the key ``lance-encoding:blob``. Since 2.2 a dataset
+has a struct of extension type ``lance.blob.v2`` (``data`` or ``uri``, with ``position`` and
+``size`` a part of what is there); its data files hold a packed descriptor of five fields in its
+place, whose parts have no identity (id and parent -1).
+
+Source: spec page "blob"; schemas and descriptors of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.format.field import TOP, Field
+from lance_nb.format.logical_types import EXTENSION_NAME
+
+BLOB_KEY = "lance-encoding:blob"
+PACKED_KEY = "lance-encoding:packed"
+BLOB_V2_EXTENSION = "lance.blob.v2"
+
+DESCRIPTION_V2 = pa.struct(
+    [
+        pa.field("kind", pa.uint8(), nullable=False),
+        pa.field("position", pa.uint64(), nullable=False),
+        pa.field("size", pa.uint64(), nullable=False),
+        pa.field("blob_id", pa.uint32(), nullable=False),
+        pa.field("blob_uri", pa.string(), nullable=False),
+    ]
+)
+BLOB_INPUT = pa.struct(
+    [
+        ("data", pa.large_binary()),
+        ("uri", pa.string()),
+        ("position", pa.uint64()),
+        ("size", pa.uint64()),
+    ]
+)
+_STORED = pa.struct([("data", pa.large_binary()), ("uri", pa.string())])
+_NO_ID, _PLAIN, _VAR_BINARY = -1, 1, 2
+
+
+def is_blob_v2(field: Field) -> bool:
+    """Tell whether a field is a blob of the second generation."""
+    return field.extension_name == BLOB_V2_EXTENSION
+
+
+def is_blob_v1(field: Field) -> bool:
+    """Tell whether a field is a marked large_binary."""
+    return field.metadata.get(BLOB_KEY, b"").lower() == b"true" and not field.children
+
+
+def descriptor_field(field: Field) -> Field:
+    """Return what the descriptor of a data file says of a field: blobs as what is stored."""
+    if is_blob_v2(field):
+        parts = tuple(
+            Field(
+                _NO_ID,
+                TOP,
+                part.name,
+                str(part.type),
+                nullable=False,
+                encoding=_VAR_BINARY if pa.types.is_string(part.type) else _PLAIN,
+            )
+            for part in DESCRIPTION_V2
+        )
+        marks = {PACKED_KEY: b"true", BLOB_KEY: b"true"}
+        return replace(field, children=parts, metadata=marks, extension_name="")
+    if not field.children:
+        return field
+    return replace(field, children=tuple(descriptor_field(child) for child in field.children))
+
+
+def input_type(field: Field, storage: pa.DataType) -> pa.DataType:
+    """Return the type that values of a field are brought into: blobs in their one form."""
+    if is_blob_v2(field):
+        return BLOB_INPUT
+    if not pa.types.is_struct(storage) or len(field.children) != storage.num_fields:
+        return storage
+    parts = [
+        storage.field(at).with_type(input_type(child, storage.field(at).type))
+        for at, child in enumerate(field.children)
+    ]
+    return pa.struct(parts)
+
+
+def with_blobs(schema: pa.Schema, file_version: tuple[int, int]) -> pa.Schema:
+    """Return the schema that a dataset of this file version has for data of this schema.
+
+    In 2.2 marked binary columns become blobs of the second generation. Raises NotSupportedError for
+    those in earlier versions.
+    """
+    fields = [_converted(field, file_version) for field in schema]
+    return pa.schema(fields, schema.metadata)
+
+
+def _converted(field: pa.Field, file_version: tuple[int, int]) -> pa.Field:
+    kind = field.type
+    name = kind.extension_name if isinstance(kind, pa.BaseExtensionType) else None
+    marks = field.metadata or {}
+    if BLOB_V2_EXTENSION in (name, marks.get(EXTENSION_NAME.encode(), b"").decode()):
+        if file_version < (2, 2):
+            raise NotSupportedError(
+                f"column {field.name!r} holds blobs of the second generation, which need "
+                "data_storage_version 2.2"
+            )
+        return field
+    is_marked = marks.get(BLOB_KEY.encode(), b"").lower() == b"true"
+    if is_marked and (pa.types.is_large_binary(kind) or pa.types.is_binary(kind)):
+        return field if file_version < (2, 2) else _second_generation(field, marks)
+    if pa.types.is_struct(kind):
+        children = [_converted(kind.field(at), file_version) for at in range(kind.num_fields)]
+        return field.with_type(pa.struct(children))
+    return field
+
+
+def _second_generation(field: pa.Field, marks: Mapping[bytes, bytes]) -> pa.Field:
+    kept = {key: value for key, value in marks.items() if key != BLOB_KEY.encode()}
+    kept[EXTENSION_NAME.encode()] = BLOB_V2_EXTENSION.encode()
+    return pa.field(field.name, _STORED, field.nullable, kept)
+
+
+def blob_threshold(field: Field, name: str, default: int) -> int:
+    """Read ``lance-encoding:blob-<name>-size-threshold``. Raises InvalidInputError."""
+    key = f"lance-encoding:blob-{name}-size-threshold"
+    text = field.metadata.get(key)
+    if text is None:
+        return default
+    if not text.isdigit() or len(text) > 18:
+        raise InvalidInputError(f"field metadata {key!r} is {text!r}; allowed: a number of bytes")
+    return int(text)

@@ -1,0 +1,114 @@
+"""Blobs written by us are opened by pylance: every generation, kind and threshold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from lance_nb.file.writer import FileOptions
+from lance_nb.storage.local import LocalStore
+from lance_nb.transactions.fragment_writer import WriteOptions, write_fragments
+from lance_nb.transactions.input_schema import new_schema
+from tests.support.requirements import require_pylance
+
+pytestmark = pytest.mark.interop
+
+MARK = {"lance-encoding:blob": "true"}
+ROWS = [
+    b"abc",
+    None,
+    b"",
+    b"x" * 100_000,
+    b"y" * 70_000,
+    b"z" * 5_000_000,
+    *(f"payload {k}".encode() for k in range(200)),
+]
+THRESHOLDS = {
+    "lance-encoding:blob-inline-size-threshold": "5",
+    "lance-encoding:blob-dedicated-size-threshold": "1000",
+    "lance-encoding:blob-pack-file-size-threshold": "60",
+}
+
+
+def commit(root: Path, table: pa.Table, version: str, *, external: bool = False) -> Any:
+    """Write with our fragment writer, commit with pylance, return its dataset."""
+    lance = require_pylance()
+    numbers = (int(version[0]), int(version[2]))
+    schema = new_schema(table.schema, numbers)
+    options = WriteOptions(
+        file_version=numbers,
+        file=FileOptions(allows_external_blobs=external),
+        max_rows_per_file=100,
+    )
+    written = write_fragments(table, schema, LocalStore(str(root)), options)
+    fragments = [
+        lance.fragment.FragmentMetadata(
+            number,
+            [
+                lance.fragment.DataFile(
+                    file.path, list(file.fields), list(file.column_indices), *file.file_version,
+                    file.size_bytes,
+                )
+                for file in one.files
+            ],
+            one.physical_rows,
+        )
+        for number, one in enumerate(written)
+    ]  # fmt: skip
+    arrow = schema.to_arrow()
+    return lance.LanceDataset.commit(str(root), lance.LanceOperation.Overwrite(arrow, fragments))
+
+
+def payloads(dataset: Any, column: str, count: int) -> list[bytes | None]:
+    found = dataset.take_blobs(column, indices=list(range(count)))
+    return [None if one is None else one.readall() for one in found]
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("marks", [{}, THRESHOLDS], ids=["defaults", "thresholds"])
+def test_payloads_read_back(version: str, marks: dict[str, str], tmp_path: Path) -> None:
+    field = pa.field("b", pa.large_binary(), metadata={**MARK, **marks})
+    table = pa.table(
+        [pa.array(ROWS, pa.large_binary()), range(len(ROWS))],
+        schema=pa.schema([field, ("i", pa.int64())]),
+    )
+    dataset = commit(tmp_path, table, version)
+    assert dataset.to_table(["i"]).column(0).to_pylist() == list(range(len(ROWS)))
+    expected = [row for row in ROWS if version != "2.0" or row is not None]
+    found = payloads(dataset, "b", len(ROWS))
+    assert [one for one in found if version != "2.0" or one is not None] == expected
+    ours = payloads(lance_nb.dataset(str(tmp_path)), "b", len(ROWS))
+    assert ours == ROWS
+    dataset.validate()
+
+
+def test_references_read_back(tmp_path: Path) -> None:
+    lance = require_pylance()
+    outside = tmp_path / "outside.bin"
+    outside.write_bytes(b"0123456789")
+    uri = f"file://{outside}"
+    values = [uri, lance.Blob.from_uri(uri, 2, 3), b"inline", None]
+    table = pa.table({"b": lance.blob_array(values)})
+    dataset = commit(tmp_path / "data", table, "2.2", external=True)
+    kinds = [row and row["kind"] for row in dataset.to_table().column(0).to_pylist()]
+    assert kinds == [3, 3, 0, None]
+    assert payloads(dataset, "b", 4) == [b"0123456789", b"234", b"inline", None]
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_blobs_inside_structs_are_described(version: str, tmp_path: Path) -> None:
+    item = pa.field("b", pa.large_binary(), metadata=MARK)
+    rows = pa.StructArray.from_arrays(
+        [pa.array([1, 2, 3]), pa.array([b"x", None, b"hidden"], pa.large_binary())],
+        fields=[pa.field("a", pa.int64()), item],
+        mask=pa.array([False, False, True]),
+    )
+    dataset = commit(tmp_path, pa.table({"s": rows}), version)
+    first, second, third = dataset.to_table().column(0).to_pylist()
+    assert (first["a"], first["b"]["size"]) == (1, 1)
+    assert second == {"a": 2, "b": None}
+    assert third is None

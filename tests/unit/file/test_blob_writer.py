@@ -1,0 +1,106 @@
+"""Blob columns: where payloads go, and that failures leave nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.file.reader import FileReader
+from lance_nb.file.writer import FileOptions, FileWriter
+from lance_nb.format.blob_fields import with_blobs
+from lance_nb.format.schema import Schema
+from lance_nb.storage.memory import MemoryStore, clear
+
+MARK = {"lance-encoding:blob": "true"}
+SMALL = {
+    "lance-encoding:blob-inline-size-threshold": "10",
+    "lance-encoding:blob-dedicated-size-threshold": "100",
+}
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    clear("blobs")
+    return MemoryStore("blobs")
+
+
+def write(store: MemoryStore, table: pa.Table, version: tuple[int, int], **options: object):
+    schema = Schema.from_arrow(with_blobs(table.schema, version))
+    made = FileOptions(**options)  # type: ignore[arg-type]
+    with FileWriter(store, "x.lance", schema, file_version=version, options=made) as writer:
+        for batch in table.to_batches(max_chunksize=50):
+            writer.write(batch)
+        return writer.finish()
+
+
+def table_of(rows: list[bytes | None], **marks: str) -> pa.Table:
+    field = pa.field("b", pa.large_binary(), metadata={**MARK, **marks})
+    return pa.table([pa.array(rows, pa.large_binary())], schema=pa.schema([field]))
+
+
+@pytest.mark.parametrize("version", [(2, 0), (2, 1), (2, 2)])
+def test_payloads_are_written_when_they_come(store: MemoryStore, version: tuple[int, int]):
+    rows = [None if k % 7 == 0 else bytes([k % 256]) * k for k in range(300)]
+    written = write(store, table_of(rows), version)
+    assert written.num_rows == 300
+    raw = bytes(store.read("x.lance"))
+    for row in rows:
+        assert row is None or row in raw
+    assert FileReader(store, "x.lance").num_columns == 1
+
+
+def test_sizes_choose_the_place(store: MemoryStore):
+    rows = [b"a" * 5, b"b" * 50, b"c" * 500, None, b"d" * 60]
+    written = write(store, table_of(rows, **SMALL), (2, 2))
+    assert len(written.sidecars) == 2
+    shared, own = (bytes(store.read(path)) for path in written.sidecars)
+    assert shared == b"b" * 50 + b"d" * 60
+    assert own == b"c" * 500
+    assert b"a" * 5 in bytes(store.read("x.lance"))
+
+
+def test_references_must_be_allowed(store: MemoryStore):
+    kind = pa.struct([("data", pa.large_binary()), ("uri", pa.string())])
+    marks = {"ARROW:extension:name": "lance.blob.v2"}
+    rows = pa.array([{"data": b"x"}, {"uri": "s3://other/y"}, None], kind)
+    table = pa.table([rows], schema=pa.schema([pa.field("b", kind, metadata=marks)]))
+    with pytest.raises(InvalidInputError, match="'s3://other/y' is outside"):
+        write(store, table, (2, 2))
+    assert store.list_recursive("") == []
+    write(store, table, (2, 2), allows_external_blobs=True)
+    assert b"s3://other/y" in bytes(store.read("x.lance"))
+
+
+def test_failures_remove_sidecars(store: MemoryStore):
+    table = table_of([b"b" * 50, b"c" * 500], **SMALL)
+    schema = Schema.from_arrow(with_blobs(table.schema, (2, 2)))
+    writer = FileWriter(store, "x.lance", schema)
+    writer.write(table.to_batches()[0])
+    writer.abort()
+    assert store.list_recursive("") == []
+
+
+def test_many_small_payloads_are_put_side_by_side(store: MemoryStore):
+    rows = [f"payload {k}".encode() for k in range(5000)]
+    write(store, table_of(rows), (2, 2))
+    raw = np.frombuffer(store.read("x.lance"), np.uint8)
+    assert bytes(raw[64 * 49 : 64 * 49 + 10]) == b"payload 49"
+
+
+def test_lists_of_blobs_are_refused(store: MemoryStore):
+    item = pa.field("item", pa.large_binary(), metadata=MARK)
+    table = pa.table(
+        [pa.array([[b"a"]], pa.list_(item))], schema=pa.schema([("l", pa.list_(item))])
+    )
+    with pytest.raises(NotSupportedError, match="lists of blobs"):
+        write(store, table, (2, 1))
+
+
+def test_blobs_are_large_binary(store: MemoryStore):
+    field = pa.field("b", pa.binary(), metadata=MARK)
+    table = pa.table([pa.array([b"a"])], schema=pa.schema([field]))
+    with pytest.raises(NotSupportedError, match="'b': blobs are large_binary"):
+        write(store, table, (2, 1))
+    write(store, table, (2, 2))
