@@ -156,6 +156,14 @@ class Store(Protocol):
         ...
 
 
+def write_unsynced(store: Store, path: str, data: Buffer) -> None:
+    """Write an object that nothing is lost without, as cheaply as the store can.
+
+    After a power failure it may be missing, empty or cut short: only for copies and hints.
+    """
+    getattr(store, "write_unsynced", store.write)(path, data)
+
+
 def check_path(path: str) -> str:
     """Return ``path`` if it names an object below the root. Raises InvalidInputError."""
     if not path:

@@ -175,6 +175,18 @@ class LocalStore:
             raise
         _mappings.drop(full)
 
+    def write_unsynced(self, path: str, data: Buffer) -> None:
+        """Create or replace a file without waiting for the disk; see ``write_unsynced`` in base."""
+        full = self._full(path)
+        temporary = write_temporary(full, data, durable=False)
+        try:
+            with translated(full):
+                os.rename(temporary, full)
+        except StorageError:
+            remove_quietly(temporary)
+            raise
+        _mappings.drop(full)
+
     def write_if_absent(self, path: str, data: Buffer) -> None:
         """Create a file by hard link, durably; see Store for the outcomes."""
         full = self._full(path)

@@ -114,8 +114,8 @@ def _pread_all(descriptor: int, start: int, stop: int) -> bytes:
     return data
 
 
-def write_temporary(full: str, data: Buffer) -> str:
-    """Write ``data`` durably beside ``full``, under a name no manifest has; return that path."""
+def write_temporary(full: str, data: Buffer, *, durable: bool = True) -> str:
+    """Write ``data`` beside ``full``, under a name no manifest has; return that path."""
     folder = os.path.dirname(full)
     temporary = f"{folder}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
     with translated(full):
@@ -126,6 +126,7 @@ def write_temporary(full: str, data: Buffer) -> str:
                 view = memoryview(data).cast("B")
                 while view:
                     view = view[file.write(view) :]
+                if durable:
                 os.fsync(file.fileno())
         except OSError:
             remove_quietly(temporary)

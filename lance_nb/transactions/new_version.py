@@ -15,7 +15,7 @@ from lance_nb.format.index_metadata import build_index_section
 from lance_nb.format.layout import ManifestName
 from lance_nb.format.manifest_framing import Section, section_size
 from lance_nb.format.transaction_summary import MESSAGE_PROPERTY
-from lance_nb.storage.base import Store
+from lance_nb.storage.base import Store, write_unsynced
 from lance_nb.transactions.commit_options import Committed
 from lance_nb.transactions.operation import Built
 from lance_nb.transactions.transaction import Transaction
@@ -47,17 +47,20 @@ def prepare(home: Store, built: Built, transaction: Transaction, name: ManifestN
 
 
 def write_transaction_file(home: Store, version: NewVersion) -> str:
-    """Write the ``.txn`` file that a version names; return its name, "" if it names none."""
+    """Write the ``.txn`` file that a version names; return its name, "" if it names none.
+
+    The disk is not waited for: the durable copy is the one inside the manifest file.
+    """
     file_name = version.committed.manifest.transaction_file
     if file_name:
-        home.write(layout.transaction_path(file_name), version.inline)
+        write_unsynced(home, layout.transaction_path(file_name), version.inline)
     return file_name
 
 
 def write_hint(home: Store, version: int) -> None:
     """Tell other readers which version is the newest; if that fails, they list instead."""
     try:
-        home.write(layout.HINT_PATH, b'{"version":%d}' % version)
+        write_unsynced(home, layout.HINT_PATH, b'{"version":%d}' % version)
     except StorageError:
         return
 

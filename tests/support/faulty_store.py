@@ -218,6 +218,9 @@ class FaultyStore:
     def write(self, path: str, data: Buffer) -> None:
         self._write("write", path, lambda: self.inner.write(path, data))
 
+    def write_unsynced(self, path: str, data: Buffer) -> None:
+        self.write(path, data)
+
     def write_if_absent(self, path: str, data: Buffer) -> None:
         self._write("write_if_absent", path, lambda: self.inner.write_if_absent(path, data))
 

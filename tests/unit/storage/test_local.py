@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lance_nb.errors import InvalidInputError, ObjectNotFoundError, StorageError
-from lance_nb.storage.base import ByteRange
+from lance_nb.storage.base import ByteRange, write_unsynced
 from lance_nb.storage.local import LocalStore
 from tests.conformance.replacing_tests import ReplacingTests
 from tests.conformance.store_tests import BIG, StoreTests
@@ -189,3 +189,15 @@ def test_symbolic_links_to_files_are_followed(store: LocalStore, tmp_path: Path)
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     assert bytes(store.read("y")) == b"1"
     assert sorted(store.list_names("")) == ["x", "y"]
+
+
+def test_what_nothing_is_lost_without_is_written_without_waiting(tmp_path, monkeypatch):
+    def no_sync(_descriptor: int) -> None:
+        raise AssertionError("the disk was waited for")
+
+    monkeypatch.setattr(os, "fsync", no_sync)
+    store = LocalStore(str(tmp_path))
+    for content in (b"first", b"second"):
+        write_unsynced(store, "_versions/hint", content)
+        assert bytes(store.read("_versions/hint")) == content
+    assert store.list_names("_versions") == ["hint"]
