@@ -127,7 +127,7 @@ def write_temporary(full: str, data: Buffer, *, durable: bool = True) -> str:
                 while view:
                     view = view[file.write(view) :]
                 if durable:
-                os.fsync(file.fileno())
+                    os.fsync(file.fileno())
         except OSError:
             remove_quietly(temporary)
             raise
