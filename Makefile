@@ -20,7 +20,7 @@ OUT := notebooks/out
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-read capabilities help lab demo demo-data test test-setup test-fast test-interop test-interop-large test-ui lint protos clean
+.PHONY: bench-read bench-write capabilities help lab demo demo-data test test-setup test-fast test-interop test-interop-large test-ui lint protos clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -122,6 +122,9 @@ test-ui: $(VENV)/.stamp-test  ## drive JupyterLab in a real browser
 
 bench-read: $(VENV)/.stamp-test  ## time reading against pylance; BENCH_FLAGS='--rows N --only NAME'
 	$(PY) -m tests.benchmarks.read $(BENCH_FLAGS)
+
+bench-write: $(VENV)/.stamp-test  ## time writing against pylance; BENCH_FLAGS as above, and --no-sync
+	$(PY) -m tests.benchmarks.write $(BENCH_FLAGS)
 
 capabilities: $(VENV)/.stamp-test  ## write the capability tables of the README
 	$(PY) -m tests.support.capabilities

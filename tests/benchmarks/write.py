@@ -1,0 +1,172 @@
+"""Writing, ours against pylance, in one run: ``make bench-write``.
+
+Prints a Markdown table of medians, ratios and file sizes. Columns are those of the read benchmark,
+at the sizes of the goals (10 million numbers, 5 million texts, 100,000 vectors); ``--rows`` scales
+them, ``--only`` picks rows of the table by a part of their name. Files go below
+``tests/benchmarks/data`` (ignored by git) and are removed again.
+
+Ours makes every file durable (fsync of file and folder) before it returns; pylance does not, and
+its time on the clock is that much shorter. ``--no-sync`` leaves that out of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+from lance.file import LanceFileWriter
+
+import lance_nb
+from tests.benchmarks.read import COLUMNS, DATA
+from tests.benchmarks.timing import Comparison, compare, table
+
+HOME = DATA / "write"
+RUNS = 5
+# name of a column of the read benchmark -> (share of the rows, goal)
+FILES: dict[str, tuple[float, float | None]] = {
+    "flat int64": (1, 2),
+    "bit-packed int64, narrow": (1, 1.4),
+    "bit-packed float64, wide": (1, None),
+    "bool": (1, None),
+    "nullable int32": (0.5, None),
+    "text (FSST)": (0.5, 5),
+    "low-cardinality text": (0.5, None),
+    "list<int32>": (0.2, None),
+    "embeddings 64": (0.05, 3),
+    "embeddings 768": (0.01, 3),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A comparison and the bytes that both wrote."""
+
+    comparison: Comparison
+    ours_bytes: int = 0
+    theirs_bytes: int = 0
+
+
+Case = tuple[str, Callable[[], Written]]
+
+
+def files(rows: int) -> Iterator[Case]:
+    """One column into one data file."""
+    for name, (share, goal) in FILES.items():
+        yield f"file {name}", partial(_file, name, int(rows * share), goal)
+
+
+def _file(name: str, rows: int, goal: float | None) -> Written:
+    data = pa.table({"c": COLUMNS[name][0](rows)})
+    mine, other = HOME / "ours.lance", HOME / "theirs.lance"
+
+    def write(kind: type, path: Path) -> None:
+        with kind(str(path), data.schema) as writer:
+            for batch in data.to_batches(max_chunksize=1 << 20):
+                writer.write_batch(batch)
+
+    compared = compare(
+        f"file {name}, {rows:,} rows",
+        lambda: write(lance_nb.LanceFileWriter, mine),
+        lambda: write(LanceFileWriter, other),
+        goal=goal,
+        runs=RUNS,
+    )
+    return Written(compared, mine.stat().st_size, other.stat().st_size)
+
+
+def datasets(rows: int) -> Iterator[Case]:
+    """A new dataset, its commit included."""
+    for name in ("flat int64", "text (FSST)"):
+        share, goal = FILES[name]
+        yield f"dataset {name}", partial(_dataset, name, int(rows * share), goal)
+
+
+def _dataset(name: str, rows: int, goal: float | None) -> Written:
+    data = pa.table({"c": COLUMNS[name][0](rows)})
+    numbers = itertools.count()
+
+    def write(module: object, who: str) -> None:
+        number = next(numbers)
+        shutil.rmtree(HOME / f"{who}{number - 2}", ignore_errors=True)
+        module.write_dataset(data, str(HOME / f"{who}{number}"))  # type: ignore[attr-defined]
+
+    compared = compare(
+        f"dataset {name}, {rows:,} rows",
+        lambda: write(lance_nb, "ours"),
+        lambda: write(lance, "theirs"),
+        goal=goal,
+        runs=RUNS,
+    )
+    return Written(compared)
+
+
+def appends(_: int) -> Iterator[Case]:
+    """One row more, onto datasets of some fragments."""
+    for fragments, goal in ((1, 2.0), (10_000, 5.0), (100_000, 10.0)):
+        name = f"append to {fragments:,} fragments"
+        yield name, partial(_append, name, fragments, goal)
+
+
+def _append(name: str, fragments: int, goal: float) -> Written:
+    rows = pa.table({"c": [1, 2, 3]})
+    mine, other = str(HOME / "append_ours"), str(HOME / "append_theirs")
+    for path in (mine, other):
+        # All fragments share one data file: cheap to write, as many to carry along.
+        dataset = lance.write_dataset(rows, path, mode="overwrite")
+        one = dataset.get_fragments()[0].metadata
+        if fragments > 1:
+            operation = lance.LanceOperation.Append([one] * (fragments - 1))
+            lance.LanceDataset.commit(path, operation, read_version=1)
+    compared = compare(
+        name,
+        lambda: lance_nb.write_dataset(rows, mine, mode="append"),
+        lambda: lance.write_dataset(rows, other, mode="append"),
+        goal=goal,
+        runs=RUNS,
+    )
+    return Written(compared)
+
+
+def sizes(found: list[Written]) -> str:
+    """Lay the file sizes out as a Markdown table."""
+    lines = ["| file | lance_nb MB | pylance MB | ratio |", "|---|--:|--:|--:|"]
+    lines += [
+        f"| {one.comparison.name} | {one.ours_bytes / 1e6:.2f} "
+        f"| {one.theirs_bytes / 1e6:.2f} | {one.ours_bytes / one.theirs_bytes:.2f} |"
+        for one in found
+        if one.theirs_bytes
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run what was asked for and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--only", default="", help="a part of the names of the rows wanted")
+    parser.add_argument("--no-sync", action="store_true", help="leave fsync out of ours")
+    options = parser.parse_args()
+    if options.no_sync:
+        os.fsync = lambda _: None
+    shutil.rmtree(HOME, ignore_errors=True)
+    HOME.mkdir(parents=True)
+    try:
+        cases = [*files(options.rows), *datasets(options.rows), *appends(options.rows)]
+        found = [run() for name, run in cases if options.only in name]
+    finally:
+        shutil.rmtree(HOME, ignore_errors=True)
+    print(table([one.comparison for one in found]))
+    print()
+    print(sizes(found))
+
+
+if __name__ == "__main__":
+    main()
