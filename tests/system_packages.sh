@@ -1,7 +1,8 @@
 #!/bin/sh
 # Install the system packages that some tests need, when they are missing and we may: Debian's
-# Chromium for tests/ui, a Java runtime for tests/spark. Elsewhere say what is missing and why it
-# matters; the tests that need it then skip with the same reason. Never fails.
+# Chromium for tests/ui, a Java runtime for tests/spark, Redis and PostgreSQL for the manifest
+# stores. Elsewhere say what is missing and why it matters; the tests that need it then skip with
+# the same reason. Never fails.
 set -u
 
 here=$(dirname "$0")
@@ -40,6 +41,22 @@ need_java() {
     fi
 }
 
+# Tests start servers of their own on free ports, from the programs of these packages.
+need_databases() {
+    missing=""
+    command -v redis-server >/dev/null 2>&1 || missing="redis-server"
+    ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
+    if [ -z "$missing" ]; then return; fi
+    if can_install; then
+        # shellcheck disable=SC2086  # two packages, two words
+        apt_install $missing
+    else
+        echo "tests of manifest stores in them will be skipped: missing $missing, and only root" \
+            "with apt-get can install that from here (apt install redis-server postgresql)"
+    fi
+}
+
+if [ -d "$here/interop/remote" ]; then need_databases; fi
 if [ -d "$here/ui" ]; then need_chromium; fi
 if [ -d "$here/spark" ]; then need_java; fi
 exit 0

@@ -21,7 +21,7 @@ from lance_nb.transactions.commit_options import Committed
 from lance_nb.transactions.external.base import ExternalManifestStore
 from tests.support.committing import file_names
 from tests.support.external_table import ExternalTable
-from tests.support.faulty_store import Crash, Fault, at, no_faults
+from tests.support.faulty_store import Crash, Fault, Plan, at, no_faults
 
 FOUR_STEPS = (
     ("write", ".manifest-"),
@@ -52,12 +52,12 @@ def copy_of(store: Store) -> Store:
     return copy
 
 
-def check_cell(entries: ExternalManifestStore, number: int, fault: Fault) -> str:
-    """Commit with one fault and check what is left; return what the writer was told."""
+def check_cell(entries: ExternalManifestStore, plan: Plan) -> str:
+    """Commit with faults and check what is left; return what the writer was told."""
     table = ExternalTable(entries)
     table.create()
     transaction = table.appending(1, "mine")
-    table.root.world.plan = at(number, fault)
+    table.root.world.plan = plan
     made: Committed | None = None
     try:
         made = table.commit(transaction)
@@ -93,6 +93,11 @@ def check_cell(entries: ExternalManifestStore, number: int, fault: Fault) -> str
     return told
 
 
+def _from_then_on(number: int, side: str, fault: Fault) -> Plan:
+    """Plan that one side fails from a step on; what only reads fails before it is done."""
+    return lambda step: fault if step.number >= number and step.path.startswith(side) else None
+
+
 class ExternalCommitTests:
     """``entries`` is a manifest store."""
 
@@ -110,16 +115,26 @@ class ExternalCommitTests:
     ):
         told = {}
         for number, step in self._four_steps(entries):
-            told[step] = check_cell(entries, number, fault)
+            told[step] = check_cell(entries, at(number, fault))
         assert set(told.values()) == {"crashed"}
         assert len(told) == 4
 
     @pytest.mark.parametrize("fault", OUTAGES, ids=lambda fault: fault.name)
     def test_outages_at_each_step_lose_nothing(self, entries: ExternalManifestStore, fault: Fault):
         for number, step in self._four_steps(entries):
-            told = check_cell(entries, number, fault)
+            told = check_cell(entries, at(number, fault))
             if step[0] == "put_if_exists" or fault in (Fault.LOST_REPLY, Fault.LOST_REPLY_REPEATED):
                 assert told in ("committed", "failed")
+
+    def test_an_outage_that_begins_at_a_step_and_lasts_loses_nothing(
+        self, entries: ExternalManifestStore
+    ):
+        for number, (method, _) in self._four_steps(entries):
+            side = "entries" if method.startswith("put_") else VERSIONS
+            for fault in (Fault.UNKNOWN_BEFORE, Fault.LOST_REPLY):
+                told = check_cell(entries, _from_then_on(number, side, fault))
+                expected = {"put_if_not_exists": "unknown", "put_if_exists": "committed"}
+                assert told in expected.get(method, "committed failed")
 
     def _four_steps(self, entries: ExternalManifestStore) -> list[tuple[int, tuple[str, str]]]:
         calls = steps_of_a_commit(entries)
@@ -138,7 +153,7 @@ def disturb_everything(entries: ExternalManifestStore) -> dict[str, int]:
     for number in range(1, len(steps_of_a_commit(entries)) + 1):
         for fault in (*CRASHES, *OUTAGES, Fault.STALE_LIST, Fault.EMPTY_LIST, Fault.NO_SPACE):
             try:
-                outcome = check_cell(entries, number, fault)
+                outcome = check_cell(entries, at(number, fault))
             except (AssertionError, LanceError) as error:
                 error.add_note(f"step {number}, {fault.name}")
                 raise

@@ -102,11 +102,15 @@ class _Link:
     client: socket.socket
     server: socket.socket
     losing: bool = False
+    request: bytes = b""  # what has come of a request, which may come in pieces
 
     def requests(self) -> None:
         try:
             while data := self.client.recv(_CHUNK):
-                kind = self.proxy.find(data)
+                self.request = (self.request + data)[-_CHUNK:]
+                kind = self.proxy.find(self.request)
+                if kind:
+                    self.request = b""
                 if kind == "before" or self.proxy.refuse:
                     break
                 if kind == "lost":
@@ -122,6 +126,8 @@ class _Link:
             while data := self.server.recv(_CHUNK):
                 if self.proxy.refuse or (self.losing and not data.startswith(_CONTINUE)):
                     break
+                if not data.startswith(_CONTINUE):
+                    self.request = b""
                 self.client.sendall(data)
         except OSError:
             pass

@@ -115,11 +115,11 @@ def test_a_driver_that_ignores_the_mode_is_refused(s3: S3Place, monkeypatch: pyt
         store.write_if_absent(SLOT, b"1")
 
 
-def test_of_8_writers_on_two_clients_one_wins_each_of_20_rounds(s3: S3Place):
+def test_of_8_writers_on_two_clients_one_wins_each_of_10_rounds(s3: S3Place):
     clients = [{**s3.options, "skip_instance_cache": fresh} for fresh in (True, False)]
     stores = [open_store(f"s3://{s3.bucket}/data", options) for options in clients * 4]
     stores[0].write_if_absent("_versions/warm", b"")
-    for number in range(20):
+    for number in range(10):
         path = f"_versions/{number + 1}.manifest"
         barrier = threading.Barrier(len(stores))
         won: list[bytes] = []

@@ -12,6 +12,7 @@ Source: lance-table, ``io/commit/dynamodb.rs``; pylance 14.0.2.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -37,6 +38,7 @@ _SETTINGS = {
     "read_timeout": 10,
     "retries": {"mode": "standard", "max_attempts": 3},
 }
+_clients: dict[tuple[Any, ...], Any] = {}
 
 
 class DynamoManifestStore:
@@ -60,11 +62,14 @@ class DynamoManifestStore:
         self._errors = botocore.exceptions
         self._place = masked_url(url)
         self._checked = False
-        self._client: Any = boto3.session.Session().client(
-            "dynamodb",
-            config=botocore.config.Config(**_SETTINGS),
-            **_client_arguments(options, parse_qs(query)),
-        )
+        arguments = _client_arguments(options, parse_qs(query))
+        # Making a client takes a quarter of a second; it may be shared by threads, not by forks.
+        key = (os.getpid(), *sorted(arguments.items()))
+        if key not in _clients:
+            config = botocore.config.Config(**_SETTINGS)
+            session = boto3.session.Session()
+            _clients[key] = session.client("dynamodb", config=config, **arguments)
+        self._client = _clients[key]
 
     def __repr__(self) -> str:
         return f"DynamoManifestStore({self.place!r})"
