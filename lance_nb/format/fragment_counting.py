@@ -60,7 +60,7 @@ def count_all(raw: Sequence[bytes], path: str) -> Ints:
     counts = np.zeros((NUM_COLUMNS, len(raw)), np.int64)
     if len(raw) < FEW_FRAGMENTS:
         for column, one in enumerate(raw):
-            counts[:, column] = _count_one(one, path)
+            counts[:, column] = count_one(one, path)
         return counts
     raw = list(raw)  # a protobuf container makes a new object at each look
     lengths = np.fromiter(map(len, raw), np.int64, len(raw))
@@ -78,7 +78,7 @@ def count_all(raw: Sequence[bytes], path: str) -> Ints:
     _count_files(data, files, counts, odd)
     _count_deletions(data, deletions, counts, odd)
     for position in np.flatnonzero(odd):
-        counts[:, position] = _count_one(raw[position], path)
+        counts[:, position] = count_one(raw[position], path)
     return counts
 
 
@@ -130,7 +130,7 @@ def _walk(
             break
         tag = data[cursor]
         wire = tag & 7
-        value, after = _varints(data, cursor + 1)
+        value, after = varints(data, cursor + 1)
         following = np.where(wire == 2, after + value, after)
         fine = (tag < 0x80) & ((wire == 0) | (wire == 2)) & (value >= 0) & (following <= stop)
         if not fine.all():
@@ -144,7 +144,7 @@ def _walk(
         odd[owner[cursor < stop]] = True
 
 
-def _varints(data: npt.NDArray[np.uint8], start: Ints) -> tuple[Ints, Ints]:
+def varints(data: npt.NDArray[np.uint8], start: Ints) -> tuple[Ints, Ints]:
     """Return (value, position behind) of the varint at each position; -1 for one too long."""
     byte = data[start]  # padded: a varint that starts inside is never past the end
     value = (byte & 0x7F).astype(np.int64)
@@ -161,7 +161,8 @@ def _varints(data: npt.NDArray[np.uint8], start: Ints) -> tuple[Ints, Ints]:
     return value, after
 
 
-def _count_one(raw: bytes, path: str) -> list[int]:
+def count_one(raw: bytes, path: str) -> list[int]:
+    """Count one fragment by the protobuf parser; the numbers in the order of the rows."""
     try:
         message = pb.FragmentCounts.FromString(raw)
     except DecodeError as error:

@@ -1,7 +1,7 @@
 """A manifest read only as far as a list of versions needs: no schema, no fragment decoded.
 
-Row and file totals are counted when asked for. A ``TotalsMemo`` carries the counts from one version
-to the next: versions share most of their fragments, byte for byte.
+A ``TotalsMemo`` carries the counts from one version to the next: versions share most of their
+fragments, byte for byte, and what they share is compared but neither parsed nor counted again.
 
 Source: the keys of ``FragmentTotals.to_metadata`` are those of pylance's ``versions()``.
 """
@@ -9,12 +9,15 @@ Source: the keys of ``FragmentTotals.to_metadata`` are those of pylance's ``vers
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 
+from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError
+from lance_nb.format import manifest_framing as framing
 from lance_nb.format.fragment_counting import (
     BYTES,
     DELETED,
@@ -24,11 +27,20 @@ from lance_nb.format.fragment_counting import (
     ROWS,
     Ints,
     count_all,
+    count_one,
+    varints,
 )
-from lance_nb.format.manifest import message_of, section_offsets, timestamp_ns_of
-from lance_nb.format.manifest_framing import Section, section
+from lance_nb.format.fragment_wire import entry
+from lance_nb.format.manifest import section_offsets, timestamp_ns_of
+from lance_nb.format.manifest_framing import Section
+from lance_nb.format.wire import parse
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SUM_MAX = 2**62  # far above any dataset; a floating-point sum is exact enough to tell
+_SCHEMA_TAG, _FRAGMENT_TAG = 0x0A, 0x12  # fields 1 and 2 of Manifest, length-delimited
+_SCHEMA_FIELDS_MAX = 10_000
+_FEW_FRAGMENTS = 16  # up to so many, a loop is quicker than numpy
+_PADDING = bytes(16)  # reading one varint past the end stays inside the buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +73,104 @@ class FragmentTotals:
 
 
 class TotalsMemo:
-    """The fragments counted last, so that a version much like it costs little."""
+    """The fragments counted last and where they lie, so that a version much like it costs little.
+
+    A message begins with its schema and its fragments; those bytes are what versions share.
+    """
 
     def __init__(self) -> None:
-        self._raw: list[bytes] = []
-        self._counts: Ints = np.zeros((NUM_COLUMNS, 0), np.int64)
+        self._run = memoryview(b"")
+        self._count = 0
+        # Of the first ``_count`` fragments: where each ends, and the sums up to it.
+        self._ends: Ints = np.zeros(0, np.int64)
+        self._sums: Ints = np.zeros((0, NUM_COLUMNS), np.int64)
 
-    def count(self, raw: list[bytes], path: str) -> Ints:
-        """Return the counts of ``raw`` (see ``count_all``)."""
-        shared = min(len(raw), len(self._raw))
-        if raw[:shared] != self._raw[:shared]:
-            shared = next(at for at in range(shared) if raw[at] != self._raw[at])
-        counts = self._counts[:, :shared]
-        if shared < len(raw):
-            counts = np.concatenate((counts, count_all(raw[shared:], path)), axis=1)
-        if len(raw) >= len(self._raw) or shared < len(raw):
-            self._raw, self._counts = raw, counts
-        return counts
+    def shared(self, raw: memoryview) -> tuple[int, int]:
+        """Return how many of the first fragments are known and the bytes that end with them.
+
+        These bytes hold nothing but schema and fragments.
+        """
+        size = min(len(raw), len(self._run))
+        if not size:
+            return 0, 0
+        same = np.frombuffer(raw, np.uint8, size) == np.frombuffer(self._run, np.uint8, size)
+        differs_at = size if same.all() else int(same.argmin())
+        count = self._count
+        if differs_at < len(self._run):
+            count = int(np.searchsorted(self._ends[:count], differs_at, side="right"))
+        return count, int(self._ends[count - 1]) if count else 0
+
+    def sums(self, count: int) -> list[int]:
+        """Return the sums over the first fragments."""
+        return self._sums[count - 1].tolist() if count else [0] * NUM_COLUMNS
+
+    def keep(
+        self, raw: memoryview, known: tuple[int, int], added: Sequence[bytes], sums: Any
+    ) -> None:
+        """Remember the fragments of a message, ``added`` behind ``known``; ``sums`` run on."""
+        count, start = known
+        ends = _ends_in(raw, start or _schema_end(raw), added)
+        if ends is None:  # not laid out as writers do: nothing is shared
+            self._run = memoryview(b"")
+            self._count = 0
+            return
+        self._count = count + len(added)
+        if self._count > len(self._ends):
+            room = self._count + count // 2
+            self._ends = np.concatenate((self._ends[:count], np.zeros(room - count, np.int64)))
+            more = np.zeros((room - count, NUM_COLUMNS), np.int64)
+            self._sums = np.concatenate((self._sums[:count], more))
+        if added:
+            self._ends[count : self._count] = ends
+            self._sums[count : self._count] = sums
+        self._run = raw[: int(self._ends[self._count - 1]) if self._count else 0]
+
+
+def _ends_in(
+    raw: memoryview, start: int | None, fragments: Sequence[bytes]
+) -> Ints | list[int] | None:
+    """Return where these fragments end, None unless they follow each other from ``start`` on."""
+    if start is None:
+        return None
+    if len(fragments) <= _FEW_FRAGMENTS:
+        return _ends_of_few(raw, start, fragments)
+    lengths = np.fromiter(map(len, fragments), np.int64, len(fragments))
+    prefixes = 2 + sum((lengths >= 1 << bits).astype(np.int64) for bits in (7, 14, 21, 28))
+    ends: Ints = start + np.cumsum(prefixes + lengths)
+    if int(ends[-1]) > len(raw):
+        return None
+    data = np.frombuffer(bytes(raw[start : int(ends[-1])]) + _PADDING, np.uint8)
+    tags = np.append(start, ends[:-1]) - start
+    found, behind = varints(data, tags + 1)
+    fits = (data[tags] == _FRAGMENT_TAG) & (found == lengths) & (behind + start + lengths == ends)
+    return ends if fits.all() else None
+
+
+def _ends_of_few(raw: memoryview, start: int, fragments: Sequence[bytes]) -> list[int] | None:
+    ends = []
+    for fragment in fragments:
+        wire = entry(fragment)
+        if raw[start : start + len(wire)] != wire:
+            return None
+        start += len(wire)
+        ends.append(start)
+    return ends
+
+
+def _schema_end(raw: memoryview) -> int | None:
+    """Return where the fields of the schema end, which come first; None if there are very many."""
+    at = 0
+    for _ in range(_SCHEMA_FIELDS_MAX):
+        if at >= len(raw) or raw[at] != _SCHEMA_TAG:
+            return at
+        length = shift = 0
+        at += 1
+        while raw[at] & 0x80:
+            length |= (raw[at] & 0x7F) << shift
+            shift += 7
+            at += 1
+        at += 1 + (length | raw[at] << shift)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +182,7 @@ class ManifestSummary:
     branch: str | None
     transaction_file: str
     transaction: Section | None
-    fragments: Sequence[bytes] = field(repr=False)
+    totals: FragmentTotals
     size_bytes: int
     path: str
 
@@ -100,52 +193,90 @@ class ManifestSummary:
             return None
         return _EPOCH + timedelta(microseconds=self.timestamp_ns // 1000)
 
-    def totals(self, memo: TotalsMemo | None = None) -> FragmentTotals:
-        """Add up the fragments. Raises CorruptFileError."""
-        raw = list(self.fragments)
-        counts = count_all(raw, self.path) if memo is None else memo.count(raw, self.path)
-        if (counts.sum(axis=1, dtype=np.float64) >= 2**62).any():
-            raise CorruptFileError(self.path, None, "sums below 2**62", "a larger one")
-        too_many = (counts[DELETED] > counts[ROWS]) & (counts[ROWS] > 0)
-        if too_many.any():
-            rows, deleted = counts[:, int(np.argmax(too_many))][[ROWS, DELETED]]
-            expected = f"at most {rows} deleted rows in a fragment"
-            raise CorruptFileError(self.path, None, expected, f"{deleted} deleted rows")
-        sums = counts.sum(axis=1)
-        return FragmentTotals(
-            len(raw),
-            int(sums[FILES]),
-            int(sums[DELETIONS]),
-            int(sums[ROWS]),
-            int(sums[DELETED]),
-            int(sums[BYTES]),
-        )
 
-
-def parse_summary(data: bytes | memoryview, path: str) -> ManifestSummary:
+def parse_summary(
+    data: bytes | memoryview, path: str, memo: TotalsMemo | None = None
+) -> ManifestSummary:
     """Parse a whole manifest file. Raises CorruptFileError."""
-    found = parse_summary_tail(data, len(data), path)
+    found = parse_summary_tail(data, len(data), path, memo)
     if isinstance(found, int):
         raise CorruptFileError(path, None, f"{found} bytes", f"{len(data)} bytes")
     return found
 
 
 def parse_summary_tail(
-    tail: bytes | memoryview, file_size: int, path: str
+    tail: bytes | memoryview, file_size: int, path: str, memo: TotalsMemo | None = None
 ) -> ManifestSummary | int:
-    """Parse from the end of a file; returns the bytes needed if ``tail`` is too short."""
-    found = message_of(tail, file_size, path)
-    if isinstance(found, int):
-        return found
-    message, _, position = found
+    """Parse from the end of a file; returns the bytes needed if ``tail`` is too short.
+
+    What ``memo`` knows is neither parsed nor counted again. Raises CorruptFileError.
+    """
+    view = memoryview(tail)
+    position = framing.message_position(view, file_size, path)
+    if file_size - position > len(view):
+        return file_size - position
+    raw = framing.message_bytes(view, file_size, position, path)
+    memo = TotalsMemo() if memo is None else memo
+    known = memo.shared(raw)
+    message = parse(pb.Manifest, raw[known[1] :], path, position)
     _, transaction_at = section_offsets(message)
     return ManifestSummary(
         message.version,
         timestamp_ns_of(message, path),
         message.branch if message.HasField("branch") else None,
         message.transaction_file,
-        section(memoryview(tail), file_size, transaction_at, position, path),
-        message.fragments,
+        framing.section(view, file_size, transaction_at, position, path),
+        _totals(raw, known, list(message.fragments), memo, path),
         file_size,
         path,
     )
+
+
+def _totals(
+    raw: memoryview, known: tuple[int, int], added: list[bytes], memo: TotalsMemo, path: str
+) -> FragmentTotals:
+    """Add up the fragments: those that the memo knows and those that it does not."""
+    before = memo.sums(known[0])
+    sums: Ints | list[list[int]]
+    if len(added) <= _FEW_FRAGMENTS:
+        sums = _running_sums_of_few(before, [count_one(one, path) for one in added], path)
+    else:
+        sums = _running_sums(before, count_all(added, path).T, path)
+    memo.keep(raw, known, added, sums)
+    last = list(map(int, sums[-1])) if added else before
+    return FragmentTotals(
+        known[0] + len(added), last[FILES], last[DELETIONS], last[ROWS], last[DELETED], last[BYTES]
+    )
+
+
+def _running_sums(before: list[int], counts: Ints, path: str) -> Ints:
+    """Return the sums up to each fragment. Raises CorruptFileError for impossible numbers."""
+    rows, deleted = counts[:, ROWS], counts[:, DELETED]
+    too_many = (deleted > rows) & (rows > 0)
+    if too_many.any():
+        at = int(np.argmax(too_many))
+        raise _too_many_deleted(path, rows[at], deleted[at])
+    if (counts.sum(axis=0, dtype=np.float64) + before >= _SUM_MAX).any():
+        raise _too_large(path)
+    sums: Ints = np.cumsum(counts, axis=0) + np.array(before, np.int64)
+    return sums
+
+
+def _running_sums_of_few(before: list[int], counts: list[list[int]], path: str) -> list[list[int]]:
+    sums = [before]
+    for one in counts:
+        if one[DELETED] > one[ROWS] > 0:
+            raise _too_many_deleted(path, one[ROWS], one[DELETED])
+        sums.append([total + number for total, number in zip(sums[-1], one, strict=True)])
+    if max(sums[-1]) >= _SUM_MAX:
+        raise _too_large(path)
+    return sums[1:]
+
+
+def _too_many_deleted(path: str, rows: int, deleted: int) -> CorruptFileError:
+    expected = f"at most {rows} deleted rows in a fragment"
+    return CorruptFileError(path, None, expected, f"{deleted} deleted rows")
+
+
+def _too_large(path: str) -> CorruptFileError:
+    return CorruptFileError(path, None, "sums below 2**62", "a larger one")

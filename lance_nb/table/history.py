@@ -2,10 +2,10 @@
 
 Manifests never change, so a version is read once and remembered; counts of fragments are taken from
 the bytes of the fragments without decoding them, and only for fragments that the version before did
-not have.
+not have. The transaction of a version is parsed when it is asked for.
 
-Limits: what is remembered of a version is small and fixed; fragment counts are kept for the
-fragments of the versions read so far.
+Limits: what is remembered of a version is small and fixed; fragment counts are kept for the version
+read last.
 Source: messages Manifest and Transaction of lance.table.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -28,8 +28,8 @@ from lance_nb.format.layout import (
     transaction_path,
 )
 from lance_nb.format.manifest import TAIL_BYTES
+from lance_nb.format.manifest_framing import Section
 from lance_nb.format.manifest_summary import (
-    FragmentTotals,
     ManifestSummary,
     TotalsMemo,
     parse_summary_tail,
@@ -39,6 +39,8 @@ from lance_nb.storage.base import ByteRange, Store
 from lance_nb.table.versions import describe_versions, find_latest, version_names
 
 _LENGTH_BYTES = 4
+_GROWTH_BYTES = 16 * 1024
+_TRANSACTION_BYTES_MAX = 8 * 1024  # larger ones are read again when they are asked for
 
 VERSIONS_SCHEMA = pa.schema(
     [
@@ -78,16 +80,6 @@ class VersionInfo:
     tags: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What is remembered of a version; ``transaction`` is None when it recorded none."""
-
-    timestamp_ns: int | None
-    timestamp: datetime | None
-    totals: FragmentTotals
-    transaction: TransactionSummary | None
-
-
 class VersionLog:
     """The versions of one branch. ``branch`` None is main."""
 
@@ -96,8 +88,10 @@ class VersionLog:
         self._branch = branch
         self._listed: list[str] = []
         self._names: dict[int, ManifestName] = {}
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, ManifestSummary] = {}
+        self._done: dict[int, TransactionSummary | None] = {}
         self._memo = TotalsMemo()
+        self._tail_bytes = TAIL_BYTES
         self._lock = threading.Lock()
 
     def numbers(self) -> list[int]:
@@ -115,7 +109,7 @@ class VersionLog:
     def describe(self, version: int, tags: Mapping[str, Mapping[str, Any]]) -> VersionInfo:
         """Describe a version; ``tags`` are all tags of the dataset by name."""
         known = self._read(version)
-        totals, done = known.totals, known.transaction
+        totals, done = known.totals, self.transaction(version)
         mine = [
             name
             for name, tag in tags.items()
@@ -153,18 +147,18 @@ class VersionLog:
 
     def transaction(self, version: int) -> TransactionSummary | None:
         """Return the change that made a version, None when it recorded none."""
-        return self._read(version).transaction
+        summary = self._read(version)
+        with self._lock:
+            if version not in self._done:
+                self._done[version] = self._transaction(summary)
+                self._known[version] = _without_transaction(summary, 0)
+            return self._done[version]
 
-    def _read(self, version: int) -> _Known:
+    def _read(self, version: int) -> ManifestSummary:
         with self._lock:
             if version not in self._known:
                 summary = self._summary(version)
-                self._known[version] = _Known(
-                    summary.timestamp_ns,
-                    summary.timestamp,
-                    summary.totals(self._memo),
-                    self._transaction(summary),
-                )
+                self._known[version] = _without_transaction(summary, _TRANSACTION_BYTES_MAX)
             return self._known[version]
 
     def _summary(self, version: int) -> ManifestSummary:
@@ -181,13 +175,14 @@ class VersionLog:
     def _load(self, name: ManifestName) -> ManifestSummary:
         path = manifest_path(name.version, name.scheme)
         where = f"{self._home.uri}/{path}"
-        tail, size = self._home.read_tail(path, TAIL_BYTES)
-        found = parse_summary_tail(tail, size, where)
+        tail, size = self._home.read_tail(path, self._tail_bytes)
+        found = parse_summary_tail(tail, size, where, self._memo)
         if isinstance(found, int):
             tail, size = self._home.read_tail(path, found)
-            found = parse_summary_tail(tail, size, where)
+            found = parse_summary_tail(tail, size, where, self._memo)
         if isinstance(found, int):
             raise CorruptFileError(where, None, f"{found} bytes", f"{size} bytes")
+        self._tail_bytes = max(TAIL_BYTES, size + _GROWTH_BYTES)  # the next is not much larger
         return found
 
     def _transaction(self, summary: ManifestSummary) -> TransactionSummary | None:
@@ -214,6 +209,14 @@ class VersionLog:
         raw = self._home.read_range(path, ByteRange(offset_bytes, start))
         stop = start + int.from_bytes(raw, "little")
         return self._home.read_range(path, ByteRange(start, stop))
+
+
+def _without_transaction(summary: ManifestSummary, kept_bytes: int) -> ManifestSummary:
+    """Forget the bytes of the inline transaction if there are more than ``kept_bytes``."""
+    section = summary.transaction
+    if section is None or section.data is None or len(section.data) <= kept_bytes:
+        return summary
+    return replace(summary, transaction=Section(section.offset_bytes, None))
 
 
 def versions_table(log: VersionLog, tags: Mapping[str, Mapping[str, Any]]) -> pa.Table:
