@@ -1,0 +1,182 @@
+"""Processes of ours and of pylance that commit to one dataset at the same time.
+
+    python -m tests.concurrency.processes [commits per process] [ours] [pylance]
+
+Each process appends rows of its own, deletes some of them, and sets a config key of its own, until
+it has committed so often. A reader polls all the while and reads every version it finds. Afterwards
+every version is read by both, and the rows and settings are exactly those that were acknowledged.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+ROWS = 4  # of one append
+ATTEMPTS = 200  # of one change; conflicts are expected, endless ones are not
+
+
+def rows_of(worker: int, number: int) -> pa.Table:
+    """The rows of one append: nobody else writes these ids."""
+    start = (worker * 100_000 + number) * ROWS
+    return pa.table({"id": pa.array(range(start, start + ROWS), pa.int64())})
+
+
+def work(uri: str, worker: int, commits: int, *, ours: bool) -> dict[str, Any]:
+    """Commit so often; return what was acknowledged."""
+    done = 0
+    ids: set[int] = set()
+    retries = 0
+    number = 0
+    while done < commits:
+        kind = number % 4
+        table = rows_of(worker, number)
+        mine = table["id"].to_pylist()
+        if kind in (0, 1):
+            change = _appending(uri, table, ours=ours)
+            ids.update(mine)
+        elif kind == 2:
+            victim = min(ids)
+            change = _deleting(uri, victim, ours=ours)
+            ids.discard(victim)
+        else:
+            change = _configuring(uri, f"worker-{worker}", str(number), ours=ours)
+        retries += _until_done(change)
+        done += 1
+        number += 1
+    config = str(number - 1 - (number - 4) % 4) if number >= 4 else None
+    return {"ids": sorted(ids), "worker": worker, "retries": retries, "config": config}
+
+
+def _appending(uri: str, table: pa.Table, *, ours: bool) -> Any:
+    module = _module(ours=ours)
+    return lambda: module.write_dataset(table, uri, mode="append")
+
+
+def _deleting(uri: str, victim: int, *, ours: bool) -> Any:
+    module = _module(ours=ours)
+    return lambda: module.dataset(uri).delete(f"id = {victim}")
+
+
+def _configuring(uri: str, key: str, value: str, *, ours: bool) -> Any:
+    module = _module(ours=ours)
+    return lambda: module.dataset(uri).update_config({key: value})
+
+
+def _module(*, ours: bool) -> Any:
+    if ours:
+        import lance_nb
+
+        return lance_nb
+    import lance
+
+    return lance
+
+
+def _until_done(change: Any) -> int:
+    """Do a change; after a conflict that says so, again. Return how often it was repeated."""
+    for attempt in range(ATTEMPTS):
+        try:
+            change()
+        except OSError as error:
+            text = str(error)
+            again = ("retry", "concurrent", "Try again", "overtaken", "preempted", "Too many")
+            if not any(word in text for word in again):
+                raise
+            continue
+        return attempt
+    raise TimeoutError(f"{ATTEMPTS} attempts were not enough")
+
+
+def poll(uri: str, stop: Any, found: Any) -> None:
+    """Read the newest version again and again; every one must be whole and none older."""
+    import lance_nb
+
+    newest = polls = 0
+    while not stop.is_set():
+        dataset = lance_nb.dataset(uri)
+        if dataset.version < newest:
+            raise RuntimeError(f"version {dataset.version} after {newest}")
+        newest = dataset.version
+        ids = dataset.to_table()["id"].to_pylist()
+        if len(ids) != len(set(ids)) or len(ids) != dataset.count_rows():
+            raise RuntimeError(f"version {newest} has {len(ids)} rows, {len(set(ids))} different")
+        polls += 1
+        time.sleep(0.01)
+    found.put(polls)
+
+
+def _worker(queue: Any, *arguments: Any, **options: Any) -> None:
+    queue.put(work(*arguments, **options))
+
+
+def run(uri: str, commits: int, ours: int, pylance: int, timeout_s: float = 600) -> dict[str, Any]:
+    """Run the processes and check everything. Raises AssertionError."""
+    import lance
+
+    lance.write_dataset(rows_of(99, 0), uri)
+    context = multiprocessing.get_context("spawn")
+    results, polled, stop = context.Queue(), context.Queue(), context.Event()
+    reader = context.Process(target=poll, args=(uri, stop, polled))
+    workers = [
+        context.Process(
+            target=_worker, args=(results, uri, number, commits), kwargs={"ours": number < ours}
+        )
+        for number in range(ours + pylance)
+    ]
+    began = time.perf_counter()
+    for process in (reader, *workers):
+        process.start()
+    try:
+        found = [results.get(timeout=timeout_s) for _ in workers]
+        seconds = time.perf_counter() - began
+        stop.set()
+        polls = polled.get(timeout=60)
+    finally:
+        for process in (reader, *workers):
+            process.join(10)
+            if process.is_alive():
+                process.kill()
+    assert all(process.exitcode == 0 for process in (reader, *workers))
+    _check(uri, found, 1 + commits * len(workers))
+    return {
+        "commits": commits * len(workers),
+        "seconds": round(seconds, 1),
+        "polls": polls,
+        "retries": {one["worker"]: one["retries"] for one in found},
+    }
+
+
+def _check(uri: str, found: list[dict[str, Any]], versions: int) -> None:
+    import lance
+
+    import lance_nb
+
+    ours, theirs = lance_nb.dataset(uri), lance.dataset(uri)
+    assert ours.version_numbers() == list(range(1, versions + 1))
+    assert ours.version == theirs.version == versions
+    wanted = sorted({*rows_of(99, 0)["id"].to_pylist(), *(i for one in found for i in one["ids"])})
+    assert sorted(ours.to_table()["id"].to_pylist()) == wanted, "rows were lost or are there twice"
+    assert sorted(theirs.to_table()["id"].to_pylist()) == wanted
+    config = {f"worker-{one['worker']}": one["config"] for one in found if one["config"]}
+    assert {key: ours.config()[key] for key in config} == config
+    theirs.validate()
+    uuids = [ours.transaction(number).uuid for number in ours.version_numbers()]
+    assert len(set(uuids)) == versions
+    for number in range(1, versions + 1, max(1, versions // 50)):
+        old = ours.checkout_version(number)
+        assert old.to_table() == theirs.checkout_version(number).to_table()
+
+
+if __name__ == "__main__":
+    numbers = [int(one) for one in sys.argv[1:]]
+    count, our_share, their_share = (*numbers, 250, 4, 4)[:1] + (*numbers[1:], 4, 4)[:2]
+    with tempfile.TemporaryDirectory() as folder:
+        print(json.dumps(run(str(Path(folder) / "t.lance"), count, our_share, their_share)))
