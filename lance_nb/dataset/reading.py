@@ -42,6 +42,7 @@ class Reading(OpenedVersion):
         include_deleted_rows: bool | None = None,
         strict_batch_size: bool | None = None,
         disable_scoring_autoprojection: bool | None = None,
+        keep_dictionaries: bool = False,
         **unused: Any,
     ) -> LanceScanner:
         """Describe a scan; nothing is read until its result is asked for.
@@ -49,6 +50,10 @@ class Reading(OpenedVersion):
         ``columns``: names, or a dict of name to SQL expression. ``filter``: SQL text or a pyarrow
         expression; it accepts more than pylance's (see lance_nb.table.predicate). ``nearest``: an
         exact vector search (see lance_nb.table.nearest), before the filter unless ``prefilter``.
+        ``keep_dictionaries`` is our own: top-level columns of strings and bytes come as Arrow
+        dictionaries, which costs nothing where they are stored so (few distinct values) and a pass
+        over the values where they are not; each chunk has a dictionary of its own
+        (``pyarrow.Table.unify_dictionaries`` makes them one).
         Arguments of pylance's that cannot change the result are accepted; others are refused.
         Raises PredicateError, ColumnNotFoundError, InvalidInputError, NotSupportedError.
         """
@@ -58,6 +63,7 @@ class Reading(OpenedVersion):
             columns, filter, limit, offset, nearest, batch_size, bool(with_row_id),
             bool(with_row_address), only, bool(prefilter), bool(include_deleted_rows),
             bool(strict_batch_size), order_by, not disable_scoring_autoprojection,
+            keep_dictionaries=bool(keep_dictionaries),
         )  # fmt: skip
         return LanceScanner(self._snapshot, options)
 

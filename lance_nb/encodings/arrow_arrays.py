@@ -73,6 +73,22 @@ def to_arrow(block: DataBlock, type_: pa.DataType, validity: Mask | None = None)
             return _from_packed_struct(block, type_, validity)
 
 
+def to_dictionary(
+    block: DataBlock, type_: pa.DictionaryType, validity: Mask | None = None
+) -> pa.Array:
+    """Build an array of a dictionary type from values that may be stored without a dictionary."""
+    if isinstance(block, Dictionary | AllNull):
+        return to_arrow(block, type_, validity)
+    if isinstance(block, Constant):
+        keys = np.zeros(block.num_values, np.dtype(type_.index_type.to_pandas_dtype()))
+        buffers = [validity_buffer(validity), pa.py_buffer(keys)]
+        indices = pa.Array.from_buffers(type_.index_type, block.num_values, buffers)
+        value = to_arrow(block.value, type_.value_type)
+        return pa.DictionaryArray.from_arrays(indices, value, ordered=type_.ordered, safe=False)
+    encoded = to_arrow(block, type_.value_type, validity).dictionary_encode()
+    return encoded if encoded.type == type_ else encoded.cast(type_)
+
+
 def _json(
     block: Constant | VariableWidth, type_: pa.BaseExtensionType, validity: Mask | None
 ) -> pa.Array:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.encodings.arrow_arrays import to_arrow, validity_buffer
+from lance_nb.encodings.arrow_arrays import to_arrow, to_dictionary, validity_buffer
 from lance_nb.encodings.base import DecodedPage
 from lance_nb.encodings.repdef import Level, concat_levels, unravel
 from lance_nb.errors import CorruptFileError, NotSupportedError
@@ -30,6 +30,7 @@ class Leaf:
 
     ``depth`` counts the fields on the way down, itself included; ``ancestors`` are the ids and
     types of the others, outermost first. ``nullable`` is what the schema says of the field itself.
+    ``encoded`` asks for plain values as a dictionary, which ``type`` then is.
     """
 
     field_id: int
@@ -38,6 +39,7 @@ class Leaf:
     depth: int
     ancestors: tuple[tuple[int, pa.DataType], ...] = ()
     nullable: bool = True
+    encoded: bool = False
 
     @property
     def items_per_row(self) -> int:
@@ -122,7 +124,8 @@ def leaf_part(leaf: Leaf, page: DecodedPage, num_rows: int) -> LeafPart:
         raise CorruptFileError("", None, f"{leaf.depth} nesting layers", str(len(levels)))
     if levels[0].length != num_rows:
         raise CorruptFileError("", None, f"{num_rows} rows", str(levels[0].length))
-    values = to_arrow(page.values, leaf.type, levels[-1].validity)
+    build = to_dictionary if leaf.encoded else to_arrow
+    values = build(page.values, leaf.type, levels[-1].validity)
     return LeafPart(_fold_fixed_size_lists(leaf, levels), values)
 
 

@@ -9,8 +9,8 @@ Source: messages DataFragment and DataFile of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -25,10 +25,14 @@ from lance_nb.table.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A wanted top-level column: its field and its Arrow form."""
+    """A wanted top-level column: its field and its Arrow form.
+
+    ``keeps_dictionary``: the form is a dictionary although the field is not.
+    """
 
     field: Field
     arrow: pa.Field
+    keeps_dictionary: bool = False
 
 
 def read_rows(
@@ -44,6 +48,8 @@ def read_rows(
     leaves: list[list[Leaf]] = []
     for column in columns:
         mine = list(leaves_of(column.field, column.arrow.type, owners))
+        if column.keeps_dictionary:
+            mine = [replace(leaf, encoded=True) for leaf in mine]
         leaves.append(mine)
         for leaf in mine:
             if leaf.field_id in homes:
@@ -55,11 +61,35 @@ def read_rows(
     for number, file_leaves in wanted.items():
         file = fragment.files[number]
         reader = open_file(snapshot, fragment, file)
-        found |= reader.read_leaves(file_leaves, columns_of(fragment, file), rows, expected)
+        found |= _read_leaves(reader, file_leaves, columns_of(fragment, file), (rows, expected))
     return [
         _assemble(fragment, column, mine, found, rows.num_rows)
         for column, mine in zip(columns, leaves, strict=True)
     ]
+
+
+def _read_leaves(
+    reader: DataFileReader,
+    leaves: Sequence[Leaf],
+    owners: Mapping[int, int],
+    wanted: tuple[Rows, int | None],
+) -> dict[int, list[LeafPart]]:
+    """Read leaves of a file; plain values that shall come as a dictionary are made one.
+
+    Since 2.1 a page is read as the type asks; before, the type tells how it was written.
+    """
+    stored = leaves
+    if reader.file_version < (2, 1):
+        stored = [replace(one, type=one.type.value_type) if one.encoded else one for one in leaves]
+    found = reader.read_leaves(stored, owners, *wanted)
+    if stored is not leaves:
+        for leaf in leaves:
+            if leaf.encoded:
+                found[leaf.field_id] = [
+                    LeafPart(part.levels, part.values.dictionary_encode())
+                    for part in found[leaf.field_id]
+                ]
+    return found
 
 
 def _assemble(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lance_nb.table.projection import Projection, project
+from lance_nb.table.projection import Projection, project, with_dictionaries
 from lance_nb.table.scan import scan_batches, scan_table
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.scan_plan import FragmentTask, plan_scan
@@ -52,4 +52,6 @@ def plan_plain(snapshot: Snapshot, options: ScanOptions) -> PlainScan:
     if columns is not None:
         columns = [columns] if isinstance(columns, str) else list(columns)
     projection = project(snapshot.manifest.schema, columns, options.row_columns)
+    if options.keep_dictionaries:
+        projection = with_dictionaries(projection)
     return PlainScan(snapshot, options, projection)

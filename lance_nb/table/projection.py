@@ -89,6 +89,33 @@ def project(
     return Projection(tuple(tops), tuple(outputs), arrow.metadata)
 
 
+def with_dictionaries(projection: Projection) -> Projection:
+    """Return top-level columns of strings and bytes as dictionaries with 32-bit indices."""
+    columns = [
+        _kept(column) if _is_text(column.arrow.type) else column for column in projection.columns
+    ]
+    outputs = [
+        one if one.source < 0 or one.path else Output(columns[one.source].arrow, one.source)
+        for one in projection.outputs
+    ]
+    return Projection(tuple(columns), tuple(outputs), projection.metadata)
+
+
+def _kept(column: Column) -> Column:
+    type_ = pa.dictionary(pa.int32(), column.arrow.type)
+    return Column(column.field, column.arrow.with_type(type_), keeps_dictionary=True)
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    tests = (
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+    )
+    return any(test(type_) for test in tests)
+
+
 def project_nested(
     schema: Schema, columns: Sequence[str] | None, row_columns: Sequence[str] = ()
 ) -> Projection:

@@ -45,7 +45,7 @@ from lance_nb.table.ordering import (
     sorted_rows,
 )
 from lance_nb.table.predicate import Filter, compile_filter
-from lance_nb.table.projection import bare_table, project
+from lance_nb.table.projection import bare_table, project, with_dictionaries
 from lance_nb.table.scan import DEFAULT_BATCH_ROWS, empty_batches, scan_batches, scan_table
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.scan_plan import plan_scan
@@ -232,6 +232,8 @@ def _shape(
     shape = shape_of(
         schema, options.columns, options.row_columns, scores, add_extras=options.add_scores
     )
+    if options.keep_dictionaries:
+        shape = replace(shape, source=with_dictionaries(shape.source))
     if query is None or not query.is_batch:
         return shape
     if QUERY_INDEX in schema.names:

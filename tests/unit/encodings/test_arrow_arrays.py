@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_nb.encodings.arrow_arrays import to_arrow, validity_buffer
+from lance_nb.encodings.arrow_arrays import to_arrow, to_dictionary, validity_buffer
 from lance_nb.encodings.base import (
     AllNull,
     Constant,
@@ -159,3 +159,23 @@ def test_an_index_that_its_type_cannot_hold_is_refused() -> None:
     with pytest.raises(CorruptFileError, match="dictionary indices of type int8"):
         to_arrow(block, pa.dictionary(pa.int8(), pa.int64()))
     assert to_arrow(block, pa.dictionary(pa.uint8(), pa.int64())).to_pylist() == [200]
+
+
+@pytest.mark.parametrize("validity", [None, np.array([True, False, True])])
+def test_values_without_a_dictionary_become_one(validity: np.ndarray | None) -> None:
+    type_ = pa.dictionary(pa.int32(), pa.string())
+    words = VariableWidth(3, np.array([0, 1, 3, 4], np.int32), np.frombuffer(b"abba", np.uint8))
+    one = VariableWidth(1, np.array([0, 2], np.int32), np.frombuffer(b"bb", np.uint8))
+    keys = FixedWidth(32, 3, np.array([1, 0, 1], "<u4").view(np.uint8))
+    for block, expected in (
+        (words, ["a", "bb", "a"]),
+        (Constant(3, one), ["bb"] * 3),
+        (Dictionary(3, keys, words), ["bb", "a", "bb"]),
+    ):
+        found = to_dictionary(block, type_, validity)
+        found.validate(full=True)
+        assert found.type == type_
+        hidden = validity is not None
+        assert found.to_pylist() == [None if hidden and at == 1 else one for at, one in
+                                     enumerate(expected)]  # fmt: skip
+    assert to_dictionary(AllNull(2), type_).to_pylist() == [None, None]
