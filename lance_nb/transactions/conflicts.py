@@ -17,6 +17,7 @@ from lance_nb.transactions.verdicts import Circumstances, Finding, Rule, Verdict
 
 __all__ = ["Circumstances", "Conflict", "Verdict", "check", "conflict_error", "grid"]
 
+NOTHING_KNOWN = Circumstances()
 _UNFILLED = Finding(Verdict.INCOMPATIBLE, "this release does not know the other operation")
 _REMEDY = {
     Verdict.RETRYABLE: "Read version {version} and do the change again.",
@@ -35,7 +36,7 @@ class Conflict:
     overlap: str = ""
 
 
-def check(ours: Operation, theirs: Operation, known: Circumstances = Circumstances()) -> Conflict:  # noqa: B008
+def check(ours: Operation, theirs: Operation, known: Circumstances = NOTHING_KNOWN) -> Conflict:
     """Judge whether ``ours`` can be committed on top of ``theirs``."""
     rules = ours.VERSUS.get(theirs.arm)
     if rules is None:
@@ -54,10 +55,10 @@ def conflict_error(
     conflict: Conflict, ours: Operation, theirs: Operation, version: int
 ) -> CommitError:
     """Return the error for a retryable or incompatible conflict with ``version``."""
-    kind = CommitConflictError
+    text = _text(conflict, ours, theirs, version)
     if conflict.verdict is Verdict.RETRYABLE:
-        return RetryableCommitConflictError(_text(conflict, ours, theirs, version))
-    return kind(_text(conflict, ours, theirs, version))
+        return RetryableCommitConflictError(text)
+    return CommitConflictError(text)
 
 
 def _text(conflict: Conflict, ours: Operation, theirs: Operation, version: int) -> str:
@@ -87,7 +88,8 @@ def grid() -> str:
             cells.append("X" if rules is None else "".join(rule.letter for rule in rules) or ".")
             legend.update((rule.letter, rule) for rule in rules or ())
         lines.append(name.ljust(width) + " ".join(cell.ljust(4) for cell in cells).rstrip())
-    lines += ["", ". compatible"]
+    lines += ["", "An operation that is not listed conflicts with everything (X).", ""]
+    lines += [". compatible"]
     lines += [f"{letter} {legend[letter].text}" for letter in sorted(legend, key=_by_letter)]
     lines += ["", *(f"{a} {b}" for a, b in zip(short, names, strict=True))]
     return "\n".join(lines) + "\n"
