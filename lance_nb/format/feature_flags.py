@@ -106,6 +106,10 @@ FLAGS: tuple[FeatureFlag, ...] = (
     ),
 )
 
+_READABLE = sum(flag.bit for flag in FLAGS if flag.can_read)
+_WRITABLE = sum(flag.bit for flag in FLAGS if flag.can_write)
+_BOTH_OR_NONE = tuple(flag for flag in FLAGS if flag.both_or_none)
+
 
 class Flagged(Protocol):
     """What these checks need to know of a manifest."""
@@ -138,14 +142,13 @@ def check_readable(manifest: Flagged) -> None:
     be in both words is in one.
     """
     reader, writer = manifest.reader_feature_flags, manifest.writer_feature_flags
-    known = sum(flag.bit for flag in FLAGS if flag.can_read)
     if reader & FIELD_IDS_NOT_REUSED:
         raise CorruptFileError(
             manifest.path, None, "feature bit 15 in the writer word only", "it in the reader word"
         )
-    _refuse(reader & ~known, manifest, "reading", "reader")
-    for flag in FLAGS:
-        if flag.both_or_none and bool(reader & flag.bit) != bool(writer & flag.bit):
+    _refuse(reader & ~_READABLE, manifest, "reading", "reader")
+    for flag in _BOTH_OR_NONE if reader ^ writer else ():
+        if bool(reader & flag.bit) != bool(writer & flag.bit):
             raise CorruptFileError(
                 manifest.path, None, f"feature {flag.name!r} in both words or none", "it in one"
             )
@@ -154,8 +157,7 @@ def check_readable(manifest: Flagged) -> None:
 def check_writable(manifest: Flagged) -> None:
     """Refuse to write to a dataset with features this release would break; also checks reading."""
     check_readable(manifest)
-    known = sum(flag.bit for flag in FLAGS if flag.can_write)
-    _refuse(manifest.writer_feature_flags & ~known, manifest, "writing", "writer")
+    _refuse(manifest.writer_feature_flags & ~_WRITABLE, manifest, "writing", "writer")
 
 
 def describe(word: int) -> list[str]:
