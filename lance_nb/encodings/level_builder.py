@@ -35,6 +35,7 @@ from lance_nb.encodings.repdef import max_visible_definition
 from lance_nb.errors import NotSupportedError
 
 LAYERS_MAX = 120
+_PASSES_MAX = 4
 
 Marks = npt.NDArray[np.uint8]
 
@@ -154,13 +155,12 @@ def _list_layer(entries: Entries, array: pa.Array) -> tuple[Entries, pa.Array]:
     codes = coded.codes
     if codes is not None:
         gone = (codes if entries.visible is None else codes[entries.visible]) != 0
-        counts[gone] = 0
         if bool(gone.any()):  # readers want a list layer that knows null below null structs, too
+            counts[gone] = 0
             coded = replace(coded, seen=coded.seen | 1 << 2 * layer + 1)
     coded = replace(coded, lists=(*entries.lists, True))
-    empty = counts == 0
-    if bool(empty.any()):
-        marked, hit = _coded(coded, empty, 2 * layer + 2)
+    if counts.size and not int(counts.min()):
+        marked, hit = _coded(coded, counts == 0, 2 * layer + 2)
         seen = coded.seen | (1 << 2 * layer + 2 if hit else 0)
         coded = replace(coded, codes=marked, seen=seen)
     return _opened(coded, counts, depth), used_items(array.values, starts, counts)
@@ -170,12 +170,14 @@ def _opened(entries: Entries, counts: Ints, depth: int) -> Entries:
     """Replace each visible entry by those of its items; specials stay as they are."""
     codes, visible = entries.codes, entries.visible
     sizes = counts
-    if codes is not None:
+    if codes is not None and visible is None:
+        sizes = np.maximum(counts, 1)
+    elif codes is not None:
         sizes = np.ones(entries.num_entries, np.int64)
-        sizes[slice(None) if visible is None else visible] = np.maximum(counts, 1)
-    ends = np.cumsum(sizes)
-    total = int(ends[-1]) if ends.size else 0
-    firsts = ends - sizes
+        sizes[visible] = np.maximum(counts, 1)
+    firsts = np.cumsum(sizes)
+    total = int(firsts[-1]) if firsts.size else 0
+    firsts -= sizes
     depths: Marks = np.full(total, depth, np.uint8)
     depths[firsts] = 0 if entries.depths is None else entries.depths
     if codes is None:
@@ -188,17 +190,18 @@ def _opened(entries: Entries, counts: Ints, depth: int) -> Entries:
 def used_items(items: pa.Array, starts: Ints, counts: Ints) -> pa.Array:
     """Return the items of the ranges, one range after the other; a slice when nothing lies between.
 
-    Ranges of null lists have been emptied before, so what they name is left out.
+    ``starts`` never go down. The ranges of null lists have been emptied before, so what they name
+    is left out.
     """
+    if not counts.size:
+        return items.slice(0, 0)
+    first, total = int(starts[0]), int(counts.sum())
+    if first + total == int(starts[-1] + counts[-1]):
+        return items.slice(first, total)
     used = np.flatnonzero(counts)
     if not used.size:
         return items.slice(0, 0)
-    if used.size < counts.size:
-        starts, counts = starts[used], counts[used]
-    first, total = int(starts[0]), int(counts.sum())
-    if bool((starts[1:] == starts[:-1] + counts[:-1]).all()):
-        return items.slice(first, total)
-    return items.take(pa.array(ragged_indices(starts, counts)))
+    return items.take(pa.array(ragged_indices(starts[used], counts[used])))
 
 
 # --- closing a page -----------------------------------------------------------------------------
@@ -261,13 +264,23 @@ def _repetition(parts: Sequence[Entries], num_lists: int) -> Levels:
 
 
 def _definition(parts: Sequence[Entries], numbers: Levels) -> Levels:
-    found: Levels = np.empty(sum(part.num_entries for part in parts), np.uint16)
+    found: Levels = np.zeros(sum(part.num_entries for part in parts), np.uint16)
     position = 0
     for part in parts:
         run = found[position : position + part.num_entries]
         position += part.num_entries
-        if part.codes is None:
-            run[:] = 0
-        else:
-            np.take(numbers, part.codes, out=run, mode="clip")
+        if part.codes is not None:
+            _translate(part.codes, part.seen, numbers, run)
     return found
+
+
+def _translate(codes: Marks, codes_seen: int, numbers: Levels, out: Levels) -> None:
+    """Write the definition level of every code; a pass per code beats a look-up per entry."""
+    seen = [code for code in range(numbers.size) if codes_seen >> code & 1]
+    if all(int(numbers[code]) == code for code in seen):
+        np.copyto(out, codes)
+    elif len(seen) <= _PASSES_MAX:
+        for code in seen:
+            out += (codes == code) * numbers[code]
+    else:
+        np.take(numbers, codes, out=out, mode="clip")
