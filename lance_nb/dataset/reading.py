@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lance_nb.dataset.fragment import LanceFragment
 from lance_nb.dataset.opened import OpenedVersion
-from lance_nb.dataset.scanner import LanceScanner, ScanOptions, check_unused
+from lance_nb.dataset.scanner import LanceScanner, ScanOptions, check_unused, reads_payloads
 from lance_nb.table.scan_plan import live_counts
 
 
@@ -34,6 +34,7 @@ class Reading(OpenedVersion):
         nearest: Mapping[str, Any] | None = None,
         *,
         batch_size: int | None = None,
+        blob_handling: str | None = None,
         fragments: Iterable[LanceFragment] | None = None,
         order_by: Any = None,
         prefilter: bool | None = None,
@@ -50,6 +51,7 @@ class Reading(OpenedVersion):
         ``columns``: names, or a dict of name to SQL expression. ``filter``: SQL text or a pyarrow
         expression; it accepts more than pylance's (see lance_nb.table.predicate). ``nearest``: an
         exact vector search (see lance_nb.table.nearest), before the filter unless ``prefilter``.
+        ``blob_handling="all_binary"`` returns the payloads of blobs, not their descriptions.
         ``keep_dictionaries`` is our own: top-level columns of strings and bytes come as Arrow
         dictionaries, which costs nothing where they are stored so (few distinct values) and a pass
         over the values where they are not; each chunk has a dictionary of its own
@@ -63,6 +65,7 @@ class Reading(OpenedVersion):
             columns, filter, limit, offset, nearest, batch_size, bool(with_row_id),
             bool(with_row_address), only, bool(prefilter), bool(include_deleted_rows),
             bool(strict_batch_size), order_by, not disable_scoring_autoprojection,
+            reads_payloads(blob_handling),
             keep_dictionaries=bool(keep_dictionaries),
         )  # fmt: skip
         return LanceScanner(self._snapshot, options)

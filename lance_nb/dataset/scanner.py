@@ -14,6 +14,7 @@ from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from lance_nb.table.blob_scan import BlobScan
     from lance_nb.table.scan_request import ScanRequest
 
 __all__ = ["LanceScanner", "ScanOptions", "check_unused"]
@@ -32,22 +33,27 @@ _REFUSED = {
     "row_addr_blocklist": "filter by _rowaddr instead: filter='_rowaddr NOT IN (...)'",
     "substrait_aggregate": "aggregate the table that the scan returns",
 }
-_DEFAULT_BLOBS = (None, "blobs_descriptions")
+BLOB_HANDLING = ("all_binary", "all_descriptions", "blobs_descriptions")
 
 
 def check_unused(options: dict[str, Any]) -> None:
     """Refuse arguments that are unknown, or that would change the result if they worked."""
     for name, value in options.items():
-        if name in _WITHOUT_EFFECT or (name == "blob_handling" and value in _DEFAULT_BLOBS):
+        if name in _WITHOUT_EFFECT:
             continue
-        if name == "blob_handling":
-            raise NotSupportedError(
-                f"blob_handling={value!r}: scans return descriptions; read bytes by take_blobs()"
-            )
         if name not in _REFUSED:
             raise InvalidInputError(f"a scan takes no argument {name!r}")
         if value:
             raise NotSupportedError(f"{name} is not supported: {_REFUSED[name]}")
+
+
+def reads_payloads(blob_handling: str | None) -> bool:
+    """Tell whether a scan is to return the payloads of blobs, not their descriptions."""
+    if blob_handling not in (None, *BLOB_HANDLING):
+        raise InvalidInputError(
+            f"Invalid blob_handling: {blob_handling}. Expected one of: {', '.join(BLOB_HANDLING)}"
+        )
+    return blob_handling == "all_binary"
 
 
 class LanceScanner:
@@ -56,8 +62,10 @@ class LanceScanner:
     def __init__(self, snapshot: Snapshot, options: ScanOptions) -> None:
         self._snapshot = snapshot
         self._options = options
-        self._request: PlainScan | ScanRequest
-        if options.is_plain:
+        self._request: PlainScan | ScanRequest | BlobScan
+        if options.blob_payloads:
+            self._request = table.blob_scan.plan_blob_scan(snapshot, options)
+        elif options.is_plain:
             self._request = plan_plain(snapshot, options)
         else:
             self._request = table.scan_request.plan_request(snapshot, options)
@@ -103,7 +111,7 @@ class LanceScanner:
         """Tell which columns are decoded first and which for the rows that are left."""
         return self._planned().explain()
 
-    def _planned(self) -> ScanRequest:
+    def _planned(self) -> ScanRequest | BlobScan:
         """Return the plan that can be counted and explained."""
         if isinstance(self._request, PlainScan):
             return table.scan_request.plan_request(self._snapshot, self._options)

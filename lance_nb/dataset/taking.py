@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,10 @@ from lance_nb.table.scan_plan import live_counts
 
 if TYPE_CHECKING:
     from lance_nb.table.blobs import BlobFile
+
+
+# Row ids, row addresses or positions.
+Rows: TypeAlias = "Sequence[int] | pa.Array | np.ndarray"
 
 
 class Taking(OpenedVersion):
@@ -41,17 +45,64 @@ class Taking(OpenedVersion):
     def take_blobs(
         self,
         blob_column: str,
-        ids: Sequence[int] | pa.Array | None = None,
-        addresses: Sequence[int] | pa.Array | None = None,
-        indices: Sequence[int] | pa.Array | np.ndarray | None = None,
+        ids: Rows | None = None,
+        addresses: Rows | None = None,
+        indices: Rows | None = None,
+        *,
+        buffer_size: int = 0,
     ) -> list[BlobFile | None]:
         """Open the blobs of some rows as files; None for a null blob.
 
         Rows are given by row id, by row address or by position. Nothing but descriptions is read
-        until a file is. Raises InvalidInputError.
+        until a file is; files read without a buffer, whatever ``buffer_size``: wrap them in
+        ``io.BufferedReader`` for many small reads. Raises InvalidInputError.
         """
+        if buffer_size < 0:
+            raise InvalidInputError(f"buffer_size must not be negative, got {buffer_size}")
         positions = table.row_id_index.choose_positions(self._snapshot, ids, addresses, indices)
         return table.blobs.open_blobs(self._snapshot, blob_column, positions)
+
+    def read_blobs(
+        self,
+        blob_column: str,
+        ids: Rows | None = None,
+        addresses: Rows | None = None,
+        indices: Rows | None = None,
+        *,
+        io_buffer_size: int | None = None,
+        preserve_order: bool | None = None,
+    ) -> list[tuple[int, bytes | None]]:
+        """Read the blobs of some rows, as pairs of row address and payload (None for a null).
+
+        Rows are given as for ``take_blobs`` and always come in their order; the other arguments are
+        accepted for pylance's sake. Raises InvalidInputError.
+        """
+        positions = table.row_id_index.choose_positions(self._snapshot, ids, addresses, indices)
+        found = table.blobs.addressed_blobs(self._snapshot, blob_column, positions)
+        parts = [None if file is None else (file, 0, file.size()) for _, file in found]
+        payloads = table.blobs.read_parts(parts)
+        return [(address, data) for (address, _), data in zip(found, payloads, strict=True)]
+
+    def read_blob_ranges(
+        self,
+        blob_column: str,
+        requests: Sequence[tuple[int, int, int]],
+        *,
+        selector: str,
+        io_buffer_size: int | None = None,
+        preserve_order: bool | None = None,
+    ) -> list[tuple[int, int, bytes | None]]:
+        """Read parts of blobs, each asked for as ``(row, offset, length)``.
+
+        ``selector`` says what rows are given by: "ids", "addresses" or "indices". Returns ``(number
+        of the request, row address, bytes)``, None for a null blob. Raises InvalidInputError for a
+        range that does not lie in its blob.
+        """
+        if selector not in {"ids", "addresses", "indices"}:
+            raise InvalidInputError(
+                f"selector must be one of 'ids', 'addresses', or 'indices', got {selector!r}"
+            )
+        return table.blobs.read_ranges(self._snapshot, blob_column, list(requests), selector)
 
     def sample(
         self,

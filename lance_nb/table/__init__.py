@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lance_nb.table import blob_scan as blob_scan
     from lance_nb.table import blobs as blobs
     from lance_nb.table import deletions as deletions
     from lance_nb.table import history as history
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from lance_nb.table import take as take
 else:
     _ON_DEMAND = frozenset({
-        "blobs", "deletions", "history", "indices", "inspect", "row_id_index", "row_ids",
-        "scan_request", "take",
+        "blob_scan", "blobs", "deletions", "history", "indices", "inspect", "row_id_index",
+        "row_ids", "scan_request", "take",
     })  # fmt: skip
 
     def __getattr__(name: str) -> ModuleType:

@@ -10,17 +10,19 @@ Source: spec page "blob"; file-like interface as pylance's BlobFile.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from lance_nb.encodings.base import Ints
-from lance_nb.errors import CorruptFileError, InvalidInputError
+from lance_nb.errors import CorruptFileError, InternalError, InvalidInputError
+from lance_nb.format.field import Field
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.storage.base import ByteRange, Store
 from lance_nb.table.blob_columns import BlobPlace, is_blob, place_of
-from lance_nb.table.projection import ROW_ADDRESS, project_nested
+from lance_nb.table.projection import ROW_ADDRESS, project
+from lance_nb.table.row_id_index import choose_positions
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import take_rows
 
@@ -38,6 +40,21 @@ class BlobFile(io.RawIOBase):
         self._start = start
         self._size = size_bytes
         self._position = 0
+
+    @property
+    def store(self) -> Store:
+        """Where the object lies that holds the payload."""
+        return self._store
+
+    @property
+    def path(self) -> str:
+        """Path of that object in the store."""
+        return self._path
+
+    @property
+    def start(self) -> int:
+        """Byte of the object where the payload begins."""
+        return self._start
 
     def size(self) -> int:
         """Size of the payload in bytes."""
@@ -92,6 +109,10 @@ class BlobFile(io.RawIOBase):
         wanted = ByteRange(self._start + offset, self._start + stop)
         return bytes(self._store.read_range(self._path, wanted))
 
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Read several ``(offset, length)`` at once, without moving."""
+        return [self.read_range(offset, length) for offset, length in ranges]
+
     def _check_open(self) -> None:
         if self.closed:
             raise InvalidInputError("the blob file is closed")
@@ -105,28 +126,102 @@ def open_blobs(
 ) -> list[BlobFile | None]:
     """Open the payloads of the rows at ``positions``; None for a null blob.
 
-    Raises InvalidInputError for a column that holds no blobs or a row that does not exist.
+    ``column`` may be inside structs. Raises InvalidInputError for a column that holds no blobs or a
+    row that does not exist.
     """
+    return [file for _, file in addressed_blobs(snapshot, column, positions)]
+
+
+def addressed_blobs(
+    snapshot: Snapshot, column: str, positions: Sequence[int] | np.ndarray
+) -> list[tuple[int, BlobFile | None]]:
+    """Open payloads as ``open_blobs`` does, each with the address of its row."""
     schema = snapshot.manifest.schema
     field = schema.field(column)
     if not is_blob(field):
         raise InvalidInputError(f"column {column!r} is {field.logical_type}, it holds no blobs")
-    if schema.resolve(column)[0].id != field.id:
-        raise InvalidInputError(
-            f"blob column {column!r} is inside another field, which is not read"
-        )
-    table = take_rows(snapshot, project_nested(schema, [column], [ROW_ADDRESS]), positions)
-    descriptions = table.column(0).to_pylist()
+    table = take_rows(snapshot, project(schema, [column], [ROW_ADDRESS]), positions)
     addresses = table.column(1).to_pylist()
+    files = described_blobs(snapshot, field, table.column(0).to_pylist(), addresses)
+    return list(zip(addresses, files, strict=True))
+
+
+def described_blobs(
+    snapshot: Snapshot,
+    field: Field,
+    descriptions: Sequence[Mapping[str, object] | None],
+    addresses: Sequence[int],
+) -> list[BlobFile | None]:
+    """Open the payloads that descriptions of a blob column speak of, given their rows."""
     owners: Ints = np.array([one >> _ADDRESS_SHIFT for one in addresses], np.int64)
     homes = {number: _home(snapshot, number, field.id) for number in np.unique(owners).tolist()}
+    sizes: dict[tuple[str, str], int] = {}
     opened = []
     for description, owner in zip(descriptions, owners.tolist(), strict=True):
         file = homes[owner]
         path = file.location(snapshot.manifest.path)
         place = place_of(description, path)
-        opened.append(None if place is None else _open(snapshot, file, path, place))
+        opened.append(None if place is None else _open(snapshot, file, path, place, sizes))
     return opened
+
+
+def read_parts(parts: Sequence[tuple[BlobFile, int, int] | None]) -> list[bytes | None]:
+    """Read ``length`` bytes at ``offset`` of many payloads, those of one object in one request."""
+    found: list[bytes | None] = [None] * len(parts)
+    grouped: dict[tuple[int, str], list[int]] = {}
+    stores: dict[int, Store] = {}
+    for number, part in enumerate(parts):
+        if part is None:
+            continue
+        file, _, length = part
+        if length:
+            stores[id(file.store)] = file.store
+            grouped.setdefault((id(file.store), file.path), []).append(number)
+        else:
+            found[number] = b""
+    for (store, path), numbers in grouped.items():
+        wanted = [_range_of(parts[number]) for number in numbers]
+        for number, data in zip(numbers, stores[store].read_ranges(path, wanted), strict=True):
+            found[number] = bytes(data)
+    return found
+
+
+def read_ranges(
+    snapshot: Snapshot, column: str, requests: Sequence[tuple[int, int, int]], selector: str
+) -> list[tuple[int, int, bytes | None]]:
+    """Read ``(row, offset, length)`` parts; ``selector`` names what rows are given by.
+
+    Raises InvalidInputError for a range outside of its blob.
+    """
+    rows = [row for row, _, _ in requests]
+    positions = choose_positions(snapshot, **{"ids": None, "addresses": None, "indices": None}
+                                 | {selector: rows})  # fmt: skip
+    if len(positions) != len(requests):
+        raise InvalidInputError(f"{len(requests)} rows are asked for by their {selector}, "
+                                f"of which {len(positions)} exist")  # fmt: skip
+    found = addressed_blobs(snapshot, column, positions)
+    parts: list[tuple[BlobFile, int, int] | None] = []
+    for number, ((_, offset, length), (address, file)) in enumerate(
+        zip(requests, found, strict=True)
+    ):
+        if file is None:
+            parts.append(None)
+            continue
+        if offset < 0 or length < 0 or offset + length > file.size():
+            raise InvalidInputError(
+                f"blob range request {number} for row address {address} is invalid: it ends at "
+                f"{offset + length}, the blob at {file.size()}"
+            )
+        parts.append((file, offset, length))
+    data = read_parts(parts)
+    return [(number, found[number][0], data[number]) for number in range(len(requests))]
+
+
+def _range_of(part: tuple[BlobFile, int, int] | None) -> ByteRange:
+    if part is None:
+        raise InternalError("a part without a file was grouped")
+    file, offset, length = part
+    return ByteRange(file.start + offset, file.start + offset + length)
 
 
 def _home(snapshot: Snapshot, fragment_id: int, field_id: int) -> DataFile:
@@ -145,12 +240,22 @@ def _home(snapshot: Snapshot, fragment_id: int, field_id: int) -> DataFile:
     )
 
 
-def _open(snapshot: Snapshot, file: DataFile, path: str, place: BlobPlace) -> BlobFile:
+def _open(
+    snapshot: Snapshot,
+    file: DataFile,
+    path: str,
+    place: BlobPlace,
+    sizes: dict[tuple[str, str], int],
+) -> BlobFile:
+    """Open a payload; ``sizes`` remembers those of the objects that were looked up."""
     if place.uri is not None:
         store, name = snapshot.locations.external(place.uri, place.base_id)
     else:
         store, name = snapshot.locations.locate(place.sidecar or path, file.base_id)
-    size = store.size(name)
+    key = (store.uri, name)
+    if key not in sizes:
+        sizes[key] = store.size(name)
+    size = sizes[key]
     length = size - place.position if place.size_bytes is None else place.size_bytes
     if length < 0 or place.position + length > size:
         raise CorruptFileError(

@@ -32,6 +32,7 @@ class ScanOptions:
     strict_batch_size: bool = False
     order_by: Any = None
     add_scores: bool = True
+    blob_payloads: bool = False
     keep_dictionaries: bool = False
 
     @property

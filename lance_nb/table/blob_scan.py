@@ -1,0 +1,113 @@
+"""A scan that returns payloads where others return descriptions (``blob_handling="all_binary"``).
+
+It runs the scan of the descriptions with row addresses, and puts a ``large_binary`` column in the
+place of each column of descriptions, inside structs as well.
+
+Limits: a batch holds all payloads of its rows; choose ``batch_size`` by their size.
+Not supported: blobs inside lists, which no scan describes either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from lance_nb.errors import ColumnNotFoundError
+from lance_nb.format.field import Field
+from lance_nb.table.blob_columns import is_blob
+from lance_nb.table.blobs import described_blobs, read_parts
+from lance_nb.table.projection import ROW_ADDRESS
+from lance_nb.table.scan_options import ScanOptions
+from lance_nb.table.scan_request import ScanRequest, plan_request
+from lance_nb.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class BlobScan:
+    """A planned scan and what becomes of its columns; ``fields`` are None for row columns."""
+
+    snapshot: Snapshot
+    inner: ScanRequest
+    fields: tuple[Field | None, ...]
+    schema: pa.Schema
+
+    def table(self) -> pa.Table:
+        """Read the result into one table."""
+        return pa.Table.from_batches(self.batches(), self.schema)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Read the result batch by batch."""
+        for batch in self.inner.batches():
+            addresses = batch.column(ROW_ADDRESS).to_pylist()
+            columns = [
+                batch.column(number)
+                if field is None
+                else self._filled(field, batch.column(number), addresses)
+                for number, field in enumerate(self.fields)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def count(self) -> int:
+        """Count the rows of the result."""
+        return self.inner.count()
+
+    def explain(self) -> str:
+        """Tell what is read first."""
+        return f"{self.inner.explain()}\n  then: the payloads of blobs"
+
+    def _filled(self, field: Field, array: pa.Array, addresses: Sequence[int]) -> pa.Array:
+        if is_blob(field):
+            files = described_blobs(self.snapshot, field, array.to_pylist(), addresses)
+            parts = [None if file is None else (file, 0, file.size()) for file in files]
+            return pa.array(read_parts(parts), pa.large_binary())
+        if not _holds_blobs(field):
+            return array
+        children = [
+            self._filled(child, array.field(number), addresses)
+            for number, child in enumerate(field.children)
+        ]
+        form = binary_form(field, pa.field(field.name, array.type)).type
+        return pa.StructArray.from_arrays(children, fields=list(form), mask=array.is_null())
+
+
+def plan_blob_scan(snapshot: Snapshot, options: ScanOptions) -> BlobScan:
+    """Check a scan of payloads against a version; raises as ``plan_request``."""
+    wanted = plan_request(snapshot, options).schema
+    inner = plan_request(snapshot, replace(options, with_row_address=True))
+    fields = tuple(_stored_field(snapshot, name) for name in wanted.names)
+    forms = [
+        arrow if field is None else binary_form(field, arrow)
+        for field, arrow in zip(fields, wanted, strict=True)
+    ]
+    return BlobScan(snapshot, inner, fields, pa.schema(forms, wanted.metadata))
+
+
+def binary_form(field: Field, arrow: pa.Field) -> pa.Field:
+    """Return the Arrow field of payloads for that of descriptions."""
+    if is_blob(field):
+        metadata = {k: v for k, v in field.metadata.items() if not k.startswith("ARROW:extension")}
+        return pa.field(arrow.name, pa.large_binary(), arrow.nullable, metadata or None)
+    if not _holds_blobs(field):
+        return arrow
+    children = [
+        binary_form(child, arrow.type.field(number)) for number, child in enumerate(field.children)
+    ]
+    return arrow.with_type(pa.struct(children))
+
+
+def _holds_blobs(field: Field) -> bool:
+    """Tell whether a struct has blobs inside."""
+    if field.logical_type != "struct":
+        return False
+    return any(is_blob(child) or _holds_blobs(child) for child in field.children)
+
+
+def _stored_field(snapshot: Snapshot, name: str) -> Field | None:
+    """Return the field that a column of the result shows, None for expressions and row columns."""
+    try:
+        found = snapshot.manifest.schema.field(name)
+    except ColumnNotFoundError:
+        return None
+    return found if is_blob(found) or _holds_blobs(found) else None

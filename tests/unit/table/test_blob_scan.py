@@ -1,0 +1,35 @@
+"""The forms of columns that hold payloads; tests/interop/test_blob_payloads.py compares values."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_nb.format.schema import Schema
+from lance_nb.table.blob_columns import DESCRIPTION, scanned_form
+from lance_nb.table.blob_scan import binary_form
+
+BLOB = {"lance-encoding:blob": "true", "made": "here"}
+
+
+def form(arrow: pa.Field) -> pa.Field:
+    field = Schema.from_arrow(pa.schema([arrow])).field(arrow.name)
+    return binary_form(field, scanned_form(field, arrow))
+
+
+def test_descriptions_become_bytes_and_keep_the_metadata_of_the_column() -> None:
+    arrow = pa.field("blob", pa.large_binary(), nullable=False, metadata=BLOB)
+
+    assert form(arrow).equals(arrow, check_metadata=True)
+
+
+def test_descriptions_inside_structs_become_bytes() -> None:
+    inner = pa.field("data", pa.large_binary(), metadata=BLOB)
+    arrow = pa.field("s", pa.struct([inner, pa.field("n", pa.int8())]))
+
+    assert form(arrow).equals(arrow, check_metadata=True)
+
+
+def test_columns_that_look_like_descriptions_stay_as_they_are() -> None:
+    arrow = pa.field("pair", DESCRIPTION)
+
+    assert form(arrow).equals(arrow, check_metadata=True)
