@@ -140,13 +140,23 @@ def _struct(leaf: pa.Array) -> DataBlock:
     """View the children of a struct that is stored row by row."""
     if not leaf.type.num_fields:
         return AllNull(len(leaf))
-    children = []
+    children: list[DataBlock] = []
     for position in range(leaf.type.num_fields):
         child = leaf.field(position)
-        if child.null_count:
+        if child.null_count and _has_null_inside(leaf, child):
             name = leaf.type.field(position).name
             raise NotSupportedError(
                 f"field {name!r} of a packed struct has nulls; packed structs cannot store them"
             )
         children.append(from_arrow(child))
     return PackedStruct(len(leaf), tuple(children))
+
+
+def _has_null_inside(leaf: pa.Array, child: pa.Array) -> bool:
+    """Tell whether a child is null where its struct is not."""
+    if not leaf.null_count:
+        return True
+    count = len(leaf)
+    outside = _bits(leaf.buffers()[0], leaf.offset, count)
+    inside = _bits(child.buffers()[0], child.offset, count)
+    return bool(np.unpackbits(outside & ~inside, count=count, bitorder="little").any())

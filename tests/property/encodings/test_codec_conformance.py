@@ -1,0 +1,81 @@
+"""The conformance suite of codecs, with the metadata that makes each of them be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import pytest
+
+from lance_nb.encodings.compress_base import (
+    BlockCompressor,
+    ChunkCompressor,
+    LayoutEncoder,
+    ValueCompressor,
+)
+from lance_nb.encodings.registry import CODECS, LAYOUTS
+from tests.conformance.codec_tests import ALL_SIZES, CodecTests, check_page, options, page_arms
+from tests.support.leaf_values import MAKERS, make
+
+
+class TestDefaults(CodecTests):
+    """What is chosen without a wish."""
+
+    sizes = ALL_SIZES
+
+
+class TestPlain(CodecTests):
+    metadata: ClassVar[Mapping[str, str]] = {"compression": "none"}
+
+
+class TestZstd(CodecTests):
+    metadata: ClassVar[Mapping[str, str]] = {"compression": "zstd", "compression-level": "1"}
+
+
+class TestLz4WithSplitBytes(CodecTests):
+    metadata: ClassVar[Mapping[str, str]] = {"compression": "lz4", "bss": "on"}
+
+
+class TestFsst(CodecTests):
+    metadata: ClassVar[Mapping[str, str]] = {"compression": "fsst"}
+
+
+class TestFullZip(CodecTests):
+    metadata: ClassVar[Mapping[str, str]] = {"structural-encoding": "fullzip"}
+
+
+class TestMiniBlock(CodecTests):
+    metadata: ClassVar[Mapping[str, str]] = {"structural-encoding": "miniblock"}
+
+
+class TestSmallChunks(CodecTests):
+    metadata: ClassVar[Mapping[str, str]] = {"minichunk-size": "1024"}
+
+
+WISHES = (
+    {},
+    {"compression": "zstd"},
+    {"compression": "lz4", "bss": "on"},
+)
+STRUCTS_ONLY = {"packed_struct", "variable_packed_struct"}  # see the tests of these codecs
+
+
+@pytest.fixture(scope="module")
+def reached() -> set[str]:
+    """The arms of everything that the suite writes."""
+    found: set[str] = set()
+    for wish in WISHES:
+        for kind in MAKERS:
+            found |= page_arms(check_page(make(kind, 3000, 0.1), options(wish, (2, 2))))
+    return found
+
+
+def test_every_codec_that_can_be_written_is_reached(reached: set[str]) -> None:
+    roles = (ChunkCompressor, BlockCompressor, ValueCompressor)
+    writable = {arm for arm, codec in CODECS.items() if isinstance(codec, roles)}
+    assert writable - STRUCTS_ONLY <= reached
+
+
+def test_every_layout_that_can_be_written_is_reached(reached: set[str]) -> None:
+    writable = {arm for arm, layout in LAYOUTS.items() if isinstance(layout, LayoutEncoder)}
+    assert writable <= reached
