@@ -20,7 +20,7 @@ OUT := notebooks/out
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-read bench-write capabilities help lab demo demo-data test test-setup test-fast test-interop test-interop-large test-ui lint protos clean
+.PHONY: bench-read bench-write capabilities help lab demo demo-data test test-ceph test-setup test-fast test-interop test-interop-large test-ui lint protos clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -119,6 +119,9 @@ test-interop-large: $(VENV)/.stamp-test  ## the same with SIZE times the seeds (
 
 test-ui: $(VENV)/.stamp-test  ## drive JupyterLab in a real browser
 	$(PY) -m pytest -m ui $(PYTEST_FLAGS) || { [ $$? -eq 5 ] && [ ! -d tests/ui ]; }
+
+test-ceph: $(VENV)/.stamp-test  ## commit to a Ceph object store (Debian's packages, root)
+	S3_SERVER=ceph $(PY) -m pytest tests/interop/remote/test_s3_store.py $(PYTEST_FLAGS)
 
 bench-read: $(VENV)/.stamp-test  ## time reading against pylance; BENCH_FLAGS='--rows N --only NAME'
 	$(PY) -m tests.benchmarks.read $(BENCH_FLAGS)

@@ -23,12 +23,13 @@ class OpenedVersion:
     @property
     def uri(self) -> str:
         """Root of the dataset (the same on every branch)."""
-        return self._session.root.uri
+        return self._session.uri
 
     @property
     def name(self) -> str:
         """Last part of the URI."""
-        return self.uri.rstrip("/").rpartition("/")[2] or self.uri
+        place = self._session.root.uri
+        return place.rstrip("/").rpartition("/")[2] or place
 
     @property
     def branch(self) -> str | None:

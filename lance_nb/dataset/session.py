@@ -36,6 +36,12 @@ class Session:
     files: FileCache = field(default_factory=FileCache, repr=False)
     deletions: DeletionCache = field(default_factory=DeletionCache, repr=False)
     logs: dict[str | None, VersionLog] = field(default_factory=dict, repr=False)
+    asked_uri: str = ""
+
+    @property
+    def uri(self) -> str:
+        """What opens this dataset again, with the same options: names its manifest store too."""
+        return self.asked_uri or self.root.uri
 
     def home(self, branch: str | None) -> Store:
         """Return the store of a branch's folder (None is main)."""
@@ -77,9 +83,9 @@ def open_session(
 
     Raises InvalidInputError, NotSupportedError.
     """
-    if external.is_configured(uri, storage_options):
-        root: Store = external.opening.open_root(uri, storage_options)
-        _, storage_options = external.opening.plain_place(uri, storage_options)
-    else:
-        root = open_store(uri, storage_options)
-    return Session(root, tuple(allow_bases), storage_options)
+    bases = tuple(allow_bases)
+    if not external.is_configured(uri, storage_options):
+        return Session(open_store(uri, storage_options), bases, storage_options)
+    root = external.opening.open_root(uri, storage_options)
+    asked = "" if external.opening.is_plain(uri) else str(uri)
+    return Session(root, bases, storage_options, asked_uri=asked)

@@ -80,8 +80,8 @@ def split_uri(uri: str | os.PathLike[str]) -> tuple[str, str]:
         return "memory", rest.strip("/")
     if "+" in scheme:
         raise NotSupportedError(
-            f"{scheme}:// (an external manifest store) cannot be opened by this release; "
-            f"open {scheme.split('+')[0]}:// for reading what is finished there"
+            f"{scheme}:// names an external manifest store, which only datasets have; "
+            f"plain files are at {scheme.split('+')[0]}://"
         )
     return scheme, f"{scheme}://{rest.rstrip('/')}"
 

@@ -23,7 +23,7 @@ from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions, open_store
 from lance_nb.transactions.external import OPTION
 from lance_nb.transactions.external.registry import open_external
-from lance_nb.transactions.external.synchronised_store import SynchronisedStore
+from lance_nb.transactions.external.synchronised_store import SynchronisedStore, synchronised
 
 _TABLE = "ddbTableName"
 _SAME_SCHEME = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
@@ -41,7 +41,7 @@ def open_root(
     rest = {name: value for name, value in options.items() if name != OPTION}
     inner = open_store(plain, rest)
     entries = open_external(url, rest)
-    return SynchronisedStore(inner, entries, base_uri(inner, url))
+    return synchronised(inner, entries, base_uri(inner, url))
 
 
 def plain_place(
@@ -52,7 +52,7 @@ def plain_place(
     Raises InvalidInputError.
     """
     options = dict(storage_options or {})
-    if not isinstance(uri, str) or "+" not in uri.partition("://")[0]:
+    if is_plain(uri) or not isinstance(uri, str):
         return uri, options
     scheme, _, rest = uri.partition("://")
     plain = scheme.partition("+")[0].lower()
@@ -66,6 +66,12 @@ def plain_place(
     if options.get(OPTION):
         raise InvalidInputError(f"{uri!r} and storage_options both name a manifest store")
     return f"{plain}://{path.rstrip('/')}", {**options, OPTION: f"dynamodb://{quote(table)}"}
+
+
+def is_plain(uri: str | os.PathLike[str]) -> bool:
+    """Tell whether a URI names no manifest store."""
+    scheme, separator, _ = os.fspath(uri).partition("://")
+    return not separator or "+" not in scheme
 
 
 def base_uri(store: Store, url: str) -> str:

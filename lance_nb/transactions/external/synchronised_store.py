@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lance_nb.errors import NotSupportedError, ObjectExistsError
+from lance_nb.errors import InternalError, NotSupportedError, ObjectExistsError
 from lance_nb.format.layout import VERSIONS, parse_manifest_name
 from lance_nb.storage.base import (
     Buffer,
@@ -25,6 +25,7 @@ from lance_nb.storage.base import (
 )
 from lance_nb.transactions.external.base import ExternalManifestStore
 from lance_nb.transactions.external.slots import ExternalSlots
+from lance_nb.transactions.ref_record import Replacing
 
 
 class SynchronisedStore:
@@ -133,3 +134,19 @@ class SynchronisedStore:
     def delete(self, path: str) -> None:
         """Remove an object if it exists."""
         self._inner.delete(path)
+
+
+class ReplacingSynchronisedStore(SynchronisedStore):
+    """The same over a store that compares and replaces in one step."""
+
+    def replace(self, path: str, expected: Buffer, data: Buffer) -> bool:
+        """Replace an object if it still is ``expected``; tell whether it was."""
+        if not isinstance(self._inner, Replacing):
+            raise InternalError(f"{self._inner!r} does not compare and replace")
+        return self._inner.replace(path, expected, data)
+
+
+def synchronised(inner: Store, entries: ExternalManifestStore, base_uri: str) -> SynchronisedStore:
+    """Return ``inner`` with a manifest store in front of it."""
+    kind = ReplacingSynchronisedStore if isinstance(inner, Replacing) else SynchronisedStore
+    return kind(inner, entries, base_uri)

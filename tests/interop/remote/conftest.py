@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from lance_nb.storage import probe
+from tests.support.ceph_server import ceph_server
 from tests.support.fault_proxy import FaultProxy, fault_proxy
 from tests.support.requirements import require_package
 from tests.support.servers import moto_server, postgres_server, redis_server
@@ -63,6 +65,17 @@ def moto() -> Iterator[str]:
         yield endpoint
 
 
+@pytest.fixture(scope="session")
+def s3_endpoint(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The S3 server: moto, or a Ceph that is started for the run (``make test-ceph``)."""
+    if os.environ.get("S3_SERVER") != "ceph":
+        yield request.getfixturevalue("moto")
+        return
+    require_package("s3fs")
+    with ceph_server(CREDENTIALS["key"], CREDENTIALS["secret"]) as endpoint:
+        yield endpoint
+
+
 @pytest.fixture
 def table(moto: str) -> str:
     """A new DynamoDB table with Lance's keys."""
@@ -83,12 +96,12 @@ def table(moto: str) -> str:
 
 
 @pytest.fixture
-def s3(moto: str) -> S3Place:
+def s3(s3_endpoint: str) -> S3Place:
     """A new bucket."""
     bucket = f"bucket-{uuid.uuid4().hex[:12]}"
-    client("s3", moto).create_bucket(Bucket=bucket)
+    client("s3", s3_endpoint).create_bucket(Bucket=bucket)
     probe.forget()
-    return S3Place(moto, bucket)
+    return S3Place(s3_endpoint, bucket)
 
 
 @pytest.fixture

@@ -90,6 +90,7 @@ def test_pylance_goes_on_with_a_table_that_we_created(shared: Shared):
     shared.ours(0, mode="create")
     shared.theirs(1)
     dataset = lance_nb.dataset(shared.uri, storage_options=shared.options)
+    assert (dataset.uri, dataset.name) == (shared.uri, "t.lance")
     dataset.delete("x = 0")
     judge = shared.lance.dataset(shared.uri, storage_options=shared.options)
     judge.validate()

@@ -11,11 +11,12 @@ import pytest
 from lance_nb.errors import NotSupportedError, ObjectExistsError
 from lance_nb.storage.local import LocalStore
 from lance_nb.storage.memory import MemoryStore
-from lance_nb.transactions.external.synchronised_store import SynchronisedStore
+from lance_nb.transactions.external.synchronised_store import SynchronisedStore, synchronised
 from lance_nb.transactions.manifest_slots import SlotKeeper
+from lance_nb.transactions.ref_record import Replacing
 from tests.conformance.store_tests import StoreTests
 from tests.support.external_table import ExternalTable, MemoryEntries
-from tests.support.faulty_store import Fault, on
+from tests.support.faulty_store import Fault, FaultyStore, on
 
 
 class ScratchStore(SynchronisedStore):
@@ -77,6 +78,19 @@ def test_a_branch_has_entries_of_its_own(store: SynchronisedStore):
     assert isinstance(store, SlotKeeper)
     assert store.manifest_slots().base_uri == "a/t"
     assert store.child("tree/team/x").manifest_slots().base_uri == "a/t/tree/team/x"
+
+
+def test_records_are_replaced_in_one_step_where_the_store_can():
+    store = synchronised(MemoryStore(uuid.uuid4().hex), MemoryEntries(), "t").child("a")
+    assert isinstance(store, Replacing)
+    store.write("x", b"1")
+    assert not store.replace("x", b"0", b"2")
+    assert store.replace("x", b"1", b"2")
+    assert bytes(store.read("x")) == b"2"
+    plain = FaultyStore(MemoryStore(uuid.uuid4().hex))
+    without = type("Without", (), {"uri": "x", "scheme": "x"})()
+    assert isinstance(synchronised(plain, MemoryEntries(), "t"), Replacing)
+    assert not isinstance(synchronised(without, MemoryEntries(), "t"), Replacing)
 
 
 def test_it_is_not_pickled(store: SynchronisedStore):
