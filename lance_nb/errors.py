@@ -265,9 +265,24 @@ class TooMuchWriteContentionError(CommitError):
 
 
 class CommitStateUnknownError(LanceError, OSError):
-    """The commit may or may not have landed: look before retrying, and delete nothing."""
+    """The commit may or may not have landed: look before retrying, and delete nothing.
 
-    __str__ = LanceError.__str__
+    ``transaction_uuid`` is what to look for; ``version`` the number that it would have.
+    """
+
+    def __init__(
+        self, problem: str, transaction_uuid: str = "", version: int | None = None
+    ) -> None:
+        super().__init__(problem, transaction_uuid, version)
+        self.problem = problem
+        self.transaction_uuid = transaction_uuid
+        self.version = version
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.problem, self.transaction_uuid, self.version)
+
+    def __str__(self) -> str:
+        return clip(self.problem)
 
 
 class StorageError(LanceError, OSError):

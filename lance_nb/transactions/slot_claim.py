@@ -60,7 +60,9 @@ def claim(
         f"the outcome of committing version {name.version} of {slots.home.uri!r} is unknown"
         f"{f' ({problem})' if problem else ''}: it may have been committed, now or a little later. "
         f"Delete nothing that it wrote. Look for transaction {uuid} before doing the change again;"
-        " committing the same transaction again is safe."
+        " committing the same transaction again is safe.",
+        uuid,
+        name.version,
     ) from problem
 
 

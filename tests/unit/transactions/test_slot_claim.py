@@ -61,8 +61,9 @@ def test_a_slot_with_garbage_is_somebody_elses(garbage: bytes):
 
 def test_an_answer_that_stays_unclear_is_unknown_after_some_waits():
     slots = _slots(on("write_if_absent", "", Fault.UNKNOWN_BEFORE, times=99))
-    with pytest.raises(CommitStateUnknownError, match=OURS):
+    with pytest.raises(CommitStateUnknownError, match=OURS) as caught:
         _claim(slots)
+    assert (caught.value.transaction_uuid, caught.value.version) == (OURS, NAME.version)
     assert len([one for one in slots.home.steps if one.method == "write_if_absent"]) == TRIES_MAX
 
 
