@@ -27,6 +27,7 @@ from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
 
 _BASE_ID = 0
+_PACKED_KEYS = (PACKED_KEY, "packed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +64,21 @@ def open_single_file(
 
 def _owners(schema: Schema, file_version: tuple[int, int]) -> dict[int, int]:
     """Map field ids to columns, in the order in which columns are written."""
-    owning = schema.walk() if file_version < (2, 1) else _leaves(schema)
+    owning = _owning(schema, every=file_version < (2, 1))
     return {field.id: column for column, field in enumerate(owning)}
 
 
-def _leaves(schema: Schema) -> Iterator[Field]:
-    """Yield the fields that own a column; a packed struct and a blob own one themselves."""
+def _owning(schema: Schema, *, every: bool) -> Iterator[Field]:
+    """Yield the fields that own a column: leaves, or ``every`` field.
+
+    A packed struct and a blob own one, and the fields below them none.
+    """
     stack = list(reversed(schema.fields))
     while stack:
         field = stack.pop()
-        packed = field.metadata.get(PACKED_KEY) in (b"true", b"1")
-        if not field.children or packed or is_blob(field):
+        packed = any(field.metadata.get(key) in (b"true", b"1") for key in _PACKED_KEYS)
+        is_whole = not field.children or packed or is_blob(field)
+        if is_whole or every:
             yield field
-        else:
+        if not is_whole:
             stack.extend(reversed(field.children))
