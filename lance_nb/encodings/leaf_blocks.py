@@ -40,9 +40,9 @@ def from_arrow(leaf: pa.Array) -> DataBlock:
     if pa.types.is_null(type_):
         return AllNull(len(leaf))
     if pa.types.is_string_view(type_):
-        return from_arrow(leaf.cast(pa.large_string()))
+        return from_arrow(_without_views(leaf, pa.string()))
     if pa.types.is_binary_view(type_):
-        return from_arrow(leaf.cast(pa.large_binary()))
+        return from_arrow(_without_views(leaf, pa.binary()))
     if any(check(type_) for check in (*_BINARY, *_LARGE)):
         return _strings(leaf, np.dtype(np.int64 if _is_large(type_) else np.int32))
     if pa.types.is_fixed_size_list(type_):
@@ -54,6 +54,15 @@ def from_arrow(leaf: pa.Array) -> DataBlock:
     if pa.types.is_nested(type_) or pa.types.is_run_end_encoded(type_):
         raise NotSupportedError(f"a column of type {type_} cannot be stored as one leaf")
     return _fixed(leaf)
+
+
+def _without_views(leaf: pa.Array, type_: pa.DataType) -> pa.Array:
+    try:
+        return leaf.cast(type_)
+    except pa.ArrowInvalid as error:
+        raise NotSupportedError(
+            f"{len(leaf)} values of type {leaf.type} hold more than the 2 GiB of a {type_} page"
+        ) from error
 
 
 def _is_large(type_: pa.DataType) -> bool:

@@ -88,10 +88,12 @@ class Fsst:
             return 0
         if measured.size_bytes < _LEAST_BYTES or measured.longest < _LEAST_LONGEST:
             return 0
+        word = measured.block.offsets.dtype.itemsize
+        if word == 4 and 2 * measured.size_bytes > _INT32_MAX:
+            return 0  # in the worst case the codes need offsets of 64 bits
         if options.compression is None and measured.frequent_pairs < _LEAST_FREQUENT_PAIRS:
             return 0
         plain, encoded = measured.fsst_sample
-        word = measured.block.offsets.dtype.itemsize
         offsets = measured.num_values * word * plain / max(1, measured.size_bytes)
         found = saving(plain + offsets, encoded + offsets)
         return found if found > _LEAST_SAVING or options.compression == "fsst" else 0
@@ -131,8 +133,6 @@ def _encode(measured: Measured) -> tuple[bytes, VariableWidth]:
     symbols = measured.fsst_symbols
     data, ends = fsst_encode.encode(block.data, block.offsets.astype(np.int64), symbols)
     offsets = np.empty_like(block.offsets)
-    if offsets.dtype.itemsize == 4 and int(ends[-1]) > _INT32_MAX:
-        offsets = np.empty(block.num_values + 1, np.int64)
     offsets[:] = ends
     return fsst_symbols.to_bytes(symbols), VariableWidth(block.num_values, offsets, data)
 
