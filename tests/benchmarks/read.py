@@ -8,9 +8,10 @@ of the table by a part of their name.
 from __future__ import annotations
 
 import argparse
-import subprocess
+import os
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_nb
-from tests.benchmarks.timing import Comparison, compare, table
+from tests.benchmarks.timing import Comparison, compare, run_process, table
 
 DATA = Path(__file__).resolve().parent / "data"
 SEED = 11
@@ -120,6 +121,51 @@ def _scan(name: str, write: Callable[[], str], goal: float | None) -> Comparison
     )
 
 
+def many_and_wide(rows: int) -> Iterator[Case]:
+    """A scan of very small fragments, and one column of many."""
+    yield "scan 1,000 fragments of one row", _tiny
+    yield "project 1 of 50 columns", partial(_project, rows)
+
+
+def _tiny() -> Comparison:
+    def write(path: str) -> None:
+        lance.write_dataset(pa.table({"id": [0], "text": ["row"]}), path)
+        fragments = [
+            one
+            for at in range(1, 1000)
+            for one in lance.fragment.write_fragments(
+                pa.table({"id": [at], "text": [f"row {at}"]}), path, mode="append"
+            )
+        ]
+        operation = lance.LanceOperation.Append(fragments)
+        lance.LanceDataset.commit(path, operation, read_version=1)
+
+    path = _write_once("tiny 1000", write)
+    return compare(
+        "scan 1,000 fragments of one row",
+        lambda: lance_nb.dataset(path).to_table(["id"]),
+        lambda: lance.dataset(path).to_table(["id"]),
+        goal=3,
+    )
+
+
+def _project(rows: int) -> Comparison:
+    count = rows // 10
+
+    def write(path: str) -> None:
+        rng = _rng()
+        columns = {f"c{at}": rng.integers(0, 1000, count) for at in range(50)}
+        lance.write_dataset(pa.table(columns), path)
+
+    path = _write_once(f"wide {count}", write)
+    return compare(
+        "project 1 of 50 columns",
+        lambda: lance_nb.dataset(path).to_table(["c7"]),
+        lambda: lance.dataset(path).to_table(["c7"]),
+        goal=1.1,
+    )
+
+
 def _deleted_once(rows: int) -> str:
     def write(path: str) -> None:
         column = pa.array(_rng().integers(0, 1000, rows))
@@ -200,19 +246,25 @@ def _head(rows: int) -> Comparison:
 
 
 def _preview(rows: int) -> Comparison:
+    """Compare processes; as an installed package is, ours is compiled to bytecode beforehand."""
     path = _column_once("text (FSST)", rows)
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(DATA / "bytecode")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    peaks: dict[str, float] = {}
 
     def process(module: str) -> None:
         code = f"import {module}; {module}.dataset({path!r}).head(100)"
-        subprocess.run([sys.executable, "-c", code], check=True)
+        peaks[module] = run_process([sys.executable, "-c", code], environment)
 
-    return compare(
+    compared = compare(
         "first preview, whole process",
         lambda: process("lance_nb"),
         lambda: process("lance"),
         goal=1.4,
         runs=5,
     )
+    share = peaks["lance_nb"] / peaks["lance"]
+    return replace(compared, name=f"{compared.name} (memory {share:.2f} of pylance's, goal 0.45)")
 
 
 def main() -> None:
@@ -221,7 +273,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--only", default="", help="a part of the names of the rows wanted")
     options = parser.parse_args()
-    cases = [*metadata(), *scans(options.rows), *takes(options.rows), *previews(options.rows)]
+    cases = [
+        *metadata(),
+        *scans(options.rows),
+        *many_and_wide(options.rows),
+        *takes(options.rows),
+        *previews(options.rows),
+    ]
     print(table([run() for name, run in cases if options.only in name]))
 
 

@@ -7,6 +7,7 @@ better. On a shared machine the CPU ratio is the one to trust.
 from __future__ import annotations
 
 import gc
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -64,11 +65,26 @@ def compare(
 
 def _timed(action: Action) -> Timing:
     gc.collect()
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall, cpu = time.perf_counter(), _cpu_seconds()
     result = action()
-    taken = Timing(time.perf_counter() - wall, time.process_time() - cpu)
+    taken = Timing(time.perf_counter() - wall, _cpu_seconds() - cpu)
     del result
     return taken
+
+
+def _cpu_seconds() -> float:
+    """Return the processor time of this process and of those it has waited for."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
+
+
+def run_process(command: list[str], environment: dict[str, str]) -> float:
+    """Run a process to its end; return the most memory it held, in MiB."""
+    pid = os.posix_spawn(command[0], command, environment)
+    _, status, usage = os.wait4(pid, 0)
+    if status:
+        raise RuntimeError(f"{command} failed with status {status}")
+    return usage.ru_maxrss / 1024
 
 
 def _median(timings: list[Timing]) -> Timing:
