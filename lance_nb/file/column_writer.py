@@ -23,6 +23,8 @@ from lance_nb.file.metadata import PAGE_LAYOUT_URL, PageMetadata
 from lance_nb.file.sink import FileSink
 from lance_nb.file.write_plan import ColumnPlan, LeafPlan
 
+_DICTIONARY_VALUES = 1024  # dictionaries up to this are kept as they are
+
 
 class LeafWriter:
     """One column: collects striped values and writes its pages."""
@@ -40,8 +42,11 @@ class LeafWriter:
 
     def add(self, leaf: StripedLeaf, num_rows: int) -> None:
         """Take the leaf's part of ``num_rows`` rows; closes a page when there is enough."""
-        self._values.append(leaf.values)
-        self.add_entries(leaf.entries, num_rows, leaf.values.nbytes)
+        values = leaf.values
+        if isinstance(values, pa.DictionaryArray):
+            values = without_surplus(values)
+        self._values.append(values)
+        self.add_entries(leaf.entries, num_rows, values.nbytes)
 
     def add_entries(self, entries: Entries, num_rows: int, size_bytes: int) -> None:
         """Take the levels of rows whose values have been taken, and count both."""
@@ -105,7 +110,9 @@ class ColumnWriter:
 
 def row_runs(array: pa.Array, target_bytes: int) -> Iterator[pa.Array]:
     """Cut an array into equal runs of rows of about ``target_bytes``."""
-    count = min(max(round(array.nbytes / target_bytes), 1), max(len(array), 1))
+    is_dictionary = isinstance(array, pa.DictionaryArray)
+    size_bytes = array.indices.nbytes if is_dictionary else array.nbytes
+    count = min(max(round(size_bytes / target_bytes), 1), max(len(array), 1))
     if count == 1:
         if len(array):
             yield array
@@ -123,3 +130,12 @@ def joined(arrays: list[pa.Array]) -> pa.Array:
         chunks = pa.chunked_array(arrays).unify_dictionaries()
         return pa.concat_arrays(chunks.chunks)
     return pa.concat_arrays(arrays)
+
+
+def without_surplus(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Leave out what a few rows do not use of a large dictionary: every page stores its own."""
+    if len(array.dictionary) <= max(2 * len(array), _DICTIONARY_VALUES):
+        return array
+    kept = array.dictionary_decode().dictionary_encode()
+    indices = kept.indices.cast(array.type.index_type)
+    return pa.DictionaryArray.from_arrays(indices, kept.dictionary)

@@ -19,7 +19,12 @@ from typing import Protocol, Self
 
 import pyarrow as pa
 
-from lance_nb.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
+from lance_nb.errors import (
+    InvalidInputError,
+    LanceError,
+    NotSupportedError,
+    SchemaMismatchError,
+)
 from lance_nb.file.array_writer import ArrayColumnWriter, check_fields
 from lance_nb.file.blob_writer import leaf_writer
 from lance_nb.file.column_writer import ColumnWriter
@@ -116,8 +121,13 @@ class FileWriter:
         page_bytes = min(options.page_bytes, max(share, _PAGE_BYTES_MIN))
         self._sidecars = Sidecars(store, path, allows_external=options.allows_external_blobs)
         self._sink = FileSink(store.create(path), self._sidecars)
-        self._columns = [plan(self._sink, page_bytes) for plan in plans]
+        try:
+            self._columns = [plan(self._sink, page_bytes) for plan in plans]
+        except LanceError:
+            self._sink.abort()
+            raise
         self.num_rows = 0
+        self._is_whole = True
 
     @property
     def size_bytes(self) -> int:
@@ -125,16 +135,28 @@ class FileWriter:
         return self._sink.size_bytes
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows; columns are found by name. Raises SchemaMismatchError; abort then."""
+        """Append rows; columns are found by name, others are left out.
+
+        Raises SchemaMismatchError, which leaves the file as it was; after any other error the file
+        can only be aborted.
+        """
         if not batch.num_rows:
             return
-        names = batch.schema.names
-        for field, type_, column in zip(self._schema, self._types, self._columns, strict=True):
-            if names.count(field.name) != 1:
-                raise SchemaMismatchError(f"the batch has no column {field.name!r}")
-            array = batch.column(names.index(field.name))
-            column.write(fit(array, field, type_, self.num_rows))
+        arrays = [
+            fit(self._column_of(batch, field.name), field, type_, self.num_rows)
+            for field, type_ in zip(self._schema, self._types, strict=True)
+        ]
+        self._is_whole = False
+        for column, array in zip(self._columns, arrays, strict=True):
+            column.write(array)
         self.num_rows += batch.num_rows
+        self._is_whole = True
+
+    def _column_of(self, batch: pa.RecordBatch, name: str) -> pa.Array:
+        found = batch.schema.get_all_field_indices(name)
+        if len(found) != 1:
+            raise SchemaMismatchError(f"the batch has {len(found) or 'no'} columns {name!r}")
+        return batch.column(found[0])
 
     def add_schema_metadata(self, metadata: Mapping[str, bytes]) -> None:
         """Add keys to the metadata of the file's schema."""
@@ -146,6 +168,8 @@ class FileWriter:
 
     def finish(self) -> WrittenFile:
         """Write what waits and the tail; the file is durable when this returns."""
+        if not self._is_whole:
+            raise InvalidInputError(f"{self.path}: a write failed half-way, so it must be aborted")
         for column in self._columns:
             column.finish()
         owners = [owner for column in self._columns for owner in column.owners()]

@@ -103,4 +103,5 @@ def test_blobs_are_large_binary(store: MemoryStore):
     table = pa.table([pa.array([b"a"])], schema=pa.schema([field]))
     with pytest.raises(NotSupportedError, match="'b': blobs are large_binary"):
         write(store, table, (2, 1))
+    assert store.list_recursive("") == []
     write(store, table, (2, 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.file.column_writer import joined, row_runs
+from lance_nb.file.column_writer import joined, row_runs, without_surplus
 from lance_nb.file.reader import FileReader
 from lance_nb.file.writer import FileOptions, FileWriter
 from lance_nb.format.schema import Schema
@@ -64,3 +64,22 @@ def test_dictionaries_are_made_one():
     first, second = pa.array(["a", "b"]).dictionary_encode(), pa.array(["c"]).dictionary_encode()
     one = joined([first, second])
     assert one.to_pylist() == ["a", "b", "c"]
+
+
+def test_large_dictionaries_are_cut_to_what_is_used():
+    words = pa.array([f"word {k}" for k in range(5000)])
+    keys = pa.array([4999, None, 7, 7], pa.int16())
+    array = pa.DictionaryArray.from_arrays(keys, words)
+    small = without_surplus(array)
+    assert small.to_pylist() == array.to_pylist()
+    assert small.type == array.type
+    assert small.dictionary.to_pylist() == ["word 4999", "word 7"]
+    few = pa.DictionaryArray.from_arrays(keys.fill_null(1), words).slice(0, 4)
+    assert len(without_surplus(few).dictionary) == 3
+
+
+def test_a_large_dictionary_makes_no_pages():
+    words = pa.array([f"word {k}" * 100 for k in range(2000)])
+    keys = pa.array(np.arange(2000) % 2000, pa.int32())
+    table = pa.table({"d": pa.DictionaryArray.from_arrays(keys, words)})
+    assert len(pages_of(table, 1_000_000, 2000)[0]) == 1

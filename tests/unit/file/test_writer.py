@@ -112,6 +112,28 @@ def test_a_null_names_its_row_in_the_file(store: MemoryStore):
         writer.write(pa.record_batch({"a": [1, None]}))
 
 
+def test_a_batch_that_does_not_fit_leaves_the_file_as_it_was(store: MemoryStore):
+    table = table_of(10)
+    writer = FileWriter(store, "x", Schema.from_arrow(table.schema))
+    writer.write(table.to_batches()[0])
+    with pytest.raises(SchemaMismatchError, match="'s'"):
+        writer.write(table.set_column(1, "s", [pa.nulls(10, pa.int8())]).to_batches()[0])
+    writer.finish()
+    assert read_back(store, table.schema).equals(table)
+
+
+def test_a_file_that_failed_half_way_cannot_be_finished(store: MemoryStore):
+    schema = pa.schema([("a", pa.int8()), ("s", pa.struct([("x", pa.int8())]))])
+    writer = FileWriter(store, "x", Schema.from_arrow(schema), file_version=(2, 0))
+    rows = pa.RecordBatch.from_pylist([{"a": 1, "s": None}], schema=schema)
+    with pytest.raises(NotSupportedError, match="null struct"):
+        writer.write(rows)
+    with pytest.raises(InvalidInputError, match="half-way"):
+        writer.finish()
+    writer.abort()
+    assert store.list_recursive("") == []
+
+
 def test_unknown_versions_are_refused(store: MemoryStore):
     with pytest.raises(NotSupportedError, match=r"2\.3"):
         FileWriter(store, "x", Schema.from_arrow(pa.schema([])), file_version=(2, 3))
