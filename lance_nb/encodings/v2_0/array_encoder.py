@@ -12,7 +12,7 @@ Source: message ArrayEncoding of lance.encodings; pages of pylance 14.0.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -46,11 +46,11 @@ class EncodedArray:
     buffers: tuple[Bytes, ...]
 
 
-@dataclass(slots=True)
 class _Buffers:
     """Numbers the buffers of a page."""
 
-    found: list[Bytes] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.found: list[Bytes] = []
 
     def add(self, data: Bytes) -> pb.Buffer:
         self.found.append(data)
