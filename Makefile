@@ -121,7 +121,8 @@ test-ui: $(VENV)/.stamp-test  ## drive JupyterLab in a real browser
 	$(PY) -m pytest -m ui $(PYTEST_FLAGS) || { [ $$? -eq 5 ] && [ ! -d tests/ui ]; }
 
 test-ceph: $(VENV)/.stamp-test  ## commit to a Ceph object store (Debian's packages, root)
-	S3_SERVER=ceph $(PY) -m pytest tests/interop/remote/test_s3_store.py $(PYTEST_FLAGS)
+	S3_SERVER=ceph $(PY) -m pytest tests/interop/remote/test_s3_store.py \
+	    tests/interop/remote/test_s3_commits.py $(PYTEST_FLAGS)
 
 bench-read: $(VENV)/.stamp-test  ## time reading against pylance; BENCH_FLAGS='--rows N --only NAME'
 	$(PY) -m tests.benchmarks.read $(BENCH_FLAGS)

@@ -82,7 +82,8 @@ class _Translated:
     ) -> None:
         if not isinstance(error, Exception) or isinstance(error, (LanceError, *_OUR_MISTAKES)):
             return
-        text = str(error) or type(error).__name__
+        said = str(error)
+        text = type(error).__name__ if said in ("", "None") else said
         masked = text
         for secret in self._secrets:
             masked = masked.replace(secret, "***")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -93,6 +94,8 @@ def test_a_refusal_is_a_certain_failure(s3: S3Place):
 @pytest.fixture
 def ignoring(s3: S3Place) -> Iterator[S3Place]:
     """The same server behind a proxy that takes the condition away."""
+    if os.environ.get("S3_SERVER") == "ceph":
+        pytest.skip("a proxy cannot take a header out of a request whose signature is checked")
     with header_dropping_proxy(s3.endpoint, "if-none-match") as endpoint:
         yield S3Place(endpoint, s3.bucket)
 

@@ -1,0 +1,65 @@
+"""Tables in S3 by conditional PUT: with pylance in turn and together, over broken connections."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import urlsplit
+
+import pytest
+
+import lance_nb
+from lance_nb.errors import NotSupportedError
+from tests.interop.remote.conftest import S3Place
+from tests.interop.remote.shared_table import PATH, Shared
+from tests.support.fault_proxy import fault_proxy
+from tests.support.header_proxy import header_dropping_proxy
+from tests.support.requirements import require_pylance
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.fixture
+def shared(s3: S3Place) -> Shared:
+    return Shared(s3, f"s3://{s3.bucket}/{PATH}", require_pylance())
+
+
+@pytest.mark.parametrize("creator", ["ours", "theirs"])
+def test_both_commit_in_turn(shared: Shared, creator: str):
+    getattr(shared, creator)(0, mode="create")
+    shared.ours(1)
+    shared.theirs(2)
+    lance_nb.dataset(shared.uri, storage_options=shared.s3.options).delete("x = 1")
+    shared.theirs(3)
+    shared.check([0, 2, 3])
+
+
+def test_both_commit_at_the_same_time(shared: Shared):
+    shared.ours(-1, mode="create")
+    shared.check([-1, *shared.together(writers=4, appends=4)])
+
+
+@pytest.mark.parametrize("kind", ["before", "lost"])
+def test_a_broken_connection_commits_once(shared: Shared, kind: str):
+    shared.ours(0, mode="create")
+    place = urlsplit(shared.s3.endpoint)
+    with fault_proxy(str(place.hostname), int(place.port or 0)) as proxy:
+        options = shared.s3.through(proxy).pylance_options
+        fault = proxy.arm(rb"PUT \S+\.manifest ", kind)
+        shared.ours(1, options=options)
+        assert fault.hits == 1
+    shared.check([0, 1])
+
+
+def test_a_table_in_a_store_that_ignores_the_condition_needs_a_manifest_store(
+    shared: Shared, tmp_path
+):
+    if os.environ.get("S3_SERVER") == "ceph":
+        pytest.skip("a proxy cannot take a header out of a request whose signature is checked")
+    with header_dropping_proxy(shared.s3.endpoint, "if-none-match") as endpoint:
+        options = S3Place(endpoint, shared.s3.bucket).pylance_options
+        with pytest.raises(NotSupportedError, match="manifest_store"):
+            shared.ours(0, mode="create", options=options)
+        decided = {**options, "manifest_store": f"sqlite:///{tmp_path}/manifests.db"}
+        shared.ours(0, mode="create", options=decided)
+        shared.ours(1, options=decided)
+    shared.check([0, 1])
