@@ -24,6 +24,7 @@ from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest, WriterVersion
 from lance_nb.format.schema import Schema
+from lance_nb.format.wire import U32_MAX
 from lance_nb.transactions.deferred_rewrites import follow_deferred
 from lance_nb.transactions.feature_words import flag_words
 from lance_nb.transactions.operation import ApplyContext, Built, Operation, operation_name
@@ -96,8 +97,10 @@ class Draft:
         return numbered
 
     def use_fragment_ids(self, fragment_ids: Iterable[int]) -> None:
-        """Note that these ids are taken."""
+        """Note that these ids are taken. Raises InvalidInputError beyond 32 bits."""
         highest = max(fragment_ids, default=-1)
+        if highest > U32_MAX:
+            raise InvalidInputError(f"fragment id {highest} does not fit 32 bits")
         if highest > self.max_fragment_id:
             self.manifest = replace(self.manifest, max_fragment_id=highest)
 

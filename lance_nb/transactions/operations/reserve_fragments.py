@@ -9,12 +9,11 @@ Source: message ``Transaction.ReserveFragments`` of lance.table.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
-from lance_nb.errors import InvalidInputError
-from lance_nb.format.wire import U32_MAX, unknown_bytes
+from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.conflict_rules import FINE, NEVER
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.manifest_building import Draft
@@ -63,10 +62,7 @@ class ReserveFragments:
         """Return the version with the ids set aside. Raises InvalidInputError beyond 32 bits."""
         draft = Draft.of(ctx, self)
         # From 0 even if no id was ever used: what pylance's compaction counts back from.
-        highest = max(draft.max_fragment_id, 0) + self.num_fragments
-        if highest > U32_MAX:
-            raise InvalidInputError(f"fragment id {highest} does not fit 32 bits")
-        draft.manifest = replace(draft.manifest, max_fragment_id=highest)
+        draft.use_fragment_ids([max(draft.max_fragment_id, 0) + self.num_fragments])
         return draft.finish()
 
     def footprint(self) -> Footprint:

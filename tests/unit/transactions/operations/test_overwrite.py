@@ -1,0 +1,73 @@
+"""Overwrite."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.manifest import BasePath, DataStorageFormat
+from lance_nb.transactions.operations.create_index import CreateIndex
+from lance_nb.transactions.operations.overwrite import Overwrite
+from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateMap
+from tests.support.versions import SCHEMA, Versions, index, new_fragment
+
+
+def test_the_first_version_is_number_one() -> None:
+    versions = Versions(2)
+    assert versions.manifest.version == 1
+    assert versions.fragment_ids == [0, 1]
+    assert versions.manifest.data_format == DataStorageFormat("lance", "2.2")
+
+
+def test_a_dataset_without_rows_has_no_highest_fragment_id() -> None:
+    assert Versions(0).manifest.max_fragment_id is None
+
+
+def test_fragment_ids_go_on_and_indices_go() -> None:
+    versions = Versions(3)
+    versions.apply(CreateIndex((index("i", 0),)))
+    versions.apply(Overwrite(SCHEMA, (new_fragment("x"),)))
+    assert versions.fragment_ids == [3]
+    assert versions.newest.indices == ()
+
+
+def test_config_and_table_metadata_stay_and_entries_are_added() -> None:
+    versions = Versions(1)
+    versions.apply(UpdateConfig(UpdateMap({"k": "v"}), UpdateMap({"t": "1"})))
+    versions.apply(Overwrite(SCHEMA, (), {"l": "w"}))
+    assert versions.manifest.config == {"k": "v", "l": "w"}
+    assert versions.manifest.table_metadata == {"t": "1"}
+
+
+def test_row_ids_go_on() -> None:
+    versions = Versions(2, stable_row_ids=True)
+    versions.apply(Overwrite(SCHEMA, (new_fragment("x", 5),)))
+    assert versions.manifest.next_row_id == 25
+
+
+def test_the_files_say_which_version_the_dataset_has_from_now_on() -> None:
+    versions = Versions(1)
+    old = new_fragment("x")
+    old = replace(old, files=(replace(old.files[0], file_version=(2, 1)),))
+    versions.apply(Overwrite(SCHEMA, (old,)))
+    assert versions.manifest.data_format == DataStorageFormat("lance", "2.1")
+
+
+def test_files_of_another_version_than_asked_for_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"of version 2\.1"):
+        Versions(1).apply(Overwrite(SCHEMA, (new_fragment("x"),)), file_version="2.1")
+
+
+def test_bases_are_registered_at_creation_only() -> None:
+    bases = (BasePath(1, "/one"), BasePath(2, "/two"))
+    versions = Versions(1)
+    with pytest.raises(InvalidInputError, match="UpdateBases"):
+        versions.apply(Overwrite(SCHEMA, (), {}, bases))
+    versions.built.clear()
+    versions.apply(Overwrite(SCHEMA, (), {}, bases))
+    assert versions.manifest.base_paths == bases
+    versions.built.clear()
+    with pytest.raises(InvalidInputError, match="differ"):
+        versions.apply(Overwrite(SCHEMA, (), {}, (bases[0], bases[0])))
