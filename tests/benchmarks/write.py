@@ -117,7 +117,7 @@ def appends(_: int) -> Iterator[Case]:
 
 def _append(name: str, fragments: int, goal: float) -> Written:
     rows = pa.table({"c": [1, 2, 3]})
-    mine, other = str(HOME / "append_ours"), str(HOME / "append_theirs")
+    mine, other = str(HOME / f"append_ours_{fragments}"), str(HOME / f"append_theirs_{fragments}")
     for path in (mine, other):
         # All fragments share one data file: cheap to write, as many to carry along.
         dataset = lance.write_dataset(rows, path, mode="overwrite")
