@@ -34,6 +34,7 @@ from lance_nb.transactions.backoff import attempts
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
 from lance_nb.transactions.deletion_files import read_deletion_file, write_deletion_file
 from lance_nb.transactions.detached import commit_detached
+from lance_nb.transactions.late_v1 import settle_v1
 from lance_nb.transactions.new_version import (
     prepare,
     with_message,
@@ -199,7 +200,7 @@ class _Commit:
         return replace(version.committed, attempts=number)
 
     def _claim(self, name: ManifestName, data: bytes) -> bool:
-        return claim_under_lock(
+        claimed = claim_under_lock(
             self._options.commit_lock,
             self._place.slots,
             name,
@@ -207,3 +208,6 @@ class _Commit:
             uuid=self._transaction.uuid,
             environment=self._options.environment,
         )
+        if claimed and name.scheme is NamingScheme.V1:
+            return settle_v1(self._place.slots, name, data)
+        return claimed
