@@ -20,7 +20,7 @@ OUT := notebooks/out
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-read bench-write capabilities help lab demo demo-data test test-ceph test-setup test-fast test-interop test-interop-large test-ui lint protos clean
+.PHONY: bench-read bench-write capabilities help lab demo demo-data test test-ceph test-setup test-fast test-interop test-interop-large test-ui lint protos clean race simulate
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -129,6 +129,12 @@ bench-read: $(VENV)/.stamp-test  ## time reading against pylance; BENCH_FLAGS='-
 
 bench-write: $(VENV)/.stamp-test  ## time writing against pylance; BENCH_FLAGS as above, and --no-sync
 	$(PY) -m tests.benchmarks.write $(BENCH_FLAGS)
+
+race: $(VENV)/.stamp-test  ## 8 processes, ours and pylance's, commit 2,000 times to one dataset
+	$(PY) -m tests.concurrency.processes 250 4 4
+
+simulate: $(VENV)/.stamp-test  ## many seeded histories of writers that meet and fail; RUNS=100000
+	$(PY) -m tests.concurrency.test_simulation $(or $(RUNS),20000)
 
 capabilities: $(VENV)/.stamp-test  ## write the capability tables of the README
 	$(PY) -m tests.support.capabilities
