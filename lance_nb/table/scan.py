@@ -1,7 +1,7 @@
 """Run a scan plan: fragments to Arrow tables and record batches, in order, in bounded memory.
 
-A table scan decodes one fragment at a time; a batch scan decodes one *window* of rows at a time, so
-that memory does not grow with the size of a fragment.
+A table scan decodes large fragments side by side, one per processor; a batch scan decodes one
+*window* of rows at a time, so that memory does not grow with the size of a fragment.
 
 Limits: a window holds at most ``WINDOW_BYTES`` of decoded values, estimated from the types and from
 the size of the files.
@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +23,7 @@ from lance_nb.encodings.base import Ints, Rows
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
+from lance_nb.storage.threads import cpu_count, run_side_by_side
 from lance_nb.table.fragment_reader import confirmed_rows, num_physical_rows, read_rows
 from lance_nb.table.projection import (
     CREATED_AT,
@@ -40,6 +43,7 @@ WINDOW_BYTES = 32 * 1024 * 1024
 WINDOW_ROWS_MIN = 1024
 WINDOW_ROWS_MAX = 1024 * 1024
 DEFAULT_BATCH_ROWS = 8192
+PARALLEL_BYTES = 4 * 1024 * 1024  # of a fragment: below, threads cost more than they bring
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +83,32 @@ def scan_table(
     snapshot: Snapshot, projection: Projection, tasks: Iterable[FragmentTask]
 ) -> pa.Table:
     """Read every task into one table."""
-    tables = [read_task(snapshot, projection, task) for task in tasks]
+    tables = list(_read_side_by_side(snapshot, projection, iter(tasks)))
     if not tables:
         return empty_table(projection)
     if not projection.outputs:  # Arrow would forget how many rows the tables have
         return result_table(projection, [], {}, sum(one.num_rows for one in tables))
     return pa.concat_tables(tables)
+
+
+def _read_side_by_side(
+    snapshot: Snapshot, projection: Projection, tasks: Iterator[FragmentTask]
+) -> Iterator[pa.Table]:
+    """Read tasks in order; large ones on all processors."""
+    first = list(islice(tasks, 2))
+    is_large = len(first) == 2 and _is_large(snapshot, projection, first[0])
+    threads = cpu_count() if is_large else 1
+    work = (partial(read_task, snapshot, projection, task) for task in chain(first, tasks))
+    return run_side_by_side(work, threads)
+
+
+def _is_large(snapshot: Snapshot, projection: Projection, task: FragmentTask) -> bool:
+    """Tell whether a task keeps a processor busy. Ranges of remote files are awaited instead."""
+    fragment = task.fragment
+    if task.num_rows * _row_bytes(snapshot, projection, fragment) < PARALLEL_BYTES:
+        return False
+    stores = (snapshot.locations.locate("", file.base_id)[0] for file in fragment.files)
+    return all(store.scheme == "file" for store in stores)
 
 
 def scan_batches(
@@ -190,12 +214,16 @@ def empty_batches(num_rows: int, size: int) -> Iterator[pa.RecordBatch]:
 
 def window_rows(snapshot: Snapshot, projection: Projection, fragment: Fragment) -> int:
     """Choose how many rows of this fragment to decode at a time."""
+    per_row = _row_bytes(snapshot, projection, fragment)
+    return min(max(WINDOW_BYTES // per_row, WINDOW_ROWS_MIN), WINDOW_ROWS_MAX)
+
+
+def _row_bytes(snapshot: Snapshot, projection: Projection, fragment: Fragment) -> int:
+    """Estimate the bytes of a row, decoded or stored, whatever is more."""
     stored = sum(file.size_bytes for file in fragment.files)
     rows = max(num_physical_rows(snapshot, fragment), 1)
-    per_row = max(
-        sum(_fixed_bytes(column.arrow.type) for column in projection.columns), stored // rows, 1
-    )
-    return min(max(WINDOW_BYTES // per_row, WINDOW_ROWS_MIN), WINDOW_ROWS_MAX)
+    decoded = sum(_fixed_bytes(column.arrow.type) for column in projection.columns)
+    return max(decoded, stored // rows, 1)
 
 
 def _fixed_bytes(type_: pa.DataType) -> int:

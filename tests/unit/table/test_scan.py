@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import InvalidInputError
+from lance_nb.table import scan
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET, project
 from lance_nb.table.scan import scan_batches, scan_table
 from lance_nb.table.scan_plan import plan_scan
@@ -38,6 +39,18 @@ def test_every_version_reads_as_pylance_read_it(stores, name, branch, version, r
     found = rows_of(snapshot, None, row_columns)
     assert found.schema.equals(wanted.schema, check_metadata=False)
     assert found.equals(wanted)
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_fragments_read_side_by_side_stay_in_order(at, threads, monkeypatch):
+    snapshot = at(9)
+    monkeypatch.setattr(scan, "PARALLEL_BYTES", 1)
+    monkeypatch.setattr(scan, "cpu_count", lambda: threads)
+    row_columns = [ROW_ID, ROW_ADDRESS, ROW_OFFSET]
+    together = rows_of(snapshot, None, row_columns)
+    assert rows_of(snapshot, ["id"], limit=70, offset=3).equals(together.select(["id"])[3:73])
+    monkeypatch.setattr(scan, "PARALLEL_BYTES", 1 << 60)
+    assert together.equals(rows_of(snapshot, None, row_columns))
 
 
 @pytest.mark.parametrize("offset", OFFSETS)
