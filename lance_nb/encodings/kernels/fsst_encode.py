@@ -54,11 +54,7 @@ def encode_symbols(data: Bytes, offsets: Ints, matcher: Matcher) -> tuple[Codes,
     padded = np.zeros(last - first + _WINDOW, np.uint8)
     padded[: last - first] = data[first:last]
     windows = np.ndarray((padded.size - _WINDOW + 1,), np.uint64, padded.data, 0, (1,))
-    pieces = (np.diff(offsets) + _PIECE - 1) // _PIECE
-    piece_ends = starts_of(pieces)
-    within = ragged_indices(np.zeros(pieces.size, np.int64), pieces)
-    starts = np.repeat(offsets[:-1] - first, pieces) + within * _PIECE
-    stops = np.minimum(starts + _PIECE, np.repeat(offsets[1:] - first, pieces))
+    starts, stops, piece_ends = _cut(offsets - first if first else offsets)
     loop = compiled.kernel("encode_fsst", (last - first) * _SAVED_SECONDS)
     if loop is None:
         codes, ends = _step_by_step(windows, starts, stops, matcher)
@@ -69,7 +65,22 @@ def encode_symbols(data: Bytes, offsets: Ints, matcher: Matcher) -> tuple[Codes,
         hashed = (matcher.hash_words, matcher.hash_masks, matcher.hash_codes)
         used = loop(windows, (starts, stops), (*lookups, *hashed), room, ends)
         codes = room[:used]
-    return codes, ends[piece_ends]
+    return codes, ends if piece_ends is None else ends[piece_ends]
+
+
+def _cut(offsets: Ints) -> tuple[Ints, Ints, Ints | None]:
+    """Cut strings into pieces: where each begins and ends, and which is the first of each string.
+
+    The last is None when every string is one piece.
+    """
+    starts, stops = offsets[:-1], offsets[1:]
+    lengths = stops - starts
+    if not lengths.size or int(lengths.max()) <= _PIECE:
+        return starts, stops, None
+    pieces = (lengths + _PIECE - 1) // _PIECE
+    within = ragged_indices(np.zeros(pieces.size, np.int64), pieces)
+    begins = np.repeat(starts, pieces) + within * _PIECE
+    return begins, np.minimum(begins + _PIECE, np.repeat(stops, pieces)), starts_of(pieces)
 
 
 def _step_by_step(
