@@ -1,0 +1,98 @@
+"""What must be true of every version we write."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lance_nb.errors import InternalError
+from lance_nb.format.feature_flags import DELETION_FILES, STABLE_ROW_IDS
+from lance_nb.format.fragment import InlineSequence
+from lance_nb.format.fragment_list import FragmentList
+from lance_nb.transactions.invariants import check_invariants
+from lance_nb.transactions.operation import Built
+from lance_nb.transactions.operations.append import Append
+from lance_nb.transactions.operations.create_index import CreateIndex
+from tests.support.versions import Versions, deleted, index, new_fragment
+
+
+def appended(*, stable_row_ids: bool = False) -> tuple[Versions, Built]:
+    versions = Versions(2, stable_row_ids=stable_row_ids)
+    context = versions.context()
+    return versions, Append((new_fragment("x"),)).apply(context)
+
+
+def refuse(versions: Versions, built: Built, problem: str) -> None:
+    with pytest.raises(InternalError, match=problem):
+        check_invariants(built, versions.context())
+
+
+def test_a_whole_version_passes() -> None:
+    versions, built = appended()
+    check_invariants(built, versions.context())
+
+
+def test_the_version_number_follows() -> None:
+    versions, built = appended()
+    refuse(versions, replace(built, manifest=replace(built.manifest, version=9)), "number is 9")
+
+
+def test_fragment_ids_differ_and_are_new() -> None:
+    versions, built = appended()
+    taken = replace(built.fresh[0], id=1)
+    refuse(versions, replace(built, fresh=(taken,)), "ids up to 1 are taken")
+    refuse(versions, replace(built, fresh=built.fresh * 2), "same id")
+    twice = FragmentList.of([taken, taken])
+    manifest = replace(built.manifest, fragments=twice)
+    refuse(versions, replace(built, manifest=manifest, only_appended=False), "fragment id 1 twice")
+
+
+def test_the_highest_id_is_said() -> None:
+    versions, built = appended()
+    manifest = replace(built.manifest, max_fragment_id=1)
+    refuse(versions, replace(built, manifest=manifest), "highest id is said to be 1")
+
+
+@pytest.mark.parametrize("bit", [DELETION_FILES, STABLE_ROW_IDS])
+def test_flags_are_in_both_words(bit: int) -> None:
+    versions, built = appended()
+    manifest = replace(built.manifest, reader_feature_flags=bit)
+    refuse(versions, replace(built, manifest=manifest, fresh=()), "one word only")
+
+
+def test_deletion_files_are_announced_and_fit() -> None:
+    versions, built = appended()
+    fresh = (deleted(built.fresh[0], 3),)
+    refuse(versions, replace(built, fresh=fresh), "flags do not say so")
+    refuse(versions, replace(built, fresh=(deleted(built.fresh[0], 11),)), "11 deleted ones")
+
+
+def test_row_ids_cover_the_rows() -> None:
+    versions, built = appended(stable_row_ids=True)
+    (fragment,) = built.fresh
+    refuse(versions, replace(built, fresh=(replace(fragment, row_ids=None),)), "no row ids")
+    short = replace(fragment, row_ids=InlineSequence(b""))
+    refuse(versions, replace(built, fresh=(short,)), "0 row ids")
+    short = replace(fragment, created_at_versions=InlineSequence(b""))
+    refuse(versions, replace(built, fresh=(short,)), "0 creation versions")
+    plain, other = appended()
+    refuse(plain, replace(other, fresh=(fragment,)), "has row ids")
+
+
+def test_files_fit_their_fragment() -> None:
+    versions, built = appended()
+    (fragment,) = built.fresh
+    (file,) = fragment.files
+    twice = replace(fragment, files=(file, file))
+    refuse(versions, replace(built, fresh=(twice,)), "field in two files")
+    short = replace(fragment, files=(replace(file, column_indices=(0,)),))
+    refuse(versions, replace(built, fresh=(short,)), "different numbers")
+    elsewhere = replace(fragment, files=(replace(file, base_id=4),))
+    refuse(versions, replace(built, fresh=(elsewhere,)), "base 4")
+
+
+def test_indices_differ() -> None:
+    versions = Versions(1)
+    built = CreateIndex((index("i", 0),)).apply(versions.context())
+    refuse(versions, replace(built, indices=built.indices * 2), "same uuid")
