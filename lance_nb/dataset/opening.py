@@ -27,7 +27,9 @@ def dataset(
     ``version`` is a number, a tag, or ``(branch, version)`` with None for main and for the latest.
     ``asof`` picks the newest version committed at or before that time (naive times are local); it
     is ignored when ``version`` is given. ``storage_options`` go to the store as fsspec users write
-    them. ``allow_bases`` names other roots that the dataset may keep files under.
+    them; the option ``manifest_store`` is the URL of an external manifest store (see
+    ``lance_nb.transactions.external``). ``allow_bases`` names other roots that the dataset may
+    keep files under.
 
     Unlike pylance, a branch can be opened directly. Raises DatasetNotFoundError,
     VersionNotFoundError, RefNotFoundError, CorruptFileError, NotSupportedError, StorageError.

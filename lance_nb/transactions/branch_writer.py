@@ -37,6 +37,7 @@ from lance_nb.table.refs import Target
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
 from lance_nb.transactions.environment import Environment
+from lance_nb.transactions.manifest_slots import forget_versions
 from lance_nb.transactions.operations.clone import Clone
 from lance_nb.transactions.ref_record import create_record, replace_record
 from lance_nb.transactions.tag_writer import PlaceOf, check_metadata, locate
@@ -110,6 +111,7 @@ class BranchWriter:
         home = self.root.child(branch_root(name))
         for path in leftovers:
             home.delete(path)
+        forget_versions(home)
         self.root.delete(branch_path(name))
 
     # --- creating ---------------------------------------------------------------------------------

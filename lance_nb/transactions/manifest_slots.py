@@ -92,7 +92,17 @@ class SlotKeeper(Protocol):
         """Return the version slots of this folder."""
         ...
 
+    def forget_versions(self) -> None:
+        """Forget the versions of this folder, whose files have been deleted."""
+        ...
+
 
 def slots_of(home: Store) -> ManifestSlots:
     """Return the version slots of a branch's folder."""
     return home.manifest_slots() if isinstance(home, SlotKeeper) else StoreSlots(home)
+
+
+def forget_versions(home: Store) -> None:
+    """Free the version numbers of a branch whose files have been deleted."""
+    if isinstance(home, SlotKeeper):
+        home.forget_versions()

@@ -92,5 +92,4 @@ def forget(uri: str | os.PathLike[str], storage_options: StorageOptions | None =
 
     Entries of branches are removed by calling this with the folder of each.
     """
-    slots = open_root(uri, storage_options).manifest_slots()
-    slots.entries.forget(slots.base_uri)
+    open_root(uri, storage_options).forget_versions()

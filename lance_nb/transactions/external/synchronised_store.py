@@ -45,6 +45,10 @@ class SynchronisedStore:
         """Return the version slots of this folder."""
         return self._slots
 
+    def forget_versions(self) -> None:
+        """Remove the entries of this folder, whose files have been deleted."""
+        self._slots.entries.forget(self._slots.base_uri)
+
     @property
     def uri(self) -> str:
         """The root of the store behind."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -98,8 +99,19 @@ def test_the_facade_commits_and_reads_through_a_manifest_store(tmp_path: Path):
         assert found.to_table().to_pydict() == {"x": [1, 2, 3]}
     found = lance_nb.dataset(place, ("b", None), storage_options=options)
     assert found.to_table().to_pydict() == {"x": [1, 2, 9]}
+    found.branches.delete("b")
+    assert entries.latest(f"{key}/tree/b") is None
+    lance_nb.dataset(place, storage_options=options).create_branch("b", 2)
+    again = lance_nb.dataset(place, ("b", None), storage_options=options)
+    assert again.to_table().to_pydict() == {"x": [1, 2, 3]}
+    shutil.rmtree(place)
+    with pytest.raises(lance_nb.LanceError, match="forget"):
+        lance_nb.write_dataset(pa.table({"x": [1]}), place, storage_options=options)
+    shutil.rmtree(place)
     forget(place, options)
     assert entries.latest(key) is None
+    made = lance_nb.write_dataset(pa.table({"x": [7]}), place, storage_options=options)
+    assert made.to_table().to_pydict() == {"x": [7]}
 
 
 def test_secrets_of_a_manifest_store_are_shown_nowhere(tmp_path: Path):
