@@ -47,6 +47,31 @@ class Changing(OpenedVersion):
         )
         return {"num_deleted_rows": count}
 
+    def update(
+        self,
+        updates: Mapping[str, str],
+        where: Any = None,
+        *,
+        conflict_retries: int = 10,
+        retry_timeout: timedelta = _RETRY_TIMEOUT,
+    ) -> dict[str, int]:
+        """Give columns new values, SQL expressions over the old ones, in rows that pass a filter.
+
+        The rows move to new files; their row ids stay where the dataset has stable ones. Returns
+        ``{"num_rows_updated": n}``; a version is made even when no row passes. Raises
+        ColumnNotFoundError, PredicateError, NotSupportedError (a dataset with blob columns),
+        CommitConflictError, TooMuchWriteContentionError.
+        """
+        self._snapshot, count = verbs.updating.update(
+            self._session,
+            self._snapshot,
+            updates,
+            where,
+            max_retries=conflict_retries,
+            timeout_s=retry_timeout.total_seconds(),
+        )
+        return {"num_rows_updated": count}
+
     def restore(self) -> None:
         """Make this version the newest one again, as a new version of its branch."""
         self._change(verbs.committing.restore_to(self.version))

@@ -93,7 +93,7 @@ def plan_deletion(
     """
     only = None if fragments is None else tuple(fragments)
     found = _rows_by_fragment(snapshot, RowChoice(condition, only))
-    plans = tuple(_deletion(snapshot, fragment, rows) for fragment, rows in found)
+    plans = tuple(deletion_of(snapshot, fragment, rows) for fragment, rows in found)
     return DeletionPlan(snapshot.version, condition.text, plans)
 
 
@@ -101,7 +101,7 @@ def plan_offsets(snapshot: Snapshot, fragment: Fragment, offsets: Ints) -> Delet
     """Delete rows of one fragment by their offset in it; those deleted already do not count."""
     known = _deleted(snapshot, fragment)
     fresh = offsets if known is None else offsets[~known.contains(offsets)]
-    plans = (_deletion(snapshot, fragment, fresh),) if fresh.size else ()
+    plans = (deletion_of(snapshot, fragment, fresh),) if fresh.size else ()
     return DeletionPlan(snapshot.version, "", plans)
 
 
@@ -112,7 +112,8 @@ def _rows_by_fragment(snapshot: Snapshot, choice: RowChoice) -> Iterator[tuple[F
         yield found[0].fragment, np.concatenate([one.physical for one in found])
 
 
-def _deletion(snapshot: Snapshot, fragment: Fragment, offsets: Ints) -> FragmentDeletion:
+def deletion_of(snapshot: Snapshot, fragment: Fragment, offsets: Ints) -> FragmentDeletion:
+    """Return what a fragment loses when live rows of it are deleted, by their physical offset."""
     mask = np.zeros(confirmed_rows(snapshot, fragment), np.bool_)
     mask[offsets] = True
     rows = DeletionVector.from_mask(mask)

@@ -27,6 +27,7 @@ from lance_nb.transactions.operation import Operation, operation_name
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.update import Update
 from lance_nb.transactions.pending_deletions import PendingDeletions
+from lance_nb.transactions.row_rewrite import RowRewrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Replacement:
         return sum(one.physical_rows for one in self.fragments)
 
 
-Edit = Addition | DeletionPlan | Replacement
+Edit = Addition | DeletionPlan | RowRewrite | Replacement
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,23 +107,51 @@ def combine(snapshot: Snapshot, edits: Sequence[Edit]) -> StagedWrite:
             alone[0].num_rows,
             new_fragments=alone[0].fragments,
         )
-    added = tuple(one for edit in edits if isinstance(edit, Addition) for one in edit.fragments)
+    rewrites = [edit for edit in edits if isinstance(edit, RowRewrite)]
     plans = [edit for edit in edits if isinstance(edit, DeletionPlan)]
-    return _combined(snapshot, added, plans)
+    _check_rows_change_once(rewrites, plans)
+    return _combined(snapshot, edits, rewrites, plans)
+
+
+def _check_rows_change_once(rewrites: Sequence[RowRewrite], plans: Sequence[DeletionPlan]) -> None:
+    """Refuse edits of the same rows: which of them counts could not be said."""
+    seen: dict[int, DeletionVector] = {}
+    for plan in [*(one.deletion for one in rewrites), *(plans if rewrites else ())]:
+        for fragment, rows in plan.affected_rows.items():
+            known = seen.get(fragment, DeletionVector.of(()))
+            if known.contains(rows.offsets()).any():
+                raise InvalidInputError(
+                    "an update and another edit of this stage change the same rows: commit the "
+                    "one first, then stage the other on the version that it makes"
+                )
+            seen[fragment] = known | rows
 
 
 def _combined(
-    snapshot: Snapshot, added: tuple[Fragment, ...], plans: Sequence[DeletionPlan]
+    snapshot: Snapshot,
+    edits: Sequence[Edit],
+    rewrites: Sequence[RowRewrite],
+    plans: Sequence[DeletionPlan],
 ) -> StagedWrite:
+    plans = [*plans, *(one.deletion for one in rewrites)]
+    added = tuple(
+        one for edit in edits if isinstance(edit, Addition | RowRewrite) for one in edit.fragments
+    )
     num_added = sum(one.physical_rows for one in added)
     if not plans:
         return StagedWrite(snapshot.version, Append(added), num_added, new_fragments=added)
     plan = _united(plans)
     pending = PendingDeletions()
     operation: Operation
-    if added:
+    if added or rewrites:
         kept, gone = plan.changes(pending)
-        operation = Update(removed_fragment_ids=gone, updated_fragments=kept, new_fragments=added)
+        fields = {field for one in rewrites for field in one.fields}
+        operation = Update(
+            removed_fragment_ids=gone,
+            updated_fragments=kept,
+            new_fragments=added,
+            fields_for_preserving_frag_bitmap=tuple(sorted(fields)),
+        )
     else:
         operation = plan.operation(pending)
     return StagedWrite(

@@ -66,6 +66,14 @@ def delete(predicate: str) -> Step:
     return step
 
 
+def update(updates: dict[str, str], where: str | None = None) -> Step:
+    def step(engine: Any, uri: Path) -> None:
+        opened(engine, uri).update(updates, where=where)
+
+    step.__name__ = f"update {updates}"
+    return step
+
+
 def overwrite(engine: Any, uri: Path) -> None:
     engine.write_dataset(MORE.select(["id", "vector"]), str(uri), mode="overwrite")
 
@@ -129,6 +137,23 @@ SCENARIOS: dict[str, list[Step]] = {
         append,
         delete("id % 2 = 1 AND point.x > 20"),
         delete("id >= 80 AND id < 160"),
+    ],
+    "update": [
+        create,
+        update({"name": "'new'"}, "id < 30"),
+        delete("id = 31"),
+        update({"id": "id + 1000", "name": "concat(name, '!')"}, "id % 5 = 0"),
+        append,
+        update({"name": "null"}),
+        update({"id": "0"}, "id = 77777"),
+    ],
+    "update with stable row ids": [
+        create_stable,
+        update({"name": "'new'"}, "id < 30"),
+        append,
+        update({"id": "id + 1"}, "id % 7 = 3"),
+        delete("id = 9"),
+        update({"name": "'all'"}),
     ],
     "overwrite": [create, append, overwrite, delete("id = 55"), restore, append],
     "settings": [create, config, append, config, delete("id = 1")],

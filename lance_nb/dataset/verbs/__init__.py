@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs import fragments as fragments
     from lance_nb.dataset.verbs import staging as staging
     from lance_nb.dataset.verbs import transacting as transacting
+    from lance_nb.dataset.verbs import updating as updating
     from lance_nb.dataset.verbs import writing as writing
 else:
     _ON_DEMAND = frozenset({
         "branching", "committing", "configuring", "deleting", "fragments", "staging", "transacting",
-        "writing",
+        "updating", "writing",
     })  # fmt: skip
 
     def __getattr__(name: str) -> ModuleType:

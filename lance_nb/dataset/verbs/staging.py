@@ -21,13 +21,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from lance_nb.dataset.session import Session
-from lance_nb.dataset.verbs import deleting, writing
+from lance_nb.dataset.verbs import deleting, updating, writing
 from lance_nb.dataset.verbs.committing import NO_PROPERTIES, commit_staged
 from lance_nb.dataset.verbs.stage_preview import StagePreview, preview_of
 from lance_nb.errors import InvalidInputError
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.operations.restore import Restore
+from lance_nb.transactions.row_rewrite import RowRewrite
 from lance_nb.transactions.staged import Addition, Edit, Replacement, StagedWrite, combine
 
 
@@ -53,6 +54,12 @@ class Stage:
         """Delete the rows that pass a filter. Raises PredicateError."""
         self._check_open()
         self._edits.append(deleting.plan(self._snapshot, predicate))
+        return self
+
+    def update(self, updates: Mapping[str, str], where: Any = None) -> Stage:
+        """Give columns new values where a filter passes, as ``LanceDataset.update`` does."""
+        self._check_open()
+        self._edits.append(updating.plan(self._snapshot, updates, where))
         return self
 
     def overwrite(self, data: Any, **options: Any) -> Stage:
@@ -146,4 +153,4 @@ class Stage:
 
 
 def _written(edit: Edit) -> tuple[Any, ...]:
-    return edit.fragments if isinstance(edit, Addition | Replacement) else ()
+    return edit.fragments if isinstance(edit, Addition | Replacement | RowRewrite) else ()

@@ -1,0 +1,164 @@
+"""Rows with new values: written again at the end of the dataset, deleted where they were.
+
+Matching rows are read in windows, the columns that change are computed, and the rows stream into
+new data files. With stable row ids the new fragments bring the ids of their rows along.
+
+Limits: memory holds one window. Columns of blobs hold descriptions when they are read, so that a
+dataset with one is refused.
+Source: message ``Transaction.Update`` of lance.table, mode REWRITE_ROWS; ``LanceDataset.update`` of
+pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.errors import (
+    ColumnNotFoundError,
+    InvalidInputError,
+    NotSupportedError,
+    PredicateError,
+)
+from lance_nb.format.feature_flags import STABLE_ROW_IDS
+from lance_nb.format.fragment import Fragment, InlineSequence
+from lance_nb.format.row_id_sequence import RowIdSequence
+from lance_nb.format.schema import Field, Schema
+from lance_nb.table.computed_columns import Shape, shape_of
+from lance_nb.table.filtered_scan import RowChoice, Selected, select_rows, selected_table
+from lance_nb.table.predicate import Filter
+from lance_nb.table.projection import ROW_ID, Projection, project
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.deletion_plan import DeletionPlan, deletion_of
+from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions
+
+Updates = Mapping[str, str]
+_BLOB_KEY = "lance-encoding:blob"
+
+
+@dataclass(frozen=True, slots=True)
+class RowRewrite:
+    """Rows that move: where they are deleted, and the fragments that hold them with new values.
+
+    ``fields`` are the ids of the fields that got new values.
+    """
+
+    deletion: DeletionPlan
+    fragments: tuple[Fragment, ...]
+    fields: tuple[int, ...]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that change."""
+        return self.deletion.num_rows
+
+
+def rewrite_rows(
+    snapshot: Snapshot, updates: Updates, condition: Filter | None, options: WriteOptions
+) -> RowRewrite:
+    """Write the rows that pass a filter (None: all) again, with values from SQL expressions.
+
+    Raises ColumnNotFoundError, InvalidInputError, PredicateError, NotSupportedError; no file
+    remains then.
+    """
+    schema = snapshot.manifest.schema
+    check_updates(schema, updates)
+    change = _Change(snapshot, shape_of(schema, dict(updates)), project(schema, None, [ROW_ID]))
+    deletions, ids = [], []
+    rows = select_rows(snapshot, RowChoice(condition), change.every)
+    with FragmentWriter(schema, snapshot.locations.home, options) as writer:
+        for fragment, windows in groupby(rows, key=lambda one: one.fragment):
+            offsets = []
+            for window in windows:
+                table = change.table(window)
+                ids.append(table.column(ROW_ID).to_numpy())
+                for batch in table.drop_columns([ROW_ID]).to_batches():
+                    writer.write(batch)
+                offsets.append(window.physical)
+            deletions.append(deletion_of(snapshot, fragment, np.concatenate(offsets)))
+        fragments = writer.finish()
+    text = "" if condition is None else condition.text
+    if snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS:
+        fragments = list(with_row_ids(fragments, ids))
+    return RowRewrite(
+        DeletionPlan(snapshot.version, text, tuple(deletions)),
+        tuple(fragments),
+        tuple(one.id for name in updates for one in schema.field(name).walk()),
+    )
+
+
+def check_updates(schema: Schema, updates: Updates) -> None:
+    """Check that columns exist and that values are text. Raises InvalidInputError."""
+    if not updates:
+        raise InvalidInputError(
+            'no updates: give a column and an expression, {"price": "price * 2"}'
+        )
+    for name, text in updates.items():
+        if name not in schema.names:
+            raise ColumnNotFoundError(name, tuple(schema.names))
+        if not isinstance(text, str):
+            raise InvalidInputError(
+                f"the new value of {name!r} is an SQL expression, text, not {type(text).__name__}; "
+                f'write a string value in quotes: {{"{name}": "\'text\'"}}'
+            )
+    for field in schema.walk():
+        check_rewritable(field)
+
+
+def check_rewritable(field: Field) -> None:
+    """Refuse fields whose rows cannot be read and written again."""
+    if _BLOB_KEY in field.metadata or "blob" in (field.extension_name or ""):
+        raise NotSupportedError(
+            f"rows with a blob column ({field.name!r}) cannot be rewritten: replace other columns "
+            "with update_columns, or delete the rows and append new ones"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """How rows get their new values."""
+
+    snapshot: Snapshot
+    shape: Shape
+    every: Projection
+
+    def table(self, rows: Selected) -> pa.Table:
+        """Read rows, with their new values and their row ids."""
+        table = selected_table(self.snapshot, self.every, rows)
+        made = self.shape.table(selected_table(self.snapshot, self.shape.source, rows))
+        for name in made.schema.names:
+            place = table.schema.get_field_index(name)
+            field = table.schema.field(place)
+            table = table.set_column(place, field, cast(made.column(name), field))
+        return table
+
+
+def cast(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    """Return values in the type of a column; fractions are cut off. Raises PredicateError."""
+    if values.type == field.type:
+        return values
+    import pyarrow.compute as pc
+
+    options: Any = pc.CastOptions(
+        field.type, allow_float_truncate=True, allow_time_truncate=True, allow_decimal_truncate=True
+    )
+    try:
+        return pc.cast(values, options=options)
+    except pa.ArrowException as exc:
+        raise PredicateError(f"the new value of {field.name!r} is no {field.type}: {exc}") from exc
+
+
+def with_row_ids(fragments: list[Fragment], ids: list[np.ndarray]) -> Iterator[Fragment]:
+    """Give fragments the stable ids of their rows, which are in the order of the rows."""
+    known = np.concatenate(ids) if ids else np.zeros(0, np.uint64)
+    start = 0
+    for one in fragments:
+        mine = known[start : start + one.physical_rows].astype(np.uint64)
+        sequence = InlineSequence(RowIdSequence.from_numpy(mine).to_bytes())
+        yield replace(one, row_ids=sequence)
+        start += one.physical_rows
