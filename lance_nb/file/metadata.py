@@ -24,6 +24,7 @@ PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
 ARRAY_ENCODING_URL = "/lance.encodings.ArrayEncoding"
 COLUMN_ENCODING_URL = "/lance.encodings.ColumnEncoding"
 ROWS_MAX = 2**48
+_WITHOUT_LISTS = ((encodings21.REPDEF_ALL_VALID_ITEM,), (encodings21.REPDEF_NULLABLE_ITEM,))
 VALUES_ENCODING = encodings.ColumnEncoding(
     values=encodings.ColumnEncoding.Values()
 ).SerializeToString()
@@ -93,6 +94,30 @@ def parse_column(
     sizes = zip(message.buffer_offsets, message.buffer_sizes, strict=False)
     buffers = tuple((offset, offset + size) for offset, size in sizes)
     return ColumnMetadata(pages, np.cumsum(lengths), encoding, buffers)
+
+
+def constant_page(raw: memoryview, num_rows: int) -> bytes | None:
+    """Return the value of a column that is one constant page without nulls; else None.
+
+    The page must have ``num_rows`` rows and no buffer: its value is in the message.
+    """
+    try:
+        column = file2.ColumnMetadata.FromString(raw)  # type: ignore[arg-type]
+        pages = column.pages
+        if len(pages) != 1 or not column.encoding.HasField("direct"):
+            return None
+        page = pages[0]
+        if page.length != num_rows or page.buffer_sizes or page.buffer_offsets:
+            return None
+        wrapped = encodings.Any.FromString(page.encoding.direct.encoding)
+        if wrapped.type_url != PAGE_LAYOUT_URL:
+            return None
+        layout = encodings21.PageLayout.FromString(wrapped.value).constant_layout
+    except DecodeError:
+        return None
+    if not layout.inline_value or tuple(layout.layers) not in _WITHOUT_LISTS:
+        return None
+    return layout.inline_value
 
 
 def _page(page: file2.Page, file_version: tuple[int, int], file_size_bytes: int) -> PageMetadata:

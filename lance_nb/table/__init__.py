@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from lance_nb.table import row_ids as row_ids
     from lance_nb.table import scan_request as scan_request
     from lance_nb.table import take as take
+    from lance_nb.table import tiny_fragments as tiny_fragments
 else:
     _ON_DEMAND = frozenset({
         "blob_scan", "blobs", "deletions", "history", "indices", "inspect", "row_id_index",
-        "row_ids", "scan_request", "take",
+        "row_ids", "scan_request", "take", "tiny_fragments",
     })  # fmt: skip
 
     def __getattr__(name: str) -> ModuleType:

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lance_nb import table
 from lance_nb.table.projection import Projection, project, with_dictionaries
 from lance_nb.table.scan import scan_batches, scan_table
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.scan_plan import FragmentTask, plan_scan
 from lance_nb.table.snapshot import Snapshot
+
+MANY_FRAGMENTS = 16  # from here on they may be so small that they are read in another way
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,22 @@ class PlainScan:
 
     def table(self) -> pa.Table:
         """Read the result into one table."""
+        if self._is_of_tiny_fragments:
+            return table.tiny_fragments.scan_tiny(self.snapshot, self.projection)
         return scan_table(self.snapshot, self.projection, self._tasks())
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Read the result batch by batch."""
         return scan_batches(self.snapshot, self.projection, self._tasks(), self.options.batch_size)
+
+    @property
+    def _is_of_tiny_fragments(self) -> bool:
+        options = self.options
+        if options.limit is not None or options.offset or options.fragments is not None:
+            return False
+        if len(self.snapshot.manifest.fragments) < MANY_FRAGMENTS:
+            return False
+        return table.tiny_fragments.is_worth_it(self.snapshot, self.projection)
 
     def _tasks(self) -> Iterator[FragmentTask]:
         options = self.options

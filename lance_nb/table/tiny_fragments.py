@@ -1,0 +1,130 @@
+"""Scan many fragments of a few rows each, as many small appends leave them.
+
+What a fragment costs besides its rows is what counts here, so fragments of the simplest kind (see
+``plain_fragment``) whose wanted columns are constants (``constant_columns``) give their values
+without being opened, and a run of them becomes one array. Every other fragment is read as always.
+
+Limits: columns of numbers and times at the top level; no row columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from lance_nb.errors import ObjectNotFoundError, StorageError
+from lance_nb.file.constant_columns import FILE_VERSION, constant_columns
+from lance_nb.format.layout import DATA
+from lance_nb.format.plain_fragment import PlainFragment, plain_fragment
+from lance_nb.table.projection import Projection, result_table
+from lance_nb.table.scan import read_task
+from lance_nb.table.scan_plan import FragmentTask, num_live_rows
+from lance_nb.table.snapshot import Snapshot
+
+ROWS_MEAN_MAX = 8
+_FILE_BYTES_MAX = 64 * 1024
+_MISSES_MAX = 8  # so many fragments of another kind, and the rest is not tried
+
+
+def is_worth_it(snapshot: Snapshot, projection: Projection) -> bool:
+    """Tell whether a scan of all rows has many small fragments and columns that may be constant."""
+    rows = snapshot.manifest.fragments.counts().physical_rows
+    if int(rows.sum()) > ROWS_MEAN_MAX * len(rows):
+        return False
+    return bool(projection.outputs) and all(
+        output.source >= 0 and not output.path and _is_number(projection, output.source)
+        for output in projection.outputs
+    )
+
+
+def _is_number(projection: Projection, source: int) -> bool:
+    type_ = projection.columns[source].arrow.type
+    if isinstance(type_, pa.BaseExtensionType) or not pa.types.is_primitive(type_):
+        return False
+    return not pa.types.is_boolean(type_) and type_.bit_width <= 64
+
+
+def scan_tiny(snapshot: Snapshot, projection: Projection) -> pa.Table:
+    """Read all rows of all fragments. Raises as ``scan_table`` does."""
+    fragments = snapshot.manifest.fragments
+    run = _Run(snapshot, projection)
+    tables: list[pa.Table] = []
+    misses = 0
+    for position, raw in enumerate(fragments.raw):
+        if misses < _MISSES_MAX and run.takes(raw):
+            continue
+        misses += 1
+        tables += run.finished()
+        fragment = fragments[position]
+        count = num_live_rows(snapshot, fragment)
+        if count:
+            tables.append(read_task(snapshot, projection, FragmentTask(fragment, 0, count, 0)))
+    tables += run.finished()
+    return pa.concat_tables(tables) if tables else projection.schema.empty_table()
+
+
+class _Run:
+    """Constant fragments that follow each other: how many rows each has, and its values."""
+
+    def __init__(self, snapshot: Snapshot, projection: Projection) -> None:
+        self._home = snapshot.locations.home
+        self._projection = projection
+        self._types = [column.arrow.type for column in projection.columns]
+        self._ids = [column.field.id for column in projection.columns]
+        self._columns_of: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
+        self._rows: list[int] = []
+        self._values: list[list[bytes]] = []
+
+    def takes(self, raw: bytes) -> bool:
+        """Read a serialized fragment; False (and nothing is taken) if it is of another kind."""
+        fragment = plain_fragment(raw)
+        if fragment is None or fragment.file_version != FILE_VERSION or not fragment.num_rows:
+            return False
+        if fragment.size_bytes > _FILE_BYTES_MAX:
+            return False
+        columns = self._columns(fragment)
+        try:
+            data, size = self._home.read_tail(f"{DATA}/{fragment.name}", _FILE_BYTES_MAX)
+        except (ObjectNotFoundError, StorageError):
+            return False
+        if size != fragment.size_bytes:
+            return False
+        values = constant_columns(data, columns, fragment.num_rows)
+        if values is None or not self._fit(values):
+            return False
+        self._rows.append(fragment.num_rows)
+        self._values.append(values)
+        return True
+
+    def _columns(self, fragment: PlainFragment) -> list[int]:
+        """Return which columns of the file are wanted, -1 for one that it does not have."""
+        key = (fragment.fields, fragment.column_indices)
+        found = self._columns_of.get(key)
+        if found is None:
+            homes = dict(zip(*key, strict=True))
+            found = self._columns_of[key] = [homes.get(field_id, -1) for field_id in self._ids]
+        return found
+
+    def _fit(self, values: Sequence[bytes]) -> bool:
+        return all(
+            8 * len(value) == type_.bit_width
+            for value, type_ in zip(values, self._types, strict=True)
+        )
+
+    def finished(self) -> list[pa.Table]:
+        """Return the rows taken so far as one table (none if there are none) and begin anew."""
+        if not self._rows:
+            return []
+        count = sum(self._rows)
+        repeated = count > len(self._rows)
+        columns = []
+        for type_, values in zip(self._types, zip(*self._values, strict=True), strict=True):
+            if repeated:
+                data = b"".join(one * rows for one, rows in zip(values, self._rows, strict=True))
+            else:
+                data = b"".join(values)
+            array = pa.Array.from_buffers(type_, count, [None, pa.py_buffer(data)])
+            columns.append(pa.chunked_array([array]))
+        self._rows, self._values = [], []
+        return [result_table(self._projection, columns, {}, count)]
