@@ -1,0 +1,75 @@
+"""The draft of a version."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import lance_nb
+from lance_nb.errors import NotSupportedError
+from lance_nb.format.feature_flags import FIELD_IDS_NOT_REUSED
+from lance_nb.format.fragment_list import FragmentList
+from lance_nb.transactions.manifest_building import WRITER, Draft, check_changeable
+from lance_nb.transactions.operations.append import Append
+from lance_nb.transactions.operations.delete import Delete
+from tests.support.versions import SCHEMA, Versions, deleted, new_fragment
+
+
+def test_we_say_who_wrote_it() -> None:
+    assert str(WRITER) == f"lance_nb {lance_nb.__version__}"
+    assert Versions(1).manifest.writer_version == WRITER
+
+
+def test_what_belongs_to_the_old_file_is_not_taken_over() -> None:
+    versions = Versions(1)
+    old = replace(versions.manifest, tag="t", path="x", size_bytes=9, raw=b"y")
+    versions.built[1] = replace(versions.newest, manifest=old)
+    built = Append(()).apply(versions.context())
+    new = built.manifest
+    assert (new.tag, new.path, new.size_bytes, new.raw) == ("", "", 0, b"")
+    assert new.timestamp_ns == 1_700_000_000_000_000_000
+
+
+def test_the_highest_id_is_counted_where_it_is_not_recorded() -> None:
+    versions = Versions(3)
+    silent = replace(versions.manifest, max_fragment_id=None)
+    versions.built[1] = replace(versions.newest, manifest=silent)
+    versions.apply(Append((new_fragment("x"),)))
+    assert versions.fragment_ids == [0, 1, 2, 3]
+
+
+def test_fragments_out_of_order_are_put_in_order() -> None:
+    versions = Versions(3)
+    mixed = FragmentList.of(versions.fragment(one) for one in (2, 0, 1))
+    manifest = replace(versions.manifest, fragments=mixed)
+    versions.built[1] = replace(versions.newest, manifest=manifest)
+    versions.apply(Delete((deleted(versions.fragment(2), 1),)))
+    assert versions.fragment_ids == [0, 1, 2]
+    assert versions.fragment(2).num_deleted_rows == 1
+
+
+def test_a_detached_version_has_the_number_it_was_given() -> None:
+    versions = Versions(1)
+    number = (1 << 63) + 5
+    assert versions.apply(Append(()), detached_version=number).manifest.version == number
+
+
+def test_field_ids_that_are_not_reused_are_counted() -> None:
+    versions = Versions(1)
+    manifest = replace(versions.manifest, max_allocated_field_id=7)
+    draft = Draft(versions.context(), manifest)
+    draft.set_schema(SCHEMA)
+    assert draft.manifest.max_allocated_field_id == 7
+    draft = Draft(versions.context(), replace(manifest, max_allocated_field_id=1))
+    draft.set_schema(SCHEMA)
+    assert draft.manifest.max_allocated_field_id == 2
+
+
+def test_flags_and_fields_we_do_not_know_forbid_writing() -> None:
+    manifest = Versions(1).manifest
+    check_changeable(replace(manifest, writer_feature_flags=FIELD_IDS_NOT_REUSED))
+    with pytest.raises(NotSupportedError, match="writing"):
+        check_changeable(replace(manifest, writer_feature_flags=1 << 40))
+    with pytest.raises(NotSupportedError, match="holds fields"):
+        check_changeable(replace(manifest, unknown=b"\xba\x3e\x00"))
