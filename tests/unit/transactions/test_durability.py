@@ -1,0 +1,84 @@
+"""On a local disk, what a version needs is on the disk before the version has its name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lance_nb.format.deletion_vector import DeletionVector
+from lance_nb.storage.local import LocalStore
+from lance_nb.transactions.commit import commit
+from lance_nb.transactions.commit_options import CommitPlace
+from lance_nb.transactions.deletion_files import write_deletion_file
+from tests.support.committing import Table, environment
+
+
+class _Disk:
+    """Records what the system is asked to do: sync, link, rename, by folder and kind of file."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, root: Path) -> None:
+        self.log: list[str] = []
+        self._root = root
+        for name in ("fsync", "link", "rename"):
+            patch.setattr(os, name, self._recorded(name, getattr(os, name)))
+
+    def _recorded(self, name: str, act):
+        def call(*arguments, **options):
+            target = arguments[-1]
+            path = Path(f"/proc/self/fd/{target}").readlink() if name == "fsync" else Path(target)
+            found = os.path.relpath(path, self._root)
+            kind = "folder" if path.is_dir() else "file"
+            self.log.append(f"{name} {kind} {found.split('/')[0]}")
+            return act(*arguments, **options)
+
+        return call
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    made = Table(inner=LocalStore(str(tmp_path)))
+    made.create()
+    return made
+
+
+def test_a_manifest_is_synced_before_its_link_and_its_folder_after(table, tmp_path, monkeypatch):
+    disk = _Disk(monkeypatch, tmp_path)
+    commit(CommitPlace.of(table.inner), table.appending(1), table.options())
+    assert disk.log == [
+        "rename file _transactions",
+        "fsync file _versions",
+        "link file _versions",
+        "fsync folder _versions",
+        "rename file _versions",  # the hint, which nothing is lost without
+    ]
+
+
+def test_a_deletion_file_is_on_the_disk_when_it_is_handed_out(table, tmp_path, monkeypatch):
+    disk = _Disk(monkeypatch, tmp_path)
+    write_deletion_file(table.inner, 0, 1, DeletionVector.of([1]), environment=environment())
+    assert disk.log == [
+        "fsync file _deletions",
+        "rename file _deletions",
+        "fsync folder _deletions",
+    ]
+
+
+def test_a_folder_that_cannot_be_synced_after_the_link_leaves_our_own_version(
+    table, tmp_path, monkeypatch
+):
+    """The version is there and ours: committing again must not make a second one."""
+    real = os.fsync
+
+    def failing(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").readlink() == tmp_path / "_versions":
+            raise OSError(5, "Input/output error")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", failing)
+    transaction = table.appending(1)
+    made = commit(CommitPlace.of(table.inner), transaction, table.options())
+    assert made.version == 2
+    assert len(list((tmp_path / "_versions").glob("*.manifest"))) == 2
+    assert not list((tmp_path / "_versions").glob(".tmp-*"))
