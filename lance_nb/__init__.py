@@ -39,6 +39,7 @@ if _typing.TYPE_CHECKING:
     from lance_nb.dataset.file_reader import LanceFileReader
     from lance_nb.dataset.file_writer import LanceFileWriter
     from lance_nb.dataset.operations import LanceOperation
+    from lance_nb.dataset.scanner_builder import ScannerBuilder
     from lance_nb.explorer.app import Explorer, explore
     from lance_nb.format.fragment import DataFile
     from lance_nb.format.fragment import Fragment as FragmentMetadata
@@ -74,6 +75,7 @@ __all__ = [
     "NotFoundError",
     "NotSupportedError",
     "RefNotFoundError",
+    "ScannerBuilder",
     "StorageError",
     "Transaction",
     "VersionNotFoundError",
@@ -101,6 +103,7 @@ _LAZY = {
     "LanceFileWriter": "lance_nb.dataset.file_writer",
     "LanceOperation": "lance_nb.dataset.operations",
     "LanceSchema": "lance_nb.format.schema:Schema",
+    "ScannerBuilder": "lance_nb.dataset.scanner_builder",
     "Transaction": "lance_nb.transactions.transaction",
     "write_dataset": "lance_nb.dataset.creating",
     "write_fragments": "lance_nb.dataset.creating",

@@ -100,7 +100,7 @@ class DatasetNotFoundError(NotFoundError, FileNotFoundError, ValueError):
         )
 
 
-class VersionNotFoundError(NotFoundError, ValueError):
+class VersionNotFoundError(NotFoundError, ValueError, OSError):
     """The dataset (or branch) has no such version."""
 
     def __init__(self, uri: str, version: object, available: str = "") -> None:
@@ -109,12 +109,15 @@ class VersionNotFoundError(NotFoundError, ValueError):
         self.version = version
         self.available = available
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.uri, self.version, self.available)
+
     def __str__(self) -> str:
         hint = f"; available: {self.available}" if self.available else ""
         return clip(f"version {self.version} of {self.uri!r} was not found{hint}")
 
 
-class RefNotFoundError(NotFoundError, ValueError):
+class RefNotFoundError(NotFoundError, ValueError, OSError):
     """No tag or branch has that name. ``kind`` is "tag" or "branch"."""
 
     def __init__(self, kind: str, name: str, available: tuple[str, ...] = ()) -> None:
@@ -122,6 +125,9 @@ class RefNotFoundError(NotFoundError, ValueError):
         self.kind = kind
         self.name = name
         self.available = available
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.kind, self.name, self.available)
 
     def __str__(self) -> str:
         shown = ", ".join(repr(name) for name in self.available[:10])
@@ -146,6 +152,22 @@ class ColumnNotFoundError(NotFoundError, ValueError, OSError):
         shown = ", ".join(repr(name) for name in self.available[:20])
         more = f" and {len(self.available) - 20} more" if len(self.available) > 20 else ""
         return clip(f"no column named {self.column!r}; columns: {shown}{more}")
+
+
+class IndexNotFoundError(NotFoundError, KeyError):
+    """The version has no index of that name."""
+
+    def __init__(self, name: str, available: tuple[str, ...] = ()) -> None:
+        super().__init__(name, available)
+        self.name = name
+        self.available = available
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.name, self.available)
+
+    def __str__(self) -> str:
+        shown = ", ".join(repr(name) for name in self.available[:20]) or "none"
+        return clip(f"no index named {self.name!r}; indices: {shown}")
 
 
 class ObjectNotFoundError(NotFoundError, FileNotFoundError):

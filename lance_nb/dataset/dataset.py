@@ -17,11 +17,14 @@ from lance_nb.dataset.reading import Reading
 from lance_nb.dataset.taking import Taking
 from lance_nb.dataset.transacting import Transacting
 from lance_nb.dataset.travel import Travel
+from lance_nb.dataset.unsupported import Unsupported
 
 __all__ = ["DatasetStats", "LanceDataset"]
 
 
-class LanceDataset(Reading, Taking, Describing, Travel, Changing, Branching, Transacting):
+class LanceDataset(
+    Reading, Taking, Describing, Travel, Changing, Branching, Transacting, Unsupported
+):
     """A dataset at one version. Create one with ``lance_nb.dataset(uri)``."""
 
     def __repr__(self) -> str:

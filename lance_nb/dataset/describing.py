@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pyarrow as pa
 
 from lance_nb import table
 from lance_nb.dataset.opened import OpenedVersion
+from lance_nb.errors import IndexNotFoundError, NotSupportedError
+from lance_nb.format.feature_flags import STABLE_ROW_IDS
+from lance_nb.format.manifest_values import BasePath
+from lance_nb.table.refs import Target
 from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.storage_version import storage_version
 
@@ -26,6 +33,40 @@ class DatasetStats:
     size_bytes: int
 
 
+class LanceStats:
+    """Counts of one version. Called, it returns DatasetStats; methods are those of pylance."""
+
+    def __init__(self, dataset: Describing) -> None:
+        self._dataset = dataset
+
+    def __call__(self) -> DatasetStats:
+        """Count rows, files and bytes, from the manifest."""
+        snapshot = self._dataset.opened[1]
+        counts = snapshot.manifest.fragments.counts()
+        return DatasetStats(
+            int(live_counts(snapshot).sum()),
+            int(counts.num_deleted_rows.sum()),
+            len(counts.ids),
+            int(counts.num_data_files.sum()),
+            int(counts.num_deletion_files.sum()),
+            int(counts.size_bytes.sum()),
+        )
+
+    def dataset_stats(self, max_rows_per_group: int = 1024) -> dict[str, int]:
+        """Count deleted rows, fragments, and those of fewer rows than ``max_rows_per_group``."""
+        snapshot = self._dataset.opened[1]
+        counts = snapshot.manifest.fragments.counts()
+        return {
+            "num_deleted_rows": int(counts.num_deleted_rows.sum()),
+            "num_fragments": len(counts.ids),
+            "num_small_files": int((live_counts(snapshot) < max_rows_per_group).sum()),
+        }
+
+    def index_stats(self, index_name: str) -> NoReturn:
+        """Raise as ``LanceDataset.index_statistics``."""
+        self._dataset.index_statistics(index_name)
+
+
 class Describing(OpenedVersion):
     """What a version is made of."""
 
@@ -43,16 +84,79 @@ class Describing(OpenedVersion):
         """Table configuration."""
         return dict(self._snapshot.manifest.config)
 
-    def stats(self) -> DatasetStats:
-        """Count rows, files and bytes, from the manifest."""
-        counts = self._snapshot.manifest.fragments.counts()
-        return DatasetStats(
-            int(live_counts(self._snapshot).sum()),
-            int(counts.num_deleted_rows.sum()),
-            len(counts.ids),
-            int(counts.num_data_files.sum()),
-            int(counts.num_deletion_files.sum()),
-            int(counts.size_bytes.sum()),
+    @property
+    def stats(self) -> LanceStats:
+        """Counts of this version, as an object that is called: ``ds.stats()``."""
+        return LanceStats(self)
+
+    @property
+    def has_stable_row_ids(self) -> bool:
+        """Whether row ids stay the same when rows move."""
+        return bool(self._snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS)
+
+    @property
+    def max_field_id(self) -> int:
+        """The largest field id of the schema and of the data files."""
+        manifest = self._snapshot.manifest
+        found = {
+            number for one in manifest.fragments for file in one.files for number in file.fields
+        }
+        return max(manifest.schema.max_field_id, *found, -1)
+
+    @property
+    def schema_metadata(self) -> dict[str, str]:
+        """Metadata of the Arrow schema, as text."""
+        found = self.schema.metadata or {}
+        return {key.decode(): value.decode(errors="replace") for key, value in found.items()}
+
+    def get_version(self) -> dict[str, Any]:
+        """Describe this version as ``versions`` describes it."""
+        return self._session.log(self.branch).as_pylance(self.version)
+
+    def base_paths(self) -> dict[int, BasePath]:
+        """Return the base paths that are registered, by id."""
+        return {one.id: one for one in self._snapshot.manifest.base_paths}
+
+    def all_files(self) -> pa.RecordBatchReader:
+        """List the files below the dataset's root; the columns are in lance_nb.table.files."""
+        files = table.files
+        return pa.RecordBatchReader.from_batches(files.ALL, files.all_files(self._session.root))
+
+    def tracked_files(
+        self,
+        *,
+        min_version: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> pa.RecordBatchReader:
+        """List the files that the versions of this branch refer to, from ``min_version`` on.
+
+        ``progress`` is called with the versions done and those there are. The columns are in
+        lance_nb.table.files.
+        """
+        log = self._session.log(self.branch)
+        numbers = [one for one in log.numbers() if min_version is None or one >= min_version]
+        found = table.files.tracked_files(
+            numbers, lambda one: self._session.load(Target(self.branch, one)), progress
+        )
+        return pa.RecordBatchReader.from_batches(table.files.TRACKED, found)
+
+    @property
+    def has_index(self) -> bool:
+        """Whether there is an index on any column."""
+        return bool(self.list_indices())
+
+    def index_statistics(self, index_name: str) -> NoReturn:
+        """Raise NotSupportedError: statistics are inside the index files, which are not read.
+
+        ``describe_indices`` tells what the manifest knows. Raises IndexNotFoundError (a KeyError)
+        when there is no such index.
+        """
+        names = [one.name for one in self.describe_indices()]
+        if index_name not in names:
+            raise IndexNotFoundError(index_name, tuple(names))
+        raise NotSupportedError(
+            f"statistics of index {index_name!r} are inside its files, which lance_nb does not "
+            "read; describe_indices() tells its type, fields, coverage and size"
         )
 
     def list_indices(self) -> list[dict[str, Any]]:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
 import pyarrow as pa
 
+from lance_nb import table
 from lance_nb.dataset import verbs
 from lance_nb.dataset.scanner import LanceScanner
+from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import DataFile, DeletionFile, Fragment
 from lance_nb.table.fragment_reader import num_physical_rows
-from lance_nb.table.scan_plan import num_live_rows
+from lance_nb.table.projection import project_nested
+from lance_nb.table.scan_plan import first_rows, num_live_rows
 
 if TYPE_CHECKING:
     from lance_nb.dataset.reading import Reading
@@ -35,6 +39,21 @@ class LanceFragment:
     def metadata(self) -> Fragment:
         """What the manifest says about the fragment."""
         return self._metadata
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the dataset."""
+        return self._dataset.schema
+
+    @property
+    def physical_schema(self) -> NoReturn:
+        """Raise NotSupportedError, as pylance does; ``schema`` is what is read."""
+        raise NotSupportedError("fragments are read in the dataset's schema; see .schema")
+
+    @property
+    def partition_expression(self) -> NoReturn:
+        """Raise NotSupportedError: Lance has no partitions."""
+        raise NotSupportedError("Lance datasets are not partitioned")
 
     @property
     def physical_rows(self) -> int:
@@ -77,6 +96,28 @@ class LanceFragment:
     ) -> Iterator[pa.RecordBatch]:
         """Read rows of this fragment batch by batch."""
         return self.scanner(columns=columns, **options).to_batches()
+
+    def take(
+        self, indices: Sequence[int] | pa.Array | np.ndarray, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Read the rows at positions of this fragment (deleted rows are not counted), in order.
+
+        Raises InvalidInputError for a position that does not exist.
+        """
+        snapshot = self._dataset.opened[1]
+        first = next(first_rows(snapshot, [self._metadata]))
+        wanted = np.asarray(indices, np.int64)
+        count = self.count_rows()
+        if wanted.size and not 0 <= int(wanted.min()) <= int(wanted.max()) < count:
+            raise InvalidInputError(f"positions of fragment {self.fragment_id} are below {count}")
+        projection = project_nested(snapshot.manifest.schema, columns)
+        return table.take.take_rows(snapshot, projection, wanted + first)
+
+    def to_pandas(
+        self, columns: Sequence[str] | Mapping[str, str] | None = None, **options: Any
+    ) -> Any:
+        """Read rows of this fragment into a pandas DataFrame; as ``LanceDataset.to_pandas``."""
+        return self._dataset.to_pandas(columns, fragments=[self], **options)
 
     def head(self, num_rows: int, columns: Sequence[str] | None = None, **options: Any) -> pa.Table:
         """Read the first rows of this fragment."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,15 @@ import pyarrow as pa
 
 from lance_nb.dataset.fragment import LanceFragment
 from lance_nb.dataset.opened import OpenedVersion
-from lance_nb.dataset.scanner import LanceScanner, ScanOptions, check_unused, reads_payloads
+from lance_nb.dataset.scanner import (
+    LanceScanner,
+    ScanOptions,
+    check_unused,
+    is_unused,
+    reads_payloads,
+)
+from lance_nb.dataset.sql import SqlQueryBuilder
+from lance_nb.errors import InvalidInputError
 from lance_nb.table.scan_plan import live_counts
 
 
@@ -82,16 +91,46 @@ class Reading(OpenedVersion):
         """Read rows batch by batch in bounded memory; arguments as for ``scanner``."""
         return self.scanner(columns, *args, **options).to_batches()
 
-    def to_pandas(self, *args: Any, **options: Any) -> Any:
-        """Read rows into a pandas DataFrame; arguments as for ``scanner``."""
-        return self.scanner(*args, **options).to_pandas()
+    def to_pandas(self, *args: Any, blob_mode: str = "lazy", **options: Any) -> Any:
+        """Read rows into a pandas DataFrame; arguments as for ``scanner``.
+
+        ``blob_mode`` says how blobs come: as files ("lazy"), as "bytes" or as "descriptions".
+        Arguments that the scanner does not know go to ``pyarrow.Table.to_pandas``.
+        """
+        known = inspect.signature(Reading.scanner).parameters
+        mine = {name: one for name, one in options.items() if name in known or is_unused(name)}
+        others = {name: one for name, one in options.items() if name not in mine}
+        return self.scanner(*args, **mine).to_pandas(blob_mode=blob_mode, **others)
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:
         """Read the first rows; options as for ``scanner``."""
         return self.scanner(limit=num_rows, **options).to_table()
 
-    def get_fragments(self) -> list[LanceFragment]:
-        """List the fragments in scan order."""
+    def slice(
+        self, start: int, end: int, columns: Sequence[str] | Mapping[str, str] | None = None
+    ) -> pa.Table:
+        """Read the rows from position ``start`` up to ``end``. Raises InvalidInputError."""
+        if start < 0:
+            raise InvalidInputError(f"start must be non-negative, got {start}")
+        if end < start:
+            raise InvalidInputError(f"end ({end}) must be >= start ({start})")
+        return self.scanner(columns, offset=start, limit=end - start).to_table()
+
+    def sql(self, sql: str) -> SqlQueryBuilder:
+        """Ask this version, a table named ``dataset``, in DuckDB's SQL; see lance_nb.dataset.sql.
+
+        ``.build().to_batch_records()`` runs it.
+        """
+        return SqlQueryBuilder(self, sql)
+
+    def fragment_ids(self) -> list[int]:
+        """List the ids of the fragments, ascending. pylance returns them as a set of its own."""
+        return sorted(self._snapshot.manifest.fragments.counts().ids.tolist())
+
+    def get_fragments(self, filter: Any = None) -> list[LanceFragment]:
+        """List the fragments in scan order. Raises InvalidInputError for a ``filter``."""
+        if filter is not None:
+            raise InvalidInputError("get_fragments() does not support filter yet")
         return [LanceFragment(self, one) for one in self._snapshot.manifest.fragments]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:

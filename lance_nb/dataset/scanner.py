@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
 from lance_nb import table
 from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.table.blob_columns import BLOB_KEY, BLOB_V2_EXTENSION
 from lance_nb.table.plain_scan import PlainScan, plan_plain
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.snapshot import Snapshot
@@ -33,7 +35,13 @@ _REFUSED = {
     "row_addr_blocklist": "filter by _rowaddr instead: filter='_rowaddr NOT IN (...)'",
     "substrait_aggregate": "aggregate the table that the scan returns",
 }
+BLOB_MODES = ("lazy", "bytes", "descriptions")
 BLOB_HANDLING = ("all_binary", "all_descriptions", "blobs_descriptions")
+
+
+def is_unused(name: str) -> bool:
+    """Tell whether an argument is one of pylance's that ``check_unused`` judges."""
+    return name in _WITHOUT_EFFECT or name in _REFUSED
 
 
 def check_unused(options: dict[str, Any]) -> None:
@@ -92,9 +100,46 @@ class LanceScanner:
         """Read batch by batch behind pyarrow's reader interface."""
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
 
-    def to_pandas(self, **options: Any) -> Any:
-        """Read everything into a pandas DataFrame; options as for ``pyarrow.Table.to_pandas``."""
-        return self.to_table().to_pandas(**options)
+    def to_pandas(self, *, blob_mode: str = "lazy", **options: Any) -> Any:
+        """Read everything into a pandas DataFrame; options as for ``pyarrow.Table.to_pandas``.
+
+        ``blob_mode``: blobs at the top come as ``BlobFile`` ("lazy") or all as "bytes" or as
+        "descriptions". Raises InvalidInputError for another one.
+        """
+        if blob_mode not in BLOB_MODES:
+            raise InvalidInputError(f"blob_mode is one of {', '.join(BLOB_MODES)}, not {blob_mode}")
+        if self._options.blob_payloads or blob_mode == "descriptions":
+            return self.to_table().to_pandas(**options)
+        if not self._shows_blobs():
+            return self.to_table().to_pandas(**options)
+        if blob_mode == "bytes":
+            payloads = replace(self._options, blob_payloads=True)
+            return LanceScanner(self._snapshot, payloads).to_table().to_pandas(**options)
+        rows, files = table.blob_scan.with_files(self._snapshot, self._options)
+        frame = rows.to_pandas(**options)
+        for name, opened in files.items():
+            frame[name] = opened
+        return frame
+
+    def _shows_blobs(self) -> bool:
+        """Tell whether a column of the result may be one of blobs, without loading their module."""
+        schema = self._snapshot.manifest.schema
+        return any(
+            BLOB_KEY.encode() in (field.metadata or {}) for field in self.projected_schema
+        ) or any(field.extension_name == BLOB_V2_EXTENSION for field in schema.walk())
+
+    def scan_batches(self) -> Iterator[pa.RecordBatch]:
+        """Read batch by batch; pyarrow's name for ``to_batches``."""
+        return self.to_batches()
+
+    def take(self, indices: Any) -> NoReturn:
+        """Raise NotSupportedError: a scan is read in its order; use ``LanceDataset.take``."""
+        raise NotSupportedError("a scan is read in its order; rows are taken by dataset.take()")
+
+    def analyze_plan(self, count_rows: bool = False) -> str:
+        """Run the scan and tell how many rows it returned, after its plan."""
+        number = self.count_rows() if count_rows else sum(one.num_rows for one in self.to_batches())
+        return f"{self.explain_plan()}\n  rows: {number}"
 
     def head(self, num_rows: int) -> pa.Table:
         """Read everything and return the first rows."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from lance_nb.dataset.inspection import Inspection
 from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.dataset.refs import Branches, Tags
-from lance_nb.table.refs import Ref, resolve
+from lance_nb.table.refs import Ref, Target, resolve
 
 if TYPE_CHECKING:
     from lance_nb.format.transaction_summary import TransactionSummary
@@ -69,8 +69,16 @@ class Travel(OpenedVersion):
         return type(self)(self._session, self._session.load(target))
 
     def checkout_latest(self) -> Self:
-        """Return the newest version of this branch."""
-        return self.checkout_version((self.branch, None))
+        """Move this object to the newest version of its branch, and return it.
+
+        pylance returns None.
+        """
+        self._snapshot = self._session.load(Target(self.branch, None))
+        return self
+
+    def version_refs(self) -> list[dict[str, int]]:
+        """List the version numbers of this branch as pylance does; reads no manifest."""
+        return [{"version": number} for number in self.version_numbers()]
 
     @property
     def inspect(self) -> Inspection:

@@ -86,8 +86,10 @@ class LegacyPages:
         if not pa.types.is_dictionary(type_):
             found = yield from keys
             return to_arrow(_plain(found), leaf.type, found.validity)
-        both = yield from together([keys, self._dictionary(leaf.field_id, type_.value_type)])
-        return _looked_up(*both, leaf.type)
+        found, items = yield from together(
+            [keys, self._dictionary(leaf.field_id, type_.value_type)]
+        )
+        return _looked_up(found, items, leaf.type)
 
     def _check_struct(self, field_id: int) -> None:
         """Refuse bytes where descriptions of blobs are wanted: 0.1 files know no blobs."""

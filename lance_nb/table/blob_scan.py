@@ -17,7 +17,7 @@ import pyarrow as pa
 from lance_nb.errors import ColumnNotFoundError
 from lance_nb.format.field import Field
 from lance_nb.table.blob_columns import is_blob
-from lance_nb.table.blobs import described_blobs, read_parts
+from lance_nb.table.blobs import BlobFile, described_blobs, read_parts
 from lance_nb.table.projection import ROW_ADDRESS
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.scan_request import ScanRequest, plan_request
@@ -82,6 +82,22 @@ def plan_blob_scan(snapshot: Snapshot, options: ScanOptions) -> BlobScan:
         for field, arrow in zip(fields, wanted, strict=True)
     ]
     return BlobScan(snapshot, inner, fields, pa.schema(forms, wanted.metadata))
+
+
+def with_files(
+    snapshot: Snapshot, options: ScanOptions
+) -> tuple[pa.Table, dict[str, list[BlobFile | None]]]:
+    """Read a table of descriptions, and open the blobs of its columns at the top as files."""
+    wanted = plan_request(snapshot, options).schema.names
+    rows = plan_request(snapshot, replace(options, with_row_address=True)).table()
+    addresses = rows[ROW_ADDRESS].to_pylist()
+    files = {}
+    for name in wanted:
+        field = _stored_field(snapshot, name)
+        if field is not None and is_blob(field):
+            descriptions = rows[name].to_pylist()
+            files[name] = described_blobs(snapshot, field, descriptions, addresses)
+    return rows.select(wanted), files
 
 
 def binary_form(field: Field, arrow: pa.Field) -> pa.Field:

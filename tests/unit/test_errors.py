@@ -38,6 +38,7 @@ EXAMPLES = {
         "tag 'v1' does not exist; tags that exist: 'a', 'b'",
     ),
     "ColumnNotFoundError": (("x", ("a", "b")), "no column named 'x'; columns: 'a', 'b'"),
+    "IndexNotFoundError": (("x", ("a", "b")), "no index named 'x'; indices: 'a', 'b'"),
     "ObjectNotFoundError": (
         ("data/x.lance", "fragment 3"),
         "file 'data/x.lance' does not exist, needed by fragment 3",
@@ -58,7 +59,7 @@ BUILTINS = {
     "PredicateError": ValueError, "NotFoundError": LookupError,
     "DatasetNotFoundError": FileNotFoundError,
     "VersionNotFoundError": ValueError, "RefNotFoundError": ValueError,
-    "ColumnNotFoundError": ValueError,
+    "ColumnNotFoundError": ValueError, "IndexNotFoundError": KeyError,
     "ObjectNotFoundError": FileNotFoundError, "DatasetAlreadyExistsError": OSError,
     "RefConflictError": ValueError, "ObjectExistsError": FileExistsError,
     "CorruptFileError": OSError,
@@ -105,7 +106,8 @@ def test_an_error_is_also_the_builtin_that_pylance_raises(kind):
     assert isinstance(error, LanceError)
     if kind.__name__ in BUILTINS:
         assert isinstance(error, BUILTINS[kind.__name__])
-        assert not isinstance(error, (KeyError, AttributeError))
+        assert isinstance(error, KeyError) == (BUILTINS[kind.__name__] is KeyError)
+    assert not isinstance(error, AttributeError)
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
