@@ -162,9 +162,9 @@ began = time.perf_counter()
 import numba
 imported = time.perf_counter()
 with forced(Mode.ALWAYS):
-    loop = kernel("decode_fsst", 1.0)
-    loop(np.zeros(1, np.uint8), np.zeros(256, np.uint64), np.ones(256, np.uint8),
-         np.zeros(9, np.uint64))
+    args = (np.zeros(1, np.uint8), np.zeros(256, np.uint64), np.ones(256, np.uint8),
+            np.zeros(9, np.uint64))
+    kernel("decode_fsst", args)(*args)
 print(f"numba import {imported - began:.2f} s, first kernel {time.perf_counter() - imported:.2f} s")
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

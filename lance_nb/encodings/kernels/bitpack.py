@@ -63,13 +63,18 @@ def unpack(data: Bytes, starts: Ints, width: int, out: Words) -> None:
 def _unpack_compiled(data: Bytes, starts: Ints, width: int, out: Words) -> bool:
     """Unpack with the compiled loop if it pays and the words are aligned; tell whether it ran."""
     word = out.dtype.itemsize
-    loop = compiled.kernel("unpack_bits", out.size * word * _SAVED_SECONDS)
-    if loop is None or data.ctypes.data % word or bool((starts % word).any()):
+    if not compiled.pays(out.size * word * _SAVED_SECONDS):
+        return False
+    if data.ctypes.data % word or bool((starts % word).any()):
         return False
     words = data[: data.size // word * word].view(out.dtype)
     first = (starts // word).astype(np.uint64)
     order = _first_values(word * 8).astype(np.uint64)
-    loop(words, first, np.uint64(width), order, out.reshape(-1))
+    args = (words, first, np.uint64(width), order, out.reshape(-1))
+    loop = compiled.kernel("unpack_bits", args)
+    if loop is None:
+        return False
+    loop(*args)
     return True
 
 
@@ -121,7 +126,7 @@ def gather(data: Bytes, starts: Ints, widths: Ints, positions: Ints, kind: np.dt
     if bool(empty.any()):  # no words at all: look at the width in front, the mask hides it
         place[empty] = -1
     at = starts + place * kind.itemsize
-    found = _words_at(data, at, kind) >> shift.astype(kind)
+    found: Words = _words_at(data, at, kind) >> shift.astype(kind)
     spills = np.flatnonzero(shift + widths > word_bits)
     if spills.size:
         more = _words_at(data, at[spills] + lanes * kind.itemsize, kind)
@@ -152,4 +157,5 @@ def _words_at(data: Bytes, at: Ints, kind: np.dtype[Any]) -> Words:
     if bool((place & (size - 1)).any()):
         return np.ascontiguousarray(rows(data, at, size)).view(kind).reshape(-1)
     words: Words = data[skip : data.size - (data.size - skip) % size].view(kind)
-    return words.take(place // size)
+    found: Words = words.take(place // size)
+    return found

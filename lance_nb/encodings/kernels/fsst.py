@@ -14,9 +14,7 @@ Source: FSST (Boncz, Neumann, Leis 2020), as written by pylance 14.0.2.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -58,11 +56,10 @@ def decode(codes: Bytes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, B
     if codes.size and num_symbols <= highest < ESCAPE:
         raise _broken(num_symbols)
     has_escapes = highest == ESCAPE
-    name = "measure_escaped_fsst" if has_escapes else "measure_fsst"
-    measure = compiled.kernel(name, codes.size * _SAVED_SECONDS)
-    loop = compiled.kernel("decode_fsst", 0.0) if measure is not None else None
-    if codes.size and measure is not None and loop is not None:
-        return _decode_compiled(codes, offsets, symbols, _Loops(measure, loop))
+    if codes.size and compiled.pays(codes.size * _SAVED_SECONDS):
+        found = _decode_compiled(codes, offsets, symbols, has_escapes=has_escapes)
+        if found is not None:
+            return found
     if has_escapes:
         plain, plain_offsets = _resolve_escapes(codes, offsets, num_symbols)
         ends, data = _take_single(plain, plain_offsets, _with_literals(symbols))
@@ -73,30 +70,37 @@ def decode(codes: Bytes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, B
     return (ends.astype(np.int64) if offsets.dtype.itemsize == 8 else ends), data[: int(ends[-1])]
 
 
-@dataclass(frozen=True, slots=True)
-class _Loops:
-    measure: Callable[..., Any]
-    decode: Callable[..., Any]
-
-
 def _decode_compiled(
-    codes: Bytes, offsets: Offsets, symbols: Symbols, loops: _Loops
-) -> tuple[Offsets, Bytes]:
-    """Measure all values, then write each symbol as a whole word; the next corrects its end."""
+    codes: Bytes, offsets: Offsets, symbols: Symbols, *, has_escapes: bool
+) -> tuple[Offsets, Bytes] | None:
+    """Measure all values, then write each symbol as a whole word; the next corrects its end.
+
+    Returns None where the compiled loops are not to be had.
+    """
     wide = codes.size * _WIDEST > _INT32_MAX
     out_offsets: Offsets = np.empty(offsets.size, np.int64 if wide else offsets.dtype)
     words, lengths = np.zeros(256, np.uint64), np.zeros(256, np.uint8)
     words[: symbols.words.size] = symbols.words
     lengths[: symbols.lengths.size] = symbols.lengths
     scratch = np.empty(_STRETCH + 1, np.uint64)
-    if loops.measure(codes, offsets, lengths, scratch, out_offsets):
+    name = "measure_escaped_fsst" if has_escapes else "measure_fsst"
+    args = (codes, offsets, lengths, scratch, out_offsets)
+    measure = compiled.kernel(name, args)
+    decode = compiled.kernel("decode_fsst", (codes, words, lengths, _windows(allocate(16))))
+    if measure is None or decode is None:
+        return None
+    if measure(*args):
         raise _broken(symbols.lengths.size)
     total = int(out_offsets[-1])
     out = allocate(total + _WIDEST)
-    windows = np.ndarray((total + 1,), np.uint64, out.data, 0, (1,))
     lengths[ESCAPE] = 1
-    loops.decode(codes, words, lengths, windows)
+    decode(codes, words, lengths, _windows(out))
     return out_offsets, out[:total]
+
+
+def _windows(out: Bytes) -> npt.NDArray[np.uint64]:
+    """View 8 bytes from every byte on but the last 7."""
+    return np.ndarray((out.size - _WIDEST + 1,), np.uint64, out.data, 0, (1,))
 
 
 def _broken(num_symbols: int) -> CorruptFileError:

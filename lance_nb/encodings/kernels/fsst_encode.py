@@ -55,16 +55,17 @@ def encode_symbols(data: Bytes, offsets: Ints, matcher: Matcher) -> tuple[Codes,
     padded[: last - first] = data[first:last]
     windows = np.ndarray((padded.size - _WINDOW + 1,), np.uint64, padded.data, 0, (1,))
     starts, stops, piece_ends = _cut(offsets - first if first else offsets)
-    loop = compiled.kernel("encode_fsst", (last - first) * _SAVED_SECONDS)
+    room = np.empty(last - first, np.uint16)
+    ends = np.zeros(starts.size + 1, np.int64)
+    lookups = (matcher.lengths, matcher.singles, matcher.pairs)
+    hashed = (matcher.hash_words, matcher.hash_masks, matcher.hash_codes)
+    args = (windows, (starts, stops), (*lookups, *hashed), room, ends)
+    pays = compiled.pays((last - first) * _SAVED_SECONDS)
+    loop = compiled.kernel("encode_fsst", args) if pays else None
     if loop is None:
         codes, ends = _step_by_step(windows, starts, stops, matcher)
     else:
-        room = np.empty(last - first, np.uint16)
-        ends = np.zeros(starts.size + 1, np.int64)
-        lookups = (matcher.lengths, matcher.singles, matcher.pairs)
-        hashed = (matcher.hash_words, matcher.hash_masks, matcher.hash_codes)
-        used = loop(windows, (starts, stops), (*lookups, *hashed), room, ends)
-        codes = room[:used]
+        codes = room[: loop(*args)]
     return codes, ends if piece_ends is None else ends[piece_ends]
 
 

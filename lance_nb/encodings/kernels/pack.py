@@ -49,15 +49,20 @@ def pack(blocks: Words, width: int, out: Words) -> None:
 
 def _pack_compiled(blocks: Words, width: int, out: Words) -> bool:
     """Pack with the compiled loop if it pays; tell whether it ran."""
-    loop = compiled.kernel("pack_bits", blocks.nbytes * _SAVED_SECONDS)
-    if loop is None or out.strides[1] != out.itemsize or not blocks.flags.c_contiguous:
+    if not compiled.pays(blocks.nbytes * _SAVED_SECONDS):
+        return False
+    if out.strides[1] != out.itemsize or not blocks.flags.c_contiguous:
         return False
     word_bits = blocks.dtype.itemsize * 8
     row = np.arange(word_bits)
     order = (np.array(ORDER)[row // 8] * 16 + row % 8 * 128).astype(np.uint64)
     stride = out.strides[0] // out.itemsize
     flat = as_strided(out, ((len(out) - 1) * stride + out.shape[1],), (out.itemsize,))
-    loop(blocks.reshape(-1), np.uint64(width), order, flat, np.uint64(stride))
+    args = (blocks.reshape(-1), np.uint64(width), order, flat, np.uint64(stride))
+    loop = compiled.kernel("pack_bits", args)
+    if loop is None:
+        return False
+    loop(*args)
     return True
 
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from lance_nb.encodings.kernels import compiled
-from lance_nb.encodings.kernels.compiled import COST_SECONDS, Mode, forced, kernel
+from lance_nb.encodings.kernels.compiled import (
+    COST_SECONDS,
+    Mode,
+    forced,
+    kernel,
+    pays,
+    wait_until_ready,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -18,31 +27,95 @@ def fresh_state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "_state", compiled._State())
 
 
+def arguments(words: str = "u8") -> tuple[np.ndarray, ...]:
+    """Return what ``decode_fsst`` takes: one code, its symbol and length, room."""
+    return (
+        np.zeros(1, np.uint8),
+        np.array([7], words),
+        np.ones(1, np.uint8),
+        np.zeros(1, np.uint64),
+    )
+
+
 def test_little_work_never_pays() -> None:
-    assert kernel("decode_fsst", COST_SECONDS / 100) is None
+    assert not pays(COST_SECONDS / 100)
 
 
 def test_missed_savings_add_up_until_they_pay() -> None:
-    found = [kernel("decode_fsst", COST_SECONDS / 4) for _ in range(6)]
-    assert found[:3] == [None] * 3
-    assert all(loop is not None for loop in found[3:])
-    assert kernel("decode_fsst", 0.0) is found[-1]
+    assert [pays(COST_SECONDS / 4) for _ in range(6)] == [False] * 3 + [True] * 3
+    assert pays(0.0)
 
 
-def test_one_big_piece_of_work_pays_at_once() -> None:
-    assert kernel("decode_fsst", COST_SECONDS) is not None
+def test_nobody_waits_for_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    began, release = threading.Event(), threading.Event()
+    compile_for = compiled._compile_for
+
+    def slowly(loop: object, args: tuple[np.ndarray, ...]) -> None:
+        began.set()
+        assert release.wait(30)
+        compile_for(loop, args)
+
+    monkeypatch.setattr(compiled, "_compile_for", slowly)
+    args = arguments()
+    assert kernel("decode_fsst", args) is None
+    assert began.wait(60)
+    assert kernel("decode_fsst", args) is None  # still: numpy goes on meanwhile
+    release.set()
+    wait_until_ready()
+    loop = kernel("decode_fsst", args)
+    assert loop is not None
+    loop(*args)
+    assert args[-1].tolist() == [7]
+
+
+def test_a_loop_is_made_ready_for_each_kind_of_arguments() -> None:
+    pytest.importorskip("numba")
+    first, other = arguments(), arguments("u4")
+    assert kernel("decode_fsst", first) is None
+    wait_until_ready()
+    assert kernel("decode_fsst", other) is None
+    read_only = arguments()
+    read_only[0].flags.writeable = False
+    assert kernel("decode_fsst", read_only) is None
+    wait_until_ready()
+    assert kernel("decode_fsst", first) is kernel("decode_fsst", read_only) is not None
+    assert len(compiled._state.dispatchers["decode_fsst"].signatures) == 3
 
 
 def test_never_means_never() -> None:
     with forced(Mode.NEVER):
-        assert kernel("decode_fsst", 1e9) is None
-    assert kernel("decode_fsst", 0.0) is None
+        assert not pays(1e9)
+        assert kernel("decode_fsst", arguments()) is None
+    assert not pays(0.0)
+
+
+def _in_child(queue: object) -> None:
+    queue.put((compiled._state.mode, kernel("decode_fsst", arguments())))
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_of_a_busy_process_stays_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+    monkeypatch.setattr(compiled, "_dispatcher", lambda *_: release.wait(60) and None)
+    assert kernel("decode_fsst", arguments()) is None
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_in_child, args=(queue,))
+    child.start()
+    assert queue.get(timeout=60) == (Mode.NEVER, None)
+    child.join()
+    release.set()
+    wait_until_ready()
 
 
 def test_without_numba_numpy_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     with forced(Mode.ALWAYS):
-        assert kernel("unpack_bits", 1.0) is None
+        assert kernel("unpack_bits", arguments()) is None
+    assert kernel("unpack_bits", arguments()) is None
+    wait_until_ready()
+    assert kernel("unpack_bits", arguments()) is None
 
 
 def test_without_a_folder_to_cache_in_it_is_compiled_anyway(
@@ -58,7 +131,7 @@ def test_without_a_folder_to_cache_in_it_is_compiled_anyway(
 
     monkeypatch.setattr(numba, "njit", picky)
     with forced(Mode.ALWAYS):
-        loop = kernel("decode_fsst", 0.0)
+        loop = kernel("decode_fsst", arguments())
     assert loop is not None
     out = np.zeros(1, np.uint64)
     loop(np.zeros(1, np.uint8), np.array([7], np.uint64), np.ones(1, np.uint8), out)
