@@ -16,13 +16,14 @@ from lance_nb.file.legacy_reader import LegacyReader
 from lance_nb.file.reader import READABLE_VERSIONS
 from lance_nb.format.feature_flags import FLAGS
 from lance_nb.format.logical_types import SIMPLE_TYPES
-from lance_nb.format.operation_details import DESCRIBERS
 from lance_nb.storage.registry import STORES
+from lance_nb.transactions.registry import OPERATIONS
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 BEGIN = "<!-- capabilities: made by `make capabilities`, do not edit -->"
 END = "<!-- end of capabilities -->"
 YES, NO = "✓", "–"
+NEVER_APPLIED = {"data_overlay"}
 REFUSED = {"dictionary"}  # the arm exists, no release writes it, and decoding it is refused by name
 
 PARAMETRIC_TYPES = {
@@ -94,10 +95,12 @@ def _types() -> str:
 
 
 def _operations() -> str:
-    names = ", ".join(f"`{name}`" for name in DESCRIBERS)
+    applied = ", ".join(f"`{name}`" for name in OPERATIONS if name not in NEVER_APPLIED)
+    refused = ", ".join(f"`{name}`" for name in OPERATIONS if name in NEVER_APPLIED)
     return (
-        f"**Operations** in the history that are decoded: {names}; others show as Unknown. "
-        "None can be committed yet."
+        f"**Operations** that are shown, committed and checked for conflicts: {applied}. {refused} "
+        "is shown and never applied; others show as Unknown. How each pair gets along: "
+        "[conflict grid](tests/golden/conflict_grid.txt)."
     )
 
 
