@@ -1,0 +1,81 @@
+"""Statistics of blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_nb.encodings.leaf_blocks import from_arrow
+from lance_nb.encodings.statistics import (
+    LAST_RESORT,
+    Measured,
+    bit_lengths,
+    bits_per_value,
+    saving,
+)
+
+
+def measured(values: object, type_: pa.DataType | None = None) -> Measured:
+    return Measured(from_arrow(pa.array(values, type_)))
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_bit_lengths_are_those_of_python(bits: int) -> None:
+    values = [0, 1, 2, 3, 2 ** (bits - 1) - 1, 2 ** (bits - 1), 2**bits - 1]
+    found = bit_lengths(np.array(values, f"u{bits // 8}"))
+    assert found.tolist() == [value.bit_length() for value in values]
+
+
+def test_every_1024_values_have_a_width() -> None:
+    values = np.concatenate((np.zeros(1024), np.full(1024, 5), [300])).astype(np.int64)
+    assert measured(values).block_widths.tolist() == [0, 3, 9]
+    assert measured(["a"]).block_widths is None
+
+
+def test_negative_numbers_need_all_bits() -> None:
+    assert measured([-1], pa.int16()).block_widths.tolist() == [16]
+
+
+def test_runs_are_counted_exactly_and_by_sample() -> None:
+    runs = measured(np.repeat(np.arange(1000), 40))
+    assert runs.num_runs == 1000
+    assert 0.02 < runs.sampled_run_share < 0.03
+    assert measured(np.arange(50_000)).sampled_run_share == 1.0
+    assert measured([], pa.int32()).num_runs == 0
+
+
+def test_wide_values_are_seen_in_a_few_blocks() -> None:
+    rng = np.random.default_rng(1)
+    assert measured(rng.integers(-(2**63), 2**63 - 1, 200_000)).is_wide
+    assert not measured(rng.integers(0, 2**40, 200_000)).is_wide
+
+
+def test_lengths_of_strings() -> None:
+    strings = measured(["a", "", "four"])
+    assert strings.lengths.tolist() == [1, 0, 4]
+    assert strings.longest == strings.widest_bytes == 4
+    assert strings.size_bytes == 5
+
+
+def test_bits_of_values() -> None:
+    lists = pa.array([[1, 2]], pa.list_(pa.int16(), 2))
+    assert bits_per_value(from_arrow(lists)) == 32
+    structs = pa.array([{"a": 1, "b": "x"}], pa.struct([("a", pa.int8()), ("b", pa.string())]))
+    assert bits_per_value(from_arrow(structs)) is None
+    assert bits_per_value(from_arrow(structs.field("a"))) == 8
+
+
+def test_priorities_say_how_much_is_saved() -> None:
+    assert saving(100, 100) == 0
+    assert saving(100, 25) == LAST_RESORT + 750
+
+
+def test_repetitive_text_pays_and_random_letters_do_not() -> None:
+    rng = np.random.default_rng(1)
+    letters = rng.integers(97, 123, (3000, 20)).astype(np.uint8).view("S20").reshape(-1)
+    random = measured(letters.tolist(), pa.binary())
+    assert random.frequent_pairs < 0.45
+    text = measured([f"the quick brown fox {i}" for i in range(3000)])
+    before, after = text.fsst_sample
+    assert after < before / 3
