@@ -12,7 +12,7 @@ manifest.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from lance_nb._pb import table as pb
@@ -102,12 +102,22 @@ class Manifest:
         raise CorruptFileError(self.path, None, f"a base path with id {base_id}", "none")
 
     @classmethod
-    def from_pb(cls, message: pb.Manifest, path: str = "") -> Manifest:
-        """Read the message; sections are left out."""
+    def from_pb(
+        cls,
+        message: pb.Manifest,
+        path: str = "",
+        *,
+        raw: bytes | memoryview = b"",
+        sections: tuple[Section | None, Section | None] = (None, None),
+        size_bytes: int = 0,
+    ) -> Manifest:
+        """Read the message; ``raw`` is what it was parsed from, ``sections`` what goes with it."""
+        unknown = unknown_bytes(message)
+        wire = FragmentWire(message.fragments, None if unknown or not raw else raw)
         return cls(
             version=message.version,
             schema=Schema.from_pb(message.fields, message.schema_metadata, path),
-            fragments=FragmentList(message.fragments, path),
+            fragments=FragmentList(message.fragments, path, wire),
             timestamp_ns=timestamp_ns_of(message, path),
             tag=message.tag,
             reader_feature_flags=message.reader_feature_flags,
@@ -144,7 +154,12 @@ class Manifest:
                 else None
             ),
             version_aux_data=message.version_aux_data,
-            unknown=unknown_bytes(message),
+            unknown=unknown,
+            index_section=sections[0],
+            transaction_section=sections[1],
+            size_bytes=size_bytes,
+            path=path,
+            raw=raw,
         )
 
     def to_pb(self) -> pb.Manifest:
@@ -229,18 +244,11 @@ def parse_manifest_tail(tail: bytes | memoryview, file_size: int, path: str) -> 
     message, raw, position = found
     view = memoryview(tail)
     index_at, transaction_at = section_offsets(message)
-    manifest = Manifest.from_pb(message, path)
-    if not manifest.unknown:
-        wire = FragmentWire(message.fragments, raw)
-        manifest = replace(manifest, fragments=FragmentList(message.fragments, path, wire))
-    return replace(
-        manifest,
-        index_section=framing.section(view, file_size, index_at, position, path),
-        transaction_section=framing.section(view, file_size, transaction_at, position, path),
-        size_bytes=file_size,
-        path=path,
-        raw=raw,
+    sections = (
+        framing.section(view, file_size, index_at, position, path),
+        framing.section(view, file_size, transaction_at, position, path),
     )
+    return Manifest.from_pb(message, path, raw=raw, sections=sections, size_bytes=file_size)
 
 
 def message_of(
