@@ -3,6 +3,9 @@
 Prints a Markdown table of medians and ratios. The datasets are written by pylance once, below
 ``tests/benchmarks/data`` (ignored by git), and kept. ``--rows`` scales them, ``--only`` picks rows
 of the table by a part of their name.
+
+Every row is measured with numpy alone; where compiled loops have a part in it, a second row shows
+them at work (what they cost a process once: ``decode_kernels``).
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_nb
+from lance_nb.encodings.kernels.compiled import Mode, forced, is_available
 from tests.benchmarks.timing import Comparison, compare, run_process, table
 
 DATA = Path(__file__).resolve().parent / "data"
@@ -39,6 +43,13 @@ def _texts(rows: int) -> pa.Array:
     picks = _rng().integers(0, len(WORDS), (distinct, 6))
     sentences = [f"{' '.join(WORDS[w] for w in pick)} {at}" for at, pick in enumerate(picks)]
     return pa.array(sentences).take(pa.array(_rng().integers(0, distinct, rows)))
+
+
+def _strings(rows: int) -> pa.Array:
+    letters = _rng().integers(97, 123, rows * 20).astype(np.uint8)
+    offsets = np.arange(rows + 1, dtype=np.int32) * 20
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(letters)]
+    return pa.Array.from_buffers(pa.string(), rows, buffers)
 
 
 def _lists(rows: int) -> pa.Array:
@@ -65,6 +76,7 @@ COLUMNS: dict[str, tuple[Maker, float | None, float]] = {
         0.5,
     ),
     "text (FSST)": (_texts, 0.45, 0.2),
+    "strings of 20 letters (FSST)": (_strings, 0.45, 0.5),
     "list<int32>": (_lists, 0.8, 0.2),
     "embeddings 64": (lambda n: _vectors(n, 64), 8, 0.05),
     "embeddings 768": (lambda n: _vectors(n, 768), 8, 0.005),
@@ -98,6 +110,19 @@ def _column_once(name: str, rows: int) -> str:
     )
 
 
+# What the loops of numba shall reach once they are ready, where they have a part in it.
+COMPILED_GOALS = {
+    "scan bit-packed int64, narrow": 2.5,
+    "scan bit-packed float64, wide": 2.5,
+    "scan nullable int32": 3,
+    "scan text (FSST)": 2.3,
+    "scan strings of 20 letters (FSST)": 2.3,
+    "scan list<int32>": 2,
+    "scan with 10 % deleted": 5,
+    "count_rows(filter)": 3.5,
+}
+
+
 def scans(rows: int) -> Iterator[Case]:
     """Full scans, one column each, open included."""
     for name, (_, goal, _) in COLUMNS.items():
@@ -105,6 +130,9 @@ def scans(rows: int) -> Iterator[Case]:
             f"scan {name}",
             partial(_scan, f"scan {name}", partial(_column_once, name, rows), goal),
         )
+    few = "scan low-cardinality text, dictionary kept"
+    yield few, partial(_scan_dictionary, few, rows)
+    yield "count_rows(filter)", partial(_count, rows)
     yield (
         "scan with 10 % deleted",
         partial(_scan, "scan with 10 % deleted", partial(_deleted_once, rows), 3),
@@ -163,6 +191,26 @@ def _project(rows: int) -> Comparison:
         lambda: lance_nb.dataset(path).to_table(["c7"]),
         lambda: lance.dataset(path).to_table(["c7"]),
         goal=1.1,
+    )
+
+
+def _scan_dictionary(name: str, rows: int) -> Comparison:
+    path = _column_once("low-cardinality text", rows)
+    return compare(
+        name,
+        lambda: lance_nb.dataset(path).to_table(keep_dictionaries=True),
+        lambda: lance.dataset(path).to_table(),
+        goal=8,
+    )
+
+
+def _count(rows: int) -> Comparison:
+    path = _column_once("bit-packed int64, narrow", rows)
+    return compare(
+        "count_rows(filter)",
+        lambda: lance_nb.dataset(path).count_rows("c < 500"),
+        lambda: lance.dataset(path).count_rows("c < 500"),
+        goal=1.3,
     )
 
 
@@ -280,7 +328,17 @@ def main() -> None:
         *takes(options.rows),
         *previews(options.rows),
     ]
-    print(table([run() for name, run in cases if options.only in name]))
+    rows = []
+    for name, run in cases:
+        if options.only not in name:
+            continue
+        with forced(Mode.NEVER):
+            rows.append(run())
+        goal = COMPILED_GOALS.get(name)
+        if goal is not None and is_available():
+            with forced(Mode.ALWAYS):
+                rows.append(replace(run(), name=f"{name}, compiled", goal=goal))
+    print(table(rows))
 
 
 if __name__ == "__main__":
