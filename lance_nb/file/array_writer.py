@@ -191,6 +191,8 @@ def _kind_of(field: Field, path: str) -> str:
         return "leaf" if b"true" in [one.lower() for one in packed] else "struct"
     if field.logical_type in LISTS or field.logical_type in LARGE_LISTS:
         return "list"
+    if field.logical_type == "fixed_size_binary:0":
+        raise NotSupportedError(f"column {path!r}: values of no bytes cannot be stored")
     if is_blob_v1(field) and field.logical_type == "large_binary":
         return "blob"
     if is_nested(field.logical_type):

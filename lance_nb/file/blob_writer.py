@@ -33,7 +33,7 @@ from lance_nb.file.blob_values import Payloads, check_one_form
 from lance_nb.file.column_writer import LeafWriter
 from lance_nb.file.sink import ALIGNMENT, FileSink
 from lance_nb.file.write_plan import LeafPlan
-from lance_nb.format.blob_fields import DESCRIPTION_V2, blob_threshold, is_blob_v1, is_blob_v2
+from lance_nb.format.blob_fields import DESCRIPTION_V2, blob_threshold
 
 _INLINE_BYTES = 64 * 1024
 _PACKED_BYTES = 4 * 1024 * 1024
@@ -59,19 +59,6 @@ def write_payloads(sink: FileSink, payloads: Payloads) -> Ints:
     ((first, _),) = sink.add_buffers([out])
     positions[some] = places + first
     return positions
-
-
-def leaf_writer(plan: LeafPlan, sink: FileSink, page_bytes: int) -> LeafWriter:
-    """Begin the column of a leaf. Raises NotSupportedError for blobs of another type."""
-    if is_blob_v2(plan.field):
-        return BlobV2LeafWriter(plan, sink, page_bytes)
-    if not is_blob_v1(plan.field):
-        return LeafWriter(plan, sink, page_bytes)
-    if plan.field.logical_type != "large_binary":
-        raise NotSupportedError(
-            f"column {plan.field.name!r}: blobs are large_binary, not {plan.field.logical_type}"
-        )
-    return BlobLeafWriter(plan, sink, page_bytes)
 
 
 def hidden_rows(entries: Entries) -> Mask:

@@ -16,9 +16,9 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.encodings.level_builder import Entries, StripedLeaf, page_levels, stripe
+from lance_nb.encodings.level_builder import Entries, Shape, StripedLeaf, page_levels, stripe
 from lance_nb.encodings.page_encoder import EncodedPage, encode_page
-from lance_nb.errors import LanceError
+from lance_nb.errors import LanceError, NotSupportedError
 from lance_nb.file.metadata import PAGE_LAYOUT_URL, PageMetadata
 from lance_nb.file.sink import FileSink
 from lance_nb.file.write_plan import ColumnPlan, LeafPlan
@@ -77,6 +77,21 @@ class LeafWriter:
     def encoded(self) -> EncodedPage:
         """Encode what waits."""
         return encode_page(joined(self._values), page_levels(self.entries), self.plan.options)
+
+
+class EmptyStructWriter(LeafWriter):
+    """The column of a struct without fields: it tells the number of rows, as one that is null."""
+
+    def add(self, leaf: StripedLeaf, num_rows: int) -> None:
+        """Take rows. Raises NotSupportedError for null ones."""
+        if leaf.values.null_count:
+            raise NotSupportedError(
+                f"column {self.plan.field.name!r} has null structs without fields, which cannot be "
+                "stored"
+            )
+        nulls = pa.nulls(num_rows)
+        (striped,) = stripe(nulls, Shape())
+        super().add(striped, num_rows)
 
 
 class ColumnWriter:

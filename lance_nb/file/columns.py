@@ -120,6 +120,8 @@ def child_types(field: Field, type_: pa.DataType) -> list[tuple[Field, pa.DataTy
 def leaf_part(leaf: Leaf, page: DecodedPage, num_rows: int) -> LeafPart:
     """Turn a decoded page of ``num_rows`` into levels and an array. Raises CorruptFileError."""
     levels = unravel(page)
+    if len(levels) == 1 and _has_no_fields(leaf.type):
+        levels *= leaf.depth  # writers tell the rows of an empty struct and nothing around it
     if len(levels) != leaf.depth:
         raise CorruptFileError("", None, f"{leaf.depth} nesting layers", str(len(levels)))
     if levels[0].length != num_rows:
@@ -127,6 +129,15 @@ def leaf_part(leaf: Leaf, page: DecodedPage, num_rows: int) -> LeafPart:
     build = to_dictionary if leaf.encoded else to_arrow
     values = build(page.values, leaf.type, levels[-1].validity)
     return LeafPart(_fold_fixed_size_lists(leaf, levels), values)
+
+
+def _has_no_fields(type_: pa.DataType) -> bool:
+    return pa.types.is_struct(type_) and not type_.num_fields
+
+
+def is_empty_struct(type_: pa.DataType) -> bool:
+    """Tell whether a type is a struct without fields."""
+    return bool(pa.types.is_struct(type_)) and type_.num_fields == 0
 
 
 def _fold_fixed_size_lists(leaf: Leaf, levels: tuple[Level, ...]) -> tuple[Level, ...]:

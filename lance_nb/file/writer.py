@@ -26,9 +26,9 @@ from lance_nb.errors import (
     SchemaMismatchError,
 )
 from lance_nb.file.array_writer import ArrayColumnWriter, check_fields
-from lance_nb.file.blob_writer import leaf_writer
 from lance_nb.file.column_writer import ColumnWriter
 from lance_nb.file.fitting import fit
+from lance_nb.file.leaf_writers import leaf_writer
 from lance_nb.file.metadata import descriptor_bytes
 from lance_nb.file.sidecars import Sidecars
 from lance_nb.file.sink import FileSink

@@ -57,3 +57,28 @@ def test_maps_need_2_2():
     assert len(plan_of(field).leaves) == 2
     with pytest.raises(NotSupportedError, match=r"'m'.*2\.2.*not 2\.1"):
         plan_of(field, (2, 1))
+
+
+FIXED = pa.list_(pa.struct([("x", pa.int8())]), 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (pa.struct([("a", FIXED)]), "inside other fields"),
+        (pa.list_(FIXED), "inside other fields"),
+        (pa.list_(pa.struct([("x", pa.list_(pa.int8()))]), 2), "lists inside fixed-size"),
+        (pa.struct([("a", pa.struct([])), ("b", pa.int8())]), "without fields"),
+        (pa.list_(pa.struct([])), "without fields"),
+        (pa.binary(0), "no bytes"),
+    ],
+)
+def test_what_no_reader_takes_is_refused(kind: pa.DataType, message: str):
+    with pytest.raises(NotSupportedError, match=message):
+        plan_of(pa.field("c", kind))
+
+
+def test_fixed_size_lists_of_structs_need_2_2():
+    assert len(plan_of(pa.field("c", FIXED)).leaves) == 1
+    with pytest.raises(NotSupportedError, match=r"2\.2, not 2\.1"):
+        plan_of(pa.field("c", FIXED), (2, 1))
