@@ -1,0 +1,66 @@
+"""Choosing symbols."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lance_nb.encodings.compression.fsst import symbol_table
+from lance_nb.encodings.kernels.fsst_encode import encode_symbols
+from lance_nb.encodings.kernels.fsst_symbols import (
+    LITERAL,
+    MOST_SYMBOLS,
+    TABLE_BYTES,
+    Matcher,
+    build,
+    to_bytes,
+    train,
+)
+
+
+def trained(*strings: bytes) -> Matcher:
+    data = np.frombuffer(b"".join(strings), np.uint8)
+    ends = np.concatenate(([0], np.cumsum([len(string) for string in strings])))
+    return train(lambda matcher: encode_symbols(data, ends, matcher))
+
+
+def words(matcher: Matcher) -> list[bytes]:
+    pairs = zip(matcher.words.tolist(), matcher.lengths.tolist(), strict=True)
+    found = [word.to_bytes(8, "little")[:length] for word, length in pairs]
+    return found[: matcher.num_symbols]
+
+
+def test_frequent_strings_become_symbols() -> None:
+    found = words(trained(*[b"https://www.example.com/%d" % i for i in range(200)]))
+    assert any(len(word) == 8 and word in b"https://www.example.com/" for word in found)
+
+
+def test_nothing_to_train_on_gives_no_symbols() -> None:
+    assert trained(b"").num_symbols == 0
+
+
+def test_there_are_at_most_255() -> None:
+    rng = np.random.default_rng(1)
+    assert trained(rng.bytes(16_000)).num_symbols <= MOST_SYMBOLS
+
+
+def test_of_long_symbols_with_one_hash_the_first_is_kept() -> None:
+    abcd, abce = (int.from_bytes(word, "little") for word in (b"abcd", b"abce"))
+    assert words(build([abcd, abce], [4, 4])) == [b"abcd"]
+
+
+def test_bytes_without_a_symbol_are_literals() -> None:
+    matcher = build([ord("a")], [1])
+    assert matcher.singles[ord("a")] == 0
+    assert matcher.singles[ord("b")] == LITERAL + ord("b")
+    assert matcher.pairs[ord("a") | ord("b") << 8] == 0
+
+
+def test_a_written_table_is_read_again() -> None:
+    matcher = trained(*[b"some text %d" % i for i in range(100)])
+    raw = to_bytes(matcher)
+    assert len(raw) == TABLE_BYTES
+    assert raw[4:8] == b"TSSF"
+    symbols = symbol_table(raw)
+    assert symbols is not None
+    assert symbols.words.tolist() == matcher.words[: matcher.num_symbols].tolist()
+    assert symbols.lengths.tolist() == matcher.lengths[: matcher.num_symbols].tolist()

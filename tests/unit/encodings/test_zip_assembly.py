@@ -1,0 +1,63 @@
+"""Putting full-zip pages together, against a slow builder."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lance_nb.encodings.base import FixedWidth, VariableWidth
+from lance_nb.encodings.compress_base import CompressedValues, PageLevels
+from lance_nb.encodings.zip_assembly import zip_page
+from tests.support.pages import flat, full_zip, variable
+from tests.support.shredding import Shredded, shred
+
+ROWS = [[1, 2], [], None, [4, None, 5000], [], [7]]
+
+
+def levels(shredded: Shredded) -> PageLevels:
+    entries = shredded.entries
+    rep = np.array([entry.rep for entry in entries], np.uint16)
+    definition = np.array([entry.definition for entry in entries], np.uint16)
+    hidden = [entry.definition for entry in entries if not entry.visible]
+    return PageLevels(
+        tuple(shredded.layers),
+        rep if shredded.num_lists else None,
+        definition if definition.any() else None,
+        len(entries),
+        min(hidden, default=99) - 1,
+        len(shredded.rows),
+    )
+
+
+def slots(shredded: Shredded) -> list[int | None]:
+    return [entry.value for entry in shredded.entries if entry.visible]
+
+
+@pytest.fixture(params=["lists", "nulls", "plain"])
+def shredded(request: pytest.FixtureRequest) -> Shredded:
+    kind = request.param
+    rows = ROWS if kind == "lists" else [1, None, 3] if kind == "nulls" else [1, 2, 3]
+    return shred(rows, ("list", "leaf") if kind == "lists" else ("leaf",))
+
+
+def test_numbers_are_zipped_as_the_format_says(shredded: Shredded) -> None:
+    expected = full_zip(shredded, text=False)
+    data = np.array([value or 0 for value in slots(shredded)], "<i4").view(np.uint8)
+    values = CompressedValues(flat(32), FixedWidth(32, len(slots(shredded)), data))
+    page = zip_page(values, levels(shredded))
+    assert page is not None
+    assert [bytes(buffer) for buffer in page.buffers] == list(expected.buffers)
+    assert page.layout.full_zip_layout == expected.message
+
+
+@pytest.mark.parametrize("under_nulls", [b"", b"junk"])
+def test_strings_are_zipped_as_the_format_says(shredded: Shredded, under_nulls: bytes) -> None:
+    expected = full_zip(shredded, text=True)
+    texts = [under_nulls if value is None else str(value).encode() for value in slots(shredded)]
+    ends = np.concatenate(([0], np.cumsum([len(text) for text in texts]))).astype(np.int32)
+    joined = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+    values = CompressedValues(variable(), VariableWidth(len(texts), ends, joined))
+    page = zip_page(values, levels(shredded))
+    assert page is not None
+    assert [bytes(buffer) for buffer in page.buffers] == list(expected.buffers)
+    assert page.layout.full_zip_layout == expected.message
