@@ -25,9 +25,12 @@ from lance_nb.errors import (
     DatasetAlreadyExistsError,
     DatasetNotFoundError,
     InternalError,
+    InvalidInputError,
     RetryableCommitConflictError,
     TooMuchWriteContentionError,
+    VersionNotFoundError,
 )
+from lance_nb.format import layout
 from lance_nb.format.fragment import DeletionFileType
 from lance_nb.format.layout import ManifestName, NamingScheme
 from lance_nb.transactions.backoff import attempts
@@ -59,12 +62,18 @@ def commit(
 
     Raises CommitConflictError (do not retry), RetryableCommitConflictError (read again, do it
     again), TooMuchWriteContentionError, DatasetAlreadyExistsError (a concurrent creation won),
-    DatasetNotFoundError, NotSupportedError (features we would break), StorageError (nothing
-    landed), CommitStateUnknownError (it may have landed: keep every file, commit it again).
+    DatasetNotFoundError, VersionNotFoundError, InvalidInputError (the change fits no version),
+    NotSupportedError (features we would break), StorageError (nothing landed),
+    CommitStateUnknownError (it may have landed: keep every file, commit it again).
     """
     transaction = with_message(transaction, options.message)
     if options.detached:
         return commit_detached(place, transaction, options)
+    if transaction.read_version & layout.DETACHED_BIT:
+        raise InvalidInputError(
+            f"a change of detached version {transaction.read_version} can only be committed as "
+            "another detached version"
+        )
     return _Commit(place, transaction, options).run()
 
 
@@ -119,6 +128,8 @@ class _Commit:
             if not self._creates or self._transaction.operation.arm not in _CREATING:
                 raise DatasetNotFoundError(self._place.home.uri)
             return None
+        if self._transaction.operation.arm not in _CREATING:
+            raise VersionNotFoundError(self._place.home.uri, 0)
         first = max(self._transaction.read_version, 1)  # a clone keeps the number of its source
         try:
             landed = self._landed(first, self._source.transaction(first), number)

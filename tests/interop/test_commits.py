@@ -251,6 +251,33 @@ def test_branches_both_ways(lance, tmp_path: Path):
     assert lance.dataset(uri).branches.list().keys() == {"sub", "theirs"}
 
 
+@pytest.mark.parametrize("where", ["main", "branch", "shallow clone"])
+def test_deletions_of_one_fragment_by_both_are_merged(lance, tmp_path: Path, where: str):
+    uri = tmp_path / "t.lance"
+    create(lance, uri)
+    branch = None
+    if where == "branch":
+        branch = "dev"
+        _branches(uri).create(branch, Target(None, 1))
+    elif where == "shallow clone":
+        shallow_clone(place(uri), 1, place(tmp_path / "clone.lance"), CommitOptions())
+        uri = tmp_path / "clone.lance"
+    bases = [str(tmp_path)]
+    ours = [
+        lance_nb.dataset(uri, version=(branch, None), allow_bases=bases).delete for _ in range(2)
+    ]
+    theirs = [lance.dataset(uri).checkout_version((branch, None)).delete for _ in range(2)]
+    for number, delete in enumerate((ours[0], theirs[0], ours[1], theirs[1])):
+        delete(f"id = {2 * number}")
+    found = lance_nb.dataset(uri, version=(branch, None), allow_bases=bases)
+    judge = lance.dataset(uri).checkout_version((branch, None))
+    judge.validate()
+    assert found.version == judge.version == 5
+    assert found.to_table()["id"].to_pylist() == [1, 3, 5, 7, 8, 9]
+    assert judge.to_table() == found.to_table()
+    assert len(found.get_fragments()) == 1
+
+
 def test_the_first_manifest_of_a_branch_is_like_pylances(lance, tmp_path: Path):
     uri = tmp_path / "t.lance"
     create(lance, uri)

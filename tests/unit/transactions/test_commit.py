@@ -10,6 +10,7 @@ from lance_nb.errors import (
     CommitConflictError,
     DatasetAlreadyExistsError,
     DatasetNotFoundError,
+    InvalidInputError,
     NotSupportedError,
     RetryableCommitConflictError,
     TooMuchWriteContentionError,
@@ -159,6 +160,22 @@ def test_a_read_version_that_does_not_exist_is_told():
     table.create()
     with pytest.raises(VersionNotFoundError, match="9"):
         table.commit(table.appending(9))
+
+
+def test_a_change_of_version_0_is_told():
+    table = Table()
+    table.create()
+    with pytest.raises(VersionNotFoundError, match="version 0"):
+        table.commit(table.appending(0))
+
+
+def test_a_change_of_a_detached_version_does_not_enter_the_history():
+    table = Table()
+    table.create()
+    aside = table.commit(table.appending(1), detached=True)
+    with pytest.raises(InvalidInputError, match="detached"):
+        table.commit(table.appending(aside.version))
+    assert [one.version for one in version_names(table.inner)] == [1]
 
 
 def test_an_overwrite_of_an_existing_dataset_keeps_numbers_and_ids_going():
