@@ -11,9 +11,16 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lance_nb.encodings import registry
+from lance_nb.encodings.compress_base import (
+    BlockCompressor,
+    ChunkCompressor,
+    LayoutEncoder,
+    ValueCompressor,
+)
 from lance_nb.encodings.v2_0.registry import ARMS as ARRAY_ARMS
 from lance_nb.file.legacy_reader import LegacyReader
 from lance_nb.file.reader import READABLE_VERSIONS
+from lance_nb.file.versions import WRITABLE_VERSIONS
 from lance_nb.format.feature_flags import FLAGS
 from lance_nb.format.logical_types import SIMPLE_TYPES
 from lance_nb.storage.registry import STORES
@@ -24,6 +31,7 @@ BEGIN = "<!-- capabilities: made by `make capabilities`, do not edit -->"
 END = "<!-- end of capabilities -->"
 YES, NO = "✓", "–"
 NEVER_APPLIED = {"data_overlay"}
+APART = {"blob_layout"}  # written with its payloads, by a module of its own
 REFUSED = {"dictionary"}  # the arm exists, no release writes it, and decoding it is refused by name
 
 PARAMETRIC_TYPES = {
@@ -58,33 +66,42 @@ def _mark(value: object) -> str:
 
 def _versions() -> str:
     known = sorted({LegacyReader.file_version, *READABLE_VERSIONS})
-    rows = [(f"{major}.{minor}", YES, NO) for major, minor in known]
-    rows.append(("2.3 and later", "refused by name", NO))
+    rows = [(f"{v[0]}.{v[1]}", YES, _mark(v in WRITABLE_VERSIONS)) for v in known]
+    rows.append(("2.3 and later", "refused by name", "refused by name"))
     return "**Data file versions**\n\n" + _table(("version", "read", "write"), rows)
+
+
+def _read_write(codec: object, read: type, write: type) -> str:
+    """Say whether a codec can be read and written in one of its roles."""
+    marks = ("read" * isinstance(codec, read), "write" * isinstance(codec, write))
+    return ", ".join(mark for mark in marks if mark) or NO
 
 
 def _encodings() -> str:
     rows = [
         (
             f"`{arm}`",
-            _mark(isinstance(codec, registry.MiniBlockCodec)),
-            _mark(isinstance(codec, registry.BlockCodec)),
-            _mark(isinstance(codec, registry.PerValueCodec)),
+            _read_write(codec, registry.MiniBlockCodec, ChunkCompressor),
+            _read_write(codec, registry.BlockCodec, BlockCompressor),
+            _read_write(codec, registry.PerValueCodec, ValueCompressor),
             _mark(isinstance(codec, registry.GatherCodec)),
-            NO,
         )
         for arm, codec in registry.CODECS.items()
         if arm not in REFUSED
     ]
-    head = ("encoding (2.1, 2.2)", "mini-block", "block", "full-zip", "single values", "write")
-    layouts = ", ".join(f"`{arm}`" for arm in registry.LAYOUTS)
+    head = ("encoding (2.1, 2.2)", "mini-block", "block", "full-zip", "single values are fetched")
+    layouts = [
+        (f"`{arm}`", "read, write" if isinstance(layout, LayoutEncoder) or arm in APART else "read")
+        for arm, layout in registry.LAYOUTS.items()
+    ]
     arrays = ", ".join(f"`{arm}`" for arm in ARRAY_ARMS)
     refused = ", ".join(f"`{arm}`" for arm in sorted(REFUSED))
     return (
-        "**Encodings**: how they can be read\n\n"
+        "**Encodings**: in which roles they are read and written\n\n"
         + _table(head, rows)
         + f"\n\nRefused by name: {refused} (never written). "
-        + f"Page layouts: {layouts}. Array encodings of 2.0: {arrays}."
+        + f"Array encodings of 2.0: {arrays}.\n\n"
+        + _table(("page layout (2.1, 2.2)", ""), layouts)
     )
 
 
