@@ -55,6 +55,18 @@ class IndexFile:
 
     path: str
     size_bytes: int
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(cls, message: pb.IndexFile) -> IndexFile:
+        """Read the message."""
+        return cls(message.path, message.size_bytes, unknown_bytes(message))
+
+    def to_pb(self) -> pb.IndexFile:
+        """Return the message."""
+        message = pb.IndexFile(path=self.path, size_bytes=self.size_bytes)
+        message.MergeFromString(self.unknown)
+        return message
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +142,7 @@ class IndexMetadata:
             message.index_version if message.HasField("index_version") else None,
             message.created_at if message.HasField("created_at") else None,
             message.base_id if message.HasField("base_id") else None,
-            tuple(IndexFile(one.path, one.size_bytes) for one in message.files),
+            tuple(IndexFile.from_pb(one) for one in message.files),
             tuple(message.covering_fields),
             message.clustering_id,
             dict(message.metadata),
@@ -148,7 +160,7 @@ class IndexMetadata:
             index_version=self.index_version,
             created_at=self.created_at_ms,
             base_id=self.base_id,
-            files=[pb.IndexFile(path=one.path, size_bytes=one.size_bytes) for one in self.files],
+            files=[one.to_pb() for one in self.files],
             covering_fields=self.covering_fields,
             clustering_id=self.clustering_id,
             metadata=dict(self.metadata),

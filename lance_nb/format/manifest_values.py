@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lance_nb._pb import table as pb
+from lance_nb.format.wire import unknown_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +46,18 @@ class DataStorageFormat:
 
     file_format: str
     version: str
+    unknown: bytes = b""
 
     @classmethod
     def from_pb(cls, message: pb.DataStorageFormat) -> DataStorageFormat:
         """Read the message."""
-        return cls(message.file_format, message.version)
+        return cls(message.file_format, message.version, unknown_bytes(message))
 
     def to_pb(self) -> pb.DataStorageFormat:
         """Return the message."""
-        return pb.DataStorageFormat(file_format=self.file_format, version=self.version)
+        message = pb.DataStorageFormat(file_format=self.file_format, version=self.version)
+        message.MergeFromString(self.unknown)
+        return message
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +68,18 @@ class BasePath:
     path: str
     is_dataset_root: bool = False
     name: str | None = None
+    unknown: bytes = b""
 
     @classmethod
     def from_pb(cls, message: pb.BasePath) -> BasePath:
         """Read the message."""
         name = message.name if message.HasField("name") else None
-        return cls(message.id, message.path, message.is_dataset_root, name)
+        return cls(message.id, message.path, message.is_dataset_root, name, unknown_bytes(message))
 
     def to_pb(self) -> pb.BasePath:
         """Return the message."""
-        return pb.BasePath(
+        message = pb.BasePath(
             id=self.id, name=self.name, is_dataset_root=self.is_dataset_root, path=self.path
         )
+        message.MergeFromString(self.unknown)
+        return message

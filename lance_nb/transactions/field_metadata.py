@@ -1,8 +1,8 @@
-"""Change the metadata of fields, and what follows from it: the unenforced keys of the schema.
+"""Change the metadata of fields, and what follows from it: the unenforced primary key.
 
-Limits: a primary or clustering key is set once and never changed; a key that does not set one is
-refused. Metadata values are texts here, bytes in the schema.
-Source: lance-table as measured with pylance 14.0.2.
+Limits: a primary key is set once and never changed; metadata that names it and sets none is
+refused. A clustering key is not set this way. Metadata values are texts here, bytes in the schema.
+Source: measured with pylance 14.0.2.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from lance_nb.format.schema import Schema
 
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 PRIMARY_KEY_POSITION = "lance-schema:unenforced-primary-key:position"
-CLUSTERING_KEY_POSITION = "lance-schema:unenforced-clustering-key:position"
 _TRUE = ("true", "1", "yes")
 
 Change = Callable[[Mapping[str, str]], dict[str, str]]
@@ -26,10 +25,9 @@ def with_field_metadata(schema: Schema, changes: Mapping[int, Change]) -> Schema
     """Return the schema with the metadata of some fields changed. Raises InvalidInputError."""
     fields = tuple(_changed(one, changes) for one in schema.fields)
     after = Schema(fields, schema.metadata)
-    for what, ids in (("primary", _primary_key), ("clustering", _clustering_key)):
-        before = ids(schema)
-        if before and ids(after) != before:
-            raise InvalidInputError(f"the unenforced {what} key is set once and cannot be changed")
+    before = _primary_key(schema)
+    if before and _primary_key(after) != before:
+        raise InvalidInputError("the unenforced primary key is set once and cannot be changed")
     return after
 
 
@@ -47,25 +45,18 @@ def _changed(field: Field, changes: Mapping[int, Change]) -> Field:
 
 
 def _keys(field: Field, metadata: Mapping[str, str]) -> Keys:
-    primary = _position(metadata, PRIMARY_KEY_POSITION)
-    if primary is None and metadata.get(PRIMARY_KEY, "").lower() in _TRUE:
-        primary = 0
-    clustering = _position(metadata, CLUSTERING_KEY_POSITION)
-    if primary is None and (PRIMARY_KEY in metadata or PRIMARY_KEY_POSITION in metadata):
+    position = _position(metadata)
+    if position is None and metadata.get(PRIMARY_KEY, "").lower() in _TRUE:
+        position = 0
+    if position is None and not metadata.keys().isdisjoint((PRIMARY_KEY, PRIMARY_KEY_POSITION)):
         raise InvalidInputError(f"field {field.name!r}: the primary key metadata sets no key")
-    if clustering is None and CLUSTERING_KEY_POSITION in metadata:
-        raise InvalidInputError(f"field {field.name!r}: the clustering key metadata sets no key")
-    return Keys(primary is not None, primary or 0, clustering is not None, clustering or 0)
+    return replace(field.keys, primary=position is not None, primary_position=position or 0)
 
 
-def _position(metadata: Mapping[str, str], key: str) -> int | None:
-    text = metadata.get(key, "")
+def _position(metadata: Mapping[str, str]) -> int | None:
+    text = metadata.get(PRIMARY_KEY_POSITION, "")
     return int(text) if text.isascii() and text.isdigit() else None
 
 
 def _primary_key(schema: Schema) -> set[tuple[int, int]]:
     return {(one.id, one.keys.primary_position) for one in schema.walk() if one.keys.primary}
-
-
-def _clustering_key(schema: Schema) -> set[tuple[int, int]]:
-    return {(one.id, one.keys.clustering_position) for one in schema.walk() if one.keys.clustering}

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import Fragment, InlineSequence
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.row_versions import RowVersionSequence
@@ -91,7 +91,7 @@ def stamp_some_updated(fragment: Fragment, offsets: Iterable[int], version: int)
     before = fragment.last_updated_at_versions
     if not isinstance(before, InlineSequence):
         return fragment
-    versions = RowVersionSequence.from_bytes(before.data).to_numpy().copy()
+    versions = _versions(before, fragment.physical_rows).copy()
     chosen = np.fromiter(offsets, np.int64)
     if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(versions)):
         raise InvalidInputError(
@@ -114,7 +114,7 @@ def stamp_moved_rows(
     ids, created = _created_versions(sources)
     stamped = []
     for one in fragments:
-        wanted = row_ids_of(one).to_numpy()
+        wanted = _all_row_ids(one)
         at = np.searchsorted(ids, wanted)
         at[at == len(ids)] = 0
         known = ids[at] == wanted if len(ids) else np.zeros(len(wanted), np.bool_)
@@ -132,10 +132,10 @@ def _created_versions(sources: Iterable[Fragment]) -> tuple[U64s, U64s]:
     for one in sources:
         if one.row_ids is None:
             continue
-        ids.append(row_ids_of(one).to_numpy())
+        ids.append(_all_row_ids(one))
         created = one.created_at_versions
         if isinstance(created, InlineSequence):
-            versions.append(RowVersionSequence.from_bytes(created.data).to_numpy())
+            versions.append(_versions(created, one.physical_rows))
         else:
             versions.append(np.full(len(ids[-1]), CREATED_UNKNOWN, np.uint64))
     if not ids:
@@ -143,6 +143,19 @@ def _created_versions(sources: Iterable[Fragment]) -> tuple[U64s, U64s]:
     joined, joined_versions = np.concatenate(ids), np.concatenate(versions)
     order = np.argsort(joined, kind="stable")
     return joined[order], joined_versions[order]
+
+
+def _all_row_ids(fragment: Fragment) -> U64s:
+    """Return one id per row: counts are compared before anything is expanded."""
+    found = row_ids_of(fragment)
+    if found.num_rows != fragment.physical_rows:
+        expected = f"{fragment.physical_rows} row ids in fragment {fragment.id}"
+        raise CorruptFileError("", None, expected, f"{found.num_rows}")
+    return found.to_numpy()
+
+
+def _versions(sequence: InlineSequence, num_rows: int) -> U64s:
+    return RowVersionSequence.from_bytes(sequence.data, physical_rows=num_rows).to_numpy()
 
 
 def _uniform(num_rows: int, version: int) -> InlineSequence:

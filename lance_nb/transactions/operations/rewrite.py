@@ -191,7 +191,7 @@ def _index_from_pb(message: pb.Transaction.Rewrite.RewrittenIndex, path: str) ->
         message.new_index_details.type_url,
         message.new_index_details.value,
         message.new_index_version,
-        tuple(IndexFile(one.path, one.size_bytes) for one in message.new_index_files),
+        tuple(IndexFile.from_pb(one) for one in message.new_index_files),
         unknown_bytes(message),
     )
 
@@ -201,10 +201,7 @@ def _index_to_pb(index: RewrittenIndex) -> pb.Transaction.Rewrite.RewrittenIndex
         old_id=table.UUID(uuid=uuid.UUID(index.old_id).bytes),
         new_id=table.UUID(uuid=uuid.UUID(index.new_id).bytes),
         new_index_version=index.new_index_version,
-        new_index_files=[
-            table.IndexFile(path=one.path, size_bytes=one.size_bytes)
-            for one in index.new_index_files
-        ],
+        new_index_files=[one.to_pb() for one in index.new_index_files],
     )
     if index.new_details_type_url or index.new_details_value:
         message.new_index_details.type_url = index.new_details_type_url

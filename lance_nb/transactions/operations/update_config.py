@@ -3,8 +3,7 @@
 Each map is changed entry by entry (a key without a value is deleted) or replaced as a whole. Fields
 are named by id.
 
-Limits: values are texts. The keys of a schema (unenforced primary and clustering key) are set
-through field metadata, once.
+Limits: values are texts. The unenforced primary key is set through field metadata, once.
 Source: message ``Transaction.UpdateConfig`` of lance.table; fields 1 to 4 are the deprecated form:
 upserts and deletes of the config, and complete schema and field metadata.
 """

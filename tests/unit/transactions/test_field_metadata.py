@@ -7,7 +7,6 @@ import pytest
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.schema import Schema
 from lance_nb.transactions.field_metadata import (
-    CLUSTERING_KEY_POSITION,
     PRIMARY_KEY,
     PRIMARY_KEY_POSITION,
     with_field_metadata,
@@ -33,14 +32,14 @@ def test_a_primary_key_is_set_by_metadata(metadata: dict[str, str], position: in
     assert (keys.primary, keys.primary_position) == (True, position)
 
 
-def test_a_clustering_key_is_set_by_metadata() -> None:
-    keys = changed(SCHEMA, 0, **{CLUSTERING_KEY_POSITION: "1"}).field_by_id(0).keys
-    assert (keys.clustering, keys.clustering_position) == (True, 1)
+def test_a_clustering_key_is_not_set_by_metadata() -> None:
+    key = "lance-schema:unenforced-clustering-key:position"
+    assert not changed(SCHEMA, 0, **{key: "1"}).field_by_id(0).keys.clustering
 
 
 @pytest.mark.parametrize(
     "metadata",
-    [{PRIMARY_KEY: "no"}, {PRIMARY_KEY_POSITION: "x"}, {CLUSTERING_KEY_POSITION: "-1"}],
+    [{PRIMARY_KEY: "no"}, {PRIMARY_KEY_POSITION: "x"}],
 )
 def test_metadata_that_sets_no_key_is_refused(metadata: dict[str, str]) -> None:
     with pytest.raises(InvalidInputError, match="sets no key"):
