@@ -36,7 +36,7 @@ class Locations:
     home: Store
     bases: tuple[BasePath, ...] = ()
     allowed: tuple[str, ...] = ()
-    options: StorageOptions | None = None
+    options: StorageOptions | None = field(default=None, repr=False)
     opened: dict[int, Store] = field(default_factory=dict)
 
     def locate(self, path: str, base_id: int | None) -> tuple[Store, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
@@ -15,6 +16,7 @@ from lance_nb.transactions.external.base import ExternalManifestStore
 from lance_nb.transactions.external.opening import open_root
 from lance_nb.transactions.external.registry import open_external
 from tests.conformance.external_commit_tests import ExternalCommitTests
+from tests.support.fault_proxy import fault_proxy
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop
@@ -89,6 +91,36 @@ def test_8_writers_append_and_nothing_is_lost_or_doubled(url: str, tmp_path: Pat
     assert newest is not None
     assert (newest.version, newest.is_staged) == (found.version, False)
     assert not [name for name in root.list_names("_versions") if ".manifest-" in name]
+
+
+# What the driver sends for the second step of a commit, and for the last.
+REQUESTS = {
+    "redis": (b"HSETNX", b"HEXISTS"),
+    "postgresql": (b"INSERT INTO lance_manifests", b"UPDATE lance_manifests"),
+}
+
+
+@pytest.mark.parametrize("fault", ["before", "lost"])
+@pytest.mark.parametrize("step", [0, 1], ids=["commit entry", "final entry"])
+@pytest.mark.parametrize("kind", REQUESTS)
+def test_a_broken_connection_commits_once(
+    kind: str, url: str, step: int, fault: str, tmp_path: Path
+):
+    parts = urlsplit(url)
+    place = str(tmp_path / "t.lance")
+    plain = {"manifest_store": url}
+    lance_nb.write_dataset(pa.table({"x": [0]}), place, storage_options=plain)
+    with fault_proxy(str(parts.hostname), int(parts.port or 0)) as proxy:
+        proxied = {"manifest_store": url.replace(f":{parts.port}", f":{proxy.port}")}
+        armed = proxy.arm(REQUESTS[kind][step], fault)
+        made = lance_nb.write_dataset(
+            pa.table({"x": [1]}), place, mode="append", storage_options=proxied
+        )
+        assert armed.hits == 1
+    assert made.version == 2
+    found = lance_nb.dataset(place, storage_options=plain)
+    assert found.to_table()["x"].to_pylist() == [0, 1]
+    assert [one["version"] for one in lance_nb.dataset(place).versions()] == [1, 2]
 
 
 def _append(rows: pa.Table, place: str, options: dict[str, str]) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import pickle
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 import pytest
 
 import lance_nb
 from lance_nb.errors import NotSupportedError
-from tests.interop.remote.conftest import S3Place
+from lance_nb.storage.registry import open_store
+from tests.interop.remote.conftest import CREDENTIALS, S3Place
 from tests.interop.remote.shared_table import PATH, Shared
 from tests.support.fault_proxy import fault_proxy
 from tests.support.header_proxy import header_dropping_proxy
 from tests.support.requirements import require_pylance
+
+SECRET = CREDENTIALS["secret"]
 
 pytestmark = pytest.mark.interop
 
@@ -36,6 +41,20 @@ def test_both_commit_in_turn(shared: Shared, creator: str):
 def test_both_commit_at_the_same_time(shared: Shared):
     shared.ours(-1, mode="create")
     shared.check([-1, *shared.together(writers=4, appends=4)])
+
+
+def test_secrets_are_neither_shown_nor_stored(shared: Shared):
+    shared.ours(0, mode="create")
+    dataset = lance_nb.dataset(shared.uri, storage_options=shared.options)
+    dataset.insert(pa.table({"x": [1]}))
+    dataset.tags.create("v2", 2)
+    shown = [repr(dataset), str(dataset), repr(vars(dataset)), dataset.uri, str(dataset.versions())]
+    assert SECRET not in "".join(shown)
+    store = open_store(f"s3://{shared.s3.bucket}", shared.s3.options)
+    for info in store.list_recursive(""):
+        assert SECRET.encode() not in bytes(store.read(info.name))
+    with pytest.raises(lance_nb.LanceError):
+        pickle.dumps(dataset)
 
 
 @pytest.mark.parametrize("kind", ["before", "lost"])
