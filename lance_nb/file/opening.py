@@ -3,11 +3,14 @@
 The version is read from the last 8 bytes, which all versions share: ``u16 major | u16 minor |
 "LANC"``.
 
+Limits: at most 64 files are remembered after the last handle on them has gone.
 Source: spec page "file format".
 """
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -63,12 +66,54 @@ class DataFileReader(Protocol):
         ...
 
 
+class RecentFiles:
+    """The local files opened last, with what has been read of them, for all dataset handles.
+
+    A file is known by its mapping: the store hands out the same one as long as the file behind the
+    path has the same inode, size and modification time.
+    """
+
+    def __init__(self, files_max: int) -> None:
+        self._files_max = files_max
+        self._lock = threading.Lock()
+        self._files: OrderedDict[tuple[str, str], tuple[memoryview, DataFileReader]] = OrderedDict()
+
+    def get(self, root: str, source: FileSource) -> DataFileReader | None:
+        """Return the reader of a file if the same one was open."""
+        with self._lock:
+            mapped, reader = self._files.get((root, source.path), (None, None))
+            return reader if mapped is not None and mapped is source.mapped else None
+
+    def put(self, root: str, source: FileSource, reader: DataFileReader) -> None:
+        """Remember a reader; those of remote files are not, nobody tells whether they changed."""
+        if source.mapped is None:
+            return
+        with self._lock:
+            self._files[root, source.path] = source.mapped, reader
+            self._files.move_to_end((root, source.path))
+            while len(self._files) > self._files_max:
+                self._files.popitem(last=False)
+
+
+_recent = RecentFiles(64)
+
+
 def open_data_file(store: Store, path: str, size_bytes: int = 0) -> DataFileReader:
     """Open a data file. ``size_bytes`` is what the manifest says (0 = not known).
 
-    Raises ObjectNotFoundError, CorruptFileError, NotSupportedError.
+    A local file that was open a moment ago, in any dataset handle, is returned as it is. Raises
+    ObjectNotFoundError, CorruptFileError, NotSupportedError.
     """
     source = FileSource(store, path)
+    reader = _recent.get(store.uri, source)
+    if reader is None or (size_bytes and size_bytes != reader.size_bytes):
+        reader = _opened(store, source, size_bytes)
+        _recent.put(store.uri, source, reader)
+    return reader
+
+
+def _opened(store: Store, source: FileSource, size_bytes: int) -> DataFileReader:
+    path = source.path
     is_legacy = parse_version(source.tail(8), source.size_bytes, path) < (2, 0)
     # Releases 0.30 to 7 measured 0.1 files before they had written the end of them.
     if size_bytes and size_bytes != source.size_bytes and not is_legacy:

@@ -18,12 +18,12 @@ _TAIL_BYTES = 64 * 1024
 
 
 class FileSource:
-    """The bytes of one immutable data file."""
+    """The bytes of one immutable data file; ``mapped`` is the mapping of a local one."""
 
     def __init__(self, store: Store, path: str) -> None:
         self.path = path
         self._store = store
-        mapped = store.map(path)
+        self.mapped = mapped = store.map(path)
         self.is_mapped = mapped is not None
         if mapped is not None:
             self._tail, self.size_bytes = mapped, len(mapped)

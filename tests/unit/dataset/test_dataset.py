@@ -237,17 +237,19 @@ def ten_million(tmp_path_factory):
 @pytest.fixture
 def decoded(monkeypatch):
     """The number of values decoded from pages, counted while the test runs."""
-    from lance_nb.file import page_reader
+    from lance_nb.file import page_runs
 
     counted = []
-    decode = page_reader._decode
+    decode = page_runs._decode
 
-    def counting(source, part, buffers):
-        page = decode(source, part, buffers)
-        counted.append(page.values.num_values)
-        return page
+    def counting(source, run, buffers, finish):
+        def counted_and_finished(page, num_rows):
+            counted.append(page.values.num_values)
+            return finish(page, num_rows)
 
-    monkeypatch.setattr(page_reader, "_decode", counting)
+        return decode(source, run, buffers, counted_and_finished)
+
+    monkeypatch.setattr(page_runs, "_decode", counting)
     return counted
 
 

@@ -6,8 +6,10 @@ import pytest
 
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.legacy_reader import LegacyReader
-from lance_nb.file.opening import open_data_file
+from lance_nb.file.opening import RecentFiles, open_data_file
 from lance_nb.file.reader import FileReader
+from lance_nb.file.source import FileSource
+from lance_nb.storage.local import LocalStore
 from tests.support.legacy_files import example
 from tests.support.reading import BytesStore
 
@@ -59,3 +61,45 @@ def test_sizes_of_old_files_are_not_believed() -> None:
     data = example()
 
     assert open_data_file(BytesStore(data), "a.lance", len(data) - 9).num_rows
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> LocalStore:
+    (tmp_path / "a.lance").write_bytes((GOLDEN / "numbers-2.2.lance").read_bytes())
+    return LocalStore(str(tmp_path))
+
+
+def test_a_local_file_that_was_open_is_not_opened_again(local: LocalStore) -> None:
+    first = open_data_file(local, "a.lance")
+    assert open_data_file(LocalStore(local.uri), "a.lance", first.size_bytes) is first
+    with pytest.raises(CorruptFileError, match="as the manifest says"):
+        open_data_file(local, "a.lance", first.size_bytes + 1)
+
+
+def test_a_file_that_was_replaced_is_opened_anew(local: LocalStore) -> None:
+    first = open_data_file(local, "a.lance")
+    local.write("a.lance", (GOLDEN / "numbers-2.1.lance").read_bytes())
+    assert open_data_file(local, "a.lance").file_version == (2, 1)
+    assert first.file_version == (2, 2)
+    local.write("a.lance", b"x" * first.size_bytes)
+    with pytest.raises(CorruptFileError):
+        open_data_file(local, "a.lance")
+
+
+def test_only_some_files_are_remembered(local: LocalStore) -> None:
+    recent = RecentFiles(2)
+    readers = {}
+    for name in ("a", "b", "c"):
+        local.write(name, (GOLDEN / "numbers-2.2.lance").read_bytes())
+        source = FileSource(local, name)
+        readers[name] = FileReader(local, name, 0, source)
+        recent.put(local.uri, source, readers[name])
+    assert recent.get(local.uri, FileSource(local, "a")) is None
+    assert recent.get(local.uri, FileSource(local, "c")) is readers["c"]
+    assert recent.get("elsewhere", FileSource(local, "c")) is None
+
+
+def test_files_of_stores_that_cannot_map_are_not_remembered() -> None:
+    data = (GOLDEN / "numbers-2.2.lance").read_bytes()
+    store = BytesStore(data, mapped=False)
+    assert open_data_file(store, "a.lance") is not open_data_file(store, "a.lance")
