@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from lance_nb.errors import InternalError, StorageError
 from lance_nb.storage.base import Buffer
+from lance_nb.storage.early_writeback import EarlyWriteback
 from lance_nb.storage.local_files import (
     TEMPORARY_PREFIX,
     remove_quietly,
@@ -36,6 +37,8 @@ class LocalObjectWriter:
             os.makedirs(folder, exist_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             self._descriptor = os.open(self._temporary, flags, 0o666)
+        self._size = 0
+        self._writeback = EarlyWriteback()
 
     def write(self, pieces: Sequence[Buffer]) -> None:
         """Append pieces of bytes, one after the other."""
@@ -45,7 +48,10 @@ class LocalObjectWriter:
         try:
             with translated(self._full):
                 while views:
-                    views = _rest(views, os.writev(self._descriptor, views[:PIECES_MAX]))
+                    written = os.writev(self._descriptor, views[:PIECES_MAX])
+                    views = _rest(views, written)
+                    self._size += written
+            self._writeback.reached(self._descriptor, self._size)
         except StorageError:
             self.abort()
             raise
