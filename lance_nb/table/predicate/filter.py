@@ -22,6 +22,7 @@ from lance_nb.table.predicate.arrow_expression import arrow_paths, evaluate_arro
 from lance_nb.table.predicate.binder import bind_sql
 from lance_nb.table.predicate.casts import cast_value
 from lance_nb.table.predicate.comparison import as_mask, count_true
+from lance_nb.table.predicate.deep_calls import call_deeply
 from lance_nb.table.predicate.expression import (
     Call,
     Column,
@@ -114,13 +115,17 @@ def compile_column(name: str, text: str, schema: pa.Schema) -> Computed:
 
 
 def _bind(text: str, schema: pa.Schema, what: str) -> Expression:
-    sql = parse_sql(text)
+    def bind() -> Expression:
+        sql = parse_sql(text)
+        try:
+            return bind_sql(sql, Names(schema))
+        except PredicateError as exc:
+            raise PredicateError(f"{what} {shown(text)}: {exc}") from exc
+        except pa.ArrowException as exc:
+            raise PredicateError(f"{what} {shown(text)}: {first_line(exc)}") from exc
+
     try:
-        return bind_sql(sql, Names(schema))
-    except PredicateError as exc:
-        raise PredicateError(f"{what} {shown(text)}: {exc}") from exc
-    except pa.ArrowException as exc:
-        raise PredicateError(f"{what} {shown(text)}: {first_line(exc)}") from exc
+        return call_deeply(bind)
     except RecursionError as exc:
         raise PredicateError(f"{what} {shown(text)}: it is nested too deeply") from exc
 

@@ -25,7 +25,6 @@ def bulks(text):
         ("i = 1; j = 2", "one expression"),
         ("(" * 3000 + "i" + ")" * 3000, "200 deep"),
         ("NOT " * 300 + "b", "200 deep"),
-        ("(" * 150 + "i" + ")" * 150, "nested too deeply"),
         ("i = " + "1" * (1 << 20), "characters"),
         (" OR ".join(f"a{k} = 1" for k in range(9000)), "tokens"),
     ],
