@@ -10,7 +10,8 @@ Layout (pretty-printed JSON; keys are camelCase on disk, except inside ``identif
 Times are RFC 3339 with nanoseconds, ``2026-11-21T03:02:09.147127079Z``. ``version_mapping`` has one
 pair per ancestor branch.
 
-Limits: a record is at most 1 MB. The snake_case keys of the specification are read as well.
+Limits: a record is at most 1 MB. The snake_case keys of the specification are read as well. Keys of
+newer writers are kept and written back.
 Source: branch and tag specification; keys and nesting as pylance 14.0.2 writes them.
 """
 
@@ -46,6 +47,7 @@ class Tag:
     updated_at_ns: int | None = None
     manifest_size_bytes: int = 0
     metadata: Mapping[str, str] = field(default_factory=dict)
+    unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def created_at(self) -> datetime | None:
@@ -68,6 +70,7 @@ class Tag:
             record.time("updated_at"),
             record.number("manifest_size"),
             record.metadata(),
+            record.unknown(),
         )
 
     def to_bytes(self) -> bytes:
@@ -80,6 +83,7 @@ class Tag:
                 "updatedAt": _format_time(self.updated_at_ns),
                 "manifestSize": self.manifest_size_bytes,
                 "metadata": dict(self.metadata),
+                **self.unknown,
             }
         )
 
@@ -97,6 +101,7 @@ class Branch:
     create_at: int = 0
     manifest_size_bytes: int = 0
     metadata: Mapping[str, str] = field(default_factory=dict)
+    unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview, path: str) -> Branch:
@@ -109,6 +114,7 @@ class Branch:
             record.number("create_at"),
             record.number("manifest_size"),
             record.metadata(),
+            record.unknown(),
         )
 
     def to_bytes(self) -> bytes:
@@ -122,6 +128,7 @@ class Branch:
                 "createAt": self.create_at,
                 "manifestSize": self.manifest_size_bytes,
                 "metadata": dict(self.metadata),
+                **self.unknown,
             }
         )
 
@@ -190,6 +197,7 @@ class _Record:
         if not isinstance(values, dict):
             raise self._corrupt("a JSON object", type(values).__name__)
         self._values: dict[str, Any] = values
+        self._known: set[str] = set()
 
     def _corrupt(self, expected: str, found: str) -> CorruptFileError:
         return CorruptFileError(self._path, None, expected, found)
@@ -198,8 +206,13 @@ class _Record:
         """Return the value of a snake_case key or of its camelCase form, None if absent."""
         first, *rest = name.split("_")
         camel = first + "".join(one.capitalize() for one in rest)
+        self._known |= {name, camel}
         value = self._values.get(camel)
         return self._values.get(name) if value is None else value
+
+    def unknown(self) -> dict[str, Any]:
+        """Return the keys that nobody has asked for."""
+        return {key: one for key, one in self._values.items() if key not in self._known}
 
     def text(self, name: str) -> str | None:
         value = self._get(name)

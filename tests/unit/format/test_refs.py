@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -155,3 +156,13 @@ def test_good_branch_names(name: str):
 def test_bad_branch_names(name: str):
     with pytest.raises(InvalidRefError, match="branch name"):
         check_branch_name(name)
+
+
+@pytest.mark.parametrize("kind", [Tag, Branch])
+def test_keys_of_newer_writers_are_written_back(kind: type[Tag | Branch]):
+    record = {"version": 2, "parentVersion": 2, "metadata": {}, "protected": {"by": ["x", 1]}}
+    found = kind.from_bytes(json.dumps(record).encode(), "x")
+    again = json.loads(found.to_bytes())
+    assert again["protected"] == {"by": ["x", 1]}
+    assert kind.from_bytes(found.to_bytes(), "x") == found
+    assert replace(found, metadata={"a": "b"}).unknown == found.unknown
