@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +25,7 @@ from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
+from lance_nb.storage.threads import cpu_count, run_side_by_side
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.fragment_reader import Column, confirmed_rows, read_rows
 from lance_nb.table.predicate import Columns, Filter
@@ -35,8 +38,15 @@ from lance_nb.table.projection import (
     project,
     result_table,
 )
-from lance_nb.table.scan import LiveRows, one_range, row_columns, wanted_rows, window_rows
-from lance_nb.table.scan_plan import first_rows, num_live_rows
+from lance_nb.table.scan import (
+    LiveRows,
+    is_large,
+    one_range,
+    row_columns,
+    wanted_rows,
+    window_rows,
+)
+from lance_nb.table.scan_plan import FragmentTask, first_rows, num_live_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import ranges_of
 
@@ -309,8 +319,15 @@ def count_selected(snapshot: Snapshot, choice: RowChoice) -> int:
         nothing = project(snapshot.manifest.schema, [])
         return sum(window.num_rows for window in _windows(snapshot, choice, nothing))
     columns = filter_projection(snapshot.manifest.schema, condition)
-    count = 0
-    for window in _windows(snapshot, choice, columns):
+
+    def count(window: _Window) -> int:
         _, values = _decoded(snapshot, columns, condition, window)
-        count += condition.count(values, window.num_rows)
-    return count
+        return condition.count(values, window.num_rows)
+
+    windows = _windows(snapshot, choice, columns)
+    first = next(windows, None)
+    if first is None:
+        return 0
+    busy = is_large(snapshot, columns, FragmentTask(first.fragment, first.start, first.stop, 0))
+    work = (partial(count, window) for window in chain([first], windows))
+    return sum(run_side_by_side(work, cpu_count() if busy else 1))

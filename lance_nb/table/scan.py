@@ -96,13 +96,13 @@ def _read_side_by_side(
 ) -> Iterator[pa.Table]:
     """Read tasks in order; large ones on all processors."""
     first = list(islice(tasks, 2))
-    is_large = len(first) == 2 and _is_large(snapshot, projection, first[0])
-    threads = cpu_count() if is_large else 1
+    busy = len(first) == 2 and is_large(snapshot, projection, first[0])
+    threads = cpu_count() if busy else 1
     work = (partial(read_task, snapshot, projection, task) for task in chain(first, tasks))
     return run_side_by_side(work, threads)
 
 
-def _is_large(snapshot: Snapshot, projection: Projection, task: FragmentTask) -> bool:
+def is_large(snapshot: Snapshot, projection: Projection, task: FragmentTask) -> bool:
     """Tell whether a task keeps a processor busy. Ranges of remote files are awaited instead."""
     fragment = task.fragment
     if task.num_rows * _row_bytes(snapshot, projection, fragment) < PARALLEL_BYTES:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,7 @@ Codes = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 
 ESCAPE = 255
 _WIDEST = 8  # bytes of a symbol
+_PAIR_TABLES = 8  # kept, about a megabyte each
 _PAIRS_FROM = 400_000  # codes: below, building the table of pairs costs more than it saves
 _FEW = 4096  # codes: below, numpy is faster than Arrow
 _FEW_AT_FIRST = 65_536  # the same while Arrow's functions are not loaded, which takes 50 ms
@@ -40,9 +42,12 @@ _STRETCH = 8192  # codes measured at a time: their running lengths stay in the n
 _INT32_MAX = (1 << 31) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Symbols:
-    """The symbols of the codes 0..n-1: 8 bytes each, filled with zeros, and their lengths."""
+    """The symbols of the codes 0..n-1: 8 bytes each, filled with zeros, and their lengths.
+
+    Compared by identity: what is derived from a table is kept for its next page.
+    """
 
     words: npt.NDArray[np.uint64]
     lengths: npt.NDArray[np.uint8]
@@ -202,6 +207,7 @@ def _table(symbols: Symbols) -> pa.Array:
     return _binary(symbols.lengths, data)
 
 
+@lru_cache(maxsize=_PAIR_TABLES)
 def _pair_table(symbols: Symbols) -> pa.Array:
     """Return the symbols of the codes ``first | second << 8`` as 65,536 binary entries."""
     count = symbols.lengths.size
