@@ -132,3 +132,26 @@ def test_totals_of_impossible_fragments_are_damage(memo: TotalsMemo | None):
         data = Manifest(1, Schema(()), FragmentList.of([one])).to_bytes()
         with pytest.raises(CorruptFileError):
             parse_summary(data, "x", memo)
+
+
+def test_fragments_are_found_replaced_and_removed_by_id() -> None:
+    fragments = FragmentList.of([fragment(one) for one in (4, 7, 9)])
+    assert list(fragments.with_ids([9, 5, 4])) == [4, 9]
+    changed = fragments.replaced({7: fragment(7, 50, 5), 4: None, 100: None})
+    assert [one.id for one in changed] == [7, 9]
+    assert changed.counts().physical_rows.tolist() == [50, 100]
+    assert changed.counts().num_deleted_rows.tolist() == [5, 0]
+    assert [one.id for one in fragments] == [4, 7, 9]
+
+
+def test_replaced_fragments_are_checked_like_others() -> None:
+    fragments = FragmentList.of([fragment(1), fragment(2)])
+    with pytest.raises(CorruptFileError, match="fragment id 2 twice"):
+        fragments.replaced({1: fragment(2)})
+
+
+def test_a_list_in_order_is_itself() -> None:
+    ordered = FragmentList.of([fragment(1), fragment(2)])
+    assert ordered.in_order() is ordered
+    mixed = FragmentList.of([fragment(2), fragment(1)])
+    assert mixed.in_order() == ordered
