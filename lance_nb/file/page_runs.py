@@ -49,8 +49,10 @@ class PageRun:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the pages in the file, at most."""
-        return sum(sum(part.metadata.buffer_sizes) for part in self.parts)
+        """Bytes of the pages in the file, the share of the wanted rows."""
+        whole = sum(sum(part.metadata.buffer_sizes) for part in self.parts)
+        num_rows = sum(part.metadata.num_rows for part in self.parts)
+        return whole * self.rows.num_rows // max(num_rows, 1)
 
     @property
     def offset_bytes(self) -> int | None:

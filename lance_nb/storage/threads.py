@@ -13,8 +13,10 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 THREADS_MAX = 16
 
@@ -30,6 +32,8 @@ def _mark_inside() -> None:
 
 
 def _pool() -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # loads logging: most reads need no thread
+
     with _lock:
         if not _pools:
             workers = min(THREADS_MAX, 4 * (os.cpu_count() or 1))
@@ -78,6 +82,8 @@ def run_side_by_side(tasks: Iterable[Callable[[], T]], threads: int) -> Iterator
     if threads <= 1 or getattr(_inside, "pool", False):
         yield from (task() for task in tasks)
         return
+    from concurrent.futures import wait
+
     running: deque[Future[T]] = deque()
     try:
         for task in tasks:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lance_nb import table
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
-from lance_nb.table.deletions import read_deletions
 from lance_nb.table.fragment_reader import confirmed_rows, num_physical_rows
 from lance_nb.table.snapshot import Snapshot
 
@@ -86,7 +86,7 @@ def num_live_rows(snapshot: Snapshot, fragment: Fragment) -> int:
         return count
     if fragment.row_ids is None and fragment.num_deleted_rows:
         return count - fragment.num_deleted_rows
-    vector = read_deletions(
+    vector = table.deletions.read_deletions(
         snapshot.locations, snapshot.deletions, fragment, confirmed_rows(snapshot, fragment)
     )
     return count - (0 if vector is None else len(vector))
