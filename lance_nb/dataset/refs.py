@@ -27,6 +27,10 @@ class Tags:
         """Describe every tag by name."""
         return {name: _tag(tag) for name, tag in refs.list_tags(self._session.root).items()}
 
+    def readable(self) -> dict[str, dict[str, Any]]:
+        """Describe as ``list`` does, but leave out tags whose file is damaged."""
+        return {name: _tag(tag) for name, tag in refs.readable_tags(self._session.root).items()}
+
     def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, dict[str, Any]]]:
         """List (name, description) by version, the newest first, or with "asc" the oldest."""
         tags = refs.list_tags(self._session.root)

@@ -33,14 +33,14 @@ class Travel(OpenedVersion):
 
     def version_info(self, version: int) -> VersionInfo:
         """Describe one version of this branch. Raises VersionNotFoundError."""
-        return self._session.log(self.branch).describe(version, self.tags.list())
+        return self._session.log(self.branch).describe(version, self.tags.readable())
 
     def history(self, limit: int | None = None, before: int | None = None) -> list[VersionInfo]:
         """Describe versions, newest first: ``limit`` of them, older than ``before``.
 
         Reads as many manifests as it returns, and none twice.
         """
-        tags = self.tags.list()
+        tags = self.tags.readable()
         log = self._session.log(self.branch)
         numbers = [n for n in reversed(log.numbers()) if before is None or n < before]
         return [log.describe(number, tags) for number in numbers[:limit]]

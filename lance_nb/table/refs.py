@@ -8,11 +8,18 @@ Limits: a ref file has at most 1 MB. Source: spec page "branch and tag"; both JS
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lance_nb import format as formats
-from lance_nb.errors import InvalidRefError, ObjectNotFoundError, RefNotFoundError
+from lance_nb.errors import (
+    FormatError,
+    InvalidRefError,
+    NotFoundError,
+    ObjectNotFoundError,
+    RefNotFoundError,
+)
 from lance_nb.format import layout
 from lance_nb.storage.base import Store
 
@@ -34,6 +41,15 @@ class Target:
 def list_tags(root: Store) -> dict[str, Tag]:
     """Read every tag, sorted by name."""
     return {name: read_tag(root, name) for name in tag_names(root)}
+
+
+def readable_tags(root: Store) -> dict[str, Tag]:
+    """Read the tags as ``list_tags`` does, but leave out those whose file is damaged or gone."""
+    found = {}
+    for name in tag_names(root):
+        with suppress(FormatError, NotFoundError):
+            found[name] = read_tag(root, name)
+    return found
 
 
 def list_branches(root: Store) -> dict[str, Branch]:

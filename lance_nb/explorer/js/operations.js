@@ -14,6 +14,7 @@ const FAMILIES = {
   UpdateConfig: ["upkeep", "⚙"],
   ReserveFragments: ["upkeep", "·"],
   Clone: ["fork", "↳"],
+  Damaged: ["unknown", "!"], // no operation: the version's manifest cannot be read
 };
 
 /** @param {string} operation @returns {{family: string, glyph: string}} */

@@ -78,6 +78,12 @@ class Refs(Protocol):
     def list(self) -> Mapping[str, Mapping[str, Any]]: ...
 
 
+class TagRefs(Refs, Protocol):
+    """Tags by name; ``readable`` leaves out those whose file is damaged."""
+
+    def readable(self) -> Mapping[str, Mapping[str, Any]]: ...
+
+
 Ref = int | str | tuple[str | None, int | None]
 
 
@@ -99,7 +105,7 @@ class Source(Protocol):
     @property
     def data_storage_version(self) -> str: ...
     @property
-    def tags(self) -> Refs: ...
+    def tags(self) -> TagRefs: ...
     @property
     def branches(self) -> Refs: ...
 

@@ -20,8 +20,7 @@ Limits: ``MAX_RUNS`` runs per lane (``older`` counts the versions left out), ``M
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -35,6 +34,7 @@ MAX_DETAILS = 64
 MAX_RUNS = 2000
 MAX_LANES = 6
 MAX_TAGS = 300
+DAMAGED = "Damaged"
 
 _NO_ROWS_CHANGE = frozenset({"Rewrite", "CreateIndex", "UpdateConfig", "ReserveFragments", "Clone"})
 
@@ -115,7 +115,7 @@ def timeline(dataset: Source, num_details: int = FIRST_DETAILS) -> Timeline:
     shown: list[str | None] = [None, *list(branches)[: MAX_LANES - 1]]
     if dataset.branch is not None and dataset.branch not in shown:
         shown[-1] = dataset.branch
-    tags = list(dataset.tags.list().items())
+    tags = list(_tags(dataset).items())
     return Timeline(
         branch=dataset.branch,
         version=dataset.version,
@@ -129,9 +129,15 @@ def timeline(dataset: Source, num_details: int = FIRST_DETAILS) -> Timeline:
     )
 
 
-def _lane(
-    dataset: Source, branch: str | None, branches: dict[str, Any], num_details: int
-) -> Lane:
+def _tags(dataset: Source) -> Mapping[str, Mapping[str, Any]]:
+    """Describe the tags; one that is damaged does not hide the others."""
+    try:
+        return dataset.tags.list()
+    except LanceError:
+        return dataset.tags.readable()
+
+
+def _lane(dataset: Source, branch: str | None, branches: dict[str, Any], num_details: int) -> Lane:
     """One branch; a branch that cannot be read is shown empty rather than hiding the others."""
     fork = None
     if branch is not None:
@@ -169,21 +175,26 @@ def _around(numbers: Sequence[int], version: int, limit: int) -> Sequence[int]:
     return numbers[max(0, stop - limit) : stop]
 
 
-def version_bars(
-    dataset: Source, numbers: Iterable[int], known: Sequence[int]
-) -> list[VersionBar]:
+def version_bars(dataset: Source, numbers: Iterable[int], known: Sequence[int]) -> list[VersionBar]:
     """Details of some versions of the branch that ``dataset`` is on; ``known``: all its numbers.
 
-    A version whose manifest cannot be read is left out: its bar stays grey in the view.
+    A version whose manifest cannot be read has ``DAMAGED`` for operation and says why.
     """
     bars = []
     for first, stop in _spans(numbers, known):
-        infos = _described(dataset, known[max(0, first - 1) : stop])
+        infos, problems = _described(dataset, known[max(0, first - 1) : stop])
         for at in range(first, stop):
-            if known[at] in infos:
+            number = known[at]
+            if number in infos:
                 before = infos.get(known[at - 1]) if at else None
-                bars.append(_bar(infos[known[at]], before, is_first=known[at] == 1))
+                bars.append(_bar(infos[number], before, is_first=number == 1))
+            elif number in problems:
+                bars.append(_damaged(number, problems[number]))
     return bars
+
+
+def _damaged(number: int, problem: LanceError) -> VersionBar:
+    return VersionBar(number, "", None, DAMAGED, text.line(str(problem), 200), 0, None, None)
 
 
 def _spans(numbers: Iterable[int], known: Sequence[int]) -> list[tuple[int, int]]:
@@ -200,17 +211,22 @@ def _spans(numbers: Iterable[int], known: Sequence[int]) -> list[tuple[int, int]
     return spans
 
 
-def _described(dataset: Source, numbers: Sequence[int]) -> dict[int, VersionInfo]:
+def _described(
+    dataset: Source, numbers: Sequence[int]
+) -> tuple[dict[int, VersionInfo], dict[int, LanceError]]:
     """Describe neighbouring versions together; one by one when one of them cannot be read."""
+    infos: dict[int, VersionInfo] = {}
+    problems: dict[int, LanceError] = {}
     try:
         found = dataset.history(limit=len(numbers), before=numbers[-1] + 1)
-        return {info.version: info for info in found}
+        infos = {info.version: info for info in found}
     except LanceError:
-        infos = {}
         for number in numbers:
-            with suppress(LanceError):
+            try:
                 infos[number] = dataset.version_info(number)
-        return infos
+            except LanceError as problem:
+                problems[number] = problem
+    return infos, problems
 
 
 def _bar(info: VersionInfo, before: VersionInfo | None, *, is_first: bool) -> VersionBar:

@@ -246,6 +246,7 @@ function barHeight(facts, tall, most) {
 }
 
 function rowWords(facts) {
+  if (facts.operation === "Damaged") return "";
   if (facts.added === null) return plural(facts.rows, "row");
   const parts = [facts.added && `+${plural(facts.added, "row")}`, facts.removed && `−${plural(facts.removed, "row")}`];
   return parts.filter(Boolean).join(" ") || "no rows changed";

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 
 import pytest
 
+import lance_nb
 from lance_nb.errors import CorruptFileError
 from lance_nb.explorer.models import timeline as timelines
 from lance_nb.explorer.models.timeline import runs_of, timeline, version_bars
+from tests.golden.copies import copy_to_folder
 from tests.unit.explorer.fakes import FakeDataset, FakeVersion, many_versions, rows, small_dataset
 
 
@@ -81,7 +84,7 @@ def test_asking_for_versions_that_are_not_there_gives_the_others() -> None:
     assert [bar.version for bar in bars] == [2, 4]
 
 
-def test_one_damaged_manifest_hides_only_its_own_bar() -> None:
+def test_one_damaged_manifest_is_shown_as_such_and_the_others_as_they_are() -> None:
     dataset = small_dataset()
     whole = FakeDataset.version_info
 
@@ -93,7 +96,30 @@ def test_one_damaged_manifest_hides_only_its_own_bar() -> None:
 
     dataset.__class__ = Damaged
     bars = version_bars(dataset, [1, 2, 3, 4], [1, 2, 3, 4])
-    assert [bar.version for bar in bars] == [1, 3, 4]
+    assert [bar.version for bar in bars] == [1, 2, 3, 4]
+    assert [bar.operation for bar in bars].index(timelines.DAMAGED) == 1
+    assert "2.manifest" in bars[1].message
+    assert bars[1].added is bars[1].time_ms is None
+
+
+def test_a_damaged_tag_and_a_damaged_manifest_on_disk_leave_the_rest_of_the_view(
+    tmp_path: Path,
+) -> None:
+    path = copy_to_folder("history", tmp_path)
+    (path / "_refs" / "tags" / "first.json").write_bytes(b"{")
+    dataset = lance_nb.dataset(path)
+    name = f"{(1 << 64) - 1 - 4}.manifest"
+    (path / "_versions" / name).write_bytes(b"not a manifest")
+    model = timeline(dataset)
+
+    assert [tag.name for tag in model.tags] == ["on-side"]
+    damaged = [bar.version for bar in model.lanes[0].details if bar.operation == "Damaged"]
+    assert damaged == [4]
+    assert len(model.lanes[0].details) == len(dataset.version_numbers())
+    assert dataset.version_info(3).num_rows
+    with pytest.raises(CorruptFileError):
+        dataset.versions()
+    assert json.dumps(model.to_json())
 
 
 def test_more_branches_than_lanes_are_counted_and_the_one_in_view_is_shown() -> None:
