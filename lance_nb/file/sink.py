@@ -4,7 +4,7 @@ Layout: see footer.py. Every page buffer and global buffer starts at a multiple 
 (2.1 and 2.2 demand it); what lies between is filler. Columns are described by messages that stay in
 memory until the end: about 100 bytes per page.
 
-Limits: buffers are written as they are handed over, without copying, and must not change meanwhile.
+Limits: buffers are written without copying, small ones together, and must not change meanwhile.
 Source: spec page "file format"; messages ColumnMetadata, Page, FileDescriptor of pylance 14.0.2.
 """
 
@@ -25,6 +25,7 @@ from lance_nb.storage.base import ObjectWriter
 ALIGNMENT = 64
 
 _FILLER = bytes(ALIGNMENT)
+_WRITE_BYTES = 1024 * 1024
 _EMPTY = memoryview(b"")
 _TAIL = struct.Struct("<QQQIIHH4s")
 # What a footer says of a file version, where it is not the version itself.
@@ -50,6 +51,8 @@ class FileSink:
         self._columns: list[_Column] = []
         self._global: list[tuple[int, int]] = []
         self._is_finished = False
+        self._waiting: list[memoryview | bytes] = []
+        self._waiting_bytes = 0
 
     def add_column(self, encoding: bytes = VALUES_ENCODING) -> int:
         """Begin a column, with its serialized ColumnEncoding, and return its number."""
@@ -71,18 +74,26 @@ class FileSink:
 
     def add_buffers(self, buffers: Sequence[PageBuffer]) -> list[tuple[int, int]]:
         """Write buffers, each aligned; returns where they lie: (position, size) in bytes."""
-        pieces: list[memoryview | bytes] = []
         places = []
         for buffer in buffers:
             view = _bytes_of(buffer)
             if gap := -self.size_bytes % ALIGNMENT:
-                pieces.append(_FILLER[:gap])
-                self.size_bytes += gap
+                self._append(_FILLER[:gap])
             places.append((self.size_bytes, len(view)))
-            pieces.append(view)
-            self.size_bytes += len(view)
-        self._upload.write(pieces)
+            self._append(view)
+        if self._waiting_bytes >= _WRITE_BYTES:
+            self._write()
         return places
+
+    def _append(self, piece: memoryview | bytes) -> None:
+        self._waiting.append(piece)
+        self._waiting_bytes += len(piece)
+        self.size_bytes += len(piece)
+
+    def _write(self) -> None:
+        """Hand over what waits: small pages go out together."""
+        self._upload.write(self._waiting)
+        self._waiting, self._waiting_bytes = [], 0
 
     def add_global_buffer(self, data: PageBuffer) -> int:
         """Write a buffer that belongs to the whole file; returns its number. 0 = descriptor."""
@@ -98,16 +109,15 @@ class FileSink:
         table = []
         for message in messages:
             table.append((self.size_bytes, len(message)))
-            self.size_bytes += len(message)
+            self._append(message)
         column_table = self.size_bytes
         global_table = column_table + 16 * len(table)
         table += [place, *self._global]
         counts = len(self._global) + 1, len(self._columns)
         version = _FOOTER_VERSIONS.get(file_version, file_version)
-        tail = struct.pack(f"<{2 * len(table)}Q", *(number for pair in table for number in pair))
-        tail += _TAIL.pack(start, column_table, global_table, *counts, *version, MAGIC)
-        self._upload.write([*messages, tail])
-        self.size_bytes = column_table + len(tail)
+        self._append(struct.pack(f"<{2 * len(table)}Q", *(one for pair in table for one in pair)))
+        self._append(_TAIL.pack(start, column_table, global_table, *counts, *version, MAGIC))
+        self._write()
         self._upload.finish()
         self._is_finished = True
 

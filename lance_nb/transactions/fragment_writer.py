@@ -1,8 +1,8 @@
 """Rows to fragments: data files written and durable, not yet part of any version.
 
-How: batches stream into one data file after the other; a new one begins when a file has
-``max_rows_per_file`` rows or ``max_bytes_per_file`` bytes. Memory holds a batch and, for each
-column, what does not fill a page yet.
+How: batches, small ones joined, stream into one data file after the other; a new one begins when
+a file has ``max_rows_per_file`` rows or ``max_bytes_per_file`` bytes. Memory holds a batch and, for
+each column, what does not fill a page yet.
 
 Nothing refers to the files before a commit does. When anything goes wrong, an interrupt included,
 the files of this call are removed again, because they were never offered to a commit.
@@ -30,6 +30,7 @@ from lance_nb.storage.base import Store
 from lance_nb.transactions.input_schema import writable_part
 
 _RUN_BYTES = 64 * 1024 * 1024
+_RUN_ROWS = 64 * 1024
 _NAME_BITS_BYTES = 3
 
 
@@ -74,7 +75,7 @@ def write_fragments(
     reader = _reader_of(source)
     written = writable_part(reader.schema, schema)
     with FragmentWriter(written, place, options) as writer:
-        for batch in reader:
+        for batch in _joined(reader, min(_RUN_ROWS, options.max_rows_per_file)):
             for run in _runs(batch):
                 writer.write(run)
                 if progress is not None:
@@ -198,6 +199,27 @@ def _reader_of(source: Any) -> pa.RecordBatchReader:
 def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield first
     yield from rest
+
+
+def _joined(batches: Iterable[pa.RecordBatch], run_rows: int) -> Iterator[pa.RecordBatch]:
+    """Join small batches, because each costs the same work per column."""
+    waiting: list[pa.RecordBatch] = []
+    num_rows = size_bytes = 0
+    for batch in batches:
+        waiting.append(batch)
+        num_rows += batch.num_rows
+        size_bytes += batch.nbytes
+        if num_rows >= run_rows or size_bytes >= _RUN_BYTES:
+            yield from _one(waiting)
+            waiting, num_rows, size_bytes = [], 0, 0
+    yield from _one(waiting)
+
+
+def _one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    if len(batches) < 2:
+        return batches
+    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -15,12 +15,14 @@ from lance_nb.file.writer import FileOptions
 from lance_nb.format.schema import Schema
 from lance_nb.storage.local import LocalStore
 from lance_nb.storage.memory import MemoryStore, clear
+from lance_nb.transactions import fragment_writer
 from lance_nb.transactions.fragment_writer import (
     WriteOptions,
     WriteProgress,
     unique_name,
     write_fragments,
 )
+from tests.support.reading import Columns, rows_of
 
 TABLE = pa.table({"a": np.arange(1000), "b": [f"row {k}" for k in range(1000)]})
 SCHEMA = Schema.from_arrow(TABLE.schema)
@@ -51,7 +53,8 @@ def test_files_end_at_their_number_of_rows(store: MemoryStore, batch_rows: int):
     assert len({one.files[0].path for one in fragments}) == 4
 
 
-def test_files_end_at_their_size(store: MemoryStore):
+def test_files_end_at_their_size(store: MemoryStore, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fragment_writer, "_RUN_BYTES", 1000)
     options = WriteOptions(max_bytes_per_file=3000, file=FileOptions(page_bytes=500))
     fragments = write_fragments(TABLE.to_reader(max_chunksize=50), SCHEMA, store, options)
     assert len(fragments) > 2
@@ -77,6 +80,17 @@ def test_anything_that_streams_is_a_source(store: MemoryStore, source: object):
 def test_other_things_are_refused(store: MemoryStore, source: object):
     with pytest.raises(InvalidInputError):
         write_fragments(source, SCHEMA, store)
+
+
+def test_dictionaries_of_batches_may_differ(store: MemoryStore):
+    words = [pa.array([f"{k}", None, "x"]).dictionary_encode() for k in range(5)]
+    source = (pa.record_batch({"d": one}) for one in words)
+    schema = Schema.from_arrow(pa.schema([("d", words[0].type)]))
+    (fragment,) = write_fragments(source, schema, store)
+    columns = Columns(pa.schema([("d", words[0].type)]))
+    rows = rows_of((0, 15))
+    found = columns.read(FileReader(store, fragment.files[0].location()), "d", rows)
+    assert found.to_pylist() == [value for k in range(5) for value in (f"{k}", None, "x")]
 
 
 def test_missing_columns_are_left_out_of_the_file(store: MemoryStore):
@@ -134,7 +148,7 @@ def test_progress_counts_rows_bytes_and_files(store: MemoryStore):
     seen: list[WriteProgress] = []
     options = WriteOptions(max_rows_per_file=400)
     write_fragments(TABLE.to_reader(max_chunksize=100), SCHEMA, store, options, seen.append)
-    assert [one.num_rows for one in seen] == [*range(100, 1001, 100), 1000]
+    assert [one.num_rows for one in seen] == [400, 800, 1000, 1000]
     assert seen[-1].num_files == 3
     total = sum(info.size_bytes for info in store.list_recursive(""))
     assert seen[-1].size_bytes == total
