@@ -1,11 +1,11 @@
-"""Which codec and which layout a page is written with: each registered one nominates itself.
+"""Which codec and which layout a page is written with: each of the tables below nominates itself.
 
 Every codec looks at the statistics of the values and at the options of the field and answers with
-a priority; the highest wins. So a new codec needs its own module and its line in the registry, and
-nothing here.
+a priority; the highest wins. So a new codec needs its own module and its line in a table, and no
+rule here. Reading has tables of its own (``registry``) and loads nothing of this.
 
 Limits: something always takes fixed and variable width (flat and variable), so choosing fails only
-for a block that has no such form. Source: registry of ``encodings.registry``.
+for a block that has no such form.
 """
 
 from __future__ import annotations
@@ -25,15 +25,48 @@ from lance_nb.encodings.compress_base import (
     LeafPage,
     ValueCompressor,
 )
+from lance_nb.encodings.compressors.byte_stream_split import ByteStreamSplitCompressor
+from lance_nb.encodings.compressors.fixed_size_list import FixedSizeListCompressor
+from lance_nb.encodings.compressors.flat import FlatCompressor
+from lance_nb.encodings.compressors.fsst import FsstCompressor
+from lance_nb.encodings.compressors.general import GeneralCompressor
+from lance_nb.encodings.compressors.inline_bitpacking import InlineBitpackingCompressor
+from lance_nb.encodings.compressors.out_of_line_bitpacking import OutOfLineBitpackingCompressor
+from lance_nb.encodings.compressors.packed_struct import PackedStructCompressor
+from lance_nb.encodings.compressors.rle import RleCompressor
+from lance_nb.encodings.compressors.variable import VariableCompressor
+from lance_nb.encodings.compressors.variable_packed_struct import VariablePackedStructCompressor
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.registry import CODECS, LAYOUTS
+from lance_nb.encodings.layout_encoders.constant_layout import ConstantLayoutEncoder
+from lance_nb.encodings.layout_encoders.full_zip_layout import FullZipLayoutEncoder
+from lance_nb.encodings.layout_encoders.mini_block_layout import MiniBlockLayoutEncoder
 from lance_nb.encodings.statistics import Measured
 from lance_nb.errors import NotSupportedError
 
-_CHUNKS = [codec for codec in CODECS.values() if isinstance(codec, ChunkCompressor)]
-_BLOCKS = [codec for codec in CODECS.values() if isinstance(codec, BlockCompressor)]
-_VALUES = [codec for codec in CODECS.values() if isinstance(codec, ValueCompressor)]
-_LAYOUTS = [layout for layout in LAYOUTS.values() if isinstance(layout, LayoutEncoder)]
+COMPRESSORS: dict[str, ChunkCompressor | BlockCompressor | ValueCompressor] = {
+    "flat": FlatCompressor(),
+    "variable": VariableCompressor(),
+    "out_of_line_bitpacking": OutOfLineBitpackingCompressor(),
+    "inline_bitpacking": InlineBitpackingCompressor(),
+    "fsst": FsstCompressor(),
+    "rle": RleCompressor(),
+    "byte_stream_split": ByteStreamSplitCompressor(),
+    "general": GeneralCompressor(),
+    "fixed_size_list": FixedSizeListCompressor(),
+    "packed_struct": PackedStructCompressor(),
+    "variable_packed_struct": VariablePackedStructCompressor(),
+}
+
+LAYOUT_ENCODERS: dict[str, LayoutEncoder] = {
+    "mini_block_layout": MiniBlockLayoutEncoder(),
+    "constant_layout": ConstantLayoutEncoder(),
+    "full_zip_layout": FullZipLayoutEncoder(),
+}
+
+_CHUNKS = [codec for codec in COMPRESSORS.values() if isinstance(codec, ChunkCompressor)]
+_BLOCKS = [codec for codec in COMPRESSORS.values() if isinstance(codec, BlockCompressor)]
+_VALUES = [codec for codec in COMPRESSORS.values() if isinstance(codec, ValueCompressor)]
+_LAYOUTS = list(LAYOUT_ENCODERS.values())
 
 
 @dataclass(frozen=True, slots=True)

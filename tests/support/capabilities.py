@@ -11,12 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lance_nb.encodings import registry
-from lance_nb.encodings.compress_base import (
-    BlockCompressor,
-    ChunkCompressor,
-    LayoutEncoder,
-    ValueCompressor,
-)
+from lance_nb.encodings.choose import COMPRESSORS, LAYOUT_ENCODERS
+from lance_nb.encodings.compress_base import BlockCompressor, ChunkCompressor, ValueCompressor
 from lance_nb.encodings.v2_0.registry import ARMS as ARRAY_ARMS
 from lance_nb.file.legacy_reader import LegacyReader
 from lance_nb.file.reader import READABLE_VERSIONS
@@ -71,9 +67,11 @@ def _versions() -> str:
     return "**Data file versions**\n\n" + _table(("version", "read", "write"), rows)
 
 
-def _read_write(codec: object, read: type, write: type) -> str:
-    """Say whether a codec can be read and written in one of its roles."""
-    marks = ("read" * isinstance(codec, read), "write" * isinstance(codec, write))
+def _read_write(arm: str, read: type, write: type) -> str:
+    """Say whether an arm can be read and written in one of its roles."""
+    can_read = isinstance(registry.CODECS[arm], read)
+    can_write = isinstance(COMPRESSORS.get(arm), write)
+    marks = ("read" * can_read, "write" * can_write)
     return ", ".join(mark for mark in marks if mark) or NO
 
 
@@ -81,9 +79,9 @@ def _encodings() -> str:
     rows = [
         (
             f"`{arm}`",
-            _read_write(codec, registry.MiniBlockCodec, ChunkCompressor),
-            _read_write(codec, registry.BlockCodec, BlockCompressor),
-            _read_write(codec, registry.PerValueCodec, ValueCompressor),
+            _read_write(arm, registry.MiniBlockCodec, ChunkCompressor),
+            _read_write(arm, registry.BlockCodec, BlockCompressor),
+            _read_write(arm, registry.PerValueCodec, ValueCompressor),
             _mark(isinstance(codec, registry.GatherCodec)),
         )
         for arm, codec in registry.CODECS.items()
@@ -91,8 +89,8 @@ def _encodings() -> str:
     ]
     head = ("encoding (2.1, 2.2)", "mini-block", "block", "full-zip", "single values are fetched")
     layouts = [
-        (f"`{arm}`", "read, write" if isinstance(layout, LayoutEncoder) or arm in APART else "read")
-        for arm, layout in registry.LAYOUTS.items()
+        (f"`{arm}`", "read, write" if arm in LAYOUT_ENCODERS or arm in APART else "read")
+        for arm in registry.LAYOUTS
     ]
     arrays = ", ".join(f"`{arm}`" for arm in ARRAY_ARMS)
     refused = ", ".join(f"`{arm}`" for arm in sorted(REFUSED))

@@ -9,8 +9,6 @@ Source: message ``InlineBitpacking`` of lance.encodings21 (pylance 14.0.2).
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 
 from lance_nb._pb import encodings21
@@ -23,20 +21,8 @@ from lance_nb.encodings.base import (
     Wanted,
     corrupt,
 )
-from lance_nb.encodings.compress_base import (
-    CompressedBlocks,
-    CompressedChunks,
-    Compressors,
-    Parts,
-    uniform_counts,
-)
-from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.kernels import bitpack, memory, pack, ranges, scatter
-from lance_nb.encodings.statistics import Measured, Words, saving
-from lance_nb.errors import InternalError, NotSupportedError
-
-_MANY_WIDTHS = 64  # changes of width, from which on equal ones are gathered
-_LEAST_SAVING = 100  # thousandths: less is not worth the time of unpacking
+from lance_nb.encodings.kernels import bitpack, memory, ranges
+from lance_nb.errors import NotSupportedError
 
 
 class InlineBitpacking:
@@ -100,100 +86,6 @@ class InlineBitpacking:
     ) -> FixedWidth:
         """Unpack all blocks."""
         return self.decode_chunks(encoding, blocks, codecs)
-
-    def nominate_chunks(self, measured: Measured, options: EncodingOptions) -> int:
-        """Take integers that leave a tenth of their bits unused."""
-        if options.compression == "none" or measured.words is None or measured.is_wide:
-            return 0
-        widths = measured.block_widths
-        if widths is None:
-            return 0
-        word = _word_bytes(measured)
-        packed = int(widths.sum()) * (bitpack.VALUES // 8) + widths.size * word
-        found = saving(measured.num_values * word, packed)
-        return found if found > _LEAST_SAVING else 0
-
-    def compress_chunks(
-        self, measured: Measured, _options: EncodingOptions, _compressors: Compressors
-    ) -> CompressedChunks:
-        """Pack 1024 values per chunk."""
-        counts = uniform_counts(measured.num_values, bitpack.VALUES)
-        return CompressedChunks(_message(measured), (_packed(measured),), counts)
-
-    def nominate_blocks(
-        self, measured: Measured, num_values: Ints, options: EncodingOptions
-    ) -> int:
-        """Take one block of up to 1024 integers."""
-        if num_values.size != 1 or not 0 < int(num_values[0]) <= bitpack.VALUES:
-            return 0
-        return self.nominate_chunks(measured, options)
-
-    def compress_blocks(
-        self,
-        measured: Measured,
-        _num_values: Ints,
-        _options: EncodingOptions,
-        _compressors: Compressors,
-    ) -> CompressedBlocks:
-        """Pack the block."""
-        return CompressedBlocks(_message(measured), _packed(measured))
-
-
-def _word_bytes(measured: Measured) -> int:
-    if measured.words is None:
-        raise InternalError(f"bit packing of a {type(measured.block).__name__} block")
-    return measured.words.dtype.itemsize
-
-
-def _message(measured: Measured) -> encodings21.CompressiveEncoding:
-    packing = encodings21.InlineBitpacking(uncompressed_bits_per_value=8 * _word_bytes(measured))
-    return encodings21.CompressiveEncoding(inline_bitpacking=packing)
-
-
-def _packed(measured: Measured) -> Parts:
-    """Pack blocks of 1024 values behind their width, blocks of equal width together."""
-    words, widths = measured.words, measured.block_widths
-    if words is None or widths is None:
-        raise InternalError(f"bit packing of a {type(measured.block).__name__} block")
-    word = words.dtype.itemsize
-    sizes = word + widths * (bitpack.VALUES // 8)
-    starts = ranges.starts_of(sizes)
-    out = memory.allocate(int(starts[-1])).view(words.dtype)
-    full = words.size // bitpack.VALUES
-    grid = words[: full * bitpack.VALUES].reshape(full, bitpack.VALUES)
-    breaks = np.flatnonzero(np.diff(widths[:full])) + 1
-    if breaks.size <= _MANY_WIDTHS:
-        bounds = [0, *breaks.tolist(), full]
-        for first, last in itertools.pairwise(bounds):
-            _pack_run(grid[first:last], int(widths[first]), out, int(starts[first]) // word)
-    else:
-        for width in np.unique(widths[:full]).tolist():
-            group = np.flatnonzero(widths[:full] == width)
-            _pack_apart(grid[group], width, out, starts[group] // word)
-    if full < widths.size:
-        tail = np.zeros((1, bitpack.VALUES), words.dtype)
-        tail[0, : words.size - full * bitpack.VALUES] = words[full * bitpack.VALUES :]
-        _pack_run(tail, int(widths[full]), out, int(starts[full]) // word)
-    return Parts((ChunkBuffer(out.view(np.uint8), starts[:-1], sizes),))
-
-
-def _pack_run(grid: Words, width: int, out: Words, first: int) -> None:
-    """Pack neighbouring blocks of one width straight to their place."""
-    if not len(grid):
-        return
-    size = 1 + width * bitpack.VALUES // (8 * grid.itemsize)
-    rows = out[first : first + len(grid) * size].reshape(len(grid), size)
-    rows[:, 0] = width
-    pack.pack(grid, width, rows[:, 1:])
-
-
-def _pack_apart(grid: Words, width: int, out: Words, firsts: Ints) -> None:
-    """Pack blocks of one width that lie apart."""
-    size = 1 + width * bitpack.VALUES // (8 * grid.itemsize)
-    rows = np.empty((len(grid), size), grid.dtype)
-    rows[:, 0] = width
-    pack.pack(grid, width, rows[:, 1:])
-    scatter.write_rows(out.view(np.uint8), firsts * grid.itemsize, rows.view(np.uint8))
 
 
 def _checked_word_bits(encoding: encodings21.InlineBitpacking) -> int:

@@ -7,13 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from lance_nb.encodings.compress_base import (
-    BlockCompressor,
-    ChunkCompressor,
-    LayoutEncoder,
-    ValueCompressor,
-)
-from lance_nb.encodings.registry import CODECS, LAYOUTS
+from lance_nb.encodings.choose import COMPRESSORS, LAYOUT_ENCODERS
 from tests.conformance.codec_tests import ALL_SIZES, CodecTests, check_page, options, page_arms
 from tests.support.leaf_values import MAKERS, make
 
@@ -71,11 +65,8 @@ def reached() -> set[str]:
 
 
 def test_every_codec_that_can_be_written_is_reached(reached: set[str]) -> None:
-    roles = (ChunkCompressor, BlockCompressor, ValueCompressor)
-    writable = {arm for arm, codec in CODECS.items() if isinstance(codec, roles)}
-    assert writable - STRUCTS_ONLY <= reached
+    assert set(COMPRESSORS) - STRUCTS_ONLY <= reached
 
 
 def test_every_layout_that_can_be_written_is_reached(reached: set[str]) -> None:
-    writable = {arm for arm, layout in LAYOUTS.items() if isinstance(layout, LayoutEncoder)}
-    assert writable <= reached
+    assert set(LAYOUT_ENCODERS) <= reached

@@ -1,0 +1,1 @@
+"""One module per arm that can be written; ``encodings.choose`` knows them all."""

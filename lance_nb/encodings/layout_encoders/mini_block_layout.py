@@ -1,0 +1,96 @@
+"""Write mini-block pages.
+
+Layout: see ``layouts.mini_block_layout``.
+Limits: a page that does not fit chunks (too many levels between two values) is left to full-zip.
+Source: message MiniBlockLayout of lance.encodings21 (pylance 14.0.2).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lance_nb._pb import encodings21
+from lance_nb.encodings.base import (
+    AllNull,
+    Dictionary,
+    FixedWidth,
+    PackedStruct,
+)
+from lance_nb.encodings.chunk_assembly import assemble, chunk_words, cut_levels, row_index
+from lance_nb.encodings.compress_base import (
+    CompressedChunks,
+    Compressors,
+    EncodedPage,
+    LeafPage,
+    Parts,
+)
+from lance_nb.encodings.dictionary_pages import to_dictionary
+from lance_nb.encodings.statistics import Measured
+
+_PRIORITY = 10
+_PRIORITY_ASKED = 50
+
+
+class MiniBlockLayoutEncoder:
+    """Compress; see the module."""
+
+    def nominate(self, page: LeafPage) -> int:
+        """Take everything, best if asked for; wide values prefer another layout."""
+        block = page.measured.block
+        if isinstance(block, AllNull) or (
+            isinstance(block, PackedStruct)
+            and not all(isinstance(child, FixedWidth) for child in block.children)
+        ):
+            return 0
+        return _PRIORITY_ASKED if page.options.structural == "miniblock" else _PRIORITY
+
+    def encode(self, page: LeafPage, compressors: Compressors) -> EncodedPage | None:
+        """Compress values and levels and put the chunks together; None if a chunk is too large."""
+        dictionary = to_dictionary(page.measured, page.options)
+        measured = page.measured if dictionary is None else Measured(dictionary.indices)
+        values = compressors.compress_chunks(measured, page.options)
+        return _encode_chunks(page, values, dictionary, compressors)
+
+
+def _encode_chunks(
+    page: LeafPage,
+    values: CompressedChunks,
+    dictionary: Dictionary | None,
+    compressors: Compressors,
+) -> EncodedPage | None:
+    levels, options = page.levels, page.options
+    message = encodings21.MiniBlockLayout(
+        value_compression=values.encoding,
+        layers=levels.layer_enums,
+        num_buffers=len(values.buffers),
+        repetition_index_depth=int(levels.repetition is not None),
+        num_items=page.measured.num_values,
+        has_large_chunk=options.has_large_chunks,
+    )
+    cuts = cut_levels(levels, values.num_values)
+    blocks: list[Parts] = []
+    for name, found in (("rep", levels.repetition), ("def", levels.definition)):
+        if found is None:
+            continue
+        block = FixedWidth(16, found.size, found.view(np.uint8))
+        compressed = compressors.compress_blocks(block, cuts.counts, options.for_levels)
+        getattr(message, f"{name}_compression").CopyFrom(compressed.encoding)
+        blocks.append(compressed.blocks)
+    counts = cuts.counts if blocks else None
+    assembled = assemble(tuple(blocks), counts, values.buffers, options.has_large_chunks)
+    if assembled is None:
+        return None
+    chunks, sizes = assembled
+    buffers = [chunk_words(sizes, values.num_values, options.has_large_chunks), chunks]
+    if dictionary is not None:
+        items, count = dictionary.items, dictionary.items.num_values
+        whole = compressors.compress_blocks(items, np.array([count]), options.for_dictionary)
+        message.dictionary.CopyFrom(whole.encoding)
+        message.num_dictionary_items = count
+        joined = whole.blocks.joined()
+        first, size = int(joined.starts[0]), int(joined.sizes[0])
+        buffers.append(joined.data[first : first + size])
+    if levels.repetition is not None:
+        buffers.append(row_index(levels.repetition, cuts))
+    layout = encodings21.PageLayout(mini_block_layout=message)
+    return EncodedPage(layout, tuple(buffers), levels.num_rows)
