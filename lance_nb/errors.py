@@ -64,7 +64,7 @@ class InvalidInputError(LanceError, ValueError):
 
 
 class SchemaMismatchError(InvalidInputError, OSError):
-    """The data handed in does not have the schema that the dataset needs."""
+    """Data and schema do not fit each other: columns, types, nulls or the number of rows."""
 
 
 class InvalidRefError(InvalidInputError, OSError):

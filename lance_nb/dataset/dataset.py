@@ -13,6 +13,7 @@ from lance_nb.dataset import display
 from lance_nb.dataset.branching import Branching
 from lance_nb.dataset.changing import Changing
 from lance_nb.dataset.describing import DatasetStats, Describing
+from lance_nb.dataset.evolving import Evolving
 from lance_nb.dataset.reading import Reading
 from lance_nb.dataset.taking import Taking
 from lance_nb.dataset.transacting import Transacting
@@ -23,7 +24,7 @@ __all__ = ["DatasetStats", "LanceDataset"]
 
 
 class LanceDataset(
-    Reading, Taking, Describing, Travel, Changing, Branching, Transacting, Unsupported
+    Reading, Taking, Describing, Travel, Changing, Evolving, Branching, Transacting, Unsupported
 ):
     """A dataset at one version. Create one with ``lance_nb.dataset(uri)``."""
 

@@ -54,6 +54,10 @@ def append_part(engine: Any, uri: Path) -> None:
     engine.write_dataset(MORE.select(["name", "id"]), str(uri), mode="append")
 
 
+def append_key(engine: Any, uri: Path) -> None:
+    engine.write_dataset(pa.table({"key": [7, 8]}), str(uri), mode="append")
+
+
 def insert(engine: Any, uri: Path) -> None:
     opened(engine, uri).insert(MORE)
 
@@ -128,6 +132,33 @@ def update_column(engine: Any, uri: Path) -> None:
     engine.LanceDataset.commit(str(uri), operation, read_version=dataset.version)
 
 
+def drop(*columns: str) -> Step:
+    return lambda engine, uri: opened(engine, uri).drop_columns(list(columns))
+
+
+def alter(*alterations: dict[str, Any]) -> Step:
+    return lambda engine, uri: opened(engine, uri).alter_columns(*alterations)
+
+
+def add(made: Callable[[Any], Any], **options: Any) -> Step:
+    """``made`` is handed the dataset."""
+
+    def step(engine: Any, uri: Path) -> None:
+        dataset = opened(engine, uri)
+        dataset.add_columns(made(dataset), **options)
+
+    return step
+
+
+def join(engine: Any, uri: Path) -> None:
+    right = pa.table({"key": [3, 3, 90, 1000], "joined": ["a", "b", "c", "d"]})
+    opened(engine, uri).merge(right, "id", "key")
+
+
+def shouted(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.record_batch({"shout": pa.compute.utf8_upper(batch["name"])})
+
+
 SCENARIOS: dict[str, list[Step]] = {
     "append": [create, append, append_part, insert],
     "delete": [
@@ -157,6 +188,36 @@ SCENARIOS: dict[str, list[Step]] = {
     ],
     "overwrite": [create, append, overwrite, delete("id = 55"), restore, append],
     "settings": [create, config, append, config, delete("id = 1")],
+    "drop and rename": [
+        create,
+        delete("id = 5"),
+        drop("vector", "point.y"),
+        alter({"path": "id", "name": "key"}, {"path": "point.x", "name": "ex"}),
+        append_key,
+        alter({"path": "key", "nullable": False}),
+        alter({"path": "key", "nullable": True}),
+        drop("point.ex"),
+    ],
+    "cast": [
+        create,
+        delete("id < 3"),
+        alter({"path": "id", "data_type": pa.int32()}),
+        alter({"path": "point.x", "data_type": pa.float32(), "name": "ex"}),
+        alter({"path": "name", "data_type": pa.large_string()}, {"path": "id", "name": "key"}),
+        alter({"path": "vector", "data_type": pa.list_(pa.float32(), 4)}),
+        delete("key = 77"),
+    ],
+    "add columns": [
+        create,
+        delete("id % 50 = 7"),
+        add(lambda _: {"twice": "id * 2", "loud": "upper(name)"}),
+        add(lambda _: [pa.field("later", pa.list_(pa.int8())), pa.field("flag", pa.bool_())]),
+        add(lambda ds: pa.table({"number": list(range(ds.count_rows()))})),
+        add(lambda _: shouted, read_columns=["name"]),
+        join,
+        append_part,
+        delete("twice = 40"),
+    ],
     "refs": [create, append, tag, branch, delete("id = 2"), branch, tag],
     "columns": [create, delete("id = 3"), add_column, update_column, append_part, add_column],
     "fragments": [create, fragments, delete("id < 60"), fragments],
@@ -245,6 +306,17 @@ MISTAKES: dict[str, Step] = {
     "offset outside of the fragment": lambda engine, uri: (
         opened(engine, uri).get_fragments()[0].delete_rows([10_000])
     ),
+    "drop of no column": drop("nope"),
+    "drop of every column": drop(*ROWS.schema.names),
+    "rename of no column": alter({"path": "nope", "name": "x"}),
+    "rename to a name that is there": alter({"path": "id", "name": "name"}),
+    "no nulls where there are some": alter({"path": "name", "nullable": False}),
+    "cast to another kind": alter({"path": "id", "data_type": pa.string()}),
+    "cast of a value that does not fit": alter({"path": "id", "data_type": pa.int8()}),
+    "alteration of nothing": alter({"path": "id"}),
+    "too few values": add(lambda _: pa.table({"x": [1]})),
+    "null column without nulls": add(lambda _: pa.field("x", pa.int8(), nullable=False)),
+    "expression over no column": add(lambda _: {"x": "nope + 1"}),
     "column that exists": lambda engine, uri: (
         opened(engine, uri).get_fragments()[0].merge_columns({"id": "id + 1"})
     ),

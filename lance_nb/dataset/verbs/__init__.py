@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs import committing as committing
     from lance_nb.dataset.verbs import configuring as configuring
     from lance_nb.dataset.verbs import deleting as deleting
+    from lance_nb.dataset.verbs import evolving as evolving
     from lance_nb.dataset.verbs import fragments as fragments
     from lance_nb.dataset.verbs import staging as staging
     from lance_nb.dataset.verbs import transacting as transacting
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs import writing as writing
 else:
     _ON_DEMAND = frozenset({
-        "branching", "committing", "configuring", "deleting", "fragments", "staging", "transacting",
-        "updating", "writing",
+        "branching", "committing", "configuring", "deleting", "evolving", "fragments", "staging",
+        "transacting", "updating", "writing",
     })  # fmt: skip
 
     def __getattr__(name: str) -> ModuleType:

@@ -8,7 +8,7 @@ Source: ``lance.fragment.write_fragments`` and ``LanceFragment`` of pylance 14.0
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,14 @@ import pyarrow as pa
 from lance_nb.dataset.destination import Destination, destination
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs import writing
+from lance_nb.dataset.verbs.column_values import (
+    ColumnValues,
+    JoinedColumns,
+    options_of,
+    partners,
+    physical_batches,
+    values_of,
+)
 from lance_nb.dataset.verbs.deleting import plan as plan_delete
 from lance_nb.dataset.verbs.sources import reader_of
 from lance_nb.encodings.kernels.memory import from_integers
@@ -26,14 +34,10 @@ from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFileType, Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.table.fragment_reader import confirmed_rows
-from lance_nb.table.scan_options import ScanOptions
-from lance_nb.table.scan_request import plan_request
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.column_files import extend_schema, write_columns
 from lance_nb.transactions.deletion_plan import DeletionPlan, plan_offsets
 from lance_nb.transactions.environment import new_uuid
-from lance_nb.transactions.fragment_writer import WriteOptions
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.pending_deletions import PendingDeletions
@@ -130,18 +134,15 @@ def merge_columns(
     reader_schema: pa.Schema | None,
 ) -> tuple[Fragment, Schema]:
     """Add columns made of expressions, by a function of batches, or streamed in row order."""
-    if isinstance(values, Mapping) and all(isinstance(one, str) for one in values.values()):
-        batches = _physical(snapshot, fragment, dict(values), batch_size)
-    elif callable(values) and not hasattr(values, "__arrow_c_stream__"):
-        source = _physical(snapshot, fragment, columns, batch_size)
-        batches = _mapped(source, values)
-    else:
-        batches = _placed(snapshot, fragment, reader_of(values, reader_schema))
-    first = next(batches, None)
-    if first is None:
-        raise InvalidInputError("the new columns have no rows")
-    schema, part = extend_schema(snapshot.manifest, first.schema)
-    return _written(snapshot, fragment, part, _chain(first, batches)), schema
+    made = values_of(
+        snapshot,
+        values,
+        columns=columns,
+        batch_size=batch_size,
+        reader_schema=reader_schema,
+        is_whole=False,
+    )
+    return _extended(snapshot, fragment, made)
 
 
 def merge(
@@ -153,10 +154,16 @@ def merge(
 ) -> tuple[Fragment, Schema]:
     """Add the columns of a table by a left join; rows without a partner get null."""
     right = reader_of(data, schema).read_all()
-    partner = _partners(snapshot, fragment, right, on)
-    added = right.drop_columns([on[1]]).take(from_integers_or_null(partner))
-    merged, part = extend_schema(snapshot.manifest, added.schema)
-    return _written(snapshot, fragment, part, added.to_batches()), merged
+    return _extended(snapshot, fragment, JoinedColumns(snapshot, right, on))
+
+
+def _extended(
+    snapshot: Snapshot, fragment: Fragment, values: ColumnValues
+) -> tuple[Fragment, Schema]:
+    schema, part = extend_schema(snapshot.manifest, values.schema)
+    home = snapshot.locations.home
+    changed = write_columns(home, fragment, part, values.batches(fragment), options_of(snapshot))
+    return changed, schema
 
 
 def update_columns(
@@ -176,14 +183,15 @@ def update_columns(
     for name in names:
         if name not in snapshot.manifest.schema.names:
             raise ColumnNotFoundError(name, tuple(snapshot.manifest.schema.names))
-    partner = _partners(snapshot, fragment, right, on)
+    partner = partners(snapshot, fragment, right, on)
     found = partner >= 0
     part = Schema(tuple(snapshot.manifest.schema.field(name) for name in names))
-    old = pa.Table.from_batches(list(_physical(snapshot, fragment, names, None)))
+    old = pa.Table.from_batches(list(physical_batches(snapshot, fragment, names, None)))
     place = np.where(found, partner + len(old), np.arange(len(old)))
     arrays = [_either(old[name], right[name], place) for name in names]
     table = pa.Table.from_arrays(arrays, schema=old.schema)
-    changed = _written(snapshot, fragment, part, table.to_batches())
+    home, options = snapshot.locations.home, options_of(snapshot)
+    changed = write_columns(home, fragment, part, table.to_batches(), options)
     ids = [one.id for top in part.fields for one in top.walk()]
     touched = DeletionVector.from_mask(found).to_bytes(DeletionFileType.BITMAP)
     return changed, ids, touched
@@ -195,102 +203,3 @@ def _either(old: pa.ChunkedArray, new: pa.ChunkedArray, place: np.ndarray) -> pa
         raise SchemaMismatchError(f"the new values are {new.type}, the column is {old.type}")
     both = pa.chunked_array([*old.chunks, *new.chunks], old.type)
     return both.take(from_integers(place))
-
-
-def _partners(
-    snapshot: Snapshot, fragment: Fragment, right: pa.Table, on: tuple[str, str]
-) -> np.ndarray:
-    """Return for every physical row the last row of ``right`` with its key, -1 without one."""
-    left_on, right_on = on
-    if right_on not in right.schema.names:
-        raise ColumnNotFoundError(right_on, tuple(right.schema.names))
-    if left_on == ROW_ID:
-        options = ScanOptions(
-            [], with_row_id=True, fragments=(fragment,), include_deleted_rows=True
-        )
-        left = plan_request(snapshot, options).table().column(ROW_ID)
-    else:
-        left = pa.Table.from_batches(list(_physical(snapshot, fragment, [left_on], None)))[left_on]
-    keys = right[right_on]
-    if keys.type != left.type:
-        keys = keys.cast(left.type)
-    import pyarrow.compute as pc
-
-    backwards = from_integers(np.arange(len(keys))[::-1].copy())
-    last = pc.index_in(left, value_set=keys.take(backwards).combine_chunks(), skip_nulls=True)
-    position = pc.fill_null(last, -1).to_numpy().astype(np.int64)
-    return np.where(position < 0, -1, len(keys) - 1 - position)
-
-
-def from_integers_or_null(positions: np.ndarray) -> pa.Array:
-    """Return positions as an Arrow array, the negative ones null."""
-    mask = positions < 0
-    return pa.array(positions, pa.int64(), mask=mask)
-
-
-# --- rows in physical order -----------------------------------------------------------------------
-
-
-def _physical(
-    snapshot: Snapshot, fragment: Fragment, columns: Any, batch_size: int | None
-) -> Iterator[pa.RecordBatch]:
-    """Read all rows that are stored, deleted ones too, in their order."""
-    options = ScanOptions(
-        columns,
-        batch_size=batch_size,
-        fragments=(fragment,),
-        with_row_id=True,
-        include_deleted_rows=True,
-    )
-    for batch in plan_request(snapshot, options).batches():
-        yield batch.drop_columns([ROW_ID])
-
-
-def _row_ids(snapshot: Snapshot, fragment: Fragment) -> pa.ChunkedArray:
-    """Return the row ids of all rows that are stored, null where the row is deleted."""
-    options = ScanOptions([], with_row_id=True, fragments=(fragment,), include_deleted_rows=True)
-    return plan_request(snapshot, options).table().column(ROW_ID)
-
-
-def _mapped(source: Iterator[pa.RecordBatch], function: BatchFunction) -> Iterator[pa.RecordBatch]:
-    for batch in source:
-        made = function(batch)
-        if isinstance(made, pa.Table):
-            made = made.combine_chunks().to_batches()[0] if made.num_rows else None
-        if not isinstance(made, pa.RecordBatch):
-            raise InvalidInputError(
-                f"the function returns record batches, not {type(made).__name__}"
-            )
-        if made.num_rows != batch.num_rows:
-            raise InvalidInputError(
-                f"the function made {made.num_rows} rows out of {batch.num_rows}"
-            )
-        yield made
-
-
-def _placed(
-    snapshot: Snapshot, fragment: Fragment, reader: pa.RecordBatchReader
-) -> Iterator[pa.RecordBatch]:
-    """Put values for the live rows at their physical places; deleted rows get null."""
-    table = reader.read_all()
-    if table.num_rows != fragment.num_rows:
-        raise InvalidInputError(
-            f"fragment {fragment.id} has {fragment.num_rows} rows: the new columns have "
-            f"{table.num_rows}"
-        )
-    is_live = _row_ids(snapshot, fragment).is_valid().to_numpy()
-    place = np.where(is_live, np.cumsum(is_live) - 1, -1)
-    yield from table.take(from_integers_or_null(place)).to_batches()
-
-
-def _written(
-    snapshot: Snapshot, fragment: Fragment, part: Schema, batches: Iterable[pa.RecordBatch]
-) -> Fragment:
-    version = writing.file_version_of(storage_version(snapshot.manifest))
-    options = WriteOptions(file_version=version)
-    return write_columns(snapshot.locations.home, fragment, part, batches, options)
-
-
-def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest

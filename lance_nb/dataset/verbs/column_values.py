@@ -1,0 +1,327 @@
+"""Where the values of new columns come from: expressions, functions, streams, joins, casts.
+
+Each kind says which columns it makes and gives their values fragment by fragment, for every
+physical row in order, deleted ones included (null where there is nothing to compute them from).
+
+Limits: a stream is read once, fragment after fragment; a join holds its table in memory.
+Source: ``LanceDataset.add_columns`` and ``LanceFragment.merge_columns`` of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.dataset.verbs.sources import reader_of
+from lance_nb.dataset.verbs.writing import file_version_of
+from lance_nb.encodings.kernels.memory import from_integers
+from lance_nb.errors import (
+    ColumnNotFoundError,
+    InvalidInputError,
+    NotSupportedError,
+    SchemaMismatchError,
+)
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.schema import Schema
+from lance_nb.table.scan_options import ScanOptions
+from lance_nb.table.scan_request import plan_request
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.table.storage_version import storage_version
+from lance_nb.transactions.fragment_writer import WriteOptions
+from lance_nb.transactions.row_rewrite import cast
+
+ROW_ID = "_rowid"
+BatchFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+class ColumnValues(Protocol):
+    """The values of new columns."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that are made."""
+        ...
+
+    def batches(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        """Yield the values for all physical rows of a fragment; fragments come in order."""
+        ...
+
+    def finish(self) -> None:
+        """Check that nothing is left over, after the last fragment."""
+        ...
+
+
+def values_of(
+    snapshot: Snapshot,
+    given: Any,
+    *,
+    columns: Sequence[str] | None,
+    batch_size: int | None,
+    reader_schema: pa.Schema | None,
+    is_whole: bool = True,
+) -> ColumnValues:
+    """Return the values that ``add_columns`` was given. Raises InvalidInputError.
+
+    ``is_whole``: a stream has the rows of all fragments, not of one.
+    """
+    if isinstance(given, Mapping) and given and all(isinstance(v, str) for v in given.values()):
+        return ExpressionColumns(snapshot, dict(given), batch_size)
+    if callable(given) and not hasattr(given, "__arrow_c_stream__"):
+        return FunctionColumns(snapshot, given, columns, batch_size)
+    return StreamedColumns(snapshot, reader_of(given, reader_schema), is_whole=is_whole)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionColumns:
+    """Columns of SQL expressions over those that are there."""
+
+    snapshot: Snapshot
+    expressions: dict[str, str]
+    batch_size: int | None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that are made; any of them may be null."""
+        made = plan_request(self.snapshot, ScanOptions(self.expressions)).schema
+        return pa.schema([field.with_nullable(True) for field in made])
+
+    def batches(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        """Compute the values."""
+        return physical_batches(self.snapshot, fragment, self.expressions, self.batch_size)
+
+    def finish(self) -> None:
+        """Do nothing: every row was computed."""
+
+
+class FunctionColumns:
+    """Columns that a function makes of batches; it is called for deleted rows too."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        function: BatchFunction,
+        columns: Sequence[str] | None,
+        batch_size: int | None,
+    ) -> None:
+        self._snapshot = snapshot
+        self._function = function
+        self._columns = columns
+        self._batch_size = batch_size
+        self._first: tuple[int, pa.RecordBatch, Iterator[pa.RecordBatch]] | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the first batch, which is computed to find out."""
+        if self._first is None:
+            for fragment in self._snapshot.manifest.fragments:
+                made = self._computed(fragment)
+                batch = next(made, None)
+                if batch is not None:
+                    self._first = (fragment.id, batch, made)
+                    return batch.schema
+            raise InvalidInputError("there are no rows to call the function with")
+        return self._first[1].schema
+
+    def batches(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        """Call the function for the batches of a fragment."""
+        if self._first is not None and self._first[0] == fragment.id:
+            _, batch, rest = self._first
+            yield batch
+            yield from rest
+        else:
+            yield from self._computed(fragment)
+
+    def finish(self) -> None:
+        """Do nothing: every batch was computed."""
+
+    def _computed(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        source = physical_batches(self._snapshot, fragment, self._columns, self._batch_size)
+        for batch in source:
+            made = self._function(batch)
+            if isinstance(made, pa.Table):
+                made = made.combine_chunks().to_batches()[0] if made.num_rows else None
+            if not isinstance(made, pa.RecordBatch):
+                raise InvalidInputError(
+                    f"the function returns record batches, not {type(made).__name__}"
+                )
+            if made.num_rows != batch.num_rows:
+                raise InvalidInputError(
+                    f"the function made {made.num_rows} rows out of {batch.num_rows}"
+                )
+            yield made
+
+
+class StreamedColumns:
+    """Columns that come as a stream with one row per live row, in order."""
+
+    def __init__(self, snapshot: Snapshot, reader: pa.RecordBatchReader, *, is_whole: bool) -> None:
+        self._snapshot = snapshot
+        self._reader = reader
+        self._is_whole = is_whole
+        self._waiting: list[pa.RecordBatch] = []
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the stream."""
+        return self._reader.schema
+
+    def batches(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        """Put values for the live rows at their physical places; deleted rows get null."""
+        table = self._next_rows(fragment.num_rows)
+        if not self._is_whole:
+            self.finish()
+        if not fragment.num_deleted_rows:
+            yield from table.to_batches()
+            return
+        is_live = row_ids(self._snapshot, fragment).is_valid().to_numpy()
+        place = np.where(is_live, np.cumsum(is_live) - 1, -1)
+        yield from table.take(integers_or_null(place)).to_batches()
+
+    def finish(self) -> None:
+        """Refuse a stream that has rows left."""
+        if any(one.num_rows for one in self._waiting) or self._pull():
+            raise SchemaMismatchError(
+                "the new columns have more rows than there are: one value per row that is not "
+                "deleted, in the order of the rows"
+            )
+
+    def _next_rows(self, count: int) -> pa.Table:
+        parts, missing = [], count
+        while missing and (self._waiting or self._pull()):
+            batch = self._waiting.pop(0)
+            if batch.num_rows > missing:
+                self._waiting.insert(0, batch.slice(missing))
+                batch = batch.slice(0, missing)
+            parts.append(batch)
+            missing -= batch.num_rows
+        if missing:
+            raise SchemaMismatchError(
+                f"the new columns end {missing:,} rows too early: one value per row that is not "
+                "deleted, in the order of the rows"
+            )
+        return pa.Table.from_batches(parts, self._reader.schema)
+
+    def _pull(self) -> bool:
+        """Read a batch with rows; False at the end of the stream."""
+        for batch in self._reader:
+            if batch.num_rows:
+                self._waiting.append(batch)
+                return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedColumns:
+    """The columns of a table, by a left join on (our column, its column)."""
+
+    snapshot: Snapshot
+    right: pa.Table
+    on: tuple[str, str]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """All columns of the table but the key; any may be null."""
+        fields = [field for field in self.right.schema if field.name != self.on[1]]
+        return pa.schema([field.with_nullable(True) for field in fields])
+
+    def batches(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        """Return the values of the partners, null without one."""
+        partner = partners(self.snapshot, fragment, self.right, self.on)
+        added = self.right.drop_columns([self.on[1]]).cast(self.schema)
+        yield from added.take(integers_or_null(partner)).to_batches()
+
+    def finish(self) -> None:
+        """Do nothing: a join uses what it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class CastColumns:
+    """Columns that are there, in other types. ``part`` names them, with their new field ids."""
+
+    snapshot: Snapshot
+    part: Schema
+
+    def batches(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        """Cast the values. Raises PredicateError for one that does not fit."""
+        wanted = self.part.to_arrow()
+        for batch in physical_batches(self.snapshot, fragment, self.part.names, None):
+            arrays = [_cast_part(batch.column(place), field) for place, field in enumerate(wanted)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+
+def _cast_part(values: pa.Array, wanted: pa.Field) -> pa.Array:
+    """Cast a column; of a struct only the fields that are wanted, its own nulls kept."""
+    if pa.types.is_struct(wanted.type):
+        children = [
+            _cast_part(values.field(values.type.get_field_index(child.name)), child)
+            for child in wanted.type
+        ]
+        return pa.StructArray.from_arrays(children, fields=list(wanted.type), mask=values.is_null())
+    if pa.types.is_nested(values.type) and any(
+        pa.types.is_struct(values.type.field(place).type) for place in range(values.type.num_fields)
+    ):
+        raise NotSupportedError(
+            f"column {wanted.name!r} holds structs in a list: a field of them cannot be cast by "
+            "itself; add a column with add_columns instead"
+        )
+    made = cast(pa.chunked_array([values]), wanted)
+    return made.chunk(0) if made.num_chunks == 1 else made.combine_chunks()
+
+
+# --- rows in physical order -----------------------------------------------------------------------
+
+
+def physical_batches(
+    snapshot: Snapshot, fragment: Fragment, columns: Any, batch_size: int | None
+) -> Iterator[pa.RecordBatch]:
+    """Read all rows that are stored, deleted ones too, in their order."""
+    options = ScanOptions(
+        columns,
+        batch_size=batch_size,
+        fragments=(fragment,),
+        with_row_id=True,
+        include_deleted_rows=True,
+    )
+    for batch in plan_request(snapshot, options).batches():
+        yield batch.drop_columns([ROW_ID])
+
+
+def row_ids(snapshot: Snapshot, fragment: Fragment) -> pa.ChunkedArray:
+    """Return the row ids of all rows that are stored, null where the row is deleted."""
+    options = ScanOptions([], with_row_id=True, fragments=(fragment,), include_deleted_rows=True)
+    return plan_request(snapshot, options).table().column(ROW_ID)
+
+
+def partners(
+    snapshot: Snapshot, fragment: Fragment, right: pa.Table, on: tuple[str, str]
+) -> np.ndarray:
+    """Return for every physical row the last row of ``right`` with its key, -1 without one."""
+    left_on, right_on = on
+    if right_on not in right.schema.names:
+        raise ColumnNotFoundError(right_on, tuple(right.schema.names))
+    if left_on == ROW_ID:
+        left = row_ids(snapshot, fragment)
+    else:
+        batches = list(physical_batches(snapshot, fragment, [left_on], None))
+        left = pa.Table.from_batches(batches)[left_on]
+    keys = cast(right[right_on], pa.field(right_on, left.type))
+    import pyarrow.compute as pc
+
+    backwards = from_integers(np.arange(len(keys))[::-1].copy())
+    last = pc.index_in(left, value_set=keys.take(backwards).combine_chunks(), skip_nulls=True)
+    position = pc.fill_null(last, -1).to_numpy().astype(np.int64)
+    return np.where(position < 0, -1, len(keys) - 1 - position)
+
+
+def integers_or_null(positions: np.ndarray) -> pa.Array:
+    """Return positions as an Arrow array, the negative ones null."""
+    return pa.array(positions, pa.int64(), mask=positions < 0)
+
+
+def options_of(snapshot: Snapshot) -> WriteOptions:
+    """Return how new column files are written: in the dataset's file version."""
+    return WriteOptions(file_version=file_version_of(storage_version(snapshot.manifest)))

@@ -1,0 +1,164 @@
+"""Schemas with fields dropped, renamed, made nullable or not, or given another type.
+
+Pure: from a schema to a schema. A field keeps its id when it is renamed or its nullability changes;
+with another type it is a new field with a new id, because its values are written anew.
+
+Limits: a type may become wider or narrower within its family (integers, floats, decimals, text,
+bytes, dates, timestamps, lists of such), not another kind of value.
+Source: ``LanceDataset.alter_columns`` and ``drop_columns`` of pylance 14.0.2, measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.errors import InvalidInputError, SchemaMismatchError
+from lance_nb.format.field import Field
+from lance_nb.format.schema import Schema
+
+_FAMILIES: tuple[Callable[[pa.DataType], bool], ...] = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_timestamp,
+    pa.types.is_date,
+    pa.types.is_time,
+    pa.types.is_duration,
+    lambda one: pa.types.is_string(one) or pa.types.is_large_string(one),
+    lambda one: pa.types.is_binary(one) or pa.types.is_large_binary(one),
+)
+_KEYS = frozenset({"path", "name", "nullable", "data_type"})
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """What becomes of one field; None leaves that part as it is."""
+
+    path: str
+    name: str | None = None
+    nullable: bool | None = None
+    data_type: pa.DataType | None = None
+
+    @classmethod
+    def of(cls, given: Any) -> Alteration:
+        """Read a dict as ``alter_columns`` takes it. Raises InvalidInputError."""
+        if not isinstance(given, Mapping) or "path" not in given or set(given) - _KEYS:
+            raise InvalidInputError(
+                'an alteration is a dict such as {"path": "price", "data_type": pa.float32()} with '
+                f"the keys path, name, nullable, data_type; got {given!r:.200}"
+            )
+        if all(given.get(key) is None for key in ("name", "nullable", "data_type")):
+            raise InvalidInputError(
+                "At least one of name, nullable, or data_type must be specified"
+            )
+        return cls(**given)
+
+
+def without_fields(schema: Schema, paths: Iterable[str]) -> Schema:
+    """Return the schema without the fields named; a struct without fields goes too.
+
+    Raises ColumnNotFoundError, InvalidInputError when nothing would be left.
+    """
+    gone = {schema.field(path).id for path in paths}
+    left = tuple(one for one in (_without(top, gone) for top in schema.fields) if one is not None)
+    if not left:
+        raise InvalidInputError("all columns would be dropped: a dataset has at least one")
+    return Schema(left, schema.metadata)
+
+
+def _without(field: Field, gone: set[int]) -> Field | None:
+    if field.id in gone:
+        return None
+    if not field.children:
+        return field
+    left = tuple(one for one in (_without(child, gone) for child in field.children) if one)
+    return replace(field, children=left) if left else None
+
+
+def altered(schema: Schema, alterations: Iterable[Alteration], next_id: int) -> Schema:
+    """Return the schema with fields altered; those of another type get ids from ``next_id`` on.
+
+    Raises ColumnNotFoundError, InvalidInputError.
+    """
+    for one in alterations:
+        field = schema.field(one.path)
+        changed = field
+        if one.name is not None:
+            changed = replace(changed, name=_checked_name(one.name))
+        if one.nullable is not None:
+            changed = replace(changed, nullable=one.nullable)
+        if one.data_type is not None and one.data_type != _arrow_type(field):
+            changed = _retyped(changed, one, next_id)
+            next_id = max(inner.id for inner in changed.walk()) + 1
+        schema = Schema(_replaced(schema.fields, field.id, changed), schema.metadata)
+    return schema
+
+
+def _retyped(field: Field, wanted: Alteration, next_id: int) -> Field:
+    found = _arrow_type(field)
+    if not can_become(found, wanted.data_type):
+        raise SchemaMismatchError(
+            f"column {wanted.path!r} is {found} and cannot become {wanted.data_type}: its values "
+            "would be of another kind. Add a column with add_columns and a CAST instead"
+        )
+    arrow = pa.schema([pa.field(field.name, wanted.data_type, field.nullable)])
+    made = Schema.from_arrow(arrow, first_id=next_id).fields[0]
+    return replace(made, metadata=field.metadata, parent_id=field.parent_id)
+
+
+def can_become(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Tell whether a column may change from the one type to the other."""
+    if pa.types.is_dictionary(found):
+        return can_become(found.value_type, wanted)
+    if _is_list(found) and _is_list(wanted):
+        return can_become(found.value_type, wanted.value_type)
+    if pa.types.is_fixed_size_list(found) and pa.types.is_fixed_size_list(wanted):
+        return bool(found.list_size == wanted.list_size) and can_become(
+            found.value_type, wanted.value_type
+        )
+    return found == wanted or any(family(found) and family(wanted) for family in _FAMILIES)
+
+
+def preserves_nullability(before: Schema, after: Schema) -> bool:
+    """Tell whether rows written for ``before`` would be right in ``after``.
+
+    They are when no field became stricter and every new one may be null.
+    """
+    could_be_null = {one.id: one.nullable for one in before.walk()}
+    return all(
+        one.nullable or not could_be_null.get(one.id, True)
+        for one in after.walk()
+        if one.id in could_be_null or after.field_by_id(one.parent_id) is None
+    )
+
+
+def _is_list(one: pa.DataType) -> bool:
+    return bool(pa.types.is_list(one) or pa.types.is_large_list(one))
+
+
+def _arrow_type(field: Field) -> pa.DataType:
+    return Schema((field,), {}).to_arrow(storage=True).field(0).type
+
+
+def _checked_name(name: str) -> str:
+    if not isinstance(name, str) or not name:
+        raise InvalidInputError(f"a column name is a text, not {name!r}")
+    return name
+
+
+def _replaced(fields: tuple[Field, ...], field_id: int, changed: Field) -> tuple[Field, ...]:
+    found = tuple(
+        changed
+        if one.id == field_id
+        else replace(one, children=_replaced(one.children, field_id, changed))
+        for one in fields
+    )
+    names = [one.name for one in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise SchemaMismatchError(f"there is a column named {name!r} already")
+    return found

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from lance_nb.errors import (
+    ColumnNotFoundError,
+    InvalidInputError,
+    NotSupportedError,
+    PredicateError,
+)
+
+NESTED = pa.table(
+    {
+        "id": [1, 2, 3],
+        "s": [{"x": 1, "y": "a"}, None, {"x": 3, "y": None}],
+        "l": [[1, None], [], None],
+    }
+)
+
+
+def test_dropping_a_column_writes_no_data(make, files):
+    made = make()
+    before = {path for path in files() if path.startswith("data/")}
+    made.drop_columns(["name"])
+    assert made.schema.names == ["id"]
+    assert {path for path in files() if path.startswith("data/")} == before
+    assert made.checkout_version(1).schema.names == ["id", "name"]
+
+
+def test_a_struct_without_fields_goes_too(make):
+    made = make(NESTED)
+    made.drop_columns(["s.x"])
+    assert made.to_table()["s"].to_pylist() == [{"y": "a"}, None, {"y": None}]
+    made.drop_columns(["s.y"])
+    assert made.schema.names == ["id", "l"]
+
+
+def test_a_column_that_comes_back_is_a_new_one(make):
+    made = make()
+    made.drop_columns(["name"])
+    made.add_columns(pa.field("name", pa.string()))
+    assert made.to_table()["name"].null_count == 10
+
+
+def test_renaming_keeps_values_and_ids(make):
+    made = make(NESTED)
+    before = {one.id for one in made.lance_schema.walk()}
+    made.alter_columns({"path": "id", "name": "key"}, {"path": "s.y", "name": "text"})
+    assert {one.id for one in made.lance_schema.walk()} == before
+    assert made.to_table()["key"].to_pylist() == [1, 2, 3]
+    assert made.to_table()["s"].to_pylist()[0] == {"x": 1, "text": "a"}
+
+
+def test_casting_writes_the_column_and_no_other(make, files):
+    made = make(max_rows_per_file=4)
+    before = len([path for path in files() if path.startswith("data/")])
+    made.delete("id = 2")
+    made.alter_columns({"path": "id", "data_type": pa.int16(), "name": "small"})
+    assert made.schema.field("small").type == pa.int16()
+    assert made.to_table()["small"].to_pylist() == [0, 1, 3, 4, 5, 6, 7, 8, 9]
+    assert len([path for path in files() if path.startswith("data/")]) == before + 3
+
+
+def test_a_field_of_a_struct_is_cast_with_its_nulls(make):
+    made = make(NESTED)
+    made.alter_columns({"path": "s.x", "data_type": pa.int8()})
+    assert made.schema.field("s").type.field("x").type == pa.int8()
+    assert made.to_table()["s"].to_pylist() == NESTED["s"].to_pylist()
+    made.alter_columns({"path": "l", "data_type": pa.large_list(pa.int32())})
+    assert made.to_table()["l"].to_pylist() == NESTED["l"].to_pylist()
+
+
+def test_a_field_of_a_struct_in_files_of_2_0_is_refused(make):
+    made = make(NESTED.slice(0, 1), data_storage_version="2.0")
+    with pytest.raises(NotSupportedError, match=r"2\.0"):
+        made.alter_columns({"path": "s.x", "data_type": pa.int8()})
+
+
+def test_a_value_that_does_not_fit_changes_nothing(make, files):
+    made = make(pa.table({"n": [1, 300]}))
+    before = files()
+    with pytest.raises(PredicateError, match="int8"):
+        made.alter_columns({"path": "n", "data_type": pa.int8()})
+    assert files() == before
+
+
+def test_a_column_may_lose_its_right_to_nulls(make):
+    made = make()
+    made.alter_columns({"path": "id", "nullable": False})
+    assert not made.schema.field("id").nullable
+    with pytest.raises(InvalidInputError, match="1 nulls"):
+        made.alter_columns({"path": "name", "nullable": False})
+    made.alter_columns({"path": "id", "nullable": True})
+    assert made.schema.field("id").nullable
+
+
+@pytest.mark.parametrize(
+    ("alterations", "error"),
+    [
+        ([], InvalidInputError),
+        ([{"path": "id"}], InvalidInputError),
+        ([{"name": "x"}], InvalidInputError),
+        ([{"path": "id", "nonsense": 1}], InvalidInputError),
+        ([{"path": "nope", "name": "x"}], ColumnNotFoundError),
+        ([{"path": "id", "name": "name"}], InvalidInputError),
+        ([{"path": "id", "name": ""}], InvalidInputError),
+        ([{"path": "id", "data_type": pa.string()}], InvalidInputError),
+        ([{"path": "name", "data_type": pa.binary()}], InvalidInputError),
+        (["id"], InvalidInputError),
+    ],
+)
+def test_bad_alterations_change_nothing(make, files, alterations, error):
+    made = make()
+    before = files()
+    with pytest.raises(error):
+        made.alter_columns(*alterations)
+    assert files() == before
+
+
+def test_columns_are_added_in_every_way(make):
+    made = make(max_rows_per_file=4)
+    made.delete("id = 5")
+    made.add_columns({"twice": "id * 2"})
+    made.add_columns(pa.schema([("empty", pa.string())]))
+    made.add_columns(lambda batch: pa.record_batch({"same": batch["id"]}), read_columns=["id"])
+    made.add_columns(pa.table({"n": list(range(9))}))
+    found = made.to_table().to_pydict()
+    assert found["twice"] == [0, 2, 4, 6, 8, 12, 14, 16, 18]
+    assert found["empty"] == [None] * 9
+    assert found["same"] == found["id"]
+    assert found["n"] == list(range(9))
+    assert made.version == 6
+
+
+def test_streams_have_as_many_rows_as_the_dataset(make, files):
+    made = make(max_rows_per_file=4)
+    before = files()
+    for count, reason in ((9, "too early"), (11, "more rows")):
+        with pytest.raises(InvalidInputError, match=reason):
+            made.add_columns(pa.table({"n": list(range(count))}))
+    assert set(files()) >= set(before)
+    assert made.version == 1
+
+
+def test_null_columns_may_be_null(make):
+    with pytest.raises(InvalidInputError, match="'x'"):
+        make().add_columns(pa.field("x", pa.int8(), nullable=False))
+
+
+def test_rows_appended_later_may_miss_the_new_column(make, rows, uri):
+    made = make()
+    made.add_columns({"twice": "id * 2"})
+    made.insert(rows.slice(0, 1))
+    assert made.to_table()["twice"].to_pylist() == [*range(0, 20, 2), None]
+
+
+def test_a_table_is_joined(make):
+    made = make(max_rows_per_file=4)
+    made.merge(pa.table({"key": [9, 1, 1], "note": ["nine", "one", "uno"]}), "id", "key")
+    found = dict(zip(*(made.to_table()[name].to_pylist() for name in ("id", "note")), strict=True))
+    assert {key: note for key, note in found.items() if note} == {1: "uno", 9: "nine"}
+
+
+def test_a_change_of_columns_is_planned_again_after_others_wrote(make, rows, uri):
+    made = make()
+    lance_nb.dataset(uri).insert(rows)
+    made.add_columns({"twice": "id * 2"})
+    assert made.version == 3
+    assert made.to_table()["twice"].to_pylist() == [*range(0, 20, 2), *range(0, 20, 2)]
+
+
+def test_truncating_keeps_the_schema(make, rows):
+    made = make()
+    made.truncate_table()
+    assert (made.count_rows(), made.schema) == (0, rows.schema)
