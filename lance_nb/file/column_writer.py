@@ -124,10 +124,10 @@ class ColumnWriter:
 
 
 def row_runs(array: pa.Array, target_bytes: int) -> Iterator[pa.Array]:
-    """Cut an array into equal runs of rows of about ``target_bytes``."""
+    """Cut an array into equal runs of rows of at least ``target_bytes``: each fills a page."""
     is_dictionary = isinstance(array, pa.DictionaryArray)
     size_bytes = array.indices.nbytes if is_dictionary else array.nbytes
-    count = min(max(round(size_bytes / target_bytes), 1), max(len(array), 1))
+    count = min(max(size_bytes // target_bytes, 1), max(len(array), 1))
     if count == 1:
         if len(array):
             yield array

