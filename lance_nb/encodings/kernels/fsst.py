@@ -4,9 +4,11 @@ Layout: ``codes[offsets[i]:offsets[i + 1]]`` are the codes of value ``i``; the s
 word of 8 bytes each (unused bytes zero) with their lengths.
 
 How: without a compiled loop, Arrow's ``take`` copies symbols out of a table, and it is fastest with
-*pairs* of codes, because 65,536 pairs of symbols make half as many copies. Literals are entries of
-a second half of the table, which needs single codes; most data has none. A few codes are put
-together by numpy: Arrow's ``take`` costs its first caller the loading of pyarrow.compute.
+*pairs* of codes, because 65,536 pairs of symbols make half as many copies. An escape and its
+literal are a pair too, once every escape has an even place (``_aligned``). A table of pairs is
+worth its making from some 400,000 codes on; fewer are taken one by one, with literals as entries of
+their own. A few codes are put together by numpy: Arrow's ``take`` costs its first caller the
+loading of pyarrow.compute.
 Limits: at most 255 symbols.
 Source: FSST (Boncz, Neumann, Leis 2020), as written by pylance 14.0.2.
 """
@@ -65,11 +67,14 @@ def decode(codes: Bytes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, B
         found = _decode_compiled(codes, offsets, symbols, has_escapes=has_escapes)
         if found is not None:
             return found
-    if has_escapes:
-        plain, plain_offsets = _resolve_escapes(codes, offsets, num_symbols)
+    escapes = _find_escapes(codes, offsets, num_symbols) if has_escapes else None
+    if codes.size < _PAIRS_FROM and escapes is not None:
+        plain, plain_offsets = _resolve_escapes(codes, offsets, escapes.places)
         ends, data = _take_single(plain, plain_offsets, _with_literals(symbols))
     elif codes.size < _PAIRS_FROM:
         ends, data = _take_single(codes, offsets, symbols)
+    elif escapes is not None:
+        ends, data = _take_pairs(*_aligned(codes, offsets, escapes), symbols)
     else:
         ends, data = _take_pairs(codes, offsets, symbols)
     return (ends.astype(np.int64) if offsets.dtype.itemsize == 8 else ends), data[: int(ends[-1])]
@@ -115,28 +120,59 @@ def _broken(num_symbols: int) -> CorruptFileError:
     )
 
 
-def _resolve_escapes(
-    codes: Bytes, offsets: Offsets, num_symbols: int
-) -> tuple[npt.NDArray[np.uint16], Ints]:
-    """Replace each escape and its literal ``b`` by the one code ``256 + b``."""
+@dataclass(frozen=True, slots=True)
+class _Escapes:
+    """Where the escapes are, and which offset is the next one behind each."""
+
+    places: Ints
+    next_offset: Ints
+
+
+def _find_escapes(codes: Bytes, offsets: Offsets, num_symbols: int) -> _Escapes:
+    """Tell escapes from literals of the same value; check them, and the codes of symbols."""
     found = np.flatnonzero(codes == ESCAPE)
     # In a run of 255s every other one is an escape, the first included: the byte before the run is
     # not an escape, or the run would have begun there.
     rank = np.arange(found.size)
     begins = np.flatnonzero(np.diff(found, prepend=-2) != 1)
     rank -= np.repeat(begins, np.diff(begins, append=found.size))
-    escapes = found[rank % 2 == 0]
-    ends = offsets[np.searchsorted(offsets, escapes, side="right")]
-    if bool((escapes + 1 >= ends).any()):
+    places = found[rank % 2 == 0]
+    after = np.searchsorted(offsets, places, side="right")
+    if bool((places + 1 >= offsets[after]).any()):
         raise _broken(num_symbols)
+    if num_symbols < ESCAPE:
+        wrong = codes >= num_symbols
+        wrong[places] = False
+        wrong[places + 1] = False
+        if bool(wrong.any()):
+            raise _broken(num_symbols)
+    return _Escapes(places, after)
+
+
+def _resolve_escapes(
+    codes: Bytes, offsets: Offsets, escapes: Ints
+) -> tuple[npt.NDArray[np.uint16], Ints]:
+    """Replace each escape and its literal ``b`` by the one code ``256 + b``."""
     wide = codes.astype(np.uint16)
     wide[escapes + 1] += 256
     keep = np.ones(codes.size, np.bool_)
     keep[escapes] = False
-    plain = wide[keep]
-    if bool(((plain >= num_symbols) & (plain <= ESCAPE)).any()):
-        raise _broken(num_symbols)
-    return plain, offsets.astype(np.int64) - np.searchsorted(escapes, offsets)
+    return wide.compress(keep), offsets.astype(np.int64) - np.searchsorted(escapes, offsets)
+
+
+def _aligned(codes: Bytes, offsets: Offsets, escapes: _Escapes) -> tuple[Bytes, Offsets]:
+    """Give every escape an even place, so that it shares a pair with its literal.
+
+    An escape at an odd place is written twice: as second half of a pair it stands for nothing.
+    """
+    places = escapes.places
+    is_odd = (np.diff(places, prepend=0) & 1).astype(np.bool_)
+    if not bool(is_odd.any()):
+        return codes, offsets
+    counts = np.ones(codes.size, np.int64)
+    counts[places.compress(is_odd)] = 2
+    added = np.bincount(escapes.next_offset.compress(is_odd), minlength=offsets.size)
+    return np.repeat(codes, counts), offsets + np.cumsum(added).astype(offsets.dtype)
 
 
 def _with_literals(symbols: Symbols) -> Symbols:
@@ -209,19 +245,21 @@ def _table(symbols: Symbols) -> pa.Array:
 
 @lru_cache(maxsize=_PAIR_TABLES)
 def _pair_table(symbols: Symbols) -> pa.Array:
-    """Return the symbols of the codes ``first | second << 8`` as 65,536 binary entries."""
+    """Return the symbols of the codes ``first | second << 8`` as 65,536 binary entries.
+
+    An escape and a literal are the literal; an escape in second place is nothing.
+    """
     count = symbols.lengths.size
-    lengths = np.zeros((256, 256), np.uint8)
-    lengths[:count, :count] = symbols.lengths[None, :] + symbols.lengths[:, None]
-    wide = np.zeros((count, count, 2), np.uint64)
-    wide[:, :, 0] = symbols.words[None, :]
-    wide[:, :, 1] = symbols.words[:, None]
-    position = np.arange(_WIDEST)
-    used = np.empty((count, count, 2, _WIDEST), np.bool_)
-    used[:, :, 0] = (position < symbols.lengths[:, None])[None, :]
-    used[:, :, 1] = (position < symbols.lengths[:, None])[:, None]
-    data = wide.view(np.uint8).reshape(used.shape)[used]
-    return _binary(lengths.reshape(-1), data)
+    words, sizes = np.zeros(256, np.uint64), np.zeros(256, np.uint8)
+    words[:count], sizes[:count] = symbols.words, symbols.lengths
+    pairs = np.empty((256, 256, 2), np.uint64)
+    pairs[:, :, 0], pairs[:, :, 1] = words[None, :], words[:, None]
+    lengths = np.empty((256, 256, 2), np.uint8)
+    lengths[:, :, 0], lengths[:, :, 1] = sizes[None, :], sizes[:, None]
+    pairs[:, ESCAPE, 1], lengths[:, ESCAPE, 1] = np.arange(256), 1
+    used = np.arange(_WIDEST, dtype=np.uint8) < lengths[..., None]
+    data = pairs.reshape(-1).view(np.uint8).compress(used.reshape(-1))
+    return _binary(lengths.sum(axis=2, dtype=np.uint8).reshape(-1), data)
 
 
 def _binary(lengths: npt.NDArray[np.uint8], data: Bytes) -> pa.Array:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lance_nb.encodings.kernels import fsst
 from lance_nb.encodings.kernels.compiled import Mode, forced
@@ -85,3 +87,55 @@ def test_bytes_behind_the_last_offset_are_not_codes() -> None:
     codes = np.array([1, 255], np.uint8)
     _, data = fsst.decode(codes, np.array([0, 1], np.int32), SYMBOLS)
     assert data.tobytes() == TEXTS[1]
+
+
+def values_of(raw: list[int], cuts: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    codes = np.array(raw, np.uint8)
+    return codes, np.array([0, *cuts, codes.size], np.int32)
+
+
+def test_escapes_of_every_parity_pair_with_their_literals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fsst, "_PAIRS_FROM", 0)
+    for raw, cuts in (
+        ([255, 65], []),
+        ([1, 255, 65], [1]),
+        ([1, 2, 255, 255, 3], [2, 4]),
+        ([255, 255, 255, 255, 255, 7], [2, 4]),
+        ([1, 255, 0, 255, 1, 2, 255, 2], [1, 3, 3, 5, 6]),
+        ([1, 2, 3], [1, 2]),
+    ):
+        codes, offsets = values_of(raw, cuts)
+        with forced(Mode.NEVER):
+            found, data = fsst.decode(codes, offsets, SYMBOLS)
+        assert data.tobytes() == expected(codes)
+        ends = [len(expected(codes[:end])) for end in offsets.tolist()]
+        assert found.tolist() == ends
+
+
+@given(
+    st.lists(
+        st.lists(st.integers(0, 199) | st.tuples(st.just(255), st.integers(0, 255)), max_size=9),
+        min_size=1,
+        max_size=30,
+    ),
+    st.sampled_from([np.int32, np.int64]),
+)
+def test_pairs_and_single_codes_agree(values: list[list[int]], kind: type) -> None:
+    flat = [
+        [code for one in value for code in (one if isinstance(one, tuple) else (one,))]
+        for value in values
+    ]
+    codes = np.array([code for value in flat for code in value], np.uint8)
+    offsets = np.cumsum([0, *map(len, flat)]).astype(kind)
+    before = fsst._PAIRS_FROM
+    try:
+        with forced(Mode.NEVER):
+            fsst._PAIRS_FROM = 1 << 60
+            singles = fsst.decode(codes, offsets, SYMBOLS)
+            fsst._PAIRS_FROM = 0
+            pairs = fsst.decode(codes, offsets, SYMBOLS)
+    finally:
+        fsst._PAIRS_FROM = before
+    assert pairs[1].tobytes() == singles[1].tobytes() == expected(codes)
+    assert pairs[0].tolist() == singles[0].tolist()
+    assert pairs[0].dtype == singles[0].dtype == kind
