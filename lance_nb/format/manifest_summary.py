@@ -9,9 +9,8 @@ Source: the keys of ``FragmentTotals.to_metadata`` are those of pylance's ``vers
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,9 +42,8 @@ _FEW_FRAGMENTS = 16  # up to so many, a loop is quicker than numpy
 _PADDING = bytes(16)  # reading one varint past the end stays inside the buffer
 
 
-@dataclass(frozen=True, slots=True)
-class FragmentTotals:
-    """What the fragments of one version add up to."""
+class FragmentTotals(NamedTuple):
+    """What the fragments of one version add up to (a tuple: lists of versions make thousands)."""
 
     num_fragments: int
     num_data_files: int
@@ -79,7 +77,7 @@ class TotalsMemo:
     """
 
     def __init__(self) -> None:
-        self._run = memoryview(b"")
+        self._run = b""
         self._count = 0
         # Of the first ``_count`` fragments: where each ends, and the sums up to it.
         self._ends: Ints = np.zeros(0, np.int64)
@@ -90,13 +88,12 @@ class TotalsMemo:
 
         These bytes hold nothing but schema and fragments.
         """
-        size = min(len(raw), len(self._run))
-        if not size:
-            return 0, 0
-        same = np.frombuffer(raw, np.uint8, size) == np.frombuffer(self._run, np.uint8, size)
-        differs_at = size if same.all() else int(same.argmin())
         count = self._count
-        if differs_at < len(self._run):
+        start = bytes(raw[: len(self._run)])
+        if start != self._run:  # which compares faster than numpy, but tells no place
+            size = len(start)
+            same = np.frombuffer(start, np.uint8) == np.frombuffer(self._run, np.uint8, size)
+            differs_at = size if same.all() else int(same.argmin())
             count = int(np.searchsorted(self._ends[:count], differs_at, side="right"))
         return count, int(self._ends[count - 1]) if count else 0
 
@@ -111,8 +108,7 @@ class TotalsMemo:
         count, start = known
         ends = _ends_in(raw, start or _schema_end(raw), added)
         if ends is None:  # not laid out as writers do: nothing is shared
-            self._run = memoryview(b"")
-            self._count = 0
+            self._run, self._count = b"", 0
             return
         self._count = count + len(added)
         if self._count > len(self._ends):
@@ -123,7 +119,7 @@ class TotalsMemo:
         if added:
             self._ends[count : self._count] = ends
             self._sums[count : self._count] = sums
-        self._run = raw[: int(self._ends[self._count - 1]) if self._count else 0]
+        self._run = bytes(raw[: int(self._ends[self._count - 1])]) if self._count else b""
 
 
 def _ends_in(
@@ -173,8 +169,7 @@ def _schema_end(raw: memoryview) -> int | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestSummary:
+class ManifestSummary(NamedTuple):
     """The parts of a manifest that a list of versions shows."""
 
     version: int

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -216,7 +216,7 @@ def _without_transaction(summary: ManifestSummary, kept_bytes: int) -> ManifestS
     section = summary.transaction
     if section is None or section.data is None or len(section.data) <= kept_bytes:
         return summary
-    return replace(summary, transaction=Section(section.offset_bytes, None))
+    return summary._replace(transaction=Section(section.offset_bytes, None))
 
 
 def versions_table(log: VersionLog, tags: Mapping[str, Mapping[str, Any]]) -> pa.Table:
