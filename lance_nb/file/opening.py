@@ -114,11 +114,11 @@ def open_data_file(store: Store, path: str, size_bytes: int = 0) -> DataFileRead
 
 def _opened(store: Store, source: FileSource, size_bytes: int) -> DataFileReader:
     path = source.path
-    is_legacy = parse_version(source.tail(8), source.size_bytes, path) < (2, 0)
+    is_legacy = parse_version(source.tail(8), source.size_bytes, source.path) < (2, 0)
     # Releases 0.30 to 7 measured 0.1 files before they had written the end of them.
     if size_bytes and size_bytes != source.size_bytes and not is_legacy:
         expected = f"{size_bytes} bytes as the manifest says"
-        raise CorruptFileError(path, None, expected, f"{source.size_bytes} bytes")
+        raise CorruptFileError(source.path, None, expected, f"{source.size_bytes} bytes")
     if is_legacy:
         return file.legacy_reader.LegacyReader(source)
     return FileReader(store, path, size_bytes, source)

@@ -44,7 +44,7 @@ class FileReader:
         NotSupportedError.
         """
         self._source = FileSource(store, path) if source is None else source
-        self.path = path
+        self.path = path = self._source.path
         if size_bytes and size_bytes != self._source.size_bytes:
             raise CorruptFileError(
                 path, None, f"{size_bytes} bytes as the manifest says", f"{self.size_bytes} bytes"

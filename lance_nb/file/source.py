@@ -18,10 +18,14 @@ _TAIL_BYTES = 64 * 1024
 
 
 class FileSource:
-    """The bytes of one immutable data file; ``mapped`` is the mapping of a local one."""
+    """The bytes of one immutable data file; ``mapped`` is the mapping of a local one.
+
+    ``path`` is the whole path, root included, as errors name it.
+    """
 
     def __init__(self, store: Store, path: str) -> None:
-        self.path = path
+        self.path = store.uri + "/" * (not store.uri.endswith("/")) + path
+        self._path = path
         self._store = store
         self.mapped = mapped = store.map(path)
         self.is_mapped = mapped is not None
@@ -40,7 +44,7 @@ class FileSource:
         self._check(start, stop)
         if start >= self._tail_start:
             return self._tail[start - self._tail_start : stop - self._tail_start]
-        return self._store.read_range(self.path, ByteRange(start, stop))
+        return self._store.read_range(self._path, ByteRange(start, stop))
 
     def arrays(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
         """Return each range as a uint8 array, reading all that is missing in one go."""
@@ -55,7 +59,7 @@ class FileSource:
                 found.append(None)
                 missing.append(ByteRange(start, stop))
         if missing:
-            fetched = iter(self._store.read_ranges(self.path, missing))
+            fetched = iter(self._store.read_ranges(self._path, missing))
             return [
                 np.frombuffer(next(fetched), np.uint8) if piece is None else piece
                 for piece in found

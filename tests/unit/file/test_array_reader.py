@@ -243,7 +243,7 @@ def test_an_unknown_page_encoding_is_refused_with_its_place() -> None:
 
     with pytest.raises(NotSupportedError) as caught:
         read(data, pa.schema([("a", pa.uint8())]), rows_of((0, 3)))
-    assert caught.value.__notes__ == ["a.lance, column 'a', page 0"]
+    assert caught.value.__notes__ == ["bytes://a.lance, column 'a', page 0"]
 
 
 def test_pages_are_listed_with_their_encodings() -> None:

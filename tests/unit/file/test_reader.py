@@ -93,6 +93,6 @@ def test_an_error_names_file_column_page_and_offset() -> None:
     reader = FileReader(BytesStore(bytes(data)), "a.lance")
     with pytest.raises(CorruptFileError) as caught:
         Columns(tables()["numbers"].schema).read(reader, "small", rows_of((0, 300)))
-    assert caught.value.path == "a.lance"
+    assert caught.value.path == "bytes://a.lance"
     assert caught.value.place == "column 'small', page 0"
     assert caught.value.offset_bytes == page.buffer_offsets[0]
