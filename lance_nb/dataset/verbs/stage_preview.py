@@ -53,7 +53,7 @@ class Meeting:
     overlap: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class StagePreview:
     """What a commit would change.
 
@@ -91,6 +91,8 @@ class StagePreview:
             about = f" ({one.overlap})" if one.overlap else ""
             lines.append(f"since then: version {one.version} {one.operation}: {one.verdict}{about}")
         return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def preview_of(
