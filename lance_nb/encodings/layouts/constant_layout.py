@@ -42,11 +42,9 @@ from lance_nb.encodings.repdef import (
     num_list_layers,
     visible_entries,
 )
-from lance_nb.encodings.single_value import (
-    INLINE_BYTES_MAX,
-)
 from lance_nb.encodings.slicing import expand_ranges
 
+_INLINE_BYTES_MAX = 32
 _SCALAR_BUFFERS_MAX = 2
 
 
@@ -89,8 +87,8 @@ class ConstantLayout:
 
 
 def _inline(value: bytes) -> FixedWidth:
-    if not value or len(value) > INLINE_BYTES_MAX:
-        raise corrupt(f"an inline value of 1 to {INLINE_BYTES_MAX} bytes", f"{len(value)} bytes")
+    if not value or len(value) > _INLINE_BYTES_MAX:
+        raise corrupt(f"an inline value of 1 to {_INLINE_BYTES_MAX} bytes", f"{len(value)} bytes")
     return FixedWidth(8 * len(value), 1, np.frombuffer(value, np.uint8))
 
 
