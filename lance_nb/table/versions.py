@@ -98,6 +98,13 @@ def load_manifest(home: Store, name: ManifestName) -> Manifest:
     return _checked(parsed, name.version)
 
 
+def parse_whole(data: bytes | memoryview, where: str, version: int) -> Manifest:
+    """Parse a whole manifest file, and check as ``load_manifest`` does."""
+    if len(data) <= TAIL_BYTES:
+        return _parsed(bytes(data), where, version)
+    return _checked(parse_manifest(data, where), version)
+
+
 @lru_cache(maxsize=_PARSED_MAX)
 def _parsed(data: bytes, where: str, version: int) -> Manifest:
     """Parse the whole file of a small manifest; one that is opened again is known by its bytes."""

@@ -12,16 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lance_nb.errors import (
-    CorruptFileError,
     ObjectNotFoundError,
     RetryableCommitConflictError,
     VersionNotFoundError,
 )
 from lance_nb.format import layout
-from lance_nb.format.feature_flags import check_readable
 from lance_nb.format.index_metadata import IndexMetadata, parse_index_section
 from lance_nb.format.layout import ManifestName, NamingScheme
-from lance_nb.format.manifest import Manifest, parse_manifest
+from lance_nb.format.manifest import Manifest
+from lance_nb.table.versions import parse_whole
 from lance_nb.transactions.manifest_slots import ManifestSlots
 from lance_nb.transactions.transaction import Transaction
 
@@ -113,10 +112,7 @@ class VersionSource:
 
 def parse_version(data: bytes | memoryview, name: ManifestName, path: str) -> Version:
     """Parse a whole manifest file. Raises CorruptFileError, NotSupportedError."""
-    manifest = parse_manifest(data, path)
-    if manifest.version != name.version:
-        raise CorruptFileError(path, None, f"version {name.version}", f"{manifest.version}")
-    check_readable(manifest)
+    manifest = parse_whole(data, path, name.version)
     section = manifest.index_section
     if section is None or section.data is None:
         return Version(manifest, ())
