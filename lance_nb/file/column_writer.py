@@ -124,10 +124,14 @@ class ColumnWriter:
 
 
 def row_runs(array: pa.Array, target_bytes: int) -> Iterator[pa.Array]:
-    """Cut an array into equal runs of rows of at least ``target_bytes``: each fills a page."""
+    """Cut an array into equal runs of rows of at least ``target_bytes``: each fills a page.
+
+    A little more than that, because rows do not divide evenly, and a run that is short by a byte
+    would wait to be joined with the next.
+    """
     is_dictionary = isinstance(array, pa.DictionaryArray)
     size_bytes = array.indices.nbytes if is_dictionary else array.nbytes
-    count = min(max(size_bytes // target_bytes, 1), max(len(array), 1))
+    count = min(max(size_bytes // (target_bytes + target_bytes // 16), 1), max(len(array), 1))
     if count == 1:
         if len(array):
             yield array

@@ -155,7 +155,8 @@ class FileWriter:
     def _column_of(self, batch: pa.RecordBatch, name: str) -> pa.Array:
         found = batch.schema.get_all_field_indices(name)
         if len(found) != 1:
-            raise SchemaMismatchError(f"the batch has {len(found) or 'no'} columns {name!r}")
+            how_many = f"{len(found)} columns" if found else "no column"
+            raise SchemaMismatchError(f"the batch has {how_many} {name!r}")
         return batch.column(found[0])
 
     def add_schema_metadata(self, metadata: Mapping[str, bytes]) -> None:

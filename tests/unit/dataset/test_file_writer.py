@@ -85,7 +85,7 @@ def test_pages_can_be_made_small(path: str):
     for options in ({"data_cache_bytes": 8000}, {"max_page_bytes": 8000}):
         with lance_nb.LanceFileWriter(path, table.schema, **options) as writer:
             writer.write_batch(table)
-        assert len(lance_nb.LanceFileReader(path).metadata().columns[0].pages) == 10
+        assert len(lance_nb.LanceFileReader(path).metadata().columns[0].pages) == 9
 
 
 def test_bad_arguments_are_refused(tmp_path: Path):
