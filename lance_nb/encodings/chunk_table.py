@@ -10,6 +10,7 @@ Source: message MiniBlockLayout of lance.encodings21; byte layout verified again
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -118,12 +119,12 @@ def parse_chunks(
     ends = starts + table.sizes
     if int(ends.max()) > data.size:
         raise corrupt(f"{int(ends.max())} bytes of chunks", f"{data.size} bytes")
-    header = _header_type(layout)
-    if int((ends - starts).min()) < header.itemsize:
-        raise corrupt(f"chunks of at least {header.itemsize} bytes", "a smaller chunk")
+    header, least = _header_type(layout)
+    if int(table.sizes.min()) < least:  # sizes are whole words, as the padded header is
+        raise corrupt(f"chunks of at least {least} bytes", "a smaller chunk")
     raw = np.ascontiguousarray(ranges.rows(data, starts, header.itemsize))
     heads = raw.view(header).reshape(-1)
-    position = starts + -(-header.itemsize // 8) * 8
+    position = starts + header.itemsize
     found: dict[str, ChunkBuffer] = {}
     for name in (header.names or ())[1:]:
         sizes = heads[name].astype(np.int64)
@@ -140,13 +141,28 @@ def parse_chunks(
     return ParsedChunks(levels, found.get("rep"), found.get("def"), Chunks(values, counts))
 
 
-def _header_type(layout: encodings21.MiniBlockLayout) -> np.dtype[np.void]:
+def _header_type(layout: encodings21.MiniBlockLayout) -> tuple[np.dtype[np.void], int]:
+    """Return the header padded to whole words, and its bytes without padding."""
+    return _header_of(
+        layout.HasField("rep_compression"),
+        layout.HasField("def_compression"),
+        layout.num_buffers,
+        "<u4" if layout.has_large_chunk else "<u2",
+    )
+
+
+@lru_cache(maxsize=64)
+def _header_of(
+    has_rep: bool, has_def: bool, num_buffers: int, width: str
+) -> tuple[np.dtype[np.void], int]:
     fields = [("levels", "<u2")]
-    fields += [("rep", "<u2")] * layout.HasField("rep_compression")
-    fields += [("def", "<u2")] * layout.HasField("def_compression")
-    wide = "<u4" if layout.has_large_chunk else "<u2"
-    fields += [(f"value{k}", wide) for k in range(layout.num_buffers)]
-    return np.dtype(fields)
+    fields += [("rep", "<u2")] * has_rep
+    fields += [("def", "<u2")] * has_def
+    fields += [(f"value{k}", width) for k in range(num_buffers)]
+    exact = np.dtype(fields)
+    names, formats = zip(*fields, strict=True)
+    padded = -(-exact.itemsize // _CHUNK_ALIGNMENT) * _CHUNK_ALIGNMENT
+    return np.dtype({"names": names, "formats": formats, "itemsize": padded}), exact.itemsize
 
 
 def _pad8(sizes: Ints) -> Ints:

@@ -21,7 +21,7 @@ from lance_nb.encodings.base import (
     Wanted,
     corrupt,
 )
-from lance_nb.encodings.kernels import bitpack, memory, ranges
+from lance_nb.encodings.kernels import bitpack, memory
 from lance_nb.errors import NotSupportedError
 
 
@@ -110,11 +110,10 @@ def _checked_widths(values: ChunkBuffer, word_bits: int) -> Ints:
         raise corrupt(
             f"a bit-packed chunk of at least {word} bytes", f"{int(values.sizes.min())} bytes"
         )
-    heads = ranges.rows(values.data, values.starts, word)
-    widths = np.ascontiguousarray(heads).view(f"<u{word}").reshape(-1)
+    widths = bitpack.words_at(values.data, values.starts, np.dtype(f"<u{word}"))
     if bool((widths > word_bits).any()):
         raise corrupt(f"a bit width of at most {word_bits}", f"width {int(widths.max())}")
-    checked = widths.astype(np.int64)
+    checked: Ints = widths.astype(np.int64)
     wrong = np.flatnonzero(values.sizes != word + checked * (bitpack.VALUES // 8))
     if wrong.size:
         first = int(wrong[0])

@@ -126,10 +126,10 @@ def gather(data: Bytes, starts: Ints, widths: Ints, positions: Ints, kind: np.dt
     if bool(empty.any()):  # no words at all: look at the width in front, the mask hides it
         place[empty] = -1
     at = starts + place * kind.itemsize
-    found: Words = _words_at(data, at, kind) >> shift.astype(kind)
+    found: Words = words_at(data, at, kind) >> shift.astype(kind)
     spills = np.flatnonzero(shift + widths > word_bits)
     if spills.size:
-        more = _words_at(data, at[spills] + lanes * kind.itemsize, kind)
+        more = words_at(data, at[spills] + lanes * kind.itemsize, kind)
         found[spills] |= more << (word_bits - shift[spills]).astype(kind)
     found &= _masks(kind)[widths]
     return found
@@ -149,7 +149,7 @@ def _masks(kind: np.dtype[Any]) -> Words:
     return np.array([(1 << width) - 1 for width in range(kind.itemsize * 8 + 1)], kind)
 
 
-def _words_at(data: Bytes, at: Ints, kind: np.dtype[Any]) -> Words:
+def words_at(data: Bytes, at: Ints, kind: np.dtype[Any]) -> Words:
     """Read the word at each byte position; fast where all of them are whole words apart."""
     size = kind.itemsize
     skip = int(at[0]) % size if at.size else 0
