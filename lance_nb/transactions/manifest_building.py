@@ -121,7 +121,7 @@ class Draft:
 
     def append(self, fragments: Iterable[Fragment]) -> None:
         """Put finished fragments behind the others."""
-        fragments = [_without_dead_files(one) for one in fragments]
+        fragments = [self._with_live_files(one) for one in fragments]
         self._fresh.update((one.id, one) for one in fragments)
         added = self.manifest.fragments.appended(fragments)
         self.manifest = replace(self.manifest, fragments=added)
@@ -129,7 +129,7 @@ class Draft:
     def change(self, changes: Mapping[int, Fragment | None]) -> None:
         """Replace fragments by id, in their places; None removes one. Unknown ids are ignored."""
         changes = {
-            key: None if one is None else _without_dead_files(one) for key, one in changes.items()
+            key: None if one is None else self._with_live_files(one) for key, one in changes.items()
         }
         fresh = [one for one in changes.values() if one is not None]
         self.set_fragments(self.manifest.fragments.replaced(changes), fresh)
@@ -151,7 +151,7 @@ class Draft:
 
     def set_all(self, fragments: Iterable[Fragment]) -> None:
         """Make these the fragments, all of them new or possibly changed."""
-        fragments = [_without_dead_files(one) for one in fragments]
+        fragments = [self._with_live_files(one) for one in fragments]
         self.set_fragments(FragmentList.of(fragments), fragments)
 
     def set_fragments(self, fragments: FragmentList, fresh: Iterable[Fragment] = ()) -> None:
@@ -159,6 +159,20 @@ class Draft:
         self._fresh.update((one.id, one) for one in fresh)
         self._only_appended = False
         self.manifest = replace(self.manifest, fragments=fragments)
+
+    def _with_live_files(self, fragment: Fragment) -> Fragment:
+        """Leave out files that hold no column of the schema, which pylance would call damage.
+
+        Replaced columns leave such files behind; so does a column dropped by somebody else while
+        this fragment was being changed.
+        """
+        known = self.manifest.schema.field_by_id
+        files = tuple(
+            one
+            for one in fragment.files
+            if any(field < TOMBSTONE or known(field) is not None for field in one.fields)
+        )
+        return fragment if len(files) == len(fragment.files) else replace(fragment, files=files)
 
     def _has_deletions(self) -> bool:
         if self._only_appended:  # the others have not changed: do not look at 100,000 of them
@@ -197,12 +211,6 @@ class Draft:
         )
         fresh = tuple(self._fresh.values())
         return Built(manifest, tuple(self.indices), fresh, self._only_appended)
-
-
-def _without_dead_files(fragment: Fragment) -> Fragment:
-    """Leave out files that hold nothing but replaced columns."""
-    files = tuple(one for one in fragment.files if any(id_ != TOMBSTONE for id_ in one.fields))
-    return fragment if len(files) == len(fragment.files) else replace(fragment, files=files)
 
 
 def check_changeable(current: Manifest) -> None:

@@ -30,7 +30,7 @@ from lance_nb.transactions.transaction import Transaction
 from tests.support.replay import load_history, transaction_of
 
 State = tuple[Any, ...]
-BASE_VERSION = 3
+BASE_VERSION = 4  # written twice, rows deleted, column e added
 
 
 def rows(first: int, count: int) -> pa.Table:
@@ -44,7 +44,8 @@ def rows(first: int, count: int) -> pa.Table:
 def _append(ds: Any) -> None:
     import lance
 
-    lance.write_dataset(rows(100, 4), ds, mode="append")
+    table = rows(100, 4)
+    lance.write_dataset(table.append_column("e", table["a"]), ds, mode="append")
 
 
 def _overwrite(ds: Any) -> None:
@@ -61,7 +62,8 @@ def _update_columns(ds: Any) -> None:
 def _upsert(key: int) -> Callable[[Any], None]:
     def upsert(ds: Any) -> None:
         merge = ds.merge_insert("a").when_matched_update_all().when_not_matched_insert_all()
-        merge.conflict_retries(0).execute(rows(key, 1))
+        table = rows(key, 1)
+        merge.conflict_retries(0).execute(table.append_column("e", table["a"]))
 
     return upsert
 
@@ -75,6 +77,31 @@ def _merge_unflagged(ds: Any) -> None:
     merged = [one.merge_columns(negative, columns=["a"]) for one in ds.get_fragments()]
     operation = lance.LanceOperation.Merge([one for one, _ in merged], merged[0][1])
     lance.LanceDataset.commit(ds, operation, read_version=ds.version, max_retries=0)
+
+
+def _replace(fragment_id: int) -> Callable[[Any], None]:
+    """Replace column e, which has a file of its own, by nulls."""
+
+    def replace_data(ds: Any) -> None:
+        import lance
+        from lance.file import LanceFileWriter
+        from lance.fragment import DataFile
+
+        fragment = ds.get_fragment(fragment_id)
+        if fragment is None:
+            raise LookupError(f"fragment {fragment_id} is gone")
+        (old,) = (one for one in fragment.metadata.files if len(one.fields) == 1)
+        schema = pa.schema([ds.schema.field("e")])
+        name = f"replaced-{uuid.uuid4()}.lance"
+        with LanceFileWriter(f"{ds.uri}/data/{name}", schema, version="2.2") as writer:
+            nulls = pa.nulls(fragment.physical_rows, schema.field(0).type)
+            writer.write_batch(pa.record_batch([nulls], schema=schema))
+        new = DataFile(name, old.fields, old.column_indices, 2, 2)
+        group = lance.LanceOperation.DataReplacementGroup(fragment_id, new)
+        operation = lance.LanceOperation.DataReplacement([group])
+        lance.LanceDataset.commit(ds, operation, read_version=ds.version, max_retries=0)
+
+    return replace_data
 
 
 def _add_base(ds: Any) -> None:
@@ -91,13 +118,16 @@ CHANGES: dict[str, Callable[[Any], object]] = {
     "delete fragment 0": lambda ds: ds.delete("a < 10", conflict_retries=0),
     "overwrite": _overwrite,
     "index on a": lambda ds: ds.create_scalar_index("a", "BTREE", name="i"),
-    "index on b": lambda ds: ds.create_scalar_index("b", "BITMAP", name="j"),
     "index on c": lambda ds: ds.create_scalar_index("c", "BTREE", name="k"),
+    "index on e": lambda ds: ds.create_scalar_index("e", "BITMAP", name="j"),
     "compact": lambda ds: ds.optimize.compact_files(target_rows_per_fragment=20),
     "add column": lambda ds: ds.add_columns({"d": "a * 2"}),
     "merge": _merge_unflagged,
     "drop c": lambda ds: ds.drop_columns(["c"]),
     "drop b": lambda ds: ds.drop_columns(["b"]),
+    "drop e": lambda ds: ds.drop_columns(["e"]),
+    "replace e of fragment 0": _replace(0),
+    "replace e of fragment 1": _replace(1),
     "restore": lambda ds: ds.checkout_version(1).restore(),
     "update row 1": lambda ds: ds.update({"c": "-1"}, where="a = 1", conflict_retries=0),
     "update row 2": lambda ds: ds.update({"c": "-2"}, where="a = 2", conflict_retries=0),
@@ -105,7 +135,6 @@ CHANGES: dict[str, Callable[[Any], object]] = {
     "upsert key 500": _upsert(500),
     "upsert key 600": _upsert(600),
     "config k": lambda ds: ds.update_config({"k": "mine"}),
-    "config l": lambda ds: ds.update_config({"l": "mine"}),
     "table metadata": lambda ds: ds.update_metadata({"k": "v"}),
     "schema metadata": lambda ds: ds.update_schema_metadata({"k": "v"}),
     "metadata of c": lambda ds: ds.update_field_metadata({"c": {"k": "v"}}),
@@ -136,6 +165,7 @@ class Pairs:
         )
         lance.write_dataset(rows(20, 10), self.base, mode="append")
         lance.dataset(self.base).delete("a = 9 or a = 19")
+        lance.dataset(self.base).add_columns({"e": "a * 3"})
         self.prepared = {name: self._prepare(name) for name in CHANGES}
 
     # --- preparing --------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 import lance_nb
 from lance_nb.errors import NotSupportedError
 from lance_nb.format.feature_flags import FIELD_IDS_NOT_REUSED
+from lance_nb.format.fragment import DataFile
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.transactions.manifest_building import WRITER, Draft, check_changeable
 from lance_nb.transactions.operations.append import Append
@@ -47,6 +48,16 @@ def test_fragments_out_of_order_are_put_in_order() -> None:
     versions.apply(Delete((deleted(versions.fragment(2), 1),)))
     assert versions.fragment_ids == [0, 1, 2]
     assert versions.fragment(2).num_deleted_rows == 1
+
+
+def test_a_file_of_a_column_that_was_dropped_meanwhile_is_left_out() -> None:
+    versions = Versions(1)
+    gone = DataFile("gone.lance", (7,), (0,), (2, 2))
+    hidden = DataFile("hidden.lance", (-3,), (0,), (2, 2))
+    old = versions.fragment(0)
+    stale = deleted(replace(old, files=(*old.files, gone, hidden)), 1)
+    versions.apply(Delete((stale,)))
+    assert [one.path for one in versions.fragment(0).files] == ["first0.lance", "hidden.lance"]
 
 
 def test_a_detached_version_has_the_number_it_was_given() -> None:
