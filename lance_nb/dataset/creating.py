@@ -31,7 +31,6 @@ _REFUSED = {
     "table_id": "give the URI of the dataset",
     "auto_cleanup_options": "clean up when you choose to",
     "use_legacy_format": "files of version 0.1 are read, not written; leave it out",
-    "allow_external_blob_outside_bases": "external blobs are read, not written",
     "blob_pack_file_size_threshold": "pack files have the usual size",
 }
 
@@ -53,6 +52,7 @@ def write_dataset(
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
     progress: Callable[[WriteProgress], None] | None = None,
+    allow_external_blob_outside_bases: bool = False,
     **others: Any,
 ) -> LanceDataset:
     """Write rows as a new version of the dataset at ``uri`` and return it, opened there.
@@ -81,6 +81,7 @@ def write_dataset(
         commit_message=commit_message,
         transaction_properties=transaction_properties or {},
         progress=progress,
+        allow_external_blob_outside_bases=allow_external_blob_outside_bases,
     )
     made = verbs.writing.write(session, current, data_obj, request, mode=mode, schema=schema)
     return LanceDataset(session, made)
@@ -100,6 +101,7 @@ def write_fragments(
     enable_stable_row_ids: bool = False,
     storage_options: StorageOptions | None = None,
     progress: Callable[[WriteProgress], None] | None = None,
+    allow_external_blob_outside_bases: bool = False,
     **others: Any,
 ) -> list[Fragment] | Transaction:
     """Write rows as fragments that belong to no version yet; commit them with LanceOperation.
@@ -118,6 +120,7 @@ def write_fragments(
         data_storage_version=data_storage_version,
         enable_stable_row_ids=enable_stable_row_ids,
         progress=progress,
+        allow_external_blob_outside_bases=allow_external_blob_outside_bases,
     )
     made = verbs.fragments.write_fragments(
         session, current, data, request, mode=mode, schema=schema

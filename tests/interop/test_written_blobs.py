@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
+from lance_nb.errors import InvalidInputError
 from lance_nb.file.writer import FileOptions
 from lance_nb.storage.local import LocalStore
 from lance_nb.transactions.fragment_writer import WriteOptions, write_fragments
@@ -112,3 +113,29 @@ def test_blobs_inside_structs_are_described(version: str, tmp_path: Path) -> Non
     assert (first["a"], first["b"]["size"]) == (1, 1)
     assert second == {"a": 2, "b": None}
     assert third is None
+
+
+def test_marked_columns_become_blobs_of_a_new_dataset(tmp_path: Path) -> None:
+    lance = require_pylance()
+    field = pa.field("b", pa.large_binary(), metadata=MARK)
+    table = pa.table([pa.array(ROWS, pa.large_binary())], schema=pa.schema([field]))
+    lance_nb.write_dataset(table, str(tmp_path / "x"))
+    lance_nb.write_dataset(table.slice(0, 3), str(tmp_path / "x"), mode="append")
+    dataset = lance.dataset(str(tmp_path / "x"))
+    assert dataset.schema.field("b").type.extension_name == "lance.blob.v2"
+    assert payloads(dataset, "b", len(ROWS) + 3) == ROWS + ROWS[:3]
+    dataset.insert(table.slice(3, 2))
+    ours = lance_nb.dataset(str(tmp_path / "x"))
+    assert payloads(ours, "b", len(ROWS) + 5) == ROWS + ROWS[:5]
+
+
+def test_references_outside_are_refused_unless_allowed(tmp_path: Path) -> None:
+    lance = require_pylance()
+    outside = tmp_path / "outside.bin"
+    outside.write_bytes(b"0123456789")
+    table = pa.table({"b": lance.blob_array([f"file://{outside}", b"x"])})
+    with pytest.raises(InvalidInputError, match="allow_external_blob_outside_bases"):
+        lance_nb.write_dataset(table, str(tmp_path / "x"))
+    lance_nb.write_dataset(table, str(tmp_path / "x"), allow_external_blob_outside_bases=True)
+    dataset = lance.dataset(str(tmp_path / "x"))
+    assert payloads(dataset, "b", 2) == [b"0123456789", b"x"]

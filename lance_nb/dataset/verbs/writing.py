@@ -22,11 +22,11 @@ from lance_nb.dataset.verbs.committing import NO_PROPERTIES, commit_staged
 from lance_nb.dataset.verbs.sources import reader_of
 from lance_nb.errors import DatasetAlreadyExistsError, InvalidInputError, NotSupportedError
 from lance_nb.file.writer import PAGE_BYTES, FileOptions
-from lance_nb.format.schema import Schema
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.commit_options import CommitLock, CommitOptions
 from lance_nb.transactions.fragment_writer import WriteOptions, WriteProgress, write_fragments
+from lance_nb.transactions.input_schema import new_schema
 from lance_nb.transactions.operation import DEFAULT_FILE_VERSION, BuildOptions, Operation
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.staged import Addition, Replacement, StagedWrite, combine
@@ -49,6 +49,7 @@ class WriteRequest:
     commit_message: str | None = None
     transaction_properties: Mapping[str, str] = field(default_factory=lambda: NO_PROPERTIES)
     progress: Callable[[WriteProgress], None] | None = None
+    allow_external_blob_outside_bases: bool = False
 
     def write_options(self, version: str) -> WriteOptions:
         """Return how files are written. Raises InvalidInputError, NotSupportedError."""
@@ -56,7 +57,10 @@ class WriteRequest:
             self.max_rows_per_file,
             self.max_bytes_per_file,
             file_version_of(version),
-            FileOptions(PAGE_BYTES if self.max_page_bytes is None else self.max_page_bytes),
+            FileOptions(
+                PAGE_BYTES if self.max_page_bytes is None else self.max_page_bytes,
+                allows_external_blobs=self.allow_external_blob_outside_bases,
+            ),
         )
 
     def commit_options(self) -> CommitOptions:
@@ -173,9 +177,9 @@ def write_replacement(
 ) -> Replacement:  # fmt: skip
     """Write rows that become the whole dataset."""
     reader = reader_of(data, schema)
-    lance_schema = Schema.from_arrow(reader.schema)
-    home = session.root if current is None else current.locations.home
     options = request.write_options(request.data_storage_version or DEFAULT_FILE_VERSION)
+    lance_schema = new_schema(reader.schema, options.file_version)
+    home = session.root if current is None else current.locations.home
     fragments = tuple(write_fragments(reader, lance_schema, home, options, request.progress))
     operation: Operation = Overwrite(lance_schema, fragments)
     return Replacement(operation, fragments)
