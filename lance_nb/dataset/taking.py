@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_nb import table
 from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.errors import InvalidInputError
-from lance_nb.table.projection import project_nested
+from lance_nb.table.projection import project_nested, remembered
 from lance_nb.table.scan_plan import live_counts
 
 if TYPE_CHECKING:
@@ -33,7 +33,10 @@ class Taking(OpenedVersion):
         Nested columns stay inside their structs. Unlike pylance, a position that does not exist is
         always an InvalidInputError.
         """
-        projection = project_nested(self.lance_schema, columns)
+        schema, known = self.lance_schema, self._snapshot.projections
+        projection = remembered(
+            known, columns, ("nested",), lambda: project_nested(schema, columns)
+        )
         return table.take.take_rows(self._snapshot, projection, indices)
 
     def take_rows(

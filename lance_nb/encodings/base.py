@@ -220,6 +220,8 @@ class Rows:
     @property
     def num_rows(self) -> int:
         """Number of rows wanted."""
+        if self.starts.size == 1:
+            return int(self.stops[0]) - int(self.starts[0])
         return int((self.stops - self.starts).sum())
 
 

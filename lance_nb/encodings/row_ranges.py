@@ -40,6 +40,9 @@ def split_at(rows: Rows, ends: Ints) -> list[tuple[int, Rows]]:
         return []
     first = int(np.searchsorted(ends, rows.starts[0], side="right"))
     last = int(np.searchsorted(ends, rows.stops[-1] - 1, side="right"))
+    if first == last:
+        begin = int(ends[first - 1]) if first else 0
+        return [(first, Rows(rows.starts - begin, rows.stops - begin) if begin else rows)]
     parts = []
     for page in range(first, last + 1):
         begin = int(ends[page - 1]) if page else 0

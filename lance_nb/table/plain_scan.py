@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_nb import table
-from lance_nb.table.projection import Projection, project, with_dictionaries
+from lance_nb.table.projection import Projection, project, remembered, with_dictionaries
 from lance_nb.table.scan import scan_batches, scan_table
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.scan_plan import FragmentTask, plan_scan
@@ -65,7 +65,11 @@ def plan_plain(snapshot: Snapshot, options: ScanOptions) -> PlainScan:
     columns = options.columns
     if columns is not None:
         columns = [columns] if isinstance(columns, str) else list(columns)
-    projection = project(snapshot.manifest.schema, columns, options.row_columns)
-    if options.keep_dictionaries:
-        projection = with_dictionaries(projection)
+
+    def made() -> Projection:
+        found = project(snapshot.manifest.schema, columns, options.row_columns)
+        return with_dictionaries(found) if options.keep_dictionaries else found
+
+    key = (*options.row_columns, options.keep_dictionaries)
+    projection = remembered(snapshot.projections, columns, key, made)
     return PlainScan(snapshot, options, projection)

@@ -12,7 +12,7 @@ Source: spec page "row id and row address"; behaviour of pylance 14.0.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ ROW_OFFSET = "_rowoffset"
 CREATED_AT = "_row_created_at_version"
 LAST_UPDATED_AT = "_row_last_updated_at_version"
 ROW_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET, CREATED_AT, LAST_UPDATED_AT)
+_KNOWN_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,31 @@ def project_nested(
     tops = [name if name in ROW_COLUMNS else schema.resolve(name)[0].name for name in names]
     order = [*dict.fromkeys(tops), *row_columns]
     return Projection(found.columns, tuple(by_name[name] for name in order), found.metadata)
+
+
+def remembered(
+    known: dict[Hashable, Projection],
+    columns: object,
+    options: tuple[Hashable, ...],
+    make: Callable[[], Projection],
+) -> Projection:
+    """Return what was made for the same columns and options before, or make it now.
+
+    A preview is asked for again and again, and finding its columns takes longer than its rows.
+    """
+    names = tuple(columns) if isinstance(columns, list | tuple) else None
+    if names is None and columns is not None:
+        return make()
+    if names is not None and not all(isinstance(name, str) for name in names):
+        return make()
+    key = (names, *options)
+    found = known.get(key)
+    if found is None:
+        found = make()
+        if len(known) >= _KNOWN_MAX:
+            known.clear()
+        known[key] = found
+    return found
 
 
 def _check_names(columns: Sequence[str]) -> list[str]:

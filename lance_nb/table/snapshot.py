@@ -6,7 +6,9 @@ files, because data files never change.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
+from typing import Any
 
 from lance_nb.format.manifest import Manifest
 from lance_nb.table.deletion_cache import DeletionCache
@@ -23,6 +25,8 @@ class Snapshot:
     branch: str | None = None
     files: FileCache = field(default_factory=FileCache)
     deletions: DeletionCache = field(default_factory=DeletionCache)
+    # Columns asked for -> what scans of them read; see table.projection.
+    projections: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def version(self) -> int:

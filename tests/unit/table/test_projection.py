@@ -5,7 +5,14 @@ import pytest
 
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.format.schema import Schema
-from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET, project, project_nested
+from lance_nb.table.projection import (
+    ROW_ADDRESS,
+    ROW_ID,
+    ROW_OFFSET,
+    project,
+    project_nested,
+    remembered,
+)
 from lance_nb.table.scan import scan_table
 from lance_nb.table.scan_plan import plan_scan
 from lance_nb.table.take import take_rows
@@ -140,3 +147,21 @@ def test_row_columns_are_added_or_named(columns, row_columns, found):
     made = project(SCHEMA, columns, row_columns)
     assert made.schema.names == found
     assert made.row_columns == {name for name in found if name in (ROW_ID, ROW_ADDRESS, ROW_OFFSET)}
+
+
+def test_what_was_made_for_the_same_columns_is_remembered():
+    known, made = {}, []
+
+    def make():
+        made.append(1)
+        return object()
+
+    first = remembered(known, ["a"], (False,), make)
+    assert remembered(known, ("a",), (False,), make) is first
+    assert remembered(known, ["a"], (True,), make) is not first
+    assert remembered(known, None, (False,), make) is remembered(known, None, (False,), make)
+    for odd in ("a", [["a"]], [1]):
+        assert remembered(known, odd, (False,), make) is not remembered(known, odd, (False,), make)
+    for number in range(200):
+        remembered(known, [str(number)], (), make)
+    assert len(known) <= 64
