@@ -13,6 +13,8 @@ Limits: file versions 2.1 and 2.2; a page ends with a row. Source: pylance 14.0.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pyarrow as pa
 
@@ -24,7 +26,9 @@ from lance_nb.encodings.leaf_blocks import from_arrow
 from lance_nb.encodings.statistics import Measured, bits_per_value
 from lance_nb.errors import InternalError, NotSupportedError
 
-__all__ = ["EncodedPage", "EncodingOptions", "PageLevels", "encode_page"]
+__all__ = ["EncodedPage", "EncodingOptions", "PageLevels", "encode_page", "encode_pages"]
+
+_LEVELS_MAX = (1 << 16) - 1  # in one chunk
 
 
 def encode_page(leaf: pa.Array, levels: PageLevels, options: EncodingOptions) -> EncodedPage:
@@ -34,6 +38,54 @@ def encode_page(leaf: pa.Array, levels: PageLevels, options: EncodingOptions) ->
     """
     block = AllNull(len(leaf)) if _is_all_null(levels, len(leaf)) else from_arrow(leaf)
     return encode_block(block, levels, options)
+
+
+def encode_pages(leaf: pa.Array, levels: PageLevels, options: EncodingOptions) -> list[EncodedPage]:
+    """Encode rows as one page, or as several where one cannot hold them.
+
+    That is so for lists of booleans with 65 thousand empty lists between two values: no chunk holds
+    so many levels, and no other layout holds bits. The pages are in order; rows stay whole.
+    """
+    repetition = levels.repetition
+    try:
+        return [encode_page(leaf, levels, options)]
+    except NotSupportedError:
+        if repetition is None or levels.num_entries <= _LEVELS_MAX or leaf.type != pa.bool_():
+            raise
+    begins = np.flatnonzero(repetition == repetition.max())
+    cuts = [0]
+    while cuts[-1] < levels.num_entries:
+        fitting = int(np.searchsorted(begins, cuts[-1] + _LEVELS_MAX, side="right")) - 1
+        ends = cuts[-1] + _LEVELS_MAX >= levels.num_entries
+        after = levels.num_entries if ends else int(begins[fitting])
+        if after == cuts[-1]:  # a single row with more entries: hope that its values lie closer
+            after = int(begins[fitting + 1]) if fitting + 1 < begins.size else levels.num_entries
+        cuts.append(after)
+    return [_encode_part(leaf, levels, options, part) for part in itertools.pairwise(cuts)]
+
+
+def _encode_part(
+    leaf: pa.Array, levels: PageLevels, options: EncodingOptions, part: tuple[int, int]
+) -> EncodedPage:
+    """Encode the rows between two entries."""
+    before = num_visible(_cut(levels, 0, part[0]))
+    mine = _cut(levels, *part)
+    return encode_page(leaf.slice(before, num_visible(mine)), mine, options)
+
+
+def _cut(levels: PageLevels, start: int, stop: int) -> PageLevels:
+    repetition, definition = levels.repetition, levels.definition
+    rows = stop - start
+    if repetition is not None:
+        rows = int(np.count_nonzero(repetition[start:stop] == repetition.max()))
+    return PageLevels(
+        levels.layers,
+        None if repetition is None else repetition[start:stop],
+        None if definition is None else definition[start:stop],
+        stop - start,
+        levels.max_visible_definition,
+        rows,
+    )
 
 
 def encode_block(block: DataBlock, levels: PageLevels, options: EncodingOptions) -> EncodedPage:

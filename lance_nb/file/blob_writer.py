@@ -86,12 +86,12 @@ class BlobLeafWriter(LeafWriter):
         self._places.append((write_payloads(self.sink, shown), sizes))
         self.add_entries(leaf.entries, num_rows, 16 * num_rows)
 
-    def encoded(self) -> EncodedPage:
+    def encoded(self) -> list[EncodedPage]:
         """Encode the places that wait."""
         positions, sizes = (np.concatenate(one) for one in zip(*self._places, strict=True))
         self._places = []
         levels = page_levels(self.entries)
-        return encode_blob_page(positions, sizes, levels, self.plan.options.file_version)
+        return [encode_blob_page(positions, sizes, levels, self.plan.options.file_version)]
 
 
 class BlobV2LeafWriter(LeafWriter):

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.encodings.level_builder import Entries, Shape, StripedLeaf, page_levels, stripe
-from lance_nb.encodings.page_encoder import EncodedPage, encode_page
+from lance_nb.encodings.page_encoder import EncodedPage, encode_pages
 from lance_nb.errors import LanceError, NotSupportedError
 from lance_nb.file.metadata import PAGE_LAYOUT_URL, PageMetadata
 from lance_nb.file.sink import FileSink
@@ -59,24 +59,27 @@ class LeafWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits as one page."""
+        """Write what waits as one page, or several where one cannot hold it."""
         if not self._waiting_rows:
             return
         try:
-            page = self.encoded()
+            pages = self.encoded()
         except LanceError as error:
             error.add_note(f"column {self.plan.field.name!r} (field id {self.plan.field.id})")
             raise
-        layout = page.layout.SerializeToString()
-        metadata = PageMetadata((), (), page.num_rows, PAGE_LAYOUT_URL, layout)
-        self.sink.add_page(self.column, page.buffers, metadata, self._first_row)
+        row = self._first_row
+        for page in pages:
+            layout = page.layout.SerializeToString()
+            metadata = PageMetadata((), (), page.num_rows, PAGE_LAYOUT_URL, layout)
+            self.sink.add_page(self.column, page.buffers, metadata, row)
+            row += page.num_rows
         self._first_row += self._waiting_rows
         self._values, self.entries = [], []
         self._waiting_rows = self._waiting_bytes = 0
 
-    def encoded(self) -> EncodedPage:
+    def encoded(self) -> list[EncodedPage]:
         """Encode what waits."""
-        return encode_page(joined(self._values), page_levels(self.entries), self.plan.options)
+        return encode_pages(joined(self._values), page_levels(self.entries), self.plan.options)
 
 
 class EmptyStructWriter(LeafWriter):

@@ -12,10 +12,16 @@ from lance_nb.encodings.page_encoder import (
     EncodingOptions,
     PageLevels,
     encode_page,
+    encode_pages,
     num_visible,
 )
 from lance_nb.errors import InternalError, NotSupportedError
-from tests.support.encoded_files import decode_column, encode_column, flat_levels
+from tests.support.encoded_files import (
+    decode_column,
+    encode_column,
+    flat_levels,
+    list_page,
+)
 
 V2_1 = EncodingOptions(file_version=(2, 1))
 V2_2 = EncodingOptions(file_version=(2, 2))
@@ -147,6 +153,25 @@ def test_a_long_gap_between_values_is_no_problem() -> None:
         page = encode_column(lists, options)
         assert page.layout.WhichOneof("layout") == "full_zip_layout"
         assert decode_column(page, lists.type, options.file_version).equals(lists)
+
+
+def test_sparse_lists_of_booleans_are_split_into_pages() -> None:
+    rows = [[], [True], *[[]] * 150_000, [False, True], *[[]] * 70_000]
+    lists = pa.array(rows, pa.list_(pa.bool_()))
+    leaf, levels = list_page(lists)
+    for options in (V2_1, V2_2):
+        pages = encode_pages(leaf, levels, options)
+        assert len(pages) > 3
+        parts = [decode_column(page, lists.type, options.file_version) for page in pages]
+        assert pa.concat_arrays(parts).equals(lists)
+        assert sum(page.num_rows for page in pages) == len(lists)
+
+
+def test_other_columns_are_one_page() -> None:
+    leaf, levels = list_page(pa.array([[]] * 70_000 + [[1]], pa.list_(pa.int8())))
+    assert len(encode_pages(leaf, levels, V2_2)) == 1
+    (page,) = encode_pages(pa.array([True]), PageLevels(VALID, None, None, 1, 0, 1), V2_2)
+    assert page.num_rows == 1
 
 
 def test_pages_of_2_1_have_no_form_of_2_2() -> None:
