@@ -6,7 +6,8 @@ it.
 
 Safety: a manifest can name any folder or bucket as a base, and reading it would use the reader's
 own credentials. A base that is not the dataset's own root, or below it, is refused unless the
-caller has allowed it by name.
+caller has allowed it by name. The same goes for a local data file, or a folder of them, that is a
+symbolic link to some place outside.
 
 Source: message BasePath of lance.table; guide on branches and clones.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from lance_nb.errors import CorruptFileError, InvalidInputError
 from lance_nb.format.layout import check_relative_path
@@ -38,6 +40,7 @@ class Locations:
     allowed: tuple[str, ...] = ()
     options: StorageOptions | None = field(default=None, repr=False)
     opened: dict[int, Store] = field(default_factory=dict)
+    folders: set[str] = field(default_factory=set)
 
     def locate(self, path: str, base_id: int | None) -> tuple[Store, str]:
         """Return the store and the path in it; ``path`` is below a dataset root ("data/x.lance").
@@ -49,6 +52,30 @@ class Locations:
         base = self._base(base_id)
         inside = path if base.is_dataset_root else path.partition("/")[2]
         return self._store(base), inside
+
+    def check_links(self, store: Store, path: str) -> None:
+        """Refuse a local file that a symbolic link takes out of the dataset.
+
+        Raises InvalidInputError unless the place it leads to has been allowed.
+        """
+        if store.scheme != "file":
+            return
+        place = f"{split_uri(store.uri)[1]}/{path}"
+        folder = place.rpartition("/")[0]
+        if folder not in self.folders:
+            self._check_link(folder, store)
+            self.folders.add(folder)
+        if Path(place).is_symlink():
+            self._check_link(place, store)
+
+    def _check_link(self, place: str, store: Store) -> None:
+        target = os.path.realpath(place)
+        places = (self.root.uri, store.uri, *self.allowed)
+        if all(_below(target, one) is None for one in places):
+            raise InvalidInputError(
+                f"{place!r} is a symbolic link that leaves the dataset, to {target!r}; if you "
+                f"trust it, open the dataset with allow_bases=[{target.rpartition('/')[0]!r}]"
+            )
 
     def external(self, uri: str, base_id: int | None) -> tuple[Store, str]:
         """Locate an object outside of the usual folders: a URI, or a path below a base path.

@@ -49,7 +49,8 @@ def open_single_file(
     if not name:
         raise InvalidInputError(f"{os.fspath(uri)!r} does not name a file")
     store = open_store(folder or ".", storage_options)
-    locations = Locations(store, store, (BasePath(_BASE_ID, store.uri),))
+    # Whoever names a file means it, whatever links lead there.
+    locations = Locations(store, store, (BasePath(_BASE_ID, store.uri),), ("/",))
     snapshot = Snapshot(Manifest(1, Schema(())), locations)
     reader = snapshot.files.get(store, name)
     if not isinstance(reader, FileReader):

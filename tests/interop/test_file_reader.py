@@ -78,7 +78,7 @@ def test_metadata_and_statistics_agree(readers: tuple[Any, Any]) -> None:
 
 def test_columns_are_chosen_by_name(readers: tuple[Any, Any]) -> None:
     name = readers[0].metadata().schema.names[1]
-    path = readers[0]._snapshot.locations.root.uri + "/" + readers[0]._reader.path
+    path = readers[0]._reader.path
 
     chosen = lance_nb.LanceFileReader(path, columns=[name]).read_all().to_table()
 

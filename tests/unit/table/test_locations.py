@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
+import lance_nb
 from lance_nb.errors import CorruptFileError, InvalidInputError
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.storage.registry import open_store
 from lance_nb.table.locations import Locations
+from tests.golden.copies import copy_to_folder
 
 ROOT = MemoryStore("places/x.lance")
 
@@ -80,3 +85,47 @@ def test_a_local_base_is_compared_by_where_it_really_is(tmp_path):
     outside = locations(base(str(tmp_path / "real" / "out")), root=root)
     with pytest.raises(InvalidInputError, match="allow_bases"):
         outside.locate("data/a", 0)
+
+
+def test_links_out_of_the_dataset_are_refused_unless_allowed(tmp_path: Path) -> None:
+    path = copy_to_folder("history", tmp_path)
+    outside = tmp_path / "elsewhere"
+    outside.mkdir()
+    file = path / "data" / lance_nb.dataset(path, version=1).get_fragments()[0].data_files()[0].path
+    shutil.move(file, outside / file.name)
+    file.symlink_to(outside / file.name)
+
+    with pytest.raises(InvalidInputError, match="symbolic link that leaves the dataset"):
+        lance_nb.dataset(path, version=1).to_table()
+    allowed = lance_nb.dataset(path, version=1, allow_bases=[str(outside)])
+    assert allowed.to_table().num_rows == 40
+
+
+def test_links_of_folders_and_inside_the_dataset(tmp_path: Path) -> None:
+    path = copy_to_folder("history", tmp_path)
+    shutil.move(path / "data", path / "moved")
+    (path / "data").symlink_to(path / "moved")
+    assert lance_nb.dataset(path, version=1).to_table().num_rows == 40
+
+    shutil.move(path / "moved", tmp_path / "moved")
+    (path / "data").unlink()
+    (path / "data").symlink_to(tmp_path / "moved")
+    with pytest.raises(InvalidInputError, match="symbolic link"):
+        lance_nb.dataset(path, version=1).to_table()
+    (tmp_path / "alias").symlink_to(path)
+    with pytest.raises(InvalidInputError, match="symbolic link"):
+        lance_nb.dataset(tmp_path / "alias", version=1).to_table()
+    (path / "data").unlink()
+    shutil.move(tmp_path / "moved", path / "data")
+    assert lance_nb.dataset(tmp_path / "alias", version=1).to_table().num_rows == 40
+
+
+def test_a_file_that_is_named_may_be_a_link(tmp_path: Path) -> None:
+    path = copy_to_folder("history", tmp_path)
+    file = path / "data" / lance_nb.dataset(path, version=1).get_fragments()[0].data_files()[0].path
+    (tmp_path / "link").mkdir()
+    (tmp_path / "link" / "x.lance").symlink_to(file)
+
+    assert (
+        lance_nb.LanceFileReader(tmp_path / "link" / "x.lance").read_all().to_table().num_rows == 40
+    )
