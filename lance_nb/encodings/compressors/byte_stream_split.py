@@ -1,7 +1,8 @@
 """Write all first bytes of the values, then all second bytes, and so on.
 
 Layout: see ``compression.byte_stream_split``.
-Limits: 32 and 64 bits, below a general compression, and only when the field asks for it.
+Limits: 32 and 64 bits, below a general compression; when the field asks for it (``bss`` = on), or
+by default when a sample becomes a tenth smaller.
 Source: message ``ByteStreamSplit`` of lance.encodings21 (pylance 14.0.2).
 """
 
@@ -19,10 +20,13 @@ from lance_nb.encodings.compress_base import (
     uniform_counts,
 )
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.kernels import memory, ranges
+from lance_nb.encodings.kernels import deflate, memory, ranges
 from lance_nb.encodings.statistics import WRAPPER, Measured
 from lance_nb.errors import InternalError
 
+_SAMPLE = 2048  # values
+_PACKED_SHARE = 0.75  # of the bits: narrower values are packed instead
+_SPLIT_SHARE = 0.9  # of the size of the plain sample
 _PRIORITY = WRAPPER - 1  # below the compression that it prepares for, above all else
 
 
@@ -30,10 +34,13 @@ class ByteStreamSplitCompressor:
     """Compress; see the module."""
 
     def nominate_chunks(self, measured: Measured, options: EncodingOptions) -> int:
-        """Take values of 32 or 64 bits below a general compression, when told to."""
+        """Take values of 32 or 64 bits below a general compression, when told to or if it helps."""
         block = measured.block
-        wide = isinstance(block, FixedWidth) and block.bits_per_value in {32, 64}
-        return _PRIORITY * (options.is_wrapped and options.bss == "on" and wide)
+        if not isinstance(block, FixedWidth) or block.bits_per_value not in {32, 64}:
+            return 0
+        if not options.is_wrapped or options.bss == "off":
+            return 0
+        return _PRIORITY * (options.bss == "on" or _helps(measured, block))
 
     def compress_chunks(
         self, measured: Measured, options: EncodingOptions, _compressors: Compressors
@@ -57,3 +64,20 @@ class ByteStreamSplitCompressor:
         split = encodings21.ByteStreamSplit(values=encodings21.CompressiveEncoding(flat=flat))
         encoding = encodings21.CompressiveEncoding(byte_stream_split=split)
         return CompressedChunks(encoding, (Parts((part,)),), counts)
+
+
+def _helps(measured: Measured, block: FixedWidth) -> bool:
+    """Tell whether a sample compresses better split, and bit packing would not help more."""
+    widths = measured.block_widths
+    if widths is None or not widths.size or block.num_values < _SAMPLE:
+        return False
+    if float(widths.mean()) < _PACKED_SHARE * block.bits_per_value:
+        return False
+    width = block.bits_per_value // 8
+    start = (block.num_values - _SAMPLE) // 2
+    plain = block.data[start * width : (start + _SAMPLE) * width]
+    split = np.ascontiguousarray(plain.reshape(-1, width).T).reshape(-1)
+    whole = np.zeros(1, np.int64), np.array([plain.size], np.int64)
+    _, plain_size = deflate.deflate_zstd(plain, *whole, 1)
+    _, split_size = deflate.deflate_zstd(split, *whole, 1)
+    return int(split_size[0]) < _SPLIT_SHARE * int(plain_size[0])

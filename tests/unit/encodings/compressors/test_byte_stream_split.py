@@ -24,3 +24,15 @@ def test_it_is_chosen_only_below_a_compression_that_was_asked_for() -> None:
     for options in (WISH, V2_2, V2_2.wrapped):
         assert not split.nominate_chunks(values, options)
     assert not split.nominate_chunks(measured([1], None), V2_2.wrapped)
+
+
+def test_without_a_wish_it_is_chosen_where_a_sample_becomes_smaller() -> None:
+    split = COMPRESSORS["byte_stream_split"]
+    zstd = EncodingOptions(file_version=(2, 2), compression="zstd").wrapped
+    smooth = 20 + np.sin(np.arange(9000) / 500)
+    assert split.nominate_chunks(measured(smooth), zstd)
+    random = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, 9000)
+    for values in (random, np.arange(9000), smooth[:100]):
+        assert not split.nominate_chunks(measured(values), zstd)
+    off = EncodingOptions(file_version=(2, 2), compression="zstd", bss="off").wrapped
+    assert not split.nominate_chunks(measured(smooth), off)
