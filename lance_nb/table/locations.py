@@ -15,9 +15,9 @@ Source: message BasePath of lance.table; guide on branches and clones.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from lance_nb.errors import CorruptFileError, InvalidInputError
 from lance_nb.format.layout import check_relative_path
@@ -40,7 +40,7 @@ class Locations:
     allowed: tuple[str, ...] = ()
     options: StorageOptions | None = field(default=None, repr=False)
     opened: dict[int, Store] = field(default_factory=dict)
-    folders: set[str] = field(default_factory=set)
+    checked: set[str] = field(default_factory=set)  # for links
 
     def locate(self, path: str, base_id: int | None) -> tuple[Store, str]:
         """Return the store and the path in it; ``path`` is below a dataset root ("data/x.lance").
@@ -62,11 +62,13 @@ class Locations:
             return
         place = f"{split_uri(store.uri)[1]}/{path}"
         folder = place.rpartition("/")[0]
-        if folder not in self.folders:
+        if folder not in self.checked:
             self._check_link(folder, store)
-            self.folders.add(folder)
-        if Path(place).is_symlink():
-            self._check_link(place, store)
+            self.checked.add(folder)
+        if place not in self.checked:
+            if _is_link(place):
+                self._check_link(place, store)
+            self.checked.add(place)
 
     def _check_link(self, place: str, store: Store) -> None:
         target = os.path.realpath(place)
@@ -112,6 +114,13 @@ class Locations:
                 f"dataset with allow_bases=[{base.path!r}]"
             )
         return open_store(base.path, self.options)
+
+
+def _is_link(place: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.lstat(place).st_mode)
+    except OSError:
+        return False  # whoever opens it says what is wrong
 
 
 def _below(path: str, root: str) -> str | None:
