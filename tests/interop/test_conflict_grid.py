@@ -132,6 +132,6 @@ def commit_pair(pairs: Pairs, first: str, second: str, who: tuple[str, str]) -> 
 def outcome_of_pylance(text: str) -> str:
     if "preempted" in text or "Too many concurrent writers" in text:
         return RETRYABLE
-    if "incompatible" in text or "does not exist" in text:
+    if "incompatible" in text.lower() or "does not exist" in text:
         return INCOMPATIBLE
     return text
