@@ -14,6 +14,7 @@ from lance_nb.dataset.branching import Branching
 from lance_nb.dataset.changing import Changing
 from lance_nb.dataset.describing import DatasetStats, Describing
 from lance_nb.dataset.evolving import Evolving
+from lance_nb.dataset.optimize import Optimizing
 from lance_nb.dataset.reading import Reading
 from lance_nb.dataset.taking import Taking
 from lance_nb.dataset.transacting import Transacting
@@ -24,7 +25,16 @@ __all__ = ["DatasetStats", "LanceDataset"]
 
 
 class LanceDataset(
-    Reading, Taking, Describing, Travel, Changing, Evolving, Branching, Transacting, Unsupported
+    Reading,
+    Taking,
+    Describing,
+    Travel,
+    Changing,
+    Evolving,
+    Branching,
+    Transacting,
+    Optimizing,
+    Unsupported,
 ):
     """A dataset at one version. Create one with ``lance_nb.dataset(uri)``."""
 

@@ -68,8 +68,7 @@ def _mask(rng: np.random.Generator, num_rows: int) -> np.ndarray[Any, np.dtype[n
 
 def _with_nulls(rng: np.random.Generator, values: list[Any]) -> list[Any]:
     return [
-        None if lost else value
-        for value, lost in zip(values, _mask(rng, len(values)), strict=True)
+        None if lost else value for value, lost in zip(values, _mask(rng, len(values)), strict=True)
     ]
 
 

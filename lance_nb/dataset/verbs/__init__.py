@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lance_nb.dataset.verbs import branching as branching
     from lance_nb.dataset.verbs import committing as committing
+    from lance_nb.dataset.verbs import compacting as compacting
     from lance_nb.dataset.verbs import configuring as configuring
     from lance_nb.dataset.verbs import deleting as deleting
     from lance_nb.dataset.verbs import evolving as evolving
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs import writing as writing
 else:
     _ON_DEMAND = frozenset({
-        "branching", "committing", "configuring", "deleting", "evolving", "fragments", "staging",
-        "transacting", "updating", "writing",
+        "branching", "committing", "compacting", "configuring", "deleting", "evolving", "fragments",
+        "staging", "transacting", "updating", "writing",
     })  # fmt: skip
 
     def __getattr__(name: str) -> ModuleType:

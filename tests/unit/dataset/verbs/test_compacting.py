@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from lance_nb.errors import InvalidInputError, NotSupportedError
+
+
+def sizes(made):
+    return [one.physical_rows for one in made.get_fragments()]
+
+
+def test_small_fragments_become_one_and_rows_stay_in_order(make, rows):
+    made = make(max_rows_per_file=3)
+    done = made.optimize.compact_files()
+    assert (done.fragments_removed, done.fragments_added) == (4, 1)
+    assert (done.files_removed, done.files_added) == (4, 1)
+    assert (made.version, sizes(made)) == (2, [10])
+    assert made.to_table().equals(rows)
+    assert made.checkout_version(1).to_table().equals(rows)
+
+
+def test_nothing_to_do_makes_no_version(make, files):
+    made = make()
+    before = files()
+    assert made.optimize.compact_files().fragments_removed == 0
+    assert made.version == 1
+    assert files() == before
+
+
+def test_deleted_rows_are_dropped_above_the_threshold(make):
+    made = make()
+    made.delete("id = 0")
+    assert made.optimize.compact_files(materialize_deletions_threshold=0.5).fragments_added == 0
+    made.delete("id < 6")
+    assert made.optimize.compact_files(materialize_deletions=False).fragments_added == 0
+    done = made.optimize.compact_files(materialize_deletions_threshold=0.5)
+    assert (done.fragments_added, done.files_removed) == (1, 2)
+    assert (sizes(made), made.get_fragments()[0].num_deletions) == ([4], 0)
+    assert made.to_table()["id"].to_pylist() == [6, 7, 8, 9]
+
+
+def test_a_fragment_is_as_large_as_asked_for(make):
+    made = make(max_rows_per_file=1)
+    made.optimize.compact_files(target_rows_per_fragment=4)
+    assert sizes(made) == [4, 4, 2]
+    assert [one.fragment_id for one in made.get_fragments()] == [10, 11, 12]
+
+
+def test_excluded_fragments_stay_and_part_their_neighbours(make, rows):
+    made = make(max_rows_per_file=2)
+    made.optimize.compact_files(excluded_fragment_ids=[2])
+    assert sorted(sizes(made)) == [2, 4, 4]
+    assert made.to_table().sort_by("id").equals(rows)
+
+
+def test_stable_rows_keep_ids_and_versions(make):
+    made = make(max_rows_per_file=3, enable_stable_row_ids=True)
+    made.update({"name": "'new'"}, where="id = 4")
+    made.delete("id = 7")
+    columns = ["id", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
+    before = made.to_table(columns=columns)
+    made.optimize.compact_files()
+    assert sizes(made) == [9]
+    assert made.to_table(columns=columns).equals(before)
+
+
+def test_progress_ends_with_all_rows(make):
+    seen = []
+    made = make(max_rows_per_file=3)
+    made.optimize.compact_files(progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (10, 10)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"target_rows_per_fragment": 0}, InvalidInputError),
+        ({"materialize_deletions_threshold": 2.0}, InvalidInputError),
+        ({"nonsense": 1}, InvalidInputError),
+        ({"defer_index_remap": True}, NotSupportedError),
+        ({"compaction_mode": "force_binary_copy"}, NotSupportedError),
+    ],
+)
+def test_bad_arguments_are_refused(make, options, error):
+    with pytest.raises(error):
+        make(max_rows_per_file=3).optimize.compact_files(**options)
+
+
+def test_an_append_during_a_compaction_is_not_lost(make, rows, uri):
+    made = make(max_rows_per_file=3)
+    lance_nb.dataset(uri).insert(rows)
+    made.optimize.compact_files()
+    assert made.version == 3
+    assert made.count_rows() == 20
+
+
+def test_a_deletion_during_a_compaction_is_not_undone(make, uri):
+    made = make(max_rows_per_file=3)
+    lance_nb.dataset(uri).delete("id = 5")
+    made.optimize.compact_files()
+    assert 5 not in made.to_table()["id"].to_pylist()
+    assert made.count_rows() == 9
+
+
+def test_a_dataset_with_blobs_is_refused(uri):
+    field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    table = pa.table({"b": pa.array([b"x", b"y"], pa.large_binary())}).cast(pa.schema([field]))
+    made = lance_nb.write_dataset(table, uri, data_storage_version="2.1", max_rows_per_file=1)
+    with pytest.raises(NotSupportedError, match="blob column"):
+        made.optimize.compact_files()
