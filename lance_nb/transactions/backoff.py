@@ -1,7 +1,7 @@
 """Waiting between attempts: for the next version slot, and for doing a change again.
 
-Slot backoff: the first attempt measures how long an attempt takes (the unit, with a tenth to
-spare). Then a writer waits a random number of units out of 4, then out of 8, 16, ... so that
+Slot backoff: the shortest attempt so far measures how long an attempt takes (the unit, with a tenth
+to spare). Then a writer waits a random number of units out of 4, then out of 8, 16, ... so that
 writers that collide spread out over slots long enough for one of them to finish.
 
 Limits: a wait is at most ``WAIT_S_MAX``. Clock, sleep and chance come from the Environment.
@@ -34,6 +34,13 @@ class SlotBackoff:
         self._unit_s = max(unit_s * UNIT_SPARE, UNIT_S_MIN)
         self._slots = SLOTS_FIRST
 
+    def measured(self, unit_s: float) -> None:
+        """Take note of how long another attempt took: the shortest counts.
+
+        The first one may have opened connections and read many versions.
+        """
+        self._unit_s = min(self._unit_s, max(unit_s * UNIT_SPARE, UNIT_S_MIN))
+
     def next_wait_s(self, environment: Environment) -> float:
         """Return how long to wait before the next attempt."""
         slot = int(environment.random() * self._slots)
@@ -56,7 +63,9 @@ def attempts(environment: Environment, max_retries: int, timeout_s: float | None
             return
         if wait_s:
             environment.sleep(wait_s)
+        began = environment.monotonic()
         yield number
+        backoff.measured(environment.monotonic() - began)
 
 
 def retrying(

@@ -110,7 +110,7 @@ class _Commit:
         if head is None or self._creates:
             landed = self._check_creation(head, number)
         else:
-            landed = self._catch_up(head, number)
+            landed, head = self._follow(head, number)
         if landed is not None:
             return landed
         current = None if head is None else self._source.load(head.version)
@@ -141,9 +141,26 @@ class _Commit:
             f"a dataset is at {self._place.home.uri!r} already (version {head.version})"
         )
 
+    def _follow(self, head: ManifestName, number: int) -> tuple[Committed | None, ManifestName]:
+        """Catch up until nothing new is there; return ours if it landed, and the newest version.
+
+        Reading what others did takes time, in which they may do more: without another look, a
+        writer far from its store would never be in time.
+        """
+        while True:
+            seen = self._seen
+            landed = self._catch_up(head, number)
+            if landed is not None or self._seen == seen:
+                return landed, head
+            newest = self._source.head(head.version)
+            if newest is None or newest.version == head.version:
+                return None, head
+            head = newest
+
     def _catch_up(self, head: ManifestName, number: int) -> Committed | None:
         """Rebase over every version since the last look; return ours if it is among them."""
         theirs = []
+        self._source.load_ahead(range(self._seen + 1, head.version + 1))
         for version in range(self._seen + 1, head.version + 1):
             one = self._source.transaction(version)
             landed = self._landed(version, one, number)

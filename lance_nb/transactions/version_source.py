@@ -9,6 +9,7 @@ Source: format/manifest_framing.py; spec page "transactions".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lance_nb.errors import (
@@ -20,9 +21,13 @@ from lance_nb.format import layout
 from lance_nb.format.index_metadata import IndexMetadata, parse_index_section
 from lance_nb.format.layout import ManifestName, NamingScheme
 from lance_nb.format.manifest import Manifest
+from lance_nb.storage.threads import run_all
 from lance_nb.table.versions import parse_whole
 from lance_nb.transactions.manifest_slots import ManifestSlots
 from lance_nb.transactions.transaction import Transaction
+
+_NEAR = ("file", "memory")  # one after the other is as fast
+_AHEAD_MAX = 64  # manifests of large tables are large
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,14 @@ class VersionSource:
         if version not in self._known:
             self._known[version] = self._read(version)
         return self._known[version]
+
+    def load_ahead(self, versions: Sequence[int]) -> None:
+        """Read several versions at the same time; what cannot be read is left to ``load``."""
+        if self._slots.home.scheme in _NEAR:
+            return
+        missing = [one for one in versions if one not in self._known][:_AHEAD_MAX]
+        if len(missing) > 1:
+            run_all([lambda version=one: self.has(version) for one in missing])  # type: ignore[misc]
 
     def snapshotted(self, version: int) -> tuple[Manifest, tuple[IndexMetadata, ...]]:
         """Read a version, as operations want it."""

@@ -40,6 +40,14 @@ def test_the_first_attempt_measures_the_unit():
     assert time.slept == pytest.approx([0.11], rel=0.01)
 
 
+def test_a_first_attempt_that_opened_connections_does_not_make_every_wait_long():
+    time = FakeTime()
+    world = Environment(time.clock, time.monotonic, time.sleep, lambda: 0.3)
+    for number in attempts(world, 2, None):
+        time.now_s += 1.0 if number == 1 else 0.1
+    assert time.slept == pytest.approx([1.1, 2 * 0.11], rel=0.01)
+
+
 def test_attempts_are_one_more_than_retries():
     assert list(attempts(environment(), 3, None)) == [1, 2, 3, 4]
     assert list(attempts(environment(), 0, None)) == [1]

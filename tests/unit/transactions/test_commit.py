@@ -72,6 +72,24 @@ def test_an_undisturbed_commit_lists_once_and_reads_one_manifest():
     assert reads == ["list_names", "read"]
 
 
+def test_what_others_commit_while_their_versions_are_read_is_caught_up_with():
+    table = Table()
+    table.create()
+    table.append(1, "second")
+    late = iter(["third", "fourth"])
+
+    def plan(step):
+        if step.method == "read" and step.path.startswith("_versions"):
+            for name in late:
+                table.append(1, name)
+                break
+
+    table.root.world.plan = plan
+    made = table.commit(table.appending(1, "mine"))
+    assert (made.version, made.attempts) == (5, 1)
+    assert file_names(made)[1:] == ["second.lance", "third.lance", "fourth.lance", "mine.lance"]
+
+
 def test_appends_of_stale_writers_follow_one_another():
     table = Table()
     table.create()

@@ -6,9 +6,10 @@ import pytest
 
 from lance_nb.errors import CorruptFileError, NotSupportedError, VersionNotFoundError
 from lance_nb.format.layout import ManifestName, NamingScheme
+from lance_nb.transactions.manifest_slots import StoreSlots
 from lance_nb.transactions.version_source import VersionSource, parse_version
 from tests.support.committing import Table
-from tests.support.faulty_store import Fault, on
+from tests.support.faulty_store import Fault, FaultyStore, on
 
 
 def _table(**more) -> Table:
@@ -60,3 +61,23 @@ def test_a_manifest_with_unknown_reader_flags_is_refused():
     data = replace(made.manifest, reader_feature_flags=1 << 50).to_bytes()
     with pytest.raises(NotSupportedError):
         parse_version(data, ManifestName(3, NamingScheme.V2), "x")
+
+
+def test_versions_of_a_distant_store_are_read_ahead_and_missing_ones_are_left_to_load():
+    table = Table()
+    table.create()
+    for version in (1, 2, 3):
+        table.append(version)
+
+    class Distant(FaultyStore):
+        scheme = "s3"
+
+    distant = Distant(table.inner)
+    source = VersionSource(StoreSlots(distant))
+    source.head(1)
+    source.load_ahead(range(2, 7))
+    read = len(distant.steps)
+    assert [source.load(version).manifest.version for version in (2, 3, 4)] == [2, 3, 4]
+    assert len(distant.steps) == read
+    with pytest.raises(VersionNotFoundError):
+        source.load(5)
