@@ -7,6 +7,8 @@ Source: message MiniBlockLayout of lance.encodings21 (pylance 14.0.2).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lance_nb._pb import encodings21
@@ -25,8 +27,11 @@ from lance_nb.encodings.compress_base import (
     Parts,
 )
 from lance_nb.encodings.dictionary_pages import to_dictionary
-from lance_nb.encodings.statistics import Measured
+from lance_nb.encodings.encoding_options import EncodingOptions
+from lance_nb.encodings.statistics import Measured, bits_per_value
 
+_LEVELS_AIMED = 20_000  # in one chunk: three times as many still fit
+_OFFSET_BYTES = 4
 _PRIORITY = 10
 _PRIORITY_ASKED = 50
 
@@ -49,7 +54,26 @@ class MiniBlockLayoutEncoder:
         dictionary = to_dictionary(page.measured, page.options)
         measured = page.measured if dictionary is None else Measured(dictionary.indices)
         values = compressors.compress_chunks(measured, page.options)
-        return _encode_chunks(page, values, dictionary, compressors)
+        encoded = _encode_chunks(page, values, dictionary, compressors)
+        smaller = None if encoded is not None else _smaller_chunks(page, measured)
+        if smaller is not None:
+            values = compressors.compress_chunks(measured, smaller)
+            encoded = _encode_chunks(page, values, dictionary, compressors)
+        return encoded
+
+
+def _smaller_chunks(page: LeafPage, measured: Measured) -> EncodingOptions | None:
+    """Return options for chunks of so few values that their levels fit, for sparse lists."""
+    levels, count = page.levels, measured.num_values
+    if levels.repetition is None or not count:
+        return None
+    per_chunk = _LEVELS_AIMED * count // levels.num_entries
+    if per_chunk < 2:
+        return None
+    bits = bits_per_value(measured.block)
+    if bits is None:
+        bits = 8 * (measured.size_bytes // count + _OFFSET_BYTES)
+    return replace(page.options.plain, minichunk_size_bytes=max(1, per_chunk * bits // 8))
 
 
 def _encode_chunks(

@@ -33,3 +33,11 @@ def test_rows_may_span_chunks() -> None:
     lists = pa.array([list(range(5000)), [], None, [1], list(range(3000))], pa.list_(pa.int16()))
     for version in ((2, 1), (2, 2)):
         check_page(lists, options({}, version))
+
+
+@pytest.mark.parametrize("version", [(2, 1), (2, 2)])
+@pytest.mark.parametrize("value", [7, "text", True])
+def test_sparse_lists_have_smaller_chunks(value: object, version: tuple[int, int]) -> None:
+    rows = [[value] if row % 60 == 0 else [] for row in range(150_000)]
+    page = check_page(pa.array(rows), options({"dict-divisor": "100000"}, version))
+    assert page.layout.WhichOneof("layout") == "mini_block_layout"
