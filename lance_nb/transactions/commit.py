@@ -53,6 +53,7 @@ from lance_nb.transactions.version_source import Version, VersionSource
 
 DEFAULTS = CommitOptions()
 _CREATING = ("overwrite", "clone")
+_LOOKS_MAX = 4  # of one attempt at what others commit meanwhile
 
 
 def commit(
@@ -145,17 +146,19 @@ class _Commit:
         """Catch up until nothing new is there; return ours if it landed, and the newest version.
 
         Reading what others did takes time, in which they may do more: without another look, a
-        writer far from its store would never be in time.
+        writer far from its store would never be in time. After ``_LOOKS_MAX`` the attempt is made
+        all the same, so that retries and timeout stay what ends a commit.
         """
-        while True:
-            seen = self._seen
+        newest: ManifestName | None = head
+        for _ in range(_LOOKS_MAX):
+            if newest is None:
+                break
+            seen, head = self._seen, newest
             landed = self._catch_up(head, number)
             if landed is not None or self._seen == seen:
                 return landed, head
             newest = self._source.head(head.version)
-            if newest is None or newest.version == head.version:
-                return None, head
-            head = newest
+        return None, head
 
     def _catch_up(self, head: ManifestName, number: int) -> Committed | None:
         """Rebase over every version since the last look; return ours if it is among them."""

@@ -180,6 +180,24 @@ def test_a_read_version_that_does_not_exist_is_told():
         table.commit(table.appending(9))
 
 
+def test_others_that_never_stop_end_the_commit_by_its_retries():
+    table = Table()
+    table.create()
+    number = 1
+
+    def plan(step):
+        nonlocal number
+        if step.method == "read":
+            number = table.append(number).version
+
+    table.append(1)
+    number = 2
+    table.root.world.plan = plan
+    with pytest.raises(TooMuchWriteContentionError, match="3 attempts"):
+        table.commit(table.appending(1), max_retries=2)
+    assert number < 60
+
+
 def test_a_change_of_version_0_is_told():
     table = Table()
     table.create()
