@@ -1,14 +1,14 @@
 """The named rules of conflict resolution: one condition each, and the verdict when it holds.
 
 Operations list them in their row of the grid (``VERSUS``). Several rules in one cell are all asked;
-the strictest verdict counts. A cell without rules is compatible.
+the strictest verdict counts. A cell without rules is compatible. The rules about indices are in
+index_rules.py.
 
 Limits and source: verdicts.py.
 """
 
 from __future__ import annotations
 
-from lance_nb.format.index_metadata import SYSTEM_NAMES, IndexMetadata
 from lance_nb.transactions.footprint import CONFIG, TABLE_METADATA, Footprint
 from lance_nb.transactions.verdicts import (
     Circumstances,
@@ -20,7 +20,6 @@ from lance_nb.transactions.verdicts import (
 )
 
 Cell = tuple[Rule, ...]
-REUSE_INDEX, WAL_INDEX = SYSTEM_NAMES
 
 _REBASABLE, _RETRYABLE, _INCOMPATIBLE = (
     Verdict.REBASABLE,
@@ -109,7 +108,7 @@ def _nullability(ours: Footprint, theirs: Footprint, _known: Circumstances) -> F
 def _modified_field_gone(
     ours: Footprint, theirs: Footprint, _known: Circumstances
 ) -> Finding | None:
-    gone = _gone({field for field in ours.fields_modified if field >= 0}, theirs)
+    gone = gone_fields({field for field in ours.fields_modified if field >= 0}, theirs)
     if not gone:
         return None
     return Finding(_RETRYABLE, f"theirs drops {enumerate_ids('field', gone)}, which ours rewrites")
@@ -118,36 +117,26 @@ def _modified_field_gone(
 def _replaced_field_gone(
     ours: Footprint, theirs: Footprint, _known: Circumstances
 ) -> Finding | None:
-    gone = _gone({field for _, field in ours.replaced if field >= 0}, theirs)
+    gone = gone_fields({field for _, field in ours.replaced if field >= 0}, theirs)
     if not gone:
         return None
     ids = enumerate_ids("field", gone)
     return Finding(_INCOMPATIBLE, f"theirs drops {ids}, whose data ours replaces")
 
 
-def _indexed_field_gone(
-    ours: Footprint, theirs: Footprint, _known: Circumstances
-) -> Finding | None:
-    gone = _gone(_indexed_fields(ours.new_indices), theirs)
-    if not gone:
-        return None
-    return Finding(
-        _INCOMPATIBLE, f"theirs drops {enumerate_ids('field', gone)}, which ours indexes"
-    )
-
-
 def _annotated_field_gone(
     ours: Footprint, theirs: Footprint, _known: Circumstances
 ) -> Finding | None:
     fields = {field for _, field in ours.settings.maps if field >= 0}
-    gone = _gone(fields, theirs)
+    gone = gone_fields(fields, theirs)
     if not gone:
         return None
     ids = enumerate_ids("field", gone)
     return Finding(_INCOMPATIBLE, f"theirs drops {ids}, whose metadata ours changes")
 
 
-def _gone(fields: set[int], theirs: Footprint) -> set[int]:
+def gone_fields(fields: set[int], theirs: Footprint) -> set[int]:
+    """Return those of the fields that ``theirs`` drops."""
     return set() if theirs.field_ids is None else fields - theirs.field_ids
 
 
@@ -206,101 +195,6 @@ def _same_logs(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Fin
     return None
 
 
-# --- indices --------------------------------------------------------------------------------------
-
-
-def _names(indices: tuple[IndexMetadata, ...]) -> set[str]:
-    return {one.name for one in indices}
-
-
-def _indexed_fields(indices: tuple[IndexMetadata, ...]) -> set[int]:
-    return {field for one in indices for field in (*one.fields, *one.covering_fields)}
-
-
-def _same_index(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
-    built, others = _names(ours.new_indices), _names(theirs.new_indices)
-    removed, gone = _names(ours.removed_indices), _names(theirs.removed_indices)
-    # Building on while the other drops the index, one way or the other.
-    dropped = ((built - removed) & gone) | ((others - gone) & removed)
-    common = (built & others) | dropped
-    mine = {one.uuid: one.name for one in ours.removed_indices}
-    twice = {mine[one.uuid] for one in theirs.removed_indices if one.uuid in mine}
-    common |= twice & (built | others)
-    if not common:
-        return None
-    return Finding(_RETRYABLE, f"both change index {', '.join(map(repr, sorted(common)))}")
-
-
-def _index_covers(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
-    index, rewrite = (ours, theirs) if ours.new_indices else (theirs, ours)
-    if REUSE_INDEX in _names(index.new_indices):
-        return _reuse_index_and_rewrite(index, rewrite)
-    for one in index.new_indices:
-        covered = one.fragment_ids()
-        if covered is None:
-            return Finding(_RETRYABLE, f"index {one.name!r} does not say which fragments it covers")
-        moved = {fragment for fragment in rewrite.touched if fragment in covered}
-        if not moved:
-            continue
-        # A fragment-reuse index says where the rows went, if a group went as a whole.
-        if rewrite.carries_reuse_index and one.kind != "NGram" and _whole_groups(rewrite, covered):
-            continue
-        ids = enumerate_ids("fragment", moved)
-        return Finding(_RETRYABLE, f"index {one.name!r} covers {ids}, whose rows moved")
-    return None
-
-
-def _whole_groups(rewrite: Footprint, covered: object) -> bool:
-    ids = set(covered) if not isinstance(covered, set) else covered  # type: ignore[call-overload]
-    return all(group <= ids or not group & ids for group in rewrite.groups)
-
-
-def _reuse_index_and_rewrite(index: Footprint, rewrite: Footprint) -> Finding | None:
-    if len(index.new_indices) != 1 or len(index.removed_indices) > 1:
-        return Finding(_INCOMPATIBLE, "the fragment-reuse index changes together with others")
-    if rewrite.carries_reuse_index:
-        return Finding(_REBASABLE, "both change the fragment-reuse index")
-    return None
-
-
-def _both_reuse_index(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
-    if ours.carries_reuse_index and theirs.carries_reuse_index:
-        return Finding(_RETRYABLE, "both add to the fragment-reuse index")
-    return None
-
-
-def _indexed_data(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
-    index, replacement = (ours, theirs) if ours.new_indices else (theirs, ours)
-    common = _indexed_fields(index.new_indices) & {field for _, field in replacement.replaced}
-    if not common:
-        return None
-    ids = enumerate_ids("field", common)
-    return Finding(_RETRYABLE, f"{ids}: one builds an index on it, one replaces its data")
-
-
-def _indexed_update(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
-    common = _indexed_fields(ours.new_indices) & theirs.fields_modified
-    if not common:
-        return None
-    ids = enumerate_ids("field", common)
-    overlap = f"theirs rewrites {ids}: its fragments leave the coverage of our index"
-    return Finding(_REBASABLE, overlap)
-
-
-def _wal_index(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
-    index, other = (ours, theirs) if ours.new_indices else (theirs, ours)
-    if WAL_INDEX not in _names(index.new_indices):
-        return None
-    what = "a changed schema" if other.field_ids is not None else "merged logs"
-    return Finding(_RETRYABLE, f"the write-ahead-log index has to be built anew for {what}")
-
-
-def _log_state(ours: Footprint, _theirs: Footprint, _known: Circumstances) -> Finding:
-    if WAL_INDEX in _names(ours.new_indices):
-        return Finding(_REBASABLE, "both change the state of write-ahead logs")
-    return Finding(_INCOMPATIBLE, "theirs changes the state of write-ahead logs")
-
-
 NEVER = Rule("X", "incompatible", "incompatible", _always(_INCOMPATIBLE, "the two exclude another"))
 AGAIN = Rule("R", "retryable", "retryable", _always(_RETRYABLE, "ours was made for an older state"))
 SAME_FRAGMENTS = Rule(
@@ -341,9 +235,6 @@ REPLACED_FIELD_GONE = Rule(
     "incompatible if a field we replace is dropped",
     _replaced_field_gone,
 )
-INDEXED_FIELD_GONE = Rule(
-    "D", "indexed field gone", "incompatible if a field we index is dropped", _indexed_field_gone
-)
 ANNOTATED_FIELD_GONE = Rule(
     "F",
     "annotated field gone",
@@ -377,35 +268,5 @@ SAME_LOGS = Rule(
     "incompatible if the same log is merged as far or farther, retryable if less far",
     _same_logs,
 )
-SAME_INDEX = Rule("i", "same index", "retryable if both change the same index", _same_index)
-INDEX_COVERS = Rule(
-    "b",
-    "index covers",
-    "retryable if the index covers a rewritten fragment (not if a fragment-reuse index says"
-    " where its rows went)",
-    _index_covers,
-)
-BOTH_REUSE_INDEX = Rule(
-    "e", "both reuse index", "retryable if both carry a fragment-reuse index", _both_reuse_index
-)
-INDEXED_DATA = Rule(
-    "j", "indexed data", "retryable if the data of an indexed field is replaced", _indexed_data
-)
-INDEXED_UPDATE = Rule(
-    "m",
-    "indexed update",
-    "rebased: fragments whose indexed field was rewritten leave the index",
-    _indexed_update,
-)
-WAL_INDEX_AGAIN = Rule(
-    "a", "log index", "retryable if the index is the one of write-ahead logs", _wal_index
-)
-LOG_STATE = Rule(
-    "l",
-    "log state",
-    "incompatible unless the index is the one of write-ahead logs, which takes up their state",
-    _log_state,
-)
-
 FINE: Cell = ()
 """A cell without rules: the two never get in each other's way."""

@@ -19,7 +19,7 @@ from pyroaring import BitMap
 
 from lance_nb.format.fragment_reuse import moves
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.transactions.conflict_rules import REUSE_INDEX
+from lance_nb.transactions.index_rules import REUSE_INDEX
 
 
 def follow_deferred(indices: Sequence[IndexMetadata]) -> list[IndexMetadata]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.merged_logs import MergedLog, with_merged_logs
-from lance_nb.transactions.conflict_rules import WAL_INDEX
+from lance_nb.transactions.index_rules import WAL_INDEX
 from lance_nb.transactions.manifest_building import Draft
 
 

@@ -13,7 +13,7 @@ from lance_nb.format.manifest import BasePath
 from lance_nb.format.merged_logs import MergedLog
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.schema import Schema
-from lance_nb.transactions.conflict_rules import WAL_INDEX
+from lance_nb.transactions.index_rules import WAL_INDEX
 from lance_nb.transactions.operation import Operation
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.clone import Clone

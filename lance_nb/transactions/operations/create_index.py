@@ -17,19 +17,18 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.merged_logs import merged_logs
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.conflict_rules import (
-    FINE,
+from lance_nb.transactions.conflict_rules import FINE, NEVER
+from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.index_rules import (
     INDEX_COVERS,
     INDEXED_DATA,
     INDEXED_FIELD_GONE,
     INDEXED_UPDATE,
     LOG_STATE,
-    NEVER,
     SAME_INDEX,
     WAL_INDEX,
     WAL_INDEX_AGAIN,
 )
-from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import ApplyContext, Built, describe
 from lance_nb.transactions.verdicts import Rule

@@ -22,7 +22,6 @@ from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.conflict_rules import (
     AGAIN,
     FINE,
-    INDEXED_DATA,
     NEVER,
     NULLABILITY,
     REPLACED_FIELD_GONE,
@@ -31,6 +30,7 @@ from lance_nb.transactions.conflict_rules import (
     TARGET_REMOVED,
 )
 from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.index_rules import INDEXED_DATA
 from lance_nb.transactions.index_upkeep import prune_fields
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import ApplyContext, Built, describe

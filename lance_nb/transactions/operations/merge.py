@@ -21,14 +21,9 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.conflict_rules import (
-    AGAIN,
-    FINE,
-    NEVER,
-    SCHEMA_METADATA_AGAIN,
-    WAL_INDEX_AGAIN,
-)
+from lance_nb.transactions.conflict_rules import AGAIN, FINE, NEVER, SCHEMA_METADATA_AGAIN
 from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.index_rules import WAL_INDEX_AGAIN
 from lance_nb.transactions.index_upkeep import prune_fields, retain_useful
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import ApplyContext, Built, describe

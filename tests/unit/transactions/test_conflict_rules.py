@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from lance_nb.transactions import conflict_rules as rules
-from lance_nb.transactions.footprint import FIELD_METADATA, NOTHING, Footprint, Settings
+from lance_nb.transactions import index_rules
+from lance_nb.transactions.footprint import FIELD_METADATA, Footprint, Settings
 from lance_nb.transactions.verdicts import Circumstances, Rule, Verdict
 from tests.support.versions import index
 
@@ -16,8 +15,8 @@ CHANGES_1 = Footprint(changed_fragments=frozenset({1}))
 REMOVES_1 = Footprint(removed_fragments=frozenset({1}))
 LEAVES_0 = Footprint(field_ids=frozenset({0}))
 ANNOTATES_2 = Footprint(settings=Settings(frozenset({(FIELD_METADATA, 2, "k")})))
-WAL = Footprint(new_indices=(index(rules.WAL_INDEX, covers=()),))
-REUSE = Footprint(new_indices=(index(rules.REUSE_INDEX, covers=()),))
+WAL = Footprint(new_indices=(index(index_rules.WAL_INDEX, covers=()),))
+REUSE = Footprint(new_indices=(index(index_rules.REUSE_INDEX, covers=()),))
 
 
 def verdict(rule: Rule, ours: Footprint, theirs: Footprint, *, rows: bool = False) -> Verdict:
@@ -42,11 +41,6 @@ def verdict(rule: Rule, ours: Footprint, theirs: Footprint, *, rows: bool = Fals
         (rules.SCHEMA_METADATA_AGAIN, PLAIN, ANNOTATES_2, Verdict.RETRYABLE),
         (rules.SCHEMA_METADATA_NEVER, ANNOTATES_2, PLAIN, Verdict.INCOMPATIBLE),
         (rules.SCHEMA_METADATA_NEVER, PLAIN, PLAIN, Verdict.COMPATIBLE),
-        (rules.WAL_INDEX_AGAIN, WAL, LEAVES_0, Verdict.RETRYABLE),
-        (rules.WAL_INDEX_AGAIN, REUSE, LEAVES_0, Verdict.COMPATIBLE),
-        (rules.LOG_STATE, WAL, PLAIN, Verdict.REBASABLE),
-        (rules.LOG_STATE, REUSE, PLAIN, Verdict.INCOMPATIBLE),
-        (rules.INDEX_COVERS, REUSE, REMOVES_1, Verdict.COMPATIBLE),
     ],
 )
 def test_rule(rule: Rule, ours: Footprint, theirs: Footprint, expected: Verdict) -> None:
@@ -59,19 +53,8 @@ def test_rows_are_worth_a_try_if_known_and_the_fragment_stays() -> None:
         assert verdict(rules.SAME_ROWS, ours, theirs, rows=True) is Verdict.RETRYABLE
 
 
-def test_an_index_that_does_not_say_what_it_covers_might_cover_it() -> None:
-    silent = Footprint(new_indices=(replace(index("i", 0), fragment_bitmap=b""),))
-    assert verdict(rules.INDEX_COVERS, silent, REMOVES_1) is Verdict.RETRYABLE
-
-
-def test_the_reuse_index_changes_alone() -> None:
-    both = Footprint(new_indices=(*REUSE.new_indices, index("i", 0)))
-    assert verdict(rules.INDEX_COVERS, both, REMOVES_1) is Verdict.INCOMPATIBLE
-    carrying = Footprint(removed_fragments=NOTHING, carries_reuse_index=True)
-    assert verdict(rules.INDEX_COVERS, REUSE, carrying) is Verdict.REBASABLE
-
-
 def test_every_rule_has_a_letter_of_its_own() -> None:
-    every = [one for one in vars(rules).values() if isinstance(one, Rule)]
+    both = {**vars(rules), **vars(index_rules)}
+    every = [one for one in both.values() if isinstance(one, Rule)]
     assert len({one.letter for one in every}) == len(every)
     assert all(one.name and one.text for one in every)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lance_nb.transactions.conflict_rules import REUSE_INDEX
 from lance_nb.transactions.deferred_rewrites import follow_deferred
+from lance_nb.transactions.index_rules import REUSE_INDEX
 from tests.support.versions import index
 from tests.unit.format.test_fragment_reuse import FIRST, SECOND, details
 
