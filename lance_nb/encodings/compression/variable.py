@@ -165,6 +165,8 @@ def _header_bytes(buffer: ChunkBuffer, num_values: Ints, word: int) -> int:
 
 def _join(strings: _Strings, word: int) -> VariableWidth:
     """Check the offsets of all chunks and join offsets and bytes."""
+    if strings.num_values.size == 1:
+        return _single(strings, word)
     total = int(strings.num_values.sum())
     same = ranges.uniform_prefix(strings.num_values)
     count = int(strings.num_values[0]) if same else 0
@@ -195,6 +197,21 @@ def _join(strings: _Strings, word: int) -> VariableWidth:
         offsets[split + 1 :] = flat[keep].astype(kind) + np.repeat(shift[same:], rest_counts - 1)
     data = ranges.concatenate(strings.data, strings.origins + low, sizes)
     return VariableWidth(total, offsets, data)
+
+
+def _single(strings: _Strings, word: int) -> VariableWidth:
+    """Do the same for one chunk, whose bytes need no copy: all that a small read decodes."""
+    count, at = int(strings.num_values[0]), int(strings.offsets_at[0])
+    head = np.ascontiguousarray(strings.data[at : at + (count + 1) * word])
+    stored = head.view(f"<u{word}")
+    _check_bounds(strings, stored[:1], stored[-1:])
+    if bool((stored[1:] < stored[:-1]).any()):
+        raise corrupt("string offsets that never decrease", "an offset below the one before it")
+    low, high = int(stored[0]), int(stored[-1])
+    offsets = _offsets(count, high - low, word)
+    np.subtract(stored, low, out=offsets, casting="unsafe")
+    origin = int(strings.origins[0])
+    return VariableWidth(count, offsets, strings.data[origin + low : origin + high])
 
 
 def _check_bounds(strings: _Strings, low: Ints, high: Ints) -> None:

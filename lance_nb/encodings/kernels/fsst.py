@@ -38,6 +38,7 @@ _WIDEST = 8  # bytes of a symbol
 _PAIR_TABLES = 8  # kept, about a megabyte each
 _PAIRS_FROM = 400_000  # codes: below, building the table of pairs costs more than it saves
 _FEW = 4096  # codes: below, numpy is faster than Arrow
+_FEW_ESCAPES = 64  # up to so many, a loop is quicker than numpy
 _FEW_AT_FIRST = 65_536  # the same while Arrow's functions are not loaded, which takes 50 ms
 _SAVED_SECONDS = 9e-9  # per code, by the compiled loops
 _STRETCH = 8192  # codes measured at a time: their running lengths stay in the nearest cache
@@ -67,7 +68,7 @@ def decode(codes: Bytes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, B
         found = _decode_compiled(codes, offsets, symbols, has_escapes=has_escapes)
         if found is not None:
             return found
-    escapes = _find_escapes(codes, offsets, num_symbols) if has_escapes else None
+    escapes = _checked_escapes(codes, offsets, num_symbols) if has_escapes else None
     if codes.size < _PAIRS_FROM and escapes is not None:
         plain, plain_offsets = _resolve_escapes(codes, offsets, escapes.places)
         ends, data = _take_single(plain, plain_offsets, _with_literals(symbols))
@@ -128,15 +129,32 @@ class _Escapes:
     next_offset: Ints
 
 
-def _find_escapes(codes: Bytes, offsets: Offsets, num_symbols: int) -> _Escapes:
-    """Tell escapes from literals of the same value; check them, and the codes of symbols."""
+def _find_escapes(codes: Bytes) -> Ints:
+    """Return the places of escapes, told from literals of the same value."""
     found = np.flatnonzero(codes == ESCAPE)
+    if found.size <= _FEW_ESCAPES:
+        return np.array(_escapes_among(found.tolist()), np.int64)
     # In a run of 255s every other one is an escape, the first included: the byte before the run is
     # not an escape, or the run would have begun there.
     rank = np.arange(found.size)
     begins = np.flatnonzero(np.diff(found, prepend=-2) != 1)
     rank -= np.repeat(begins, np.diff(begins, append=found.size))
-    places = found[rank % 2 == 0]
+    places: Ints = found[rank % 2 == 0]
+    return places
+
+
+def _escapes_among(places: list[int]) -> list[int]:
+    """Return the places of escapes among the places of 255s: a 255 behind an escape is none."""
+    escapes: list[int] = []
+    for place in places:
+        if not escapes or escapes[-1] + 1 != place:
+            escapes.append(place)
+    return escapes
+
+
+def _checked_escapes(codes: Bytes, offsets: Offsets, num_symbols: int) -> _Escapes:
+    """Find the escapes; check them, and the codes of symbols."""
+    places = _find_escapes(codes)
     after = np.searchsorted(offsets, places, side="right")
     if bool((places + 1 >= offsets[after]).any()):
         raise _broken(num_symbols)
