@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from lance_nb.encodings.base import Rows
+from lance_nb.encodings.base import Ints, Rows
 from lance_nb.errors import CorruptFileError
 from lance_nb.file.columns import Leaf, LeafPart
 from lance_nb.file.legacy_metadata import read_legacy_metadata
@@ -69,6 +70,10 @@ class LegacyReader:
             expected = f"{last if num_rows is None else num_rows} rows"
             raise CorruptFileError(self.path, None, expected, f"{self.num_rows} rows")
         return self._pages.read_leaves(leaves, rows)
+
+    def batch_sizes(self) -> Ints:
+        """Return the rows of each batch: every field has one page per batch."""
+        return np.diff(self._metadata.pages.batch_ends, prepend=np.int64(0))
 
     def statistics(self) -> pa.Table | None:
         """Null count, smallest and largest value by field id, one row per batch (None: none)."""

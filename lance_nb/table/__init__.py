@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lance_nb.table import history as history
     from lance_nb.table import indices as indices
     from lance_nb.table import inspect as inspect
+    from lance_nb.table import page_pruning as page_pruning
     from lance_nb.table import row_id_index as row_id_index
     from lance_nb.table import row_ids as row_ids
     from lance_nb.table import scan_request as scan_request
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 else:
     _ON_DEMAND = frozenset({
         "blob_scan", "blobs", "deletions", "files", "history", "indices", "inspect",
-        "row_id_index", "row_ids", "scan_request", "take", "tiny_fragments",
+        "page_pruning", "row_id_index", "row_ids", "scan_request", "take", "tiny_fragments",
     })  # fmt: skip
 
     def __getattr__(name: str) -> ModuleType:

@@ -21,6 +21,7 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import table
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.format.fragment import Fragment
@@ -170,6 +171,33 @@ def _windows(snapshot: Snapshot, choice: RowChoice, columns: Projection) -> Iter
             yield _Window(fragment, start, stop, first, live)
 
 
+def _promising(
+    snapshot: Snapshot, choice: RowChoice, columns: Projection, condition: Filter
+) -> Iterator[_Window]:
+    """Yield the windows of a filtered scan without the rows that statistics rule out."""
+    known: tuple[int, np.ndarray | None] = (-1, None)
+    for window in _windows(snapshot, choice, columns):
+        fragment = window.fragment
+        if not any(file.is_legacy for file in fragment.files):
+            yield window
+            continue
+        if known[0] != fragment.id:
+            known = (fragment.id, table.page_pruning.rows_that_may_pass(
+                snapshot, fragment, condition))  # fmt: skip
+        may_pass = known[1]
+        physical = window.physical()
+        if may_pass is None or may_pass.size <= int(physical[-1]):
+            yield window
+            continue
+        kept = may_pass[physical]
+        edges = np.flatnonzero(np.diff(kept, prepend=False, append=False))
+        for start, stop in (edges.reshape(-1, 2) + window.start).tolist():
+            live = None
+            if window.rows is not None:
+                live = wanted_rows(snapshot, fragment, start, stop)
+            yield _Window(fragment, start, stop, window.first, live)
+
+
 def _selections(snapshot: Snapshot, choice: RowChoice, wanted: Projection) -> Iterator[Selected]:
     """Yield the rows that pass the filter, window by window."""
     condition = choice.filter
@@ -179,7 +207,7 @@ def _selections(snapshot: Snapshot, choice: RowChoice, wanted: Projection) -> It
         return
     columns = filter_projection(snapshot.manifest.schema, condition)
     reused = {_key(column) for column in wanted.columns}
-    for window in _windows(snapshot, choice, columns):
+    for window in _promising(snapshot, choice, columns, condition):
         stored, values = _decoded(snapshot, columns, condition, window)
         mask = condition.mask(values, window.num_rows)
         known = {
@@ -324,7 +352,7 @@ def count_selected(snapshot: Snapshot, choice: RowChoice) -> int:
         _, values = _decoded(snapshot, columns, condition, window)
         return condition.count(values, window.num_rows)
 
-    windows = _windows(snapshot, choice, columns)
+    windows = _promising(snapshot, choice, columns, condition)
     first = next(windows, None)
     if first is None:
         return 0
