@@ -8,7 +8,6 @@ DataFusion's, the SQL is DuckDB's.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -118,9 +117,10 @@ def _columns_of(text: str, names: list[str]) -> list[str] | None:
 
 def _duckdb() -> Any:
     try:
-        return importlib.import_module("duckdb")
+        import duckdb
     except ImportError as exc:
         raise NotSupportedError("SQL needs DuckDB: pip install 'lance-nb[sql]'") from exc
+    return duckdb
 
 
 def _held(reader: pa.RecordBatchReader, connection: Any) -> Any:
