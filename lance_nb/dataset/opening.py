@@ -5,13 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import date, datetime
+from typing import Any
 
 from lance_nb.dataset.dataset import LanceDataset
 from lance_nb.dataset.session import open_session
-from lance_nb.errors import InvalidInputError
+from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.refs import Ref, Target, resolve
 from lance_nb.table.versions import version_asof
+
+# Arguments of pylance's that tune its caches and reads and cannot change what is read.
+_WITHOUT_EFFECT = frozenset({
+    "block_size", "index_cache_size", "index_cache_size_bytes", "metadata_cache_size_bytes",
+    "read_params", "session",
+})  # fmt: skip
+# Those that would change what is opened, and what to do instead.
+_REFUSED = {
+    "base_store_params": "all stores are opened with storage_options",
+    "commit_lock": "give it to the call that commits",
+    "default_scan_options": "give the options to each scan",
+    "namespace_client": "open the dataset by its URI",
+    "table_id": "open the dataset by its URI",
+}
 
 
 def dataset(
@@ -21,6 +36,7 @@ def dataset(
     *,
     storage_options: StorageOptions | None = None,
     allow_bases: Sequence[str] = (),
+    **unused: Any,
 ) -> LanceDataset:
     """Open the Lance dataset at ``uri``, at its latest version unless told otherwise.
 
@@ -29,11 +45,16 @@ def dataset(
     is ignored when ``version`` is given. ``storage_options`` go to the store as fsspec users write
     them; the option ``manifest_store`` is the URL of an external manifest store (see
     ``lance_nb.transactions.external``). ``allow_bases`` names other roots that the dataset may
-    keep files under.
+    keep files under. Arguments of pylance's that tune its caches are accepted; others are refused.
 
     Unlike pylance, a branch can be opened directly. Raises DatasetNotFoundError,
     VersionNotFoundError, RefNotFoundError, CorruptFileError, NotSupportedError, StorageError.
     """
+    for argument, value in unused.items():
+        if argument in _REFUSED and value is not None:
+            raise NotSupportedError(f"{argument} is not supported: {_REFUSED[argument]}")
+        if argument not in _REFUSED and argument not in _WITHOUT_EFFECT:
+            raise InvalidInputError(f"dataset() takes no argument {argument!r}")
     session = open_session(uri, storage_options, allow_bases)
     root = session.root
     target = resolve(root, version, None)
