@@ -25,6 +25,7 @@ from lance_nb.errors import (
     NotSupportedError,
     PredicateError,
 )
+from lance_nb.format.blob_fields import is_blob_v1, is_blob_v2
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment, InlineSequence
 from lance_nb.format.row_id_sequence import RowIdSequence
@@ -38,7 +39,6 @@ from lance_nb.transactions.deletion_plan import DeletionPlan, deletion_of
 from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions
 
 Updates = Mapping[str, str]
-_BLOB_KEY = "lance-encoding:blob"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def check_updates(schema: Schema, updates: Updates) -> None:
 
 def check_rewritable(field: Field) -> None:
     """Refuse fields whose rows cannot be read and written again."""
-    if _BLOB_KEY in field.metadata or "blob" in (field.extension_name or ""):
+    if is_blob_v1(field) or is_blob_v2(field):
         raise NotSupportedError(
             f"rows with a blob column ({field.name!r}) cannot be rewritten: replace other columns "
             "with update_columns, or delete the rows and append new ones"

@@ -14,12 +14,14 @@ import pyarrow as pa
 
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import commit_transaction, place_of
+from lance_nb.dataset.verbs.writing import file_version_of
 from lance_nb.errors import InvalidInputError, VersionNotFoundError
+from lance_nb.format.blob_fields import with_blobs
 from lance_nb.format.schema import Schema
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.batch import commit_batch as _commit_batch
 from lance_nb.transactions.commit_options import CommitOptions
-from lance_nb.transactions.operation import BuildOptions
+from lance_nb.transactions.operation import DEFAULT_FILE_VERSION, BuildOptions
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.transaction import Transaction
@@ -42,13 +44,20 @@ def transaction_of(
             f"commit takes a LanceOperation or a Transaction, not {type(operation).__name__}"
         )
     if isinstance(operation, Overwrite) and isinstance(operation.new_schema, pa.Schema):
-        operation = replace(operation, new_schema=Schema.from_arrow(operation.new_schema))
+        operation = replace(operation, new_schema=_schema_of(operation))
     if read_version is None and not isinstance(operation, Overwrite | Restore):
         raise InvalidInputError(
             "read_version is required for all operations except Overwrite and Restore: the version "
             "that the change was made for, for example ds.version"
         )
     return Transaction(read_version or 0, operation, uuid, properties=dict(properties))
+
+
+def _schema_of(operation: Overwrite) -> Schema:
+    """Return the schema of a dataset from an Arrow one, blobs as its files have them."""
+    files = [file for one in operation.fragments for file in one.files]
+    version = files[0].file_version if files else file_version_of(DEFAULT_FILE_VERSION)
+    return Schema.from_arrow(with_blobs(operation.new_schema, version))
 
 
 def options_of(**given: Any) -> CommitOptions:

@@ -23,6 +23,15 @@ def test_a_dataset_is_created_by_an_overwrite(rows, uri):
     assert made.to_table().equals(rows)
 
 
+def test_blobs_become_what_their_files_hold(uri):
+    field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    table = pa.table({"b": pa.array([b"x" * 10, None], pa.large_binary())})
+    table = table.cast(pa.schema([field]))
+    fragments = lance_nb.write_fragments(table, uri)
+    made = LanceDataset.commit(uri, LanceOperation.Overwrite(table.schema, tuple(fragments)))
+    assert made.take_blobs("b", indices=[0])[0].read() == b"x" * 10
+
+
 def test_a_read_version_is_asked_for_where_it_matters(make, uri):
     make()
     with pytest.raises(InvalidInputError, match="read_version is required"):
