@@ -21,6 +21,8 @@ from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import message_factory as _message_factory
 from google.protobuf.internal import enum_type_wrapper as _enums
 
+from lance_nb.errors import InternalError as _InternalError
+
 __all__ = [
     "encodings",
     "encodings21",
@@ -79,7 +81,7 @@ def _split(raw: bytes) -> _Iterator[bytes]:
     at = 0
     while at < len(raw):
         if raw[at] != _FILE_TAG:
-            raise ImportError("lance.binpb is damaged: install lance-nb again")
+            raise _InternalError("lance.binpb is damaged: install lance-nb again")
         at += 1
         size = shift = 0
         while raw[at] & 0x80:
