@@ -135,11 +135,6 @@ def _has_no_fields(type_: pa.DataType) -> bool:
     return pa.types.is_struct(type_) and not type_.num_fields
 
 
-def is_empty_struct(type_: pa.DataType) -> bool:
-    """Tell whether a type is a struct without fields."""
-    return bool(pa.types.is_struct(type_)) and type_.num_fields == 0
-
-
 def _fold_fixed_size_lists(leaf: Leaf, levels: tuple[Level, ...]) -> tuple[Level, ...]:
     """Turn levels that count the items of fixed-size lists of structs into levels of their own."""
     stride = leaf.items_per_row
