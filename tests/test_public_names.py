@@ -81,7 +81,9 @@ def test_every_error_is_reachable_and_under_one_root() -> None:
     tree = [
         value
         for name, value in vars(errors).items()
-        if inspect.isclass(value) and issubclass(value, Exception) and not name.startswith("_")
+        if inspect.isclass(value)
+        and issubclass(value, Exception)
+        and not name.startswith("_")
         and value.__module__ == errors.__name__
     ]
 

@@ -18,7 +18,15 @@ from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop
 
-lance = require_pylance()
+
+class _Pylance:
+    """pylance, imported by the first test that needs it: it must not be in every worker."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(require_pylance(), name)
+
+
+lance = _Pylance()
 
 ROWS = pa.table(
     {

@@ -129,9 +129,7 @@ def test_rows_that_cannot_be_read_leave_the_other_views(
     screenshot(page)
 
 
-def test_an_empty_version_says_so(
-    open_widget: OpenWidget, screenshot: Screenshot
-) -> None:
+def test_an_empty_version_says_so(open_widget: OpenWidget, screenshot: Screenshot) -> None:
     page = open_widget(Explorer(one_table(rows(0)))).page
     expect(page.locator(".lnb-empty")).to_have_text("This version has no rows.")
     expect(page.locator(".lnb-grid-column b").first).to_have_text("id")
@@ -196,9 +194,7 @@ def test_a_kernel_that_was_busy_is_asked_again_when_it_answers(open_widget: Open
 
 
 @pytest.mark.parametrize("name", [name for name in WIDGETS if name != "Explorer"])
-def test_every_view_works_alone(
-    open_widget: OpenWidget, screenshot: Screenshot, name: str
-) -> None:
+def test_every_view_works_alone(open_widget: OpenWidget, screenshot: Screenshot, name: str) -> None:
     page = open_widget(WIDGETS[name](small_dataset())).page
     root = {"Overview": ".lnb-name", "Timeline": ".lnb-tl-bar", "RowGrid": ".lnb-cell"}
     expect(page.locator(root.get(name, ".lnb-operation")).first).to_be_visible()

@@ -185,9 +185,7 @@ def test_rows_are_selected_and_come_back_to_python(
     assert explorer.selection.column("id").to_pylist() == [0]
 
 
-def test_a_whole_cell_opens_over_the_grid(
-    open_widget: OpenWidget, screenshot: Screenshot
-) -> None:
+def test_a_whole_cell_opens_over_the_grid(open_widget: OpenWidget, screenshot: Screenshot) -> None:
     long = "The quick brown fox jumps over the lazy dog. " * 40
     table = pa.table({"id": [1, 2], "text": [long, None], "list": [list(range(500)), []]})
     page = open_widget(Explorer(one_table(table))).page

@@ -16,32 +16,42 @@ _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
     (
         errors.DatasetNotFoundError,
         "No dataset here",
-        ("Check the path: it should be the dataset's own folder, the one that holds _versions. "
-         "A relative path starts at the notebook's folder."),
+        (
+            "Check the path: it should be the dataset's own folder, the one that holds _versions. "
+            "A relative path starts at the notebook's folder."
+        ),
     ),
     (
         errors.VersionNotFoundError,
         "This version does not exist",
-        ("It may have been cleaned up, or belong to another branch. "
-         "List what is there with %lance versions, or open the dataset without a version."),
+        (
+            "It may have been cleaned up, or belong to another branch. "
+            "List what is there with %lance versions, or open the dataset without a version."
+        ),
     ),
     (
         errors.RefNotFoundError,
         "No tag or branch of this name",
-        ("Check the spelling; names are case-sensitive. Tags: ds.tags.list(), "
-         "branches: ds.branches.list()."),
+        (
+            "Check the spelling; names are case-sensitive. Tags: ds.tags.list(), "
+            "branches: ds.branches.list()."
+        ),
     ),
     (
         errors.ObjectNotFoundError,
         "A file of the dataset is missing",
-        ("The version names a file that is gone: it may have been removed by a clean-up or not "
-         "copied. Restore the file, or look at another version."),
+        (
+            "The version names a file that is gone: it may have been removed by a clean-up or not "
+            "copied. Restore the file, or look at another version."
+        ),
     ),
     (
         errors.CorruptFileError,
         "A file is damaged",
-        ("Compare the file's size with a good copy and copy it again, "
-         "or look at an older version."),
+        (
+            "Compare the file's size with a good copy and copy it again, "
+            "or look at an older version."
+        ),
     ),
     (
         errors.FormatError,
@@ -51,8 +61,10 @@ _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
     (
         errors.NotSupportedError,
         "This needs a newer lance_nb",
-        ("The dataset uses a feature that this release does not read. Update lance_nb, "
-         "or look at an older version."),
+        (
+            "The dataset uses a feature that this release does not read. Update lance_nb, "
+            "or look at an older version."
+        ),
     ),
     (
         errors.InvalidInputError,
@@ -72,8 +84,10 @@ _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
 )
 _OWN_FAULT = (
     "Something went wrong inside lance_nb",
-    ("This is a fault of lance_nb, not yours. Please report it with the text above; "
-     "the full trace is in the Jupyter log."),
+    (
+        "This is a fault of lance_nb, not yours. Please report it with the text above; "
+        "the full trace is in the Jupyter log."
+    ),
 )
 
 

@@ -43,9 +43,7 @@ def inline_bitpacking(bits: int):
 
 
 def out_of_line_bitpacking(bits: int, width: int):
-    message = encodings21.OutOfLineBitpacking(
-        uncompressed_bits_per_value=bits, values=flat(width)
-    )
+    message = encodings21.OutOfLineBitpacking(uncompressed_bits_per_value=bits, values=flat(width))
     return Encoding(out_of_line_bitpacking=message)
 
 

@@ -11,7 +11,6 @@ from lance_nb.errors import (
     DatasetNotFoundError,
     InvalidInputError,
     InvalidRefError,
-    NotSupportedError,
     RefNotFoundError,
     StorageError,
     VersionNotFoundError,

@@ -64,9 +64,7 @@ def test_rows_are_walked_child_by_child() -> None:
 
 
 def test_a_row_without_bytes_is_a_null_struct() -> None:
-    block = codecs.decode_values(
-        encoding(FIXED, SHORT, LONG), values(b"", row(2, b"x", b"y"), b"")
-    )
+    block = codecs.decode_values(encoding(FIXED, SHORT, LONG), values(b"", row(2, b"x", b"y"), b""))
     assert children(block) == [[0, 2, 0], [b"", b"x", b""], [b"", b"y", b""]]
 
 
