@@ -253,7 +253,7 @@ def test_what_is_not_a_regular_file_is_refused_without_waiting(root, data_file, 
     if kind == "socket-like link":  # it leaves the dataset, and is refused for that first
         assert isinstance(error, InvalidInputError)
         bases = ["/dev"]
-        reading = lambda: lance_nb.dataset(root, allow_bases=bases).to_table()  # noqa: E731
+        reading = lambda: lance_nb.dataset(root, allow_bases=bases).to_table()
         error = refused(reading, "not a regular file")
     assert isinstance(error, (StorageError, ObjectNotFoundError))
 
