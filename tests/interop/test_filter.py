@@ -184,7 +184,7 @@ REFUSED = [
     "array_has(s, 'a')", "array_has(l, '1')", "abs(s) = 1", "lower(i) = '1'", "nofunc(i) = 1",
     "length() = 1", "length(s, s) = 1", "s = 1", "s LIKE 'a!%b' ESCAPE '!'", "i LIKE '1%'",
     "i = b", "i IN ()", "(i, s) = (1, 'a')", "i = ANY(l)", "_distance > 1", "`upper` = 1",
-    "i / 0 = 1", "i % 0 = 1", "CAST(s AS int) = 12", "", "((" * 100 + "i = 1" + "))" * 100,
+    "i / 0 = 1", "i % 0 = 1", "CAST(s AS int) = 12", "", "((" * 500 + "i = 1" + "))" * 500,
 ]  # fmt: skip
 
 
