@@ -39,6 +39,8 @@ def _in_child(queue) -> None:
     queue.put(run_all([lambda: 1, lambda: 2]))
 
 
+# Another test of this worker may have imported pylance, which warns of every fork.
+@pytest.mark.filterwarnings("ignore:lance is not fork-safe:UserWarning")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_makes_a_pool_of_its_own():
     run_all([lambda: 1, lambda: 2])

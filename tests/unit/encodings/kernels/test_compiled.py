@@ -94,6 +94,8 @@ def _in_child(queue: object) -> None:
     queue.put((compiled._state.mode, kernel("decode_fsst", arguments())))
 
 
+# Another test of this worker may have imported pylance, which warns of every fork.
+@pytest.mark.filterwarnings("ignore:lance is not fork-safe:UserWarning")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_child_of_a_busy_process_stays_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     release = threading.Event()
