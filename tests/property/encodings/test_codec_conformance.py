@@ -18,30 +18,37 @@ class TestDefaults(CodecTests):
     sizes = ALL_SIZES
 
 
+@pytest.mark.slow
 class TestPlain(CodecTests):
     metadata: ClassVar[Mapping[str, str]] = {"compression": "none"}
 
 
+@pytest.mark.slow
 class TestZstd(CodecTests):
     metadata: ClassVar[Mapping[str, str]] = {"compression": "zstd", "compression-level": "1"}
 
 
+@pytest.mark.slow
 class TestLz4WithSplitBytes(CodecTests):
     metadata: ClassVar[Mapping[str, str]] = {"compression": "lz4", "bss": "on"}
 
 
+@pytest.mark.slow
 class TestFsst(CodecTests):
     metadata: ClassVar[Mapping[str, str]] = {"compression": "fsst"}
 
 
+@pytest.mark.slow
 class TestFullZip(CodecTests):
     metadata: ClassVar[Mapping[str, str]] = {"structural-encoding": "fullzip"}
 
 
+@pytest.mark.slow
 class TestMiniBlock(CodecTests):
     metadata: ClassVar[Mapping[str, str]] = {"structural-encoding": "miniblock"}
 
 
+@pytest.mark.slow
 class TestSmallChunks(CodecTests):
     metadata: ClassVar[Mapping[str, str]] = {"minichunk-size": "1024"}
 
