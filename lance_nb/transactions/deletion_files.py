@@ -9,6 +9,8 @@ Source: message ``DeletionFile`` of lance.table.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lance_nb.format.deletion_vector import BITMAP_THRESHOLD, DeletionVector
 from lance_nb.format.fragment import DeletionFile, DeletionFileType, Fragment
 from lance_nb.storage.base import Store
@@ -19,6 +21,20 @@ from lance_nb.transactions.environment import Environment
 
 _U64 = 2**64
 _ROWS_MAX = 2**32
+
+
+def name_deletion_file(
+    read_version: int,
+    vector: DeletionVector,
+    new_uuid: Callable[[], str],
+    file_type: DeletionFileType | None = None,
+) -> DeletionFile:
+    """Describe a new file of a vector; without ``file_type``, in the form pylance would choose."""
+    if file_type is None:
+        few = len(vector) < BITMAP_THRESHOLD
+        file_type = DeletionFileType.ARROW if few else DeletionFileType.BITMAP
+    identity = int(new_uuid().replace("-", ""), 16) % _U64
+    return DeletionFile(file_type, read_version, identity, len(vector))
 
 
 def write_deletion_file(
@@ -34,12 +50,8 @@ def write_deletion_file(
 
     Without ``file_type``, the form that pylance would choose.
     """
-    if file_type is None:
-        few = len(vector) < BITMAP_THRESHOLD
-        file_type = DeletionFileType.ARROW if few else DeletionFileType.BITMAP
-    identity = int(environment.new_uuid().replace("-", ""), 16) % _U64
-    found = DeletionFile(file_type, read_version, identity, len(vector))
-    home.write(found.location(fragment_id), vector.to_bytes(file_type))
+    found = name_deletion_file(read_version, vector, environment.new_uuid, file_type)
+    home.write(found.location(fragment_id), vector.to_bytes(found.file_type))
     return found
 
 

@@ -10,18 +10,15 @@ Source: message DeletionFile of lance.table.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lance_nb.format.deletion_vector import BITMAP_THRESHOLD, DeletionVector
+from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFile, DeletionFileType
 from lance_nb.storage.base import Store
 from lance_nb.table.deletions import DeletionCache
-
-_IDS = 1 << 64
-
-_chance = random.SystemRandom().randrange
+from lance_nb.transactions.deletion_files import name_deletion_file
+from lance_nb.transactions.environment import new_uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +26,11 @@ class PendingDeletions:
     """Deletion vectors by the path of the file that they will be, below the branch's folder."""
 
     vectors: dict[str, DeletionVector] = field(default_factory=dict)
-    new_id: Callable[[int], int] = _chance
+    new_uuid: Callable[[], str] = new_uuid
 
     def add(self, fragment_id: int, read_version: int, vector: DeletionVector) -> DeletionFile:
         """Name the file of a vector, all deleted rows of the fragment included."""
-        few = len(vector) < BITMAP_THRESHOLD
-        kind = DeletionFileType.ARROW if few else DeletionFileType.BITMAP
-        file = DeletionFile(kind, read_version, self.new_id(_IDS), len(vector))
+        file = name_deletion_file(read_version, vector, self.new_uuid)
         self.vectors[file.location(fragment_id)] = vector
         return file
 

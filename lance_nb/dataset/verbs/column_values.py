@@ -16,11 +16,15 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.dataset.verbs.physical_rows import (
+    integers_or_null,
+    partners,
+    physical_batches,
+    row_ids,
+)
 from lance_nb.dataset.verbs.sources import reader_of
 from lance_nb.dataset.verbs.writing import file_version_of
-from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import (
-    ColumnNotFoundError,
     InvalidInputError,
     NotSupportedError,
     SchemaMismatchError,
@@ -34,7 +38,6 @@ from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.fragment_writer import WriteOptions
 from lance_nb.transactions.row_rewrite import cast
 
-ROW_ID = "_rowid"
 BatchFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
@@ -270,56 +273,6 @@ def _cast_part(values: pa.Array, wanted: pa.Field) -> pa.Array:
         )
     made = cast(pa.chunked_array([values]), wanted)
     return made.chunk(0) if made.num_chunks == 1 else made.combine_chunks()
-
-
-# --- rows in physical order -----------------------------------------------------------------------
-
-
-def physical_batches(
-    snapshot: Snapshot, fragment: Fragment, columns: Any, batch_size: int | None
-) -> Iterator[pa.RecordBatch]:
-    """Read all rows that are stored, deleted ones too, in their order."""
-    options = ScanOptions(
-        columns,
-        batch_size=batch_size,
-        fragments=(fragment,),
-        with_row_id=True,
-        include_deleted_rows=True,
-    )
-    for batch in plan_request(snapshot, options).batches():
-        yield batch.drop_columns([ROW_ID])
-
-
-def row_ids(snapshot: Snapshot, fragment: Fragment) -> pa.ChunkedArray:
-    """Return the row ids of all rows that are stored, null where the row is deleted."""
-    options = ScanOptions([], with_row_id=True, fragments=(fragment,), include_deleted_rows=True)
-    return plan_request(snapshot, options).table().column(ROW_ID)
-
-
-def partners(
-    snapshot: Snapshot, fragment: Fragment, right: pa.Table, on: tuple[str, str]
-) -> np.ndarray:
-    """Return for every physical row the last row of ``right`` with its key, -1 without one."""
-    left_on, right_on = on
-    if right_on not in right.schema.names:
-        raise ColumnNotFoundError(right_on, tuple(right.schema.names))
-    if left_on == ROW_ID:
-        left = row_ids(snapshot, fragment)
-    else:
-        batches = list(physical_batches(snapshot, fragment, [left_on], None))
-        left = pa.Table.from_batches(batches)[left_on]
-    keys = cast(right[right_on], pa.field(right_on, left.type))
-    import pyarrow.compute as pc
-
-    backwards = from_integers(np.arange(len(keys))[::-1].copy())
-    last = pc.index_in(left, value_set=keys.take(backwards).combine_chunks(), skip_nulls=True)
-    position = pc.fill_null(last, -1).to_numpy().astype(np.int64)
-    return np.where(position < 0, -1, len(keys) - 1 - position)
-
-
-def integers_or_null(positions: np.ndarray) -> pa.Array:
-    """Return positions as an Arrow array, the negative ones null."""
-    return pa.array(positions, pa.int64(), mask=positions < 0)
 
 
 def options_of(snapshot: Snapshot) -> WriteOptions:

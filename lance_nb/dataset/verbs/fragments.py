@@ -22,11 +22,10 @@ from lance_nb.dataset.verbs.column_values import (
     ColumnValues,
     JoinedColumns,
     options_of,
-    partners,
-    physical_batches,
     values_of,
 )
 from lance_nb.dataset.verbs.deleting import plan as plan_delete
+from lance_nb.dataset.verbs.physical_rows import partners, physical_batches
 from lance_nb.dataset.verbs.sources import reader_of
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, SchemaMismatchError
