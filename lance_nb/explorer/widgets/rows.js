@@ -81,7 +81,10 @@ export function mountRows(el, ctx) {
       const cell = head.children[at];
       const index = from + at - 1;
       cell.hidden = at > wanted;
-      if (cell.hidden) continue;
+      if (cell.hidden) {
+        cell.className = "lnb-grid-column"; // the mark of the chosen column belongs to one that is seen
+        continue;
+      }
       const column = store.column(index);
       cell.lnb = index;
       cell.style.transform = `translateX(${rowHeadWidth + widths.left(index) - left}px)`;
@@ -171,6 +174,7 @@ export function mountRows(el, ctx) {
   function retire(cell) {
     cell.hidden = true;
     cell.lnb = null;
+    cell.className = "lnb-cell";
     cell.removeAttribute("id");
   }
 
