@@ -130,7 +130,7 @@ class VectorIndexDetails(_message.Message):
     def __init__(self, metric_type: _Optional[int] = ..., target_partition_size: _Optional[int] = ..., hnsw_index_config: _Optional[_Union[VectorIndexDetails.HnswConfig, _Mapping]] = ..., pq: _Optional[_Union[VectorIndexDetails.ProductQuantization, _Mapping]] = ..., sq: _Optional[_Union[VectorIndexDetails.ScalarQuantization, _Mapping]] = ..., rq: _Optional[_Union[VectorIndexDetails.RabitQuantization, _Mapping]] = ..., flat: _Optional[_Union[VectorIndexDetails.Flat, _Mapping]] = ..., runtime_hints: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class FragmentReuseIndexDetails(_message.Message):
-    __slots__ = ("inline",)
+    __slots__ = ("inline", "external")
     class FragmentDigest(_message.Message):
         __slots__ = ("id", "physical_rows", "num_deleted_rows")
         ID_FIELD_NUMBER: _ClassVar[int]
@@ -161,6 +161,17 @@ class FragmentReuseIndexDetails(_message.Message):
         LEGACY_VERSIONS_FIELD_NUMBER: _ClassVar[int]
         legacy_versions: _containers.RepeatedCompositeFieldContainer[FragmentReuseIndexDetails.Version]
         def __init__(self, legacy_versions: _Optional[_Iterable[_Union[FragmentReuseIndexDetails.Version, _Mapping]]] = ...) -> None: ...
+    class ExternalContent(_message.Message):
+        __slots__ = ("path", "offset", "size")
+        PATH_FIELD_NUMBER: _ClassVar[int]
+        OFFSET_FIELD_NUMBER: _ClassVar[int]
+        SIZE_FIELD_NUMBER: _ClassVar[int]
+        path: str
+        offset: int
+        size: int
+        def __init__(self, path: _Optional[str] = ..., offset: _Optional[int] = ..., size: _Optional[int] = ...) -> None: ...
     INLINE_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_FIELD_NUMBER: _ClassVar[int]
     inline: FragmentReuseIndexDetails.InlineContent
-    def __init__(self, inline: _Optional[_Union[FragmentReuseIndexDetails.InlineContent, _Mapping]] = ...) -> None: ...
+    external: FragmentReuseIndexDetails.ExternalContent
+    def __init__(self, inline: _Optional[_Union[FragmentReuseIndexDetails.InlineContent, _Mapping]] = ..., external: _Optional[_Union[FragmentReuseIndexDetails.ExternalContent, _Mapping]] = ...) -> None: ...

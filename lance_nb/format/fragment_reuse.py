@@ -1,21 +1,168 @@
 """The fragment-reuse index: which rewrites are still to be carried over into other indices.
 
-Each entry ("version") is a rewrite: groups of old and new fragments and the rows that moved. A
-rewrite that defers the remapping of indices adds an entry; a clean-up takes entries out that every
-index has caught up with. When both happen at once, their details are merged here.
+Each entry ("version") is a rewrite: groups of old and new fragments and the rows that moved. Files
+of indices name rows by address; who reads one looks the new address up here. A rewrite that defers
+the remapping of indices adds an entry; a clean-up takes entries out that no index needs any more.
+When both happen at once, their details are merged here.
 
-Layout: ``FragmentReuseIndexDetails`` with inline content; entries are kept in full.
-Not supported: details that lie in a file of their own; transitions of newer writers.
-Source: lance.index.pb of pylance 14.0.2.
+Layout: ``FragmentReuseIndexDetails``; the content is inline, or, above ``INLINE_BYTES_MAX``, in the
+file ``details.binpb`` of the index's folder. The rows of a group are a 64-bit Roaring map of the
+addresses they had (u64 count, then per fragment u32 id and a portable 32-bit Roaring bitmap): the
+n-th of them is the n-th row of the group's new fragments. Rows of old fragments that are not in the
+map are gone.
+
+Limits: bitmaps of other indices still name the old fragments until ``follow`` takes them along. A
+group of which an index covers only a part is left as it is (but in the fragment-reuse index itself,
+whose bitmap names every fragment a rewrite made).
+Not supported: transitions of newer writers.
+Source: lance.index.pb of pylance 14.0.2, measured byte by byte.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from pyroaring import BitMap
 
 from lance_nb._pb import index as pb
 from lance_nb.errors import NotSupportedError
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.index_metadata import SYSTEM_NAMES, IndexMetadata
 from lance_nb.format.wire import parse, unknown_bytes
+
+REUSE_INDEX = SYSTEM_NAMES[0]
+DETAILS_URL = "/lance.table.FragmentReuseIndexDetails"
+DETAILS_FILE = "details.binpb"
+INLINE_BYTES_MAX = 204_800
+
+
+@dataclass(frozen=True, slots=True)
+class MovedGroup:
+    """Fragments that became others; ``row_addrs`` is the map of the rows that moved."""
+
+    row_addrs: bytes
+    old_fragments: tuple[Fragment, ...]
+    new_fragments: tuple[Fragment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DetailsFile:
+    """Where the content is that does not lie in the manifest; the path is below the index."""
+
+    path: str
+    offset_bytes: int
+    size_bytes: int
+
+
+# --- content in the manifest and outside of it ----------------------------------------------------
+
+
+def details_file(index: IndexMetadata) -> DetailsFile | None:
+    """Return the file that the details point to, None if they lie in the manifest."""
+    if index.name != REUSE_INDEX:
+        return None
+    message = parse(pb.FragmentReuseIndexDetails, index.details, "")
+    if message.WhichOneof("content") != "external":
+        return None
+    return DetailsFile(message.external.path, message.external.offset, message.external.size)
+
+
+def inline_details(index: IndexMetadata) -> bytes:
+    """Return the details as they are when they lie in the manifest."""
+    if not index.content:
+        return index.details
+    message = pb.FragmentReuseIndexDetails()
+    message.inline.MergeFromString(index.content)
+    return message.SerializeToString(deterministic=True)
+
+
+def outside(index: IndexMetadata) -> tuple[IndexMetadata, bytes] | None:
+    """Return the index with details that point to its file, and the file's content.
+
+    None if the details are to lie in the manifest, or have a file already.
+    """
+    if index.name != REUSE_INDEX or index.content or len(index.details) <= INLINE_BYTES_MAX:
+        return None
+    content = _inline(index.details).inline.SerializeToString(deterministic=True)
+    message = pb.FragmentReuseIndexDetails()
+    message.external.path, message.external.size = DETAILS_FILE, len(content)
+    details = message.SerializeToString(deterministic=True)
+    return replace(index, details=details, content=content), content
+
+
+# --- coverage -------------------------------------------------------------------------------------
+
+
+def follow(indices: Sequence[IndexMetadata]) -> list[IndexMetadata]:
+    """Return the indices as covering the successors of fragments. Raises NotSupportedError."""
+    reuse = next((one for one in indices if one.name == REUSE_INDEX), None)
+    if reuse is None:
+        return list(indices)
+    steps = moves(inline_details(reuse))
+    return [_followed(one, steps) for one in indices]
+
+
+def _followed(
+    index: IndexMetadata, steps: Iterable[tuple[AbstractSet[int], AbstractSet[int]]]
+) -> IndexMetadata:
+    covered = index.fragment_ids()
+    if covered is None:
+        return index
+    after = BitMap(covered)
+    for old, new in steps:
+        inside = len(after & BitMap(old))
+        if inside == len(old) or (inside and index.name == REUSE_INDEX):
+            after = (after - BitMap(old)) | BitMap(new)
+    return index if after == covered else replace(index, fragment_bitmap=after.serialize())
+
+
+# --- entries --------------------------------------------------------------------------------------
+
+
+def address_map(rows: Iterable[tuple[int, BitMap]]) -> bytes:
+    """Return the map of the rows that moved: (fragment id, offsets), ids ascending."""
+    parts = []
+    for fragment_id, offsets in rows:
+        offsets.run_optimize()
+        parts.append(fragment_id.to_bytes(4, "little") + offsets.serialize())
+    return b"".join([len(parts).to_bytes(8, "little"), *parts])
+
+
+def with_entry(details: bytes, version: int, groups: Iterable[MovedGroup]) -> bytes:
+    """Return the details (b"" for none) with one more entry. Raises NotSupportedError."""
+    message = _inline(details)
+    entry = message.inline.legacy_versions.add(dataset_version=version)
+    for one in groups:
+        group = entry.groups.add(changed_row_addrs=one.row_addrs)
+        for digests, fragments in (
+            (group.old_fragments, one.old_fragments),
+            (group.new_fragments, one.new_fragments),
+        ):
+            for part in fragments:
+                digests.add(
+                    id=part.id,
+                    physical_rows=part.physical_rows,
+                    num_deleted_rows=part.num_deleted_rows,
+                )
+    return message.SerializeToString(deterministic=True)
+
+
+def without_entries(details: bytes, numbers: AbstractSet[int]) -> bytes:
+    """Return the details without the entries at these positions. Raises NotSupportedError."""
+    message = _inline(details)
+    kept = [one for at, one in enumerate(message.inline.legacy_versions) if at not in numbers]
+    result = pb.FragmentReuseIndexDetails()
+    result.inline.legacy_versions.extend(kept)
+    return result.SerializeToString(deterministic=True)
+
+
+def entries(details: bytes) -> list[bytes]:
+    """Return every entry in its serialized form. Raises NotSupportedError."""
+    return [
+        one.SerializeToString(deterministic=True) for one in _inline(details).inline.legacy_versions
+    ]
 
 
 def with_newest_entries(details: bytes, others: Iterable[bytes]) -> bytes:
@@ -76,9 +223,10 @@ def new_fragment_ids(details: bytes) -> set[int]:
 
 def _inline(details: bytes) -> pb.FragmentReuseIndexDetails:
     message = parse(pb.FragmentReuseIndexDetails, details, "")
-    if unknown_bytes(message) or unknown_bytes(message.inline):
+    is_outside = message.WhichOneof("content") == "external"
+    if is_outside or unknown_bytes(message) or unknown_bytes(message.inline):
         raise NotSupportedError(
-            "the details of the fragment-reuse index do not lie in the manifest, or are of a newer "
-            "kind; merging them is not supported"
+            "the details of the fragment-reuse index are of a newer kind: they cannot be followed "
+            "or merged. Use a newer lance_nb"
         )
     return message

@@ -71,7 +71,11 @@ class IndexFile:
 
 @dataclass(frozen=True, slots=True)
 class IndexMetadata:
-    """One index, or one delta of it (deltas share the name)."""
+    """One index, or one delta of it (deltas share the name).
+
+    ``content`` is what the file says that ``details`` point to, once it has been read (only the
+    fragment-reuse index has such a file).
+    """
 
     uuid: str
     name: str
@@ -88,6 +92,7 @@ class IndexMetadata:
     clustering_id: int = 0
     metadata: Mapping[str, str] = field(default_factory=dict)
     unknown: bytes = field(default=b"", repr=False)
+    content: bytes = field(default=b"", repr=False, compare=False)
 
     @property
     def kind(self) -> str:

@@ -2,7 +2,7 @@
 
 Everything comes from the index section of the manifest file; no index file is read. An index may
 consist of several segments (deltas) of one name. Fragments that an index names but that are gone do
-not count as covered.
+not count as covered; those that became others, as the fragment-reuse index says, count as these.
 
 Source: message IndexSection of lance.table.
 """
@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from lance_nb.format.fragment_reuse import follow
 from lance_nb.format.index_details import index_type
 from lance_nb.format.index_metadata import IndexMetadata, parse_index_section
 from lance_nb.storage.base import ByteRange
+from lance_nb.table.reuse_content import with_content
 from lance_nb.table.snapshot import Snapshot
 
 _LENGTH_BYTES = 4
@@ -64,7 +66,8 @@ def read_indices(snapshot: Snapshot) -> tuple[IndexMetadata, ...]:
         start += _LENGTH_BYTES
         stop = start + int.from_bytes(size, "little")
         data = bytes(home.read_range(path, ByteRange(start, stop)))
-    return parse_index_section(data, manifest.path)
+    found = parse_index_section(data, manifest.path)
+    return tuple(follow(with_content(found, snapshot.locations.locate, manifest.path)))
 
 
 def describe_indices(snapshot: Snapshot) -> list[IndexDescription]:

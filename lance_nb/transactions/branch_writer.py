@@ -221,7 +221,7 @@ def clone_source(place: CommitPlace, version: int) -> VersionSource:
 
     Raises VersionNotFoundError.
     """
-    source = VersionSource(place.slots)
+    source = VersionSource(place.slots, place.locations)
     if source.head(version) is None:
         raise VersionNotFoundError(place.home.uri, version)
     source.load(version)

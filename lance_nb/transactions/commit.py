@@ -87,7 +87,7 @@ class _Commit:
         self._place = place
         self._options = options
         self._transaction = transaction
-        self._source = VersionSource(place.slots)
+        self._source = VersionSource(place.slots, place.locations)
         self._creates = transaction.read_version == 0 or transaction.operation.arm == "clone"
         self._seen = transaction.read_version  # what our transaction has been made to fit
         self._known = 0 if self._creates else self._seen  # a version that is there for certain

@@ -33,7 +33,7 @@ def commit_detached(
     """
     if transaction.read_version == 0:
         raise InvalidInputError("a detached version needs a version to be built on")
-    source = VersionSource(place.slots)
+    source = VersionSource(place.slots, place.locations)
     if source.head(transaction.read_version) is None:
         raise DatasetNotFoundError(place.home.uri)
     current = source.load(transaction.read_version)

@@ -16,13 +16,15 @@ from dataclasses import replace
 from pyroaring import BitMap
 
 from lance_nb.format.fragment_reuse import (
+    REUSE_INDEX,
+    inline_details,
     new_fragment_ids,
     with_newest_entries,
     without_cleaned_entries,
 )
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.merged_logs import with_merged_logs
-from lance_nb.transactions.index_rules import REUSE_INDEX, WAL_INDEX
+from lance_nb.transactions.index_rules import WAL_INDEX
 from lance_nb.transactions.operation import Operation, Snapshotted
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.transactions.operations.rewrite import Rewrite
@@ -59,7 +61,7 @@ def rebase_rewrite(ours: Rewrite, theirs: Theirs) -> Rewrite:
     """Return our rewrite with its fragment-reuse index as cleaned up by ``theirs``."""
     mine = ours.frag_reuse_index
     cleaned = [
-        one.details
+        inline_details(one)
         for _, other in theirs
         if isinstance(other, CreateIndex)
         for one in other.new_indices
@@ -67,7 +69,7 @@ def rebase_rewrite(ours: Rewrite, theirs: Theirs) -> Rewrite:
     ]
     if mine is None or not cleaned:
         return ours
-    details = without_cleaned_entries(mine.details, cleaned)
+    details = without_cleaned_entries(inline_details(mine), cleaned)
     return replace(ours, frag_reuse_index=_with_details(mine, details))
 
 
@@ -99,12 +101,13 @@ def _with_their_rewrite(index: IndexMetadata, rewrite: Rewrite) -> IndexMetadata
     added = rewrite.frag_reuse_index
     if added is None:
         return index
-    return _with_details(index, with_newest_entries(index.details, [added.details]))
+    details = with_newest_entries(inline_details(index), [inline_details(added)])
+    return _with_details(index, details)
 
 
 def _with_details(index: IndexMetadata, details: bytes) -> IndexMetadata:
     bitmap = BitMap(new_fragment_ids(details)).serialize()
-    return replace(index, details=details, fragment_bitmap=bitmap)
+    return replace(index, details=details, content=b"", fragment_bitmap=bitmap)
 
 
 def _replaced_singletons(

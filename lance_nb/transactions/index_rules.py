@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from pyroaring import BitMap
 
+from lance_nb.format.fragment_reuse import REUSE_INDEX
 from lance_nb.format.index_metadata import SYSTEM_NAMES, IndexMetadata
 from lance_nb.transactions.conflict_rules import gone_fields
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.verdicts import Circumstances, Finding, Rule, Verdict, enumerate_ids
 
-REUSE_INDEX, WAL_INDEX = SYSTEM_NAMES
+WAL_INDEX = SYSTEM_NAMES[1]
 
 _REBASABLE, _RETRYABLE, _INCOMPATIBLE = (
     Verdict.REBASABLE,

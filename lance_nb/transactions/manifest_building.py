@@ -21,11 +21,11 @@ from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupporte
 from lance_nb.format.feature_flags import DELETION_FILES, STABLE_ROW_IDS, check_writable
 from lance_nb.format.fragment import TOMBSTONE, Fragment
 from lance_nb.format.fragment_list import FragmentList
+from lance_nb.format.fragment_reuse import follow
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest, WriterVersion
 from lance_nb.format.schema import Schema
 from lance_nb.format.wire import U32_MAX
-from lance_nb.transactions.deferred_rewrites import follow_deferred
 from lance_nb.transactions.feature_words import flag_words
 from lance_nb.transactions.operation import ApplyContext, Built, Operation, operation_name
 from lance_nb.transactions.row_lineage import assign_row_ids, stamp_new_rows
@@ -45,7 +45,7 @@ class Draft:
         self.ctx = ctx
         self.current = current
         self.manifest = current
-        self.indices: list[IndexMetadata] = follow_deferred(ctx.indices)
+        self.indices: list[IndexMetadata] = follow(ctx.indices)
         self.version = ctx.options.detached_version or current.version + 1
         self._only_appended = True
         self._fresh: dict[int, Fragment] = {}

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from lance_nb.errors import StorageError
 from lance_nb.format import layout
-from lance_nb.format.index_metadata import build_index_section
+from lance_nb.format.fragment_reuse import DETAILS_FILE, outside
+from lance_nb.format.index_metadata import IndexMetadata, build_index_section
 from lance_nb.format.layout import ManifestName
 from lance_nb.format.manifest_framing import Section, section_size
 from lance_nb.format.transaction_summary import MESSAGE_PROPERTY
@@ -32,9 +33,10 @@ class NewVersion:
 
 
 def prepare(home: Store, built: Built, transaction: Transaction, name: ManifestName) -> NewVersion:
-    """Serialize a version; writes nothing."""
+    """Serialize a version; writes at most what of its indices does not lie in the manifest."""
     inline = transaction.to_bytes()
-    index_section = build_index_section(built.indices) if built.indices else None
+    indices = tuple(_settled(home, one) for one in built.indices)
+    index_section = build_index_section(indices) if indices else None
     data = built.manifest.to_bytes(index_section=index_section, transaction=inline)
     manifest = replace(
         built.manifest,
@@ -43,7 +45,17 @@ def prepare(home: Store, built: Built, transaction: Transaction, name: ManifestN
         size_bytes=len(data),
         path=f"{home.uri}/{name.path}",
     )
-    return NewVersion(name, data, inline, Committed(manifest, built.indices, transaction))
+    return NewVersion(name, data, inline, Committed(manifest, indices, transaction))
+
+
+def _settled(home: Store, index: IndexMetadata) -> IndexMetadata:
+    """Write details that are too large for a manifest into a file, durably."""
+    moved = outside(index)
+    if moved is None:
+        return index
+    settled, content = moved
+    home.write(f"{layout.index_folder(index.uuid)}/{DETAILS_FILE}", content)
+    return settled
 
 
 def write_transaction_file(home: Store, version: NewVersion) -> str:

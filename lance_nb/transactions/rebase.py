@@ -68,7 +68,7 @@ def rebase(transaction: Transaction, theirs: Theirs, ctx: RebaseContext) -> Tran
     seen: list[tuple[int, Operation]] = []
     for version, other in theirs:
         operation = other.operation
-        if isinstance(operation, Rewrite) and transaction.operation.arm == "create_index":
+        if isinstance(operation, Rewrite) and _minds_reuse_index(transaction.operation):
             operation = with_reuse_index(operation, version, ctx.load_version)
         conflict = check(
             transaction.operation, operation, _circumstances(transaction, version, operation, ctx)
@@ -77,6 +77,13 @@ def rebase(transaction: Transaction, theirs: Theirs, ctx: RebaseContext) -> Tran
             raise conflict_error(conflict, transaction.operation, operation, version)
         seen.append((version, operation))
     return _rebased(transaction, seen, ctx)
+
+
+def _minds_reuse_index(ours: Operation) -> bool:
+    """Tell whether it matters what a rewrite of others did to the fragment-reuse index."""
+    return ours.arm == "create_index" or (
+        isinstance(ours, Rewrite) and ours.frag_reuse_index is not None
+    )
 
 
 def _rebased(

@@ -42,7 +42,7 @@ def resume(place: CommitPlace, transaction: Transaction) -> Committed | None:
         version = find_transaction(place, transaction.uuid)  # a clone keeps its source's number
     if version is None:
         return None
-    source = VersionSource(place.slots)
+    source = VersionSource(place.slots, place.locations)
     source.head(version)
     found = source.load(version)
     return Committed(found.manifest, found.indices, source.transaction(version))

@@ -9,7 +9,7 @@ Source: format/manifest_framing.py; spec page "transactions".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lance_nb.errors import (
@@ -22,6 +22,8 @@ from lance_nb.format.index_metadata import IndexMetadata, parse_index_section
 from lance_nb.format.layout import ManifestName, NamingScheme
 from lance_nb.format.manifest import Manifest
 from lance_nb.storage.threads import run_all
+from lance_nb.table.locations import Locations
+from lance_nb.table.reuse_content import Locate, with_content
 from lance_nb.table.versions import parse_whole
 from lance_nb.transactions.manifest_slots import ManifestSlots
 from lance_nb.transactions.transaction import Transaction
@@ -39,11 +41,17 @@ class Version:
 
 
 class VersionSource:
-    """Reads versions of one branch and remembers them for one commit."""
+    """Reads versions of one branch and remembers them for one commit.
 
-    def __init__(self, slots: ManifestSlots) -> None:
+    ``locations`` tells where the files of a version are, when other base paths may hold some.
+    """
+
+    def __init__(
+        self, slots: ManifestSlots, locations: Callable[[Manifest], Locations] | None = None
+    ) -> None:
         self._slots = slots
-        self._scheme = NamingScheme.V2
+        self._locations = locations
+        self._scheme: NamingScheme | None = None  # None: not known yet
         self._known: dict[int, Version] = {}
 
     def head(self, at_least: int) -> ManifestName | None:
@@ -115,12 +123,26 @@ class VersionSource:
         return None
 
     def _read(self, version: int) -> Version:
-        name = ManifestName(version, self._scheme)
-        try:
-            data = self._slots.read(name)
-        except ObjectNotFoundError as error:
-            raise VersionNotFoundError(self._slots.home.uri, version) from error
-        return parse_version(data, name, f"{self._slots.home.uri}/{name.path}")
+        name, data = self._file(version)
+        found = parse_version(data, name, f"{self._slots.home.uri}/{name.path}")
+        indices = with_content(found.indices, self._locator(found.manifest), found.manifest.path)
+        return Version(found.manifest, indices)
+
+    def _file(self, version: int) -> tuple[ManifestName, memoryview]:
+        """Read the manifest by its name, which depends on a scheme that may not be known yet."""
+        schemes = (NamingScheme.V2, NamingScheme.V1) if self._scheme is None else (self._scheme,)
+        for scheme in schemes:
+            name = ManifestName(version, scheme)
+            try:
+                return name, self._slots.read(name)
+            except ObjectNotFoundError as error:
+                missing = error
+        raise VersionNotFoundError(self._slots.home.uri, version) from missing
+
+    def _locator(self, manifest: Manifest) -> Locate:
+        if self._locations is None:
+            return Locations(self._slots.home, self._slots.home).locate
+        return self._locations(manifest).locate
 
 
 def parse_version(data: bytes | memoryview, name: ManifestName, path: str) -> Version:

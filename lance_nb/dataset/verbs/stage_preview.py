@@ -102,7 +102,8 @@ def preview_of(
 
     Raises what the operation raises when it cannot be applied.
     """
-    source = VersionSource(place_of(session, snapshot.branch).slots)
+    place = place_of(session, snapshot.branch)
+    source = VersionSource(place.slots, place.locations)
     after = _applied(session, snapshot, staged, source)
     fragments = changed_fragments(snapshot, after)
     before_rows = fragments["rows_before"].to_numpy()

@@ -96,7 +96,8 @@ def read_transaction(session: Session, branch: str | None, version: int) -> Tran
 
     Raises VersionNotFoundError.
     """
-    source = VersionSource(place_of(session, branch).slots)
+    place = place_of(session, branch)
+    source = VersionSource(place.slots, place.locations)
     if source.head(version) is None:
         raise VersionNotFoundError(session.home(branch).uri, version)
     manifest = source.load(version).manifest
