@@ -12,6 +12,7 @@ from typing import Any
 from lance_nb.dataset import display
 from lance_nb.dataset.branching import Branching
 from lance_nb.dataset.changing import Changing
+from lance_nb.dataset.comparing import Comparing
 from lance_nb.dataset.describing import DatasetStats, Describing
 from lance_nb.dataset.evolving import Evolving
 from lance_nb.dataset.optimize import Optimizing
@@ -29,6 +30,7 @@ class LanceDataset(
     Taking,
     Describing,
     Travel,
+    Comparing,
     Changing,
     Evolving,
     Branching,

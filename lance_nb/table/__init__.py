@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lance_nb.table import blob_scan as blob_scan
     from lance_nb.table import blobs as blobs
     from lance_nb.table import deletions as deletions
+    from lance_nb.table import diff as diff
     from lance_nb.table import files as files
     from lance_nb.table import history as history
     from lance_nb.table import indices as indices
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from lance_nb.table import tiny_fragments as tiny_fragments
 else:
     _ON_DEMAND = frozenset({
-        "blob_scan", "blobs", "deletions", "files", "history", "indices", "inspect",
+        "blob_scan", "blobs", "deletions", "diff", "files", "history", "indices", "inspect",
         "page_pruning", "row_id_index", "row_ids", "scan_request", "take", "tiny_fragments",
     })  # fmt: skip
 

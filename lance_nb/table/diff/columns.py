@@ -1,0 +1,121 @@
+"""Which columns of two versions are the same column, and where a fragment keeps one.
+
+Top-level columns are paired by name. A column that was renamed is paired by its field id, if it
+kept its type and ids mean the same (they are given anew when a table is overwritten).
+A column whose type changed is paired with its old self when Arrow can cast one into the other.
+
+The *home* of a column in a fragment is the set of (field id, file) that hold it: equal homes mean
+equal values, row by row, without reading any.
+
+Source: messages Field and DataFile of lance.table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_nb.errors import ColumnNotFoundError
+from lance_nb.format.field import Field
+from lance_nb.format.fragment import TOMBSTONE, Fragment
+from lance_nb.format.schema import Schema
+from lance_nb.table.diff.fragments import FileKey, Places
+from lance_nb.table.projection import project
+
+Home = frozenset[tuple[int, FileKey]]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPair:
+    """One top-level column as both versions have it; None where a version has it not.
+
+    ``name`` is that of ``b``, or of ``a`` when ``b`` has none. ``castable`` tells whether values
+    of ``a`` can be shown in the type of ``b``.
+    """
+
+    name: str
+    a: Field | None
+    b: Field | None
+    type_a: pa.Field | None
+    type_b: pa.Field | None
+    castable: bool = True
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether both versions have it, in types that can be compared."""
+        return self.a is not None and self.b is not None and self.castable
+
+    @property
+    def arrow(self) -> pa.Field:
+        """The Arrow field in which its values are shown."""
+        found = self.type_a if self.type_b is None else self.type_b
+        return pa.field(self.name, found.type, True, found.metadata)  # type: ignore[union-attr]
+
+
+def pair_columns(a: Schema, b: Schema, *, same_ids: bool) -> tuple[ColumnPair, ...]:
+    """Pair the columns: those of ``b`` in their order, then those that only ``a`` has."""
+    types_a = {one.name: one for one in project(a, None).schema}
+    types_b = {one.name: one for one in project(b, None).schema}
+    left = {one.name: one for one in a}
+    by_id = {one.id: one for one in a if same_ids and one.name not in types_b}
+    pairs = []
+    for other in b:
+        renamed = by_id.get(other.id)
+        if renamed is not None and renamed.logical_type != other.logical_type:
+            renamed = None
+        one = left.pop(other.name, None) or (renamed and left.pop(renamed.name, None))
+        type_a = None if one is None else types_a[one.name]
+        type_b = types_b[other.name]
+        fits = type_a is None or can_cast(type_a.type, type_b.type)
+        pairs.append(ColumnPair(other.name, one, other, type_a, type_b, fits))
+    pairs += [ColumnPair(one.name, one, None, types_a[one.name], None) for one in left.values()]
+    return tuple(pairs)
+
+
+def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
+    """Tell whether Arrow casts values of one type to another."""
+    if source == target:
+        return True
+    try:
+        pa.nulls(0, source).cast(target)
+    except pa.ArrowException:
+        return False
+    return True
+
+
+def choose_columns(
+    pairs: Sequence[ColumnPair], columns: Sequence[str] | str | None
+) -> tuple[ColumnPair, ...]:
+    """Return the pairs of some names, in the order asked for. Raises ColumnNotFoundError."""
+    if columns is None:
+        return tuple(pairs)
+    by_name = {one.name: one for one in pairs}
+    names = [columns] if isinstance(columns, str) else list(columns)
+    for name in names:
+        if name not in by_name:
+            raise ColumnNotFoundError(name, tuple(by_name))
+    return tuple(by_name[name] for name in names)
+
+
+class Homes:
+    """Where the fragments of one version keep its columns."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._known: tuple[Fragment, dict[int, FileKey]] | None = None
+
+    def of(self, fragment: Fragment, field: Field) -> Home:
+        """Return the home of a column, empty when the fragment does not hold it."""
+        if self._known is None or self._known[0] is not fragment:  # asked column after column
+            self._known = (fragment, dict(self._fields(fragment)))
+        files = self._known[1]
+        return frozenset((one.id, files[one.id]) for one in field.walk() if one.id in files)
+
+    def _fields(self, fragment: Fragment) -> Iterator[tuple[int, FileKey]]:
+        for file in fragment.files:
+            key = self._places.of_file(file)
+            for field_id in file.fields:
+                if field_id != TOMBSTONE:
+                    yield field_id, key

@@ -1,0 +1,169 @@
+"""Which two versions are compared: refs as people write them, and the version both come from.
+
+A ref is what ``checkout_version`` takes (a number, a tag, ``(branch, version)``), or text:
+
+======================  =======================================================
+``"HEAD"``, ``"HEAD~2"``  newest version of the branch in view, two before it
+``"dev"``, ``"main"``     newest version of a branch (a tag of that name goes first)
+``"dev:12"``, ``"12"``    version 12 of that branch, or of the one in view
+``"tag:v1"``              the version that the tag names
+======================  =======================================================
+
+Branches share history up to where they were forked: the *ancestor* of two versions is the newest
+version that both have in their past. What happened since, on each side, are the versions between.
+
+Limits: a branch whose record is gone has no known past.
+Source: spec page "branch and tag"; the records are in format/refs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from lance_nb.errors import InvalidRefError, RefNotFoundError, VersionNotFoundError
+from lance_nb.storage.base import Store
+from lance_nb.table import refs
+from lance_nb.table.refs import MAIN, Ref, Target
+from lance_nb.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_nb.table.history import VersionLog
+
+_HEAD = re.compile(r"(?:HEAD)(?:~(\d{1,9}))?")
+_NUMBER = re.compile(r"\d{1,18}")
+_ANCESTORS_MAX = 1000  # of branches of branches; a cycle of damaged records ends here
+
+
+class Source(Protocol):
+    """Where versions are loaded from: the session of an opened dataset."""
+
+    @property
+    def root(self) -> Store:
+        """The root of the dataset."""
+        ...
+
+    def log(self, branch: str | None) -> VersionLog:
+        """Return the versions of a branch."""
+        ...
+
+    def load(self, target: Target) -> Snapshot:
+        """Load a version."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A branch, and the last version of it that belongs to the past of some version."""
+
+    branch: str | None
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Versions of one branch that lie after ``after``, up to ``upto``; ``side`` is "a" or "b"."""
+
+    side: str
+    branch: str | None
+    after: int
+    upto: int
+
+    @property
+    def num_versions(self) -> int:
+        """How many versions that are, those that were cleaned up included."""
+        return self.upto - self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The two versions. ``ancestor`` is None when they share no known past."""
+
+    source: Source
+    a: Snapshot
+    b: Snapshot
+    ancestor: Past | None
+    between: tuple[Stretch, ...]
+
+
+def find_ends(source: Source, a: Snapshot, b: Snapshot) -> Ends:
+    """Find what two versions have in common; reads branch records only."""
+    left, right = list(_past(source.root, a)), list(_past(source.root, b))
+    place = {one.branch: number for number, one in enumerate(right)}
+    at = next((number for number, one in enumerate(left) if one.branch in place), None)
+    if at is None:
+        return Ends(source, a, b, None, (*_since(left, "a", 0), *_since(right, "b", 0)))
+    other = place[left[at].branch]
+    version = min(left[at].version, right[other].version)
+    ancestor = Past(left[at].branch, version)
+    between = (
+        *_since(left[: at + 1], "a", version),
+        *_since(right[: other + 1], "b", version),
+    )
+    return Ends(source, a, b, ancestor, between)
+
+
+def _past(root: Store, snapshot: Snapshot) -> Iterator[Past]:
+    """Yield (branch, last version of it that is in the past), from the version itself to main."""
+    branch, version = snapshot.branch, snapshot.version
+    for _ in range(_ANCESTORS_MAX):
+        yield Past(branch, version)
+        if branch is None:
+            return
+        try:
+            record = refs.read_branch(root, branch)
+        except RefNotFoundError:
+            return
+        branch, version = record.parent_branch, min(record.parent_version, version)
+        branch = None if branch == MAIN else branch
+
+
+def _since(chain: list[Past], side: str, ancestor: int) -> Iterator[Stretch]:
+    """Yield the stretches of versions after the ancestor, oldest first.
+
+    The first version of a branch is a copy of the one that it was forked from.
+    """
+    for at in reversed(range(len(chain))):
+        start = ancestor if at == len(chain) - 1 else chain[at + 1].version
+        if chain[at].version > start:
+            yield Stretch(side, chain[at].branch, start, chain[at].version)
+
+
+def target_of(source: Source, ref: Ref, branch: str | None) -> Target:
+    """Find out what a ref means, seen from ``branch``.
+
+    Raises InvalidRefError, RefNotFoundError, VersionNotFoundError.
+    """
+    if not isinstance(ref, str):
+        return refs.resolve(source.root, ref, branch)
+    text = ref.strip()
+    head = _HEAD.fullmatch(text)
+    if head is not None:
+        return _from_head(source, branch, int(head.group(1) or 0))
+    if _NUMBER.fullmatch(text):
+        return refs.resolve(source.root, int(text), branch)
+    if text.startswith("tag:"):
+        return refs.resolve(source.root, text.removeprefix("tag:"), branch)
+    name, colon, number = text.rpartition(":")
+    if colon:
+        if not name or not _NUMBER.fullmatch(number):
+            raise InvalidRefError(
+                f"{ref!r} is no version; write a number, a tag, a branch, branch:number or HEAD~2"
+            )
+        return refs.resolve(source.root, (name, int(number)), branch)
+    if text in refs.tag_names(source.root):
+        return refs.resolve(source.root, text, branch)
+    if text == MAIN or text in refs.branch_names(source.root):
+        return refs.resolve(source.root, (text, None), branch)
+    known = (*refs.tag_names(source.root), MAIN, *refs.branch_names(source.root))
+    raise RefNotFoundError("tag", text, known)
+
+
+def _from_head(source: Source, branch: str | None, back: int) -> Target:
+    numbers = source.log(branch).numbers()
+    if back >= len(numbers):
+        oldest = f"HEAD~{len(numbers) - 1} is the oldest"
+        raise VersionNotFoundError(source.root.uri, f"HEAD~{back}", oldest)
+    return Target(branch, numbers[-1 - back])

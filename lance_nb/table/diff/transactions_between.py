@@ -1,0 +1,109 @@
+"""The transactions between two versions, and how deletions differ: what needs more than manifests.
+
+``transactions``: one row per version after the common ancestor, oldest first, side by side for
+forks. A version that was cleaned up has no row.
+
+Limits: as many manifests are read as there are versions between, and none twice.
+Source: message Transaction of lance.table; table/history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.errors import VersionNotFoundError
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.transaction_summary import UNKNOWN
+from lance_nb.table.deletions import read_deletions
+from lance_nb.table.diff.ends import Ends
+from lance_nb.table.diff.fragments import FragmentMatch
+from lance_nb.table.fragment_reader import confirmed_rows
+from lance_nb.table.snapshot import Snapshot
+
+TRANSACTIONS = pa.schema([
+    ("side", pa.string()), ("branch", pa.string()), ("version", pa.uint64()),
+    ("timestamp", pa.timestamp("us", "UTC")), ("operation", pa.string()), ("message", pa.string()),
+    ("description", pa.string()), ("read_version", pa.uint64()), ("uuid", pa.string()),
+])  # fmt: skip
+DELETIONS = pa.schema([
+    ("fragment_id", pa.uint64()), ("physical_rows", pa.uint64()), ("deleted_before", pa.uint64()),
+    ("deleted_after", pa.uint64()), ("rows_deleted", pa.uint64()), ("rows_undeleted", pa.uint64()),
+])  # fmt: skip
+
+
+def transactions_table(ends: Ends) -> pa.Table:
+    """List the transactions. Raises CorruptFileError for a damaged manifest."""
+    return pa.Table.from_pylist(list(_transactions(ends)), schema=TRANSACTIONS)
+
+
+def _transactions(ends: Ends) -> Iterator[dict[str, Any]]:
+    for stretch in ends.between:
+        log = ends.source.log(stretch.branch)
+        numbers = log.numbers()
+        for version in numbers:
+            if not stretch.after < version <= stretch.upto:
+                continue
+            try:
+                info, done = log.describe(version, {}), log.transaction(version)
+            except VersionNotFoundError:
+                continue  # cleaned up since it was listed
+            yield {
+                "side": stretch.side,
+                "branch": stretch.branch,
+                "version": version,
+                "timestamp": info.timestamp,
+                "operation": info.operation,
+                "message": info.message,
+                "description": None if done is None else done.description,
+                "read_version": None if done is None else done.read_version,
+                "uuid": None if done is None else done.uuid,
+            }
+
+
+def was_overwritten(ends: Ends) -> bool:
+    """Tell whether the table may have been overwritten between, which gives all ids anew."""
+    if ends.ancestor is None:
+        return True
+    for stretch in ends.between:
+        log = ends.source.log(stretch.branch)
+        for version in range(stretch.after + 1, stretch.upto + 1):
+            try:
+                done = log.transaction(version)
+            except VersionNotFoundError:
+                return True
+            if done is None or done.operation in ("Overwrite", "Clone", UNKNOWN):
+                return True
+    return False
+
+
+def deletions_table(ends: Ends, match: FragmentMatch) -> pa.Table:
+    """One row per shared fragment whose deletions differ. Reads deletion files."""
+    rows = []
+    for pair in match.changed:
+        if not pair.deletions_differ:
+            continue
+        before, after = deleted_offsets(ends.a, pair.a), deleted_offsets(ends.b, pair.b)
+        rows.append(
+            {
+                "fragment_id": pair.b.id,
+                "physical_rows": pair.b.physical_rows or None,
+                "deleted_before": before.size,
+                "deleted_after": after.size,
+                "rows_deleted": np.setdiff1d(after, before, assume_unique=True).size,
+                "rows_undeleted": np.setdiff1d(before, after, assume_unique=True).size,
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=DELETIONS)
+
+
+def deleted_offsets(snapshot: Snapshot, fragment: Fragment) -> np.ndarray:
+    """Return the offsets of the deleted rows, ascending (int64)."""
+    if fragment.deletion_file is None:
+        return np.zeros(0, np.int64)
+    count = confirmed_rows(snapshot, fragment)
+    vector = read_deletions(snapshot.locations, snapshot.deletions, fragment, count)
+    return np.zeros(0, np.int64) if vector is None else vector.offsets().astype(np.int64)

@@ -1,0 +1,200 @@
+"""Diff: the differences between two versions, as a value that reads no more than is asked for.
+
+======================  ===================================================================
+``counts``              from the manifests, at once
+``transactions``        the versions between, on both sides of the common ancestor
+``schema, fragments, files, deletions, indices, config``   Arrow tables, one row per difference
+======================  ===================================================================
+
+Nothing is read twice: what has been found stays with the value.
+
+Source: issue threads about diffs of Lance datasets; behaviour is ours, pylance has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+import pyarrow as pa
+
+from lance_nb.table.diff import manifest_tables, transactions_between
+from lance_nb.table.diff.columns import ColumnPair, pair_columns
+from lance_nb.table.diff.counts import DiffCounts, count_differences
+from lance_nb.table.diff.ends import Ends, Past, Source, find_ends
+from lance_nb.table.diff.fragments import FragmentMatch, match_fragments
+from lance_nb.table.diff.identity import Identity, choose_identity
+from lance_nb.table.snapshot import Snapshot
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """What differs between version ``a`` and version ``b``. Created by ``LanceDataset.diff``."""
+
+    ends: Ends = field(repr=False)
+    matched_by: Identity
+    _memo: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    # --- what is compared -------------------------------------------------------------------------
+
+    @property
+    def a(self) -> tuple[str | None, int]:
+        """The version compared from: (branch, version), branch None for main."""
+        return self.ends.a.branch, self.ends.a.version
+
+    @property
+    def b(self) -> tuple[str | None, int]:
+        """The version compared to: (branch, version), branch None for main."""
+        return self.ends.b.branch, self.ends.b.version
+
+    @property
+    def ancestor(self) -> Past | None:
+        """The newest version in the past of both, None if they share no known past."""
+        return self.ends.ancestor
+
+    @property
+    def identity(self) -> str:
+        """By what rows are matched: "stable row id", "key: id" or "row address"."""
+        return self.matched_by.label
+
+    @property
+    def reason(self) -> str:
+        """Why rows are matched so, and what that means."""
+        return self.matched_by.reason
+
+    # --- manifests --------------------------------------------------------------------------------
+
+    @property
+    def counts(self) -> DiffCounts:
+        """Numbers of everything that differs, from the manifests."""
+        return self._once("counts", self._counted)
+
+    @property
+    def transactions(self) -> pa.Table:
+        """The versions between: side, branch, version, time, operation, message, description."""
+        return self._once(
+            "transactions", lambda: transactions_between.transactions_table(self.ends)
+        )
+
+    @property
+    def schema(self) -> pa.Table:
+        """The fields that differ: added, removed, renamed, changed."""
+        a, b = self.ends.a.manifest.schema, self.ends.b.manifest.schema
+        shared = self.keeps_ids
+        return self._once("schema", lambda: manifest_tables.schema_table(a, b, same_ids=shared))
+
+    @property
+    def fragments(self) -> pa.Table:
+        """The fragments that came, went or changed."""
+        return self._once(
+            "fragments", lambda: manifest_tables.fragments_table(self.ends, self.match)
+        )
+
+    @property
+    def files(self) -> pa.Table:
+        """The data files that came or went."""
+        return self._once("files", lambda: manifest_tables.files_table(self.ends, self.match))
+
+    @property
+    def deletions(self) -> pa.Table:
+        """The fragments that both have and whose deleted rows differ. Reads deletion files."""
+        return self._once(
+            "deletions", lambda: transactions_between.deletions_table(self.ends, self.match)
+        )
+
+    @property
+    def indices(self) -> pa.Table:
+        """The index segments that came, went or changed."""
+        return self._once(
+            "indices", lambda: manifest_tables.indices_table(self.ends.a, self.ends.b)
+        )
+
+    @property
+    def config(self) -> pa.Table:
+        """The settings that differ: configuration, table metadata, schema metadata."""
+        return self._once(
+            "config",
+            lambda: manifest_tables.config_table(self.ends.a.manifest, self.ends.b.manifest),
+        )
+
+    @property
+    def match(self) -> FragmentMatch:
+        """Which fragments are the same."""
+        return self._once("match", lambda: match_fragments(self.ends.a, self.ends.b))
+
+    @property
+    def keeps_ids(self) -> bool:
+        """Whether field ids mean the same in both: not when the table was overwritten between."""
+        if self.match.num_equal or self.match.changed:
+            return True
+        a, b = self.ends.a.manifest.schema, self.ends.b.manifest.schema
+        if {(one.name, one.id) for one in a.walk()} == {(one.name, one.id) for one in b.walk()}:
+            return True
+        return not self._once(
+            "overwritten", lambda: transactions_between.was_overwritten(self.ends)
+        )
+
+    @property
+    def column_pairs(self) -> tuple[ColumnPair, ...]:
+        """The top-level columns of both versions, paired."""
+        a, b = self.ends.a.manifest.schema, self.ends.b.manifest.schema
+        return self._once("pairs", lambda: pair_columns(a, b, same_ids=self.keeps_ids))
+
+    # --- text -------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        counts = self.counts
+        where = f"{_name(self.ends.a)} .. {_name(self.ends.b)}"
+        bound = "" if counts.rows_exact else "at most "
+        lines = [
+            f"<lance_nb.Diff {where}, {counts.transactions} transactions>",
+            f"  rows       {bound}{_rows(counts)}, matched by {self.identity}",
+            _line("fragments", counts.fragments_added, counts.fragments_removed,
+                  counts.fragments_changed),
+            _line("files", counts.files_added, counts.files_removed, 0),
+            _line("fields", counts.fields_added, counts.fields_removed, counts.fields_changed),
+            _line("indices", counts.indices_added, counts.indices_removed, counts.indices_changed),
+            _line("settings", 0, 0, counts.config_changed),
+        ]  # fmt: skip
+        return "\n".join(line for line in lines if line)
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _once(self, name: str, make: Callable[[], T]) -> T:
+        """Return what was made under that name before, or make it now."""
+        if name not in self._memo:
+            self._memo[name] = make()
+        return cast("T", self._memo[name])
+
+    def _counted(self) -> DiffCounts:
+        changes = self.schema.column("change").to_pylist()
+        added, removed = changes.count("added"), changes.count("removed")
+        changed = len(changes) - added - removed
+        texts = (added, removed, changed, self.config.num_rows)
+        return count_differences(self.ends, self.match, texts)
+
+
+def _name(snapshot: Snapshot) -> str:
+    return f"{snapshot.branch or 'main'}:{snapshot.version}"
+
+
+def _rows(counts: DiffCounts) -> str:
+    total = f"{counts.rows_before:,} -> {counts.rows_after:,}"
+    return f"+{counts.rows_in:,} -{counts.rows_out:,} ({total})"
+
+
+def _line(what: str, added: int, removed: int, changed: int) -> str:
+    """Return a line of the repr, nothing when there is nothing to tell."""
+    parts = ((added, "+"), (removed, "-"), (changed, "~"))
+    text = " ".join(f"{sign}{count:,}" for count, sign in parts if count)
+    return f"  {what:<10} {text}" if text else ""
+
+
+def make_diff(
+    source: Source, a: Snapshot, b: Snapshot, key: Sequence[str] | str | None = None
+) -> Diff:
+    """Compare two versions. Raises InvalidInputError, ColumnNotFoundError for a bad key."""
+    return Diff(find_ends(source, a, b), choose_identity(a, b, key))
