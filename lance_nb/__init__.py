@@ -44,7 +44,7 @@ if _typing.TYPE_CHECKING:
     from lance_nb.format.fragment import DataFile
     from lance_nb.format.fragment import Fragment as FragmentMetadata
     from lance_nb.format.schema import Schema as LanceSchema
-    from lance_nb.magic import load_ipython_extension, unload_ipython_extension
+    from lance_nb.magic.shell import load_ipython_extension, unload_ipython_extension
     from lance_nb.table.blobs import BlobFile
     from lance_nb.transactions.transaction import Transaction
 
@@ -109,8 +109,8 @@ _LAZY = {
     "write_fragments": "lance_nb.dataset.creating",
     "Explorer": "lance_nb.explorer.app",
     "explore": "lance_nb.explorer.app",
-    "load_ipython_extension": "lance_nb.magic",
-    "unload_ipython_extension": "lance_nb.magic",
+    "load_ipython_extension": "lance_nb.magic.shell",
+    "unload_ipython_extension": "lance_nb.magic.shell",
 }
 
 

@@ -186,9 +186,13 @@ def test_every_rule_has_a_planted_offence() -> None:
     ("rule", "path", "text"),
     [
         (code_rules.no_print, "notebooks/demo_data.py", "print('x')"),
-        (code_rules.no_broad_except, "lance_nb/magic.py", "try: x\nexcept Exception: y"),
+        (
+            code_rules.no_broad_except,
+            "lance_nb/explorer/messages.py",
+            "try: x\nexcept Exception: y",
+        ),
         (code_rules.no_environment, "lance_nb/explorer/app.py", "os.environ['HOME']"),
-        (code_rules.no_environment, "lance_nb/magic.py", "os.environ['HOME']"),
+        (code_rules.no_environment, "lance_nb/magic/command_line.py", "os.environ['HOME']"),
         (code_rules.no_late_own_imports, "lance_nb/__init__.py", "def f(): import lance_nb.x"),
         (code_rules.no_assert, "tests/unit/test_x.py", "assert x"),
     ],

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from lance_nb.dataset import verbs
 from lance_nb.dataset.inspection import Inspection
 from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.dataset.refs import Branches, Tags
 from lance_nb.table.refs import Ref, Target, resolve
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.verbs.bisecting import Bisection, Statement
     from lance_nb.format.transaction_summary import TransactionSummary
     from lance_nb.table.history import VersionInfo
 
@@ -75,6 +77,18 @@ class Travel(OpenedVersion):
         """
         self._snapshot = self._session.load(Target(self.branch, None))
         return self
+
+    def bisect(
+        self, statement: Statement, *, good: int | None = None, bad: int | None = None
+    ) -> Bisection:
+        """Find the first version of this branch of which ``statement`` is false.
+
+        ``statement`` is a filter that every row should pass (``"label IS NOT NULL"``), an aggregate
+        or a query that should be true (``"count(*) > 1000"``), or a function of the dataset.
+        ``good`` and ``bad`` bound the search: the oldest and the newest version by default. Not in
+        pylance. Raises InvalidInputError, PredicateError, VersionNotFoundError.
+        """
+        return verbs.bisecting.bisect(self, statement, good, bad)  # type: ignore[arg-type]
 
     def version_refs(self) -> list[dict[str, int]]:
         """List the version numbers of this branch as pylance does; reads no manifest."""

@@ -77,6 +77,29 @@ def picture_of_text(heading: str, lines: Sequence[tuple[str, str]]) -> Picture:
     return _picture([_Block(heading, (), _Grid(("write", "to"), tuple(lines)))])
 
 
+def picture_of_table(
+    heading: str,
+    lines: tuple[str, ...],
+    table: tuple[Sequence[str], Sequence[Sequence[str]]],
+    *,
+    numeric: Iterable[int] = (),
+    note: str = "",
+) -> Picture:
+    """Picture lines of prose and a table (its head, its rows); no rows, no table."""
+    head, rows = table
+    texts = tuple(tuple(row) for row in rows)
+    grid = _Grid(tuple(head), texts, note, frozenset(numeric)) if texts else None
+    return _picture([_Block(heading, lines, grid, strong=True)])
+
+
+def picture_of_preformatted(heading: str, lines: Sequence[str]) -> Picture:
+    """Picture lines whose columns must stay aligned."""
+    body = "\n".join(map(text.visible, lines))
+    summary = f"<summary><b>{_text(heading)}</b></summary>"
+    html = f"<details open>{summary}<pre>{escape(body)}</pre></details>"
+    return Picture(f"{heading}\n\n{body}", html)
+
+
 def picture_of_error(error: BaseException) -> Picture:
     """Picture why there is nothing to show."""
     return picture_of_parts([error_card(error)])

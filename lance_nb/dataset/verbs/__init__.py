@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.verbs import bisecting as bisecting
     from lance_nb.dataset.verbs import branching as branching
     from lance_nb.dataset.verbs import committing as committing
     from lance_nb.dataset.verbs import compacting as compacting
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs import writing as writing
 else:
     _ON_DEMAND = frozenset({
-        "branching", "committing", "compacting", "configuring", "deleting", "evolving", "fragments",
+        "bisecting", "branching", "committing", "compacting", "configuring", "deleting", "evolving", "fragments",
         "staging", "transacting", "updating", "writing",
     })  # fmt: skip
 

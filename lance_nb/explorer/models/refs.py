@@ -6,6 +6,8 @@
 ``dev:12``, ``main:12`` version 12 of that branch
 ``tag:v1``, ``v1``      the version that the tag names (a branch of that name wins without ``tag:``)
 ``HEAD``, ``HEAD~2``    newest version of the branch in view, two versions before it
+``2026-08-01T12:00``    newest version of the branch in view at that time (local unless it says);
+                        a date alone means the end of that day
 ======================  ===========================================================
 
 Limits: a ref is at most ``MAX_CHARS`` characters.
@@ -15,6 +17,8 @@ from __future__ import annotations
 
 import difflib
 import re
+from bisect import bisect_right
+from datetime import UTC, datetime, timedelta
 
 from lance_nb.errors import InvalidRefError, RefNotFoundError, VersionNotFoundError
 from lance_nb.explorer.models import text
@@ -23,6 +27,7 @@ from lance_nb.explorer.models.source import Source
 MAX_CHARS = 300
 MAIN = "main"
 _HEAD = re.compile(r"HEAD(?:~(\d{1,9}))?")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?")
 _NUMBER = re.compile(r"\d{1,18}")
 
 
@@ -40,6 +45,8 @@ def resolve(dataset: Source, ref: str) -> Source:
     head = _HEAD.fullmatch(ref)
     if head:
         return _from_head(dataset, int(head.group(1) or 0))
+    if _DATE.fullmatch(ref):
+        return _at_time(dataset, ref)
     if ref.startswith("tag:"):
         return _tagged(dataset, ref.removeprefix("tag:"))
     branch, colon, number = ref.rpartition(":")
@@ -55,7 +62,7 @@ def resolve(dataset: Source, ref: str) -> Source:
 def _grammar(ref: str) -> str:
     return (
         f"{text.name(ref)!r} is not a version; write a number (12), a tag (v1 or tag:v1), "
-        "a branch (dev), branch:number (dev:3), or HEAD~2"
+        "a branch (dev), branch:number (dev:3), HEAD~2, or a date (2026-08-01)"
     )
 
 
@@ -65,6 +72,26 @@ def _from_head(dataset: Source, back: int) -> Source:
         oldest = f"HEAD~{len(numbers) - 1} is the oldest"
         raise VersionNotFoundError(dataset.uri, f"HEAD~{back}", oldest)
     return dataset.checkout_version((dataset.branch, numbers[-1 - back]))
+
+
+def _at_time(dataset: Source, ref: str) -> Source:
+    """Open the newest version that is not younger, by halving: a few manifests are read."""
+    try:
+        moment = datetime.fromisoformat(ref).astimezone()
+    except ValueError:
+        raise InvalidRefError(_grammar(ref)) from None
+    if len(ref) == len("2026-08-01"):
+        moment += timedelta(days=1, microseconds=-1)
+    numbers = dataset.version_numbers()
+    found = bisect_right(numbers, moment, key=lambda one: _committed(dataset, one))
+    if not found:
+        first = f"{_committed(dataset, numbers[0]).astimezone():%Y-%m-%d %H:%M:%S} is the oldest"
+        raise VersionNotFoundError(dataset.uri, ref, first)
+    return dataset.checkout_version((dataset.branch, numbers[found - 1]))
+
+
+def _committed(dataset: Source, version: int) -> datetime:
+    return dataset.version_info(version).timestamp or datetime.min.replace(tzinfo=UTC)
 
 
 def _branch(dataset: Source, name: str) -> str | None:

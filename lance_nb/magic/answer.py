@@ -1,0 +1,145 @@
+"""Answer: what a verb returns; one value with a text, an HTML, and a JSON form.
+
+``value`` is what a program goes on with (``-o name`` binds it): an Arrow table, a list, a report.
+The texts are shown as texts: names and values come from datasets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.explorer.models import text
+from lance_nb.explorer.pictures import Picture, picture_of_table
+
+MAX_ROWS = 1000
+_MAX_BYTES_SHOWN = 64
+_CELL_CHARS = 120
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer:
+    """The outcome of a verb. ``exit_code`` is what a terminal returns for it."""
+
+    value: Any
+    picture: Picture
+    data: Any = None
+    exit_code: int = field(default=0)
+
+    def __repr__(self) -> str:
+        return self.picture.text
+
+    def _repr_html_(self) -> str:
+        return self.picture.html
+
+    def json(self) -> str:
+        """Return the same as JSON text."""
+        return json.dumps(self.data, indent=2, default=plain, ensure_ascii=False)
+
+
+class JsonText(str):
+    """JSON text that a cell shows as it is, without quotes and escapes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def answer_of_records(
+    heading: str,
+    records: Sequence[Mapping[str, Any]],
+    *,
+    value: Any = None,
+    lines: Iterable[str] = (),
+    exit_code: int = 0,
+) -> Answer:
+    """Show records as a table, one column per key of the first."""
+    head = tuple(map(text.name, records[0])) if records else ()
+    rows = [tuple(map(word, record.values())) for record in records[:MAX_ROWS]]
+    numeric = {
+        at for at, key in enumerate(records[0] if records else ()) if _is_number(records[0][key])
+    }
+    note = _more(len(records) - MAX_ROWS, "row")
+    picture = picture_of_table(heading, tuple(lines), (head, rows), numeric=numeric, note=note)
+    data = [dict(record) for record in records]
+    return Answer(data if value is None else value, picture, data, exit_code)
+
+
+def answer_of_table(
+    heading: str, table: pa.Table, rows_shown: int, *, lines: Iterable[str] = ()
+) -> Answer:
+    """Show the first rows of an Arrow table; the value is all of it."""
+    first = table.slice(0, rows_shown)
+    columns = [[word(value) for value in column.to_pylist()] for column in first.columns]
+    rows = list(zip(*columns, strict=True)) if columns else []
+    numeric = {
+        at
+        for at, field_ in enumerate(table.schema)
+        if pa.types.is_integer(field_.type) or pa.types.is_floating(field_.type)
+    }
+    names = tuple(map(text.name, table.column_names))
+    note = _more(table.num_rows - first.num_rows, "row")
+    picture = picture_of_table(heading, tuple(lines), (names, rows), numeric=numeric, note=note)
+    return Answer(table, picture, Rows(table))
+
+
+def answer_of_lines(
+    heading: str, lines: Iterable[str], *, value: Any = None, data: Any = None, exit_code: int = 0
+) -> Answer:
+    """Show a heading and lines of prose."""
+    said = tuple(lines)
+    picture = picture_of_table(heading, said, ((), []))
+    return Answer(value, picture, list(said) if data is None else data, exit_code)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a table, turned into JSON only when that is asked for."""
+
+    table: pa.Table
+
+
+def plain(value: Any) -> Any:
+    """Return what JSON can say for a value that it does not know."""
+    if isinstance(value, Rows):
+        return value.table.to_pylist()
+    if isinstance(value, pa.Table):
+        return value.to_pylist()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)
+    return str(value)
+
+
+def word(value: Any) -> str:
+    """Write one value for a cell of a table."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    if isinstance(value, bytes):
+        more = text.ELLIPSIS if len(value) > _MAX_BYTES_SHOWN else ""
+        return value[:_MAX_BYTES_SHOWN].hex() + more
+    if isinstance(value, Mapping | list | tuple):
+        return text.line(json.dumps(value, default=plain, ensure_ascii=False), _CELL_CHARS)
+    if isinstance(value, float | Decimal | timedelta | bool):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else text.line(value, _CELL_CHARS)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+def _more(count: int, noun: str) -> str:
+    return f"{text.plural(count, f'more {noun}')}" if count > 0 else ""

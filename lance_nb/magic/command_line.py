@@ -1,0 +1,150 @@
+"""The ``lance-nb`` command: the verbs of ``%lance`` in a terminal, and JupyterLab on a dataset.
+
+::
+
+    lance-nb lab [URI]                open JupyterLab, on a notebook that explores the dataset
+    lance-nb log photos.lance -n 5    any verb that needs no notebook; the dataset comes first
+    lance-nb diff photos.lance 3..5 --json
+    lance-nb doctor photos.lance      exit status 1 when there is something to mend
+
+Exit status: 0, 1 when the answer is a finding (unhealthy, conflicts), 2 for an error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
+from lance_nb.explorer.models import text
+from lance_nb.magic.answer import Answer, answer_of_lines
+from lance_nb.magic.desk import Desk, label
+from lance_nb.magic.help import help_of, help_of_all
+from lance_nb.magic.registry import find
+from lance_nb.magic.request import Request, parse_text, parse_words
+
+PROG = "lance-nb"
+# What lives between two lines of a notebook, which a terminal does not have.
+_NOTEBOOK_ONLY = frozenset({"stage", "status", "commit", "discard"})
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    is_debug = "--debug" in words
+    words = [one for one in words if one != "--debug"]
+    try:
+        return _run(words)
+    except LanceError as error:
+        if is_debug:
+            raise
+        notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
+        _say(f"{PROG}: {error}{notes}", sys.stderr)
+        return 2
+    except BrokenPipeError:  # `lance-nb log ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0] in {"help", "--help", "-h"}:
+        return _show(
+            help_of(words[1], PROG) if len(words) > 1 else help_of_all(PROG), as_json=False
+        )
+    if words[0] == "lab":
+        return _lab(words[1:])
+    if words[-1] in {"--help", "-h"}:
+        return _show(help_of(words[0], PROG), as_json=False)
+    desk = Desk(show=_in_words)
+    request = _request(desk, words)
+    found = request.verb.run(desk, request.arguments)
+    return _show(found, as_json=request.as_json)
+
+
+def _request(desk: Desk, words: list[str]) -> Request:
+    verb = find(words[0])
+    if verb.name in _NOTEBOOK_ONLY:
+        raise InvalidInputError(
+            f"{verb.name}: what is staged lives in a notebook; use %lance there"
+        )
+    rest = words[1:]
+    if verb.name != "open":
+        if not rest or rest[0].startswith("-"):
+            raise InvalidInputError(f"usage: {PROG} {verb.name} URI ...; the dataset comes first")
+        desk.open(rest.pop(0))
+    if verb.is_text:
+        return parse_text(verb, " ".join(rest), PROG)
+    return parse_words([verb.name, *rest], PROG)
+
+
+def _show(found: object, *, as_json: bool) -> int:
+    if isinstance(found, Answer):
+        _say(found.json() if as_json else found.picture.text)
+        return found.exit_code
+    _say(repr(found))
+    return 0
+
+
+def _in_words(dataset: LanceDataset) -> Answer:
+    stats = dataset.stats()
+    facts = [
+        text.plural(stats.num_rows, "row"),
+        text.plural(stats.num_fragments, "fragment"),
+        f"{text.size(stats.size_bytes)} of data files",
+        f"file format {dataset.data_storage_version}",
+    ]
+    data = {"branch": dataset.branch or "main", "version": dataset.version, "rows": stats.num_rows}
+    return answer_of_lines(label(dataset), [", ".join(facts)], value=dataset, data=data)
+
+
+def _lab(words: list[str]) -> int:
+    """Open JupyterLab; with a dataset, on a new notebook that explores it."""
+    try:
+        from jupyterlab.labapp import LabApp
+    except ImportError as error:
+        message = "JupyterLab is not installed: pip install 'lance-nb[lab]'"
+        raise NotSupportedError(message) from error
+    targets = [one for one in words if not one.startswith("-")]
+    options = [one for one in words if one.startswith("-")]
+    if len(targets) > 1:
+        raise InvalidInputError(f"usage: {PROG} lab [URI] [options of JupyterLab]")
+    notebook = [str(_notebook_for(targets[0]))] if targets else []
+    LabApp.launch_instance([*notebook, *options])
+    return 0
+
+
+def _notebook_for(uri: str) -> Path:
+    """Write the notebook that explores ``uri`` into this folder, unless it is there."""
+    Desk().open(uri)  # a wrong name is said here, not in a browser
+    name = uri.rstrip("/").rsplit("/", 1)[-1].removesuffix(".lance") or "dataset"
+    path = Path(f"explore_{name}.ipynb")
+    if not path.exists():
+        path.write_text(json.dumps(_notebook(uri), indent=1))
+    return path
+
+
+def _notebook(uri: str) -> dict[str, object]:
+    lines = (
+        f"import lance_nb\n\nds = lance_nb.dataset({uri!r})\nds",
+        "%load_ext lance_nb\n%lance help",
+    )
+    cells: list[dict[str, object]] = [
+        {"cell_type": "code", "id": f"lance-{at}", "metadata": {}, "outputs": [],
+         "execution_count": None, "source": source}
+        for at, source in enumerate(lines)
+    ]  # fmt: skip
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def _say(line: str, stream: TextIO | None = None) -> None:
+    (sys.stdout if stream is None else stream).write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

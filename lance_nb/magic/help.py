@@ -1,0 +1,63 @@
+"""Help texts, all made from the table of verbs."""
+
+from __future__ import annotations
+
+from lance_nb.explorer.models import text
+from lance_nb.explorer.pictures import picture_of_table
+from lance_nb.magic.answer import Answer
+from lance_nb.magic.registry import GROUPS, find
+from lance_nb.magic.verb import Argument, Verb
+
+COMMON = (
+    ("-o NAME, NAME <<", "bind the value to a variable"),
+    ("--json", "the same as JSON"),
+    ("--no-display", "show nothing"),
+    ("--debug", "show the trace of an error"),
+)
+
+
+def help_of_all(prog: str = "%lance") -> Answer:
+    """List the verbs, group by group."""
+    rows = [(f"{prog} {verb.name}", f"{verb.help}") for group in GROUPS.values() for verb in group]
+    rows.append((f"{prog} help VERB", "say more about one verb"))
+    data = [{"verb": verb.name, "help": verb.help} for group in GROUPS.values() for verb in group]
+    return Answer(data, picture_of_table(prog, (), (("write", "to"), rows)), data)
+
+
+def help_of(name: str, prog: str = "%lance") -> Answer:
+    """Describe one verb: its arguments, options, and an example."""
+    verb = find(name)
+    lines = [text.line(verb.usage.replace("%lance", prog)), verb.help]
+    if verb.example:
+        lines.append(f"Example: {prog} {verb.example}")
+    rows = [*((_spelled(one), one.help) for one in verb.arguments), *COMMON]
+    data = {"verb": verb.name, "usage": verb.usage, "help": verb.help, "example": verb.example}
+    picture = picture_of_table(
+        f"{prog} {verb.name}", tuple(lines), (("argument", "what it is"), rows)
+    )
+    return Answer(data, picture, data)
+
+
+def docstring() -> str:
+    """Return what ``%lance?`` shows."""
+    lines = ["Explore, compare and change Lance datasets. Verbs::", ""]
+    lines += [f"    {verb.usage}" for group in GROUPS.values() for verb in group]
+    return "\n".join([*lines, "", "%lance help VERB says more about one of them."])
+
+
+def table_of_verbs() -> str:
+    """Return the Markdown table of the README."""
+    rows = [
+        f"| `{verb.usage}` | {_markdown(verb)} |" for group in GROUPS.values() for verb in group
+    ]
+    return "\n".join(
+        ["| write | to |", "|---|---|", *(row.replace("...|", "...|") for row in rows)]
+    )
+
+
+def _markdown(verb: Verb) -> str:
+    return verb.help.replace("|", "\\|")
+
+
+def _spelled(one: Argument) -> str:
+    return ", ".join(one.flags) if one.is_option else str(one.options.get("metavar", one.flags[0]))

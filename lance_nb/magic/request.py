@@ -1,0 +1,99 @@
+"""One line for the magic, taken apart: the verb, its arguments, and what becomes of the answer.
+
+::
+
+    [NAME <<] verb word ... [-o NAME] [--json] [--no-display] [--debug]
+
+Words are split as a shell does; backslashes stay, they are part of Windows paths.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from argparse import Namespace
+from dataclasses import dataclass, replace
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.magic.registry import find
+from lance_nb.magic.verb import Parser, Verb
+
+_TARGET = re.compile(r"\s*([^\W\d]\w*)\s*<<\s*(.*)", re.DOTALL)
+_OPTION = re.compile(r"(?:(?:-o|--output)\s+\S+|--json|--no-display)(?:\s+|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a line asks for. ``arguments`` are those of the verb."""
+
+    verb: Verb
+    arguments: Namespace
+    output: str | None = None
+    as_json: bool = False
+    is_silent: bool = False
+
+
+def parse(line: str, prog: str = "%lance") -> Request:
+    """Take a line apart. Raises InvalidInputError."""
+    target = _TARGET.match(line)
+    output, rest = target.groups() if target else (None, line)
+    name, _, words = rest.strip().partition(" ")
+    verb = find(name)
+    if verb.is_text:
+        return parse_text(verb, words, prog, output)
+    return parse_words([name, *split(words)], prog, output)
+
+
+def parse_cell(line: str, cell: str, prog: str = "%%lance") -> Request:
+    """Take a cell of SQL apart; the line may hold options. Raises InvalidInputError."""
+    target = _TARGET.match(f"{line} ")
+    output, rest = target.groups() if target else (None, line)
+    request = parse_text(find("sql"), rest.removeprefix("sql"), prog, output)
+    if request.arguments.statement:
+        raise InvalidInputError(
+            f"{request.arguments.statement!r} is not an option of {prog}; SQL is in the cell below"
+        )
+    return replace(request, arguments=Namespace(statement=cell))
+
+
+def parse_text(verb: Verb, words: str, prog: str, output: str | None = None) -> Request:
+    """Take options off the front; the rest is the verb's text as it stands."""
+    options, rest = [], words.strip()
+    while found := _OPTION.match(rest):
+        options += found.group().split()
+        rest = rest[found.end() :]
+    asked = _common(prog, output).parse_args(options)
+    said = Namespace(**{verb.arguments[0].flags[0]: rest})
+    return _request(verb, said, asked)
+
+
+def parse_words(words: list[str], prog: str, output: str | None = None) -> Request:
+    """Take the words of a line apart. Raises InvalidInputError."""
+    asked, others = _common(prog, output).parse_known_args(words[1:])
+    verb = find(words[0])
+    return _request(verb, verb.parser(prog).parse_intermixed_args(others), asked)
+
+
+def _common(prog: str, output: str | None) -> Parser:
+    common = Parser(prog=prog, add_help=False, allow_abbrev=False)
+    common.add_argument("-o", "--output", dest="output_name", default=output)
+    common.add_argument("--json", action="store_true", dest="as_json")
+    common.add_argument("--no-display", action="store_true", dest="is_silent")
+    return common
+
+
+def _request(verb: Verb, said: Namespace, asked: Namespace) -> Request:
+    if asked.output_name is not None and not asked.output_name.isidentifier():
+        raise InvalidInputError(f"{asked.output_name!r} is not a variable name")
+    return Request(verb, said, asked.output_name, asked.as_json, asked.is_silent)
+
+
+def split(line: str) -> list[str]:
+    """Split into words. Raises InvalidInputError when a quote is not closed."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=False)
+    lexer.whitespace_split = True
+    lexer.commenters = lexer.escape = ""
+    try:
+        return list(lexer)
+    except ValueError:
+        raise InvalidInputError("a quote is not closed") from None

@@ -1,0 +1,95 @@
+"""The door of IPython: ``%lance`` and ``%%lance``.
+
+::
+
+    %load_ext lance_nb
+    %lance open data/photos.lance as ds     ds is the dataset at the version shown
+    %lance log -n 5
+    %lance diff HEAD~1..HEAD
+    %%lance                                 a cell of SQL: FROM dataset@tag:v1
+
+Every verb returns an object that displays itself; an error is one line without a trace. IPython
+fills in Python: ``%lance open {path}`` and ``%lance open $path``.
+"""
+
+from __future__ import annotations
+
+import traceback
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_cell_magic, magics_class
+from traitlets import Int
+
+from lance_nb.errors import LanceError
+from lance_nb.explorer.app import Explorer
+from lance_nb.magic.answer import Answer, JsonText
+from lance_nb.magic.completion import Matcher
+from lance_nb.magic.desk import Desk, Settings
+from lance_nb.magic.help import docstring, help_of, help_of_all
+from lance_nb.magic.request import Request, parse, parse_cell
+
+
+@magics_class
+class LanceMagics(Magics):
+    """``%lance`` of one shell. Configure it with ``%config LanceMagics.rows_shown = 50``."""
+
+    versions_shown = Int(20, min=0, help="How many versions `%lance log` lists.").tag(config=True)
+    rows_shown = Int(20, min=0, help="How many rows of a result are shown.").tag(config=True)
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self.desk = Desk(namespace=shell.user_ns, show=Explorer)
+
+    @line_cell_magic
+    def lance(self, line: str, cell: str | None = None) -> object:
+        """Explore a Lance dataset; a cell is SQL."""
+        words = line.split()
+        is_debug = "--debug" in words
+        try:
+            return self._run(line.replace("--debug", "") if is_debug else line, cell)
+        except LanceError as error:
+            if is_debug:
+                traceback.print_exc()
+            notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
+            verb = words[0] if words and cell is None else "sql"
+            raise UsageError(f"%lance {verb}: {error}{notes}") from None
+
+    def _run(self, line: str, cell: str | None) -> object:
+        self.desk.settings = Settings(self.versions_shown, self.rows_shown)
+        if cell is not None:
+            return self._kept(parse_cell(line, cell))
+        words = line.split()
+        if not words or words[0] in {"help", "--help", "-h"}:
+            return help_of(words[1]) if len(words) > 1 else help_of_all()
+        if words[-1] in {"--help", "-h", "?"}:
+            return help_of(words[0])
+        return self._kept(parse(line))
+
+    def _kept(self, request: Request) -> object:
+        found = request.verb.run(self.desk, request.arguments)
+        if request.output is not None:
+            self.desk.namespace[request.output] = (
+                found.value if isinstance(found, Answer) else found
+            )
+        if request.is_silent:
+            return None
+        return JsonText(found.json()) if request.as_json and isinstance(found, Answer) else found
+
+
+LanceMagics.lance.__doc__ = docstring()
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Add ``%lance`` to an IPython shell: ``%load_ext lance_nb``."""
+    magics = LanceMagics(shell)
+    shell.register_magics(magics)
+    Matcher.install(shell, magics.desk)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """Take ``%lance`` away again: ``%unload_ext lance_nb``."""
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop("lance", None)
+    shell.magics_manager.registry.pop(LanceMagics.__name__, None)
+    Matcher.uninstall(shell)

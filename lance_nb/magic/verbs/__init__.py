@@ -1,0 +1,1 @@
+"""The verbs, one file per group; ``magic.registry`` is the table of them all."""

@@ -1,0 +1,88 @@
+"""Verbs about the past: the log, and the search for the version that went wrong."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.explorer.models import text
+from lance_nb.explorer.pictures import picture_of_table
+from lance_nb.magic.answer import Answer, answer_of_records, word
+from lance_nb.magic.desk import Desk, label
+from lance_nb.magic.graph import graph_of
+from lance_nb.magic.verb import REF, Verb, argument
+
+
+def log(desk: Desk, said: Namespace) -> Answer:
+    """List versions, newest first."""
+    dataset = desk.at(said.ref)
+    limit = desk.settings.versions_shown if said.limit is None else said.limit
+    if limit < 0:
+        raise InvalidInputError(f"-n {limit}: a number of versions is not negative")
+    if said.graph:
+        return graph_of(dataset, limit)
+    before = None if said.ref is None else dataset.version + 1
+    infos = dataset.history(limit, before)
+    records = [
+        {
+            "version": f"{one.version}{' (shown)' if one.version == dataset.version else ''}",
+            "time": one.timestamp and one.timestamp.astimezone(),
+            "operation": one.operation,
+            "rows": one.num_rows,
+            "deleted": one.num_deleted_rows,
+            "fragments": one.num_fragments,
+            "tags": ", ".join(map(text.name, one.tags)),
+            "message": one.message,
+        }
+        for one in infos
+    ]
+    data = [{**record, "version": one.version} for record, one in zip(records, infos, strict=True)]
+    answer = answer_of_records(f"Versions of {label(dataset)}", records)
+    return Answer(infos, answer.picture, data)
+
+
+def bisect(desk: Desk, said: Namespace) -> Answer:
+    """Find the first version of which a statement is false."""
+    dataset = desk.at(said.bad)
+    good = None if said.good is None else desk.at(said.good).version
+    found = dataset.bisect(said.statement, good=good, bad=dataset.version)
+    records = [
+        {"version": one.version, "holds": one.holds, "operation": one.operation,
+         "message": one.message}
+        for one in found.tried
+    ]  # fmt: skip
+    lines = [found.sentence]
+    head = tuple(records[0])
+    rows = [tuple(word(value) for value in record.values()) for record in records]
+    picture = picture_of_table(f"bisect {text.line(said.statement)}", tuple(lines), (head, rows))
+    data = {"first_bad": found.first_bad, "last_good": found.last_good, "tried": records}
+    return Answer(found, picture, data, exit_code=0 if found.first_bad is None else 1)
+
+
+VERBS = (
+    Verb(
+        "log",
+        "list the versions, newest first",
+        log,
+        (
+            argument("ref", nargs="?", means=REF, help="begin here"),
+            argument("-n", "--limit", type=int, help="how many versions"),
+            argument("--graph", action="store_true", help="draw all branches with their forks"),
+        ),
+        "log -n 5",
+    ),
+    Verb(
+        "bisect",
+        "find the first version of which a statement is false, in few steps",
+        bisect,
+        (
+            argument(
+                "statement",
+                help="SQL: a filter that all rows should pass, or a query that should be true",
+            ),
+            argument("--good", means=REF, metavar="REF", help="a version of which it holds"),
+            argument("--bad", means=REF, metavar="REF", help="a version of which it does not"),
+        ),
+        "bisect 'label IS NOT NULL'",
+    ),
+)

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import InvalidInputError, PredicateError, VersionNotFoundError
+
+Make = Callable[..., LanceDataset]
+
+
+@pytest.fixture
+def dataset(make: Make, uri: str) -> LanceDataset:
+    """Forty versions of ten rows more each; from version 23 on, names are null."""
+    made = make()
+    for version in range(2, 41):
+        names = pa.array([None if version >= 23 else "n"] * 10, pa.string())
+        made.insert(pa.table({"id": pa.array([version] * 10, pa.int64()), "name": names}))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("statement", "first_bad"),
+    [
+        ("id < 31", 31),
+        ("count(*) <= 70", 8),
+        ("SELECT max(id) < 17 FROM dataset", 17),
+        (lambda ds: ds.count_rows() < 300, 30),
+        ("id >= 0", None),
+    ],
+)
+def test_the_first_bad_version_is_found_in_few_steps(
+    dataset: LanceDataset, statement: str, first_bad: int | None
+) -> None:
+    found = dataset.bisect(statement)
+    assert found.first_bad == first_bad
+    assert found.last_good == (40 if first_bad is None else first_bad - 1)
+    assert len(found.tried) <= 8
+    assert str(first_bad or 40) in found.sentence
+
+
+def test_the_search_can_be_bounded(dataset: LanceDataset) -> None:
+    assert dataset.bisect("id < 31", good=20, bad=35).first_bad == 31
+    assert dataset.bisect("id < 31", bad=30).first_bad is None
+    assert dataset.bisect("id < 31", good=33).first_bad == 33
+
+
+def test_a_column_that_comes_later_counts_as_before(dataset: LanceDataset) -> None:
+    dataset.add_columns({"double": "id * 2"})
+    dataset.insert(pa.table({"id": [5], "name": ["x"], "double": pa.array([-1], pa.int64())}))
+    for statement in ("double >= 0", "min(double) >= 0"):
+        found = dataset.bisect(statement)
+        assert found.first_bad == 42
+        assert {one.holds for one in found.tried if one.version < 41} == {None}
+
+
+@pytest.mark.parametrize(
+    ("statement", "bounds", "error"),
+    [
+        ("id <", {}, InvalidInputError),
+        ("count(*)", {}, InvalidInputError),
+        ("nope > 1", {}, InvalidInputError),
+        ("id + 1", {}, PredicateError),
+        ("id > 1", {"good": 9, "bad": 3}, InvalidInputError),
+        ("id > 1", {"bad": 99}, VersionNotFoundError),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(
+    dataset: LanceDataset, statement: str, bounds: dict[str, int], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        dataset.bisect(statement, **bounds)
+
+
+def test_a_branch_is_searched_by_its_own_versions(make: Make, uri: str) -> None:
+    branch = make().create_branch("dev")
+    branch.delete("id = 3")
+    assert branch.bisect("count(*) = 10").first_bad == branch.version
+    assert lance_nb.dataset(uri).bisect("count(*) = 10").first_bad is None

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+
+from lance_nb.explorer.app import Explorer
+from lance_nb.magic.registry import VERBS
+from lance_nb.magic.shell import LanceMagics, load_ipython_extension, unload_ipython_extension
+from tests.unit.magic.conftest import Lance
+
+
+def test_open_shows_the_dataset_and_names_it(
+    shell: InteractiveShell, lance: Lance, uri: str
+) -> None:
+    explorer = lance(f"open {uri} as photos")
+    assert isinstance(explorer, Explorer)
+    assert explorer.screen["label"] == "main:7"
+    assert shell.user_ns["photos"].version == 7
+
+
+def test_at_moves_and_the_variable_follows(shell: InteractiveShell, lance: Lance, uri: str) -> None:
+    lance(f"open {uri} as ds")
+    journey = [("2", "main:2"), ("dev:3", "dev:3"), ("tag:v1", "main:3"), ("HEAD~1", "main:6"),
+               ("dev", "dev:4"), ("main", "main:7")]  # fmt: skip
+    for ref, label in journey:
+        assert lance(f"at {ref}").screen["label"] == label
+        assert shell.user_ns["ds"].version == int(label.partition(":")[2])
+    assert lance("show").screen["label"] == "main:7"
+
+
+def test_open_takes_a_variable_that_holds_a_dataset(
+    shell: InteractiveShell, lance: Lance, uri: str
+) -> None:
+    lance(f"open {uri} as ds")
+    shell.user_ns["old"] = shell.user_ns["ds"].checkout_version(2)
+    assert lance("open old").screen["label"] == "main:2"
+
+
+def test_an_answer_goes_to_a_variable_to_json_or_nowhere(
+    shell: InteractiveShell, lance: Lance, uri: str
+) -> None:
+    lance(f"open {uri}")
+    assert len(lance("log -n 2 -o newest").value) == 2
+    assert [one.version for one in shell.user_ns["newest"]] == [7, 6]
+    lance("other << log -n 1")
+    assert [one.version for one in shell.user_ns["other"]] == [7]
+    said = json.loads(str(lance("log -n 2 --json")))
+    assert [one["version"] for one in said] == [7, 6]
+    assert lance("log --no-display") is None
+
+
+def test_python_values_are_filled_in(shell: InteractiveShell, uri: str) -> None:
+    shell.user_ns.update(path=uri, count=2)
+    shell.run_cell("a = get_ipython().run_cell('%lance open {path}').result")
+    shell.run_cell("%lance open $path as ds")
+    shell.run_cell("%lance x << log -n {count}")
+    assert shell.user_ns["ds"].version == 7
+    assert len(shell.user_ns["x"]) == 2
+
+
+def test_settings_are_traitlets(lance: Lance, shell: InteractiveShell, uri: str) -> None:
+    lance(f"open {uri}")
+    shell.run_line_magic("config", "LanceMagics.versions_shown = 1")
+    assert len(lance("log").value) == 1
+    shell.run_line_magic("config", "LanceMagics.rows_shown = 2")
+    assert "more rows" in lance("sql SELECT * FROM dataset").picture.text
+
+
+def test_help_lists_every_verb_and_says_more_about_each(lance: Lance) -> None:
+    for line in ("", "help"):
+        text = lance(line).picture.text
+        assert all(f"%lance {name}" in text for name in VERBS)
+    for name, verb in VERBS.items():
+        for line in (f"help {name}", f"{name} --help"):
+            text = lance(line).picture.text
+            assert verb.usage in text
+            assert all(one.help in text for one in verb.arguments)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("opne fake", "did you mean 'open'"),
+        ("frobnicate", "it has open, show"),
+        ("open", "usage: %lance open URI"),
+        ("open fake as", "usage: %lance open URI"),
+        ("open fake as 3x", "'3x' is not a variable name"),
+        ("open nowhere", "no Lance dataset at"),
+        ("at", "usage: %lance at REF"),
+        ("at v2", "tag 'v2' does not exist; tags that exist: 'late', 'v1'"),
+        ("at 99", "version 99"),
+        ("at 2001-01-01", "is the oldest"),
+        ("log -n x", "usage: %lance log"),
+        ("show now", "unrecognized arguments: now"),
+        ("open 'fake", "a quote is not closed"),
+        ("help nothing", "no verb 'nothing'"),
+        ("log -o 3x", "'3x' is not a variable name"),
+        ("commit", "nothing is staged"),
+        ("discard", "nothing is staged"),
+    ],
+)
+def test_an_error_is_one_line_that_helps(lance: Lance, uri: str, line: str, words: str) -> None:
+    lance(f"open {uri}")
+    with pytest.raises(UsageError) as caught:
+        lance(line)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("line", [name for name, verb in VERBS.items() if not verb.arguments])
+def test_a_verb_before_open_says_what_to_do_first(lance: Lance, line: str) -> None:
+    if line in {"status", "commit", "discard"}:
+        return
+    with pytest.raises(UsageError, match="begin with %lance open"):
+        lance(line)
+
+
+def test_an_error_is_shown_without_a_trace_unless_asked_for(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.run_cell("%lance open nowhere")
+    captured = capsys.readouterr()
+    assert "Traceback" not in captured.out + captured.err
+    assert "no Lance dataset" in captured.out + captured.err
+    shell.run_cell("%lance open nowhere --debug")
+    captured = capsys.readouterr()
+    assert "Traceback" in captured.out + captured.err
+
+
+def test_the_extension_can_be_unloaded_and_loaded_again(shell: InteractiveShell) -> None:
+    unload_ipython_extension(shell)
+    assert shell.find_line_magic("lance") is None
+    assert shell.find_cell_magic("lance") is None
+    load_ipython_extension(shell)
+    assert shell.find_line_magic("lance") is not None
+    unload_ipython_extension(shell)
+    unload_ipython_extension(shell)
+
+
+def test_the_docstring_lists_the_verbs() -> None:
+    text = LanceMagics.lance.__doc__ or ""
+    assert all(verb.usage in text for verb in VERBS.values())
