@@ -20,7 +20,7 @@ OUT := notebooks/out
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-read bench-write capabilities help lab demo demo-data test test-ceph test-setup test-fast test-interop test-interop-large test-ui lint protos clean race simulate
+.PHONY: bench-read bench-write capabilities help lab demo demo-data test test-binder test-ceph test-setup test-fast test-interop test-interop-large test-ui lint protos clean race simulate stateful
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -124,6 +124,10 @@ test-ceph: $(VENV)/.stamp-test  ## commit to a Ceph object store (Debian's packa
 	S3_SERVER=ceph $(PY) -m pytest tests/interop/remote/test_s3_store.py \
 	    tests/interop/remote/test_s3_commits.py $(PYTEST_FLAGS)
 
+test-binder:  ## build binder/ as Binder does, in a fresh virtual environment, and run the tour
+	@folder=$$(mktemp -d) && bash tests/interop/notebooks/build_as_binder.sh . $$folder; \
+	status=$$?; rm -rf $$folder; exit $$status
+
 bench-read: $(VENV)/.stamp-test  ## time reading against pylance; BENCH_FLAGS='--rows N --only NAME'
 	$(PY) -m tests.benchmarks.read $(BENCH_FLAGS)
 
@@ -135,6 +139,9 @@ race: $(VENV)/.stamp-test  ## 8 processes, ours and pylance's, commit 2,000 time
 
 simulate: $(VENV)/.stamp-test  ## many seeded histories of writers that meet and fail; RUNS=100000
 	$(PY) -m tests.concurrency.test_simulation $(or $(RUNS),20000)
+
+stateful: $(VENV)/.stamp-test  ## random sequences of every verb against a model; RUNS=10000 SEED=1
+	$(PY) -m tests.stateful.sequences $(or $(RUNS),10000) $(SEED)
 
 capabilities: $(VENV)/.stamp-test  ## write the capability tables of the README
 	$(PY) -m tests.support.capabilities
