@@ -26,8 +26,7 @@ def wanted() -> dict[str, Requirement]:
 
 def pinned() -> dict[str, str]:
     lines = (BINDER / "requirements.txt").read_text().splitlines()
-    pairs = [line.split("==") for line in lines if line and not line.startswith("#")]
-    return {name: version for name, version in pairs}
+    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
 
 
 def test_every_dependency_is_pinned_within_what_we_allow() -> None:
