@@ -12,6 +12,7 @@ import numpy as np
 
 from lance_nb.encodings.base import Bytes
 from lance_nb.errors import CorruptFileError
+from lance_nb.storage import meter
 from lance_nb.storage.base import ByteRange, Store
 
 _TAIL_BYTES = 64 * 1024
@@ -58,6 +59,8 @@ class FileSource:
             else:
                 found.append(None)
                 missing.append(ByteRange(start, stop))
+        if self.is_mapped:
+            meter.count(sum(stop - start for start, stop in ranges), len(ranges))
         if missing:
             fetched = iter(self._store.read_ranges(self._path, missing))
             return [

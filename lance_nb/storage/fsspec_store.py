@@ -31,6 +31,7 @@ from lance_nb.errors import (
     ObjectNotFoundError,
     StorageError,
 )
+from lance_nb.storage import meter
 from lance_nb.storage.base import (
     Buffer,
     ByteRange,
@@ -157,6 +158,7 @@ class FsspecStore:
     def size(self, path: str) -> int:
         """Return the size of an object in bytes."""
         full = self._full(path)
+        meter.count()
         with self._guard(path):
             info = self._fs.info(full)
             size = info.get("size")
@@ -178,6 +180,7 @@ class FsspecStore:
         full = self._full(path)
         with self._guard(path):
             data = self._fs.cat_file(full)
+        meter.count(len(data))
         return memoryview(data).toreadonly()
 
     def read_range(self, path: str, wanted: ByteRange) -> memoryview:
@@ -193,12 +196,14 @@ class FsspecStore:
                 size = self.size(path)
                 for one in wanted:
                     check_range(shown, one, size)
+                meter.count(sum(one.size_bytes for one in wanted), len(wanted))
                 return read_ranges(
                     shown, wanted, lambda span: self._fs.cat_file(full, span.start, span.stop)
                 )
             plan = coalesce(wanted)
             starts = [span.start for span in plan.spans]
             stops = [span.stop for span in plan.spans]
+            meter.count(sum(span.size_bytes for span in plan.spans), len(plan.spans))
             try:
                 data = self._fs.cat_ranges([full] * len(starts), starts, stops, on_error="raise")
             except OSError:
@@ -225,6 +230,7 @@ class FsspecStore:
     def list(self, prefix: str) -> Listing:
         """Return the objects directly in a folder."""
         folder = self._folder(prefix)
+        meter.count()
         with self._guard(prefix):
             self._fs.invalidate_cache(folder)
             try:
@@ -241,6 +247,7 @@ class FsspecStore:
     def list_recursive(self, prefix: str) -> Listing:
         """Return all objects below a folder."""
         folder = self._folder(prefix)
+        meter.count()
         with self._guard(prefix):
             self._fs.invalidate_cache(folder)
             try:
@@ -261,6 +268,7 @@ class FsspecStore:
     def write(self, path: str, data: Buffer) -> None:
         """Create or replace an object."""
         full = self._full(path)
+        meter.count(memoryview(data).nbytes)
         with self._guard(path):
             self._fs.pipe_file(full, bytes(data))
 
@@ -289,6 +297,7 @@ class FsspecStore:
         self._create(strategy, path, bytes(data))
 
     def _create(self, strategy: ExclusiveCreate, path: str, data: bytes) -> None:
+        meter.count(len(data))
         for wait_s in (*_BUSY_WAITS_S, None):
             guard = _Translated(join_uri(self._uri, path), self._secrets, strategy)
             try:

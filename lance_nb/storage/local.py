@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from lance_nb.errors import InvalidInputError, StorageError
+from lance_nb.storage import meter
 from lance_nb.storage.base import (
     Buffer,
     ByteRange,
@@ -96,6 +97,7 @@ class LocalStore:
         """Return a whole file; a large one is mapped."""
         full = self._full(path)
         status = self._status(full)
+        meter.count(status.st_size)
         if status.st_size > SMALL_FILE_BYTES:
             return self._mapped(full, status)
         return read_file(full)[0]
@@ -110,6 +112,7 @@ class LocalStore:
         status = self._status(full)
         for one in wanted:
             check_range(full, one, status.st_size)
+        meter.count(sum(one.size_bytes for one in wanted), len(wanted))
         if status.st_size > SMALL_FILE_BYTES:
             view = self._mapped(full, status)
         else:
@@ -120,7 +123,9 @@ class LocalStore:
 
     def read_tail(self, path: str, size_bytes: int) -> tuple[memoryview, int]:
         """Return the last bytes of a file and its size, with one open."""
-        return read_file(self._full(path), max(size_bytes, 0))
+        tail = read_file(self._full(path), max(size_bytes, 0))
+        meter.count(len(tail[0]))
+        return tail
 
     def map(self, path: str) -> memoryview | None:
         """Map a whole file (an empty one gives an empty view)."""
@@ -164,6 +169,7 @@ class LocalStore:
 
     def write(self, path: str, data: Buffer) -> None:
         """Create or replace a file, durably."""
+        meter.count(memoryview(data).nbytes)
         full = self._full(path)
         temporary = write_temporary(full, data)
         try:
@@ -189,6 +195,7 @@ class LocalStore:
 
     def write_if_absent(self, path: str, data: Buffer) -> None:
         """Create a file by hard link, durably; see Store for the outcomes."""
+        meter.count(memoryview(data).nbytes)
         full = self._full(path)
         temporary = write_temporary(full, data)
         try:
@@ -230,8 +237,15 @@ class LocalStore:
             raise StorageError(full, error.strerror or str(error)) from error
         _mappings.drop(full)
 
+    def sync_folder(self, prefix: str) -> None:
+        """Make what was deleted in a folder durable."""
+        full = f"{self._folder(prefix)}/"
+        with translated(full):
+            sync_folder(full)
+
 
 def _scan(folder: str) -> list[os.DirEntry[str]]:
+    meter.count()
     try:
         with os.scandir(folder) as entries:
             return [entry for entry in entries if entry.is_file()]

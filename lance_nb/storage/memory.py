@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from lance_nb.errors import InternalError, ObjectExistsError, ObjectNotFoundError
+from lance_nb.storage import meter
 from lance_nb.storage.base import (
     Buffer,
     ByteRange,
@@ -93,7 +94,9 @@ class MemoryStore:
 
     def read(self, path: str) -> memoryview:
         """Return a whole object."""
-        return memoryview(self._bytes(path))
+        data = self._bytes(path)
+        meter.count(len(data))
+        return memoryview(data)
 
     def read_range(self, path: str, wanted: ByteRange) -> memoryview:
         """Return one byte range."""
@@ -101,15 +104,18 @@ class MemoryStore:
 
     def read_ranges(self, path: str, wanted: Sequence[ByteRange]) -> list[memoryview]:
         """Return several byte ranges of one object."""
-        view = self.read(path)
+        view = memoryview(self._bytes(path))
         for one in wanted:
             check_range(join_uri(self.uri, path), one, len(view))
+        meter.count(sum(one.size_bytes for one in wanted), len(wanted))
         return [view[one.start : one.stop] for one in wanted]
 
     def read_tail(self, path: str, size_bytes: int) -> tuple[memoryview, int]:
         """Return the last bytes of an object and its size."""
-        view = self.read(path)
-        return view[max(len(view) - max(size_bytes, 0), 0) :], len(view)
+        view = memoryview(self._bytes(path))
+        tail = view[max(len(view) - max(size_bytes, 0), 0) :]
+        meter.count(len(tail))
+        return tail, len(view)
 
     def map(self, path: str) -> memoryview | None:
         """Return the object itself: memory needs no mapping."""
@@ -126,6 +132,7 @@ class MemoryStore:
     def list_recursive(self, prefix: str) -> Listing:
         """Return all objects below a folder."""
         prefix = check_prefix(prefix)
+        meter.count()
         folder = self._key(prefix) if prefix else self._folder
         start = f"{folder}/" if folder else ""
         with self._root.lock:
@@ -140,6 +147,7 @@ class MemoryStore:
         """Create or replace an object."""
         key = self._key(path)
         entry = (bytes(data), datetime.now(UTC))
+        meter.count(len(entry[0]))
         with self._root.lock:
             self._root.objects[key] = entry
 
@@ -147,6 +155,7 @@ class MemoryStore:
         """Create an object unless there is one."""
         key = self._key(path)
         entry = (bytes(data), datetime.now(UTC))
+        meter.count(len(entry[0]))
         with self._root.lock:
             if self._root.objects.setdefault(key, entry) is not entry:
                 raise ObjectExistsError(join_uri(self.uri, path))

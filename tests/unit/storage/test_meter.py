@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lance_nb.storage import meter
+from lance_nb.storage.base import ByteRange, Store
+from lance_nb.storage.registry import open_store
+
+
+def spent(before: meter.Reading) -> tuple[int, int]:
+    now = meter.reading()
+    return now.requests - before.requests, now.size_bytes - before.size_bytes
+
+
+@pytest.fixture(params=["local", "memory", "fsspec"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    name = f"meter-{tmp_path.name}"
+    uris = {"local": str(tmp_path), "memory": f"memory://{name}", "fsspec": f"local://{tmp_path}"}
+    (tmp_path / "folder").mkdir()
+    store = open_store(uris[request.param])
+    store.write("folder/a", b"0123456789")
+    return store
+
+
+def test_reads_and_listings_are_counted_with_their_bytes(store: Store) -> None:
+    before = meter.reading()
+    store.read("folder/a")
+    assert spent(before)[1] == 10
+    before = meter.reading()
+    store.read_ranges("folder/a", [ByteRange(0, 2), ByteRange(4, 8)])
+    requests, size_bytes = spent(before)
+    assert requests >= 1
+    assert 6 <= size_bytes <= 10
+    before = meter.reading()
+    store.list_names("folder")
+    assert spent(before) == (1, 0)
+
+
+def test_writes_are_counted(store: Store) -> None:
+    before = meter.reading()
+    store.write("folder/b", b"12345")
+    requests, size_bytes = spent(before)
+    assert requests >= 1
+    assert size_bytes == 5
