@@ -175,11 +175,17 @@ def write_replacement(
     session: Session, current: Snapshot | None, data: Any, request: WriteRequest,
     schema: pa.Schema | None = None,
 ) -> Replacement:  # fmt: skip
-    """Write rows that become the whole dataset."""
+    """Write rows that become the whole dataset; what is overwritten keeps its file version."""
     reader = reader_of(data, schema)
-    options = request.write_options(request.data_storage_version or DEFAULT_FILE_VERSION)
+    options = request.write_options(request.data_storage_version or _version_after(current))
     lance_schema = new_schema(reader.schema, options.file_version)
     home = session.root if current is None else current.locations.home
     fragments = tuple(write_fragments(reader, lance_schema, home, options, request.progress))
     operation: Operation = Overwrite(lance_schema, fragments)
     return Replacement(operation, fragments)
+
+
+def _version_after(current: Snapshot | None) -> str:
+    """Return the file version of an overwrite that asks for none; 0.1 is not written any more."""
+    kept = None if current is None else storage_version(current.manifest)
+    return kept if kept in _VERSIONS else DEFAULT_FILE_VERSION

@@ -43,6 +43,17 @@ def test_overwrite_brings_its_own_schema_and_keeps_the_old_versions(make, rows, 
     assert made.checkout_version(1).to_table().equals(rows)
 
 
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_overwrite_keeps_the_file_version_unless_it_asks_for_another(make, rows, uri, version):
+    make(data_storage_version=version)
+    made = lance_nb.write_dataset(rows, uri, mode="overwrite")
+    assert made.data_storage_version == version
+    made.insert(rows.slice(0, 0), mode="overwrite")
+    assert made.data_storage_version == version
+    made.insert(rows, mode="overwrite", data_storage_version="2.1")
+    assert made.data_storage_version == "2.1"
+
+
 def test_creating_what_exists_is_refused_before_anything_is_written(make, rows, uri, files):
     make()
     before = files()
