@@ -40,6 +40,14 @@ if _typing.TYPE_CHECKING:
     from lance_nb.dataset.file_writer import LanceFileWriter
     from lance_nb.dataset.operations import LanceOperation
     from lance_nb.dataset.scanner_builder import ScannerBuilder
+    from lance_nb.dataset.verbs.compaction_steps import (
+        Compaction,
+        CompactionMetrics,
+        CompactionOptions,
+        CompactionPlan,
+        CompactionTask,
+        RewriteResult,
+    )
     from lance_nb.explorer.app import Explorer, explore
     from lance_nb.format.fragment import DataFile
     from lance_nb.format.fragment import Fragment as FragmentMetadata
@@ -56,6 +64,11 @@ __all__ = [
     "CommitConflictError",
     "CommitError",
     "CommitStateUnknownError",
+    "Compaction",
+    "CompactionMetrics",
+    "CompactionOptions",
+    "CompactionPlan",
+    "CompactionTask",
     "CorruptFileError",
     "DataFile",
     "DatasetNotFoundError",
@@ -75,6 +88,7 @@ __all__ = [
     "NotFoundError",
     "NotSupportedError",
     "RefNotFoundError",
+    "RewriteResult",
     "ScannerBuilder",
     "StorageError",
     "Transaction",
@@ -97,6 +111,12 @@ dataset = _open_dataset
 # plain read does without.
 _LAZY = {
     "BlobFile": "lance_nb.table.blobs",
+    "Compaction": "lance_nb.dataset.verbs.compaction_steps",
+    "CompactionMetrics": "lance_nb.dataset.verbs.compaction_steps",
+    "CompactionOptions": "lance_nb.dataset.verbs.compaction_steps",
+    "CompactionPlan": "lance_nb.dataset.verbs.compaction_steps",
+    "CompactionTask": "lance_nb.dataset.verbs.compaction_steps",
+    "RewriteResult": "lance_nb.dataset.verbs.compaction_steps",
     "DataFile": "lance_nb.format.fragment",
     "FragmentMetadata": "lance_nb.format.fragment:Fragment",
     "LanceFileReader": "lance_nb.dataset.file_reader",

@@ -2,49 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from lance_nb.dataset import verbs
 from lance_nb.dataset.opened import OpenedVersion
 
 if TYPE_CHECKING:
-    from lance_nb.transactions.compaction import CompactionMetrics
+    from lance_nb.dataset.dataset import LanceDataset
+    from lance_nb.dataset.verbs.compaction_steps import CompactionPlan, RewriteResult
+    from lance_nb.transactions.compaction_run import CompactionMetrics
+
+Progress = Callable[[int, int], None]
+
+_NOT_OPTIONS = frozenset({"self", "progress", "more"})
 
 
 class Optimize:
     """Maintenance of one dataset. Created by ``LanceDataset.optimize``."""
 
-    def __init__(self, run: Callable[[Any, Any], CompactionMetrics]) -> None:
-        self._run = run
+    def __init__(self, dataset: LanceDataset) -> None:
+        self._dataset = dataset
 
     def compact_files(
         self,
         *,
         target_rows_per_fragment: int | None = None,
+        max_rows_per_group: int | None = None,
+        max_bytes_per_file: int | None = None,
         materialize_deletions: bool | None = None,
         materialize_deletions_threshold: float | None = None,
-        progress: Callable[[int, int], None] | None = None,
-        **options: Any,
+        defer_index_remap: bool | None = None,
+        num_threads: int | None = None,
+        batch_size: int | None = None,
+        compaction_mode: str | None = None,
+        binary_copy_read_batch_bytes: int | None = None,
+        max_source_fragments: int | None = None,
+        max_source_rows: int | None = None,
+        max_source_bytes: int | None = None,
+        excluded_fragment_ids: Sequence[int] | None = None,
+        data_storage_version: str | None = None,
+        progress: Progress | None = None,
+        **more: Any,
     ) -> CompactionMetrics:
         """Join small fragments and drop deleted rows, as one new version; rows stay in order.
 
         Fragments with fewer than ``target_rows_per_fragment`` live rows (default 1,048,576) join
         their neighbours; those with a larger share of deleted rows than the threshold (default
-        0.1) are rewritten. ``progress`` (our own argument) is called with rows done and rows in
-        all. Unlike pylance, files of indices are not rewritten: without stable row ids, compacted
-        rows are no longer covered by them until they are optimized. Other arguments as pylance's,
-        or refused. Raises NotSupportedError, CommitConflictError, TooMuchWriteContentionError.
+        0.1) are rewritten. Defaults may stand in the dataset's configuration, under
+        ``lance.compaction.`` and the name. ``progress`` (our own argument) is called with rows done
+        and rows in all; an interrupt leaves the dataset as it was, and no new file.
+
+        Unlike pylance, files of indices are not rewritten. Where an index needs it, the moves of
+        rows are recorded in the fragment-reuse index (as pylance does with
+        ``defer_index_remap=True``): indices stay in use, and two versions are made instead of one.
+        Fragments with deleted rows stay as they are where an HNSW index covers them.
+        ``defer_index_remap=False`` records nothing: the rows leave the coverage of indices until
+        those are optimized, and a vector index that covers nothing any more is dropped. Arguments
+        that only tune pylance's own work change nothing here.
+
+        Raises InvalidInputError, NotSupportedError (blob columns, files of another version, forced
+        binary copies), CommitConflictError, TooMuchWriteContentionError.
         """
-        wanted = verbs.compacting.options_of(
-            {
-                "target_rows_per_fragment": target_rows_per_fragment,
-                "materialize_deletions": materialize_deletions,
-                "materialize_deletions_threshold": materialize_deletions_threshold,
-                **options,
-            }
-        )
-        return self._run(wanted, progress)
+        given = {name: value for name, value in locals().items() if name not in _NOT_OPTIONS}
+        return self._dataset._compact({**given, **more}, progress)  # noqa: SLF001
+
+    def plan_compaction(self, **options: Any) -> CompactionPlan:
+        """Plan a compaction without running it; options as for ``compact_files``."""
+        return verbs.compaction_steps.Compaction.plan(self._dataset, options)
+
+    def commit_compaction(
+        self, rewrites: Iterable[RewriteResult], **options: Any
+    ) -> CompactionMetrics:
+        """Commit what the tasks of a plan returned, all or some of them.
+
+        Raises RetryableCommitConflictError when others changed a fragment that was rewritten.
+        """
+        return self._dataset._commit_compaction(rewrites, options)  # noqa: SLF001
 
 
 class Optimizing(OpenedVersion):
@@ -52,11 +86,17 @@ class Optimizing(OpenedVersion):
 
     @property
     def optimize(self) -> Optimize:
-        """Compaction of this dataset."""
-        return Optimize(self._compact)
+        """Compaction of this dataset, and what else keeps it fast."""
+        return Optimize(cast("LanceDataset", self))
 
-    def _compact(self, options: Any, progress: Any) -> CompactionMetrics:
-        self._snapshot, metrics = verbs.compacting.compact(
-            self._session, self._snapshot, options, progress
+    def _compact(self, given: Any, progress: Progress | None) -> CompactionMetrics:
+        self._snapshot, metrics = verbs.compaction_steps.compact(
+            self._session, self._snapshot, given, progress
+        )
+        return metrics
+
+    def _commit_compaction(self, rewrites: Any, given: Any) -> CompactionMetrics:
+        self._snapshot, metrics = verbs.compaction_steps.commit(
+            self._session, self._snapshot, rewrites, given
         )
         return metrics

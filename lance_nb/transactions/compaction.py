@@ -1,61 +1,34 @@
-"""Compaction: small fragments become one, deleted rows are dropped. Plan, run, commit.
+"""Compaction: small fragments become one, deleted rows are dropped. The plan.
 
 A plan is a list of tasks; a task is a run of neighbouring fragments that are rewritten together, in
 order. Fragments with fewer rows than the target join their neighbours; those with many deletions
 are rewritten by themselves if need be. Fragments are joined only when the same indices cover them,
-so that an index covers a new fragment wholly or not at all.
+so that an index covers a new fragment wholly or not at all. Fragments with deleted rows that an
+HNSW index covers stay as they are: without those rows its graph could not be read any more
+(reuse_entry.py). With ``defer_index_remap=False`` the index loses them instead.
 
-With stable row ids rows keep their ids and the versions they were created and updated in. Without,
-row addresses change and the fragments leave the coverage of indices, because index files are not
-rewritten here: searches still see the rows, by scanning them.
-
-Limits: memory holds a batch of rows and what does not fill a page yet. Blob columns are refused.
-Source: message ``Transaction.Rewrite`` of lance.table; ``optimize.compact_files`` of pylance
-14.0.2.
+Limits: of the tasks, those count that fit ``max_source_...`` one after the other, oldest first.
+Blob columns are refused.
+Source: ``lance.optimize`` of pylance 14.0.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-import numpy as np
-import pyarrow as pa
+from pyroaring import BitMap
 
-from lance_nb.errors import InvalidInputError
+from lance_nb.errors import NotSupportedError
+from lance_nb.file.versions import file_version_of
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
-from lance_nb.format.fragment import Fragment, InlineSequence
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.index_details import index_type
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.format.row_versions import RowVersionSequence
-from lance_nb.table.scan_options import ScanOptions
-from lance_nb.table.scan_request import plan_request
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions
-from lance_nb.transactions.operations.rewrite import Rewrite, RewriteGroup
-from lance_nb.transactions.row_rewrite import check_rewritable, with_row_ids
-
-CREATED_AT, UPDATED_AT = "_row_created_at_version", "_row_last_updated_at_version"
-_ROW_ID = "_rowid"
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionOptions:
-    """Which fragments are rewritten, and into how large ones."""
-
-    target_rows_per_fragment: int = 1024 * 1024
-    max_bytes_per_file: int = 90 * 1024**3
-    materialize_deletions: bool = True
-    materialize_deletions_threshold: float = 0.1
-    excluded_fragment_ids: frozenset[int] = frozenset()
-
-    def __post_init__(self) -> None:
-        if self.target_rows_per_fragment < 1 or self.max_bytes_per_file < 1:
-            raise InvalidInputError("target_rows_per_fragment and max_bytes_per_file are positive")
-        if not 0 <= self.materialize_deletions_threshold <= 1:
-            raise InvalidInputError(
-                "materialize_deletions_threshold is a share between 0 and 1, not "
-                f"{self.materialize_deletions_threshold}"
-            )
+from lance_nb.table.storage_version import storage_version
+from lance_nb.transactions.compaction_options import CompactionOptions
+from lance_nb.transactions.row_rewrite import check_rewritable
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,40 +43,69 @@ class CompactionTask:
         """Live rows."""
         return sum(one.num_rows for one in self.fragments)
 
-
-@dataclass(frozen=True, slots=True)
-class CompactionMetrics:
-    """What a compaction replaced. Files are data files and deletion files."""
-
-    fragments_removed: int = 0
-    fragments_added: int = 0
-    files_removed: int = 0
-    files_added: int = 0
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the data files that are rewritten, as far as the manifest knows."""
+        return sum(file.size_bytes for one in self.fragments for file in one.files)
 
 
 def plan_compaction(
     snapshot: Snapshot, indices: Iterable[IndexMetadata], options: CompactionOptions
 ) -> list[CompactionTask]:
-    """Find the fragments that are worth rewriting. Raises NotSupportedError for blob columns."""
+    """Find the fragments that are worth rewriting.
+
+    ``indices`` cover what they cover now (table.indices.read_indices). Raises NotSupportedError.
+    """
+    _check_file_version(snapshot, options)
     for field in snapshot.manifest.schema.walk():
         check_rewritable(field)
-    covers = [one.fragment_ids() for one in indices if not one.is_system]
+    on_columns = [one for one in indices if not one.is_system]
+    covers = [one.fragment_ids() for one in on_columns]
+    fixed = BitMap() if options.defer_index_remap is False else covered_by_graphs(on_columns)
+    has_row_ids = bool(snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS)
     runs: list[list[tuple[Fragment, bool]]] = [[]]
     last: tuple[bool, ...] | None = None
     for fragment in snapshot.manifest.fragments:
         coverage = tuple(one is None or fragment.id in one for one in covers)
         alone, joins = _reasons(fragment, options)
+        if fragment.num_deleted_rows and fragment.id in fixed and not has_row_ids:
+            alone = joins = False
         if not (alone or joins) or coverage != last:
             runs.append([])
         if alone or joins:
             runs[-1].append((fragment, alone))
         last = coverage
     parts = (part for run in runs for part in _split(run, options.target_rows_per_fragment))
-    return [
+    tasks = (
         CompactionTask(snapshot.version, tuple(fragment for fragment, _ in part))
         for part in parts
         if len(part) > 1 or (part and part[0][1])
-    ]
+    )
+    return list(_within(tasks, options))
+
+
+def covered_by_graphs(indices: Iterable[IndexMetadata]) -> BitMap:
+    """Return the fragments that vector indices with a graph (HNSW) cover."""
+    found = BitMap()
+    for one in indices:
+        if is_graph(one):
+            found |= one.fragment_ids() or BitMap()
+    return found
+
+
+def is_graph(index: IndexMetadata) -> bool:
+    """Tell whether an index holds a graph of vectors; old ones do not say, so they may."""
+    kind = index_type(index)
+    return "HNSW" in kind or kind == "Vector"
+
+
+def _check_file_version(snapshot: Snapshot, options: CompactionOptions) -> None:
+    wanted, is_written = options.data_storage_version, storage_version(snapshot.manifest)
+    if wanted is not None and file_version_of(wanted) != file_version_of(is_written):
+        raise NotSupportedError(
+            f"data_storage_version={wanted!r}: this dataset's files are of version {is_written}, "
+            "and a compaction keeps that; overwrite the dataset to change it"
+        )
 
 
 def _reasons(fragment: Fragment, options: CompactionOptions) -> tuple[bool, bool]:
@@ -133,88 +135,16 @@ def _split(
         yield part
 
 
-def run_task(
-    snapshot: Snapshot,
-    task: CompactionTask,
-    options: CompactionOptions,
-    file_version: tuple[int, int],
-    progress: Callable[[int], None] | None = None,
-) -> RewriteGroup:
-    """Write the live rows of a task's fragments to new files; nothing is committed.
-
-    ``progress`` is called with the number of rows written since the last call. Raises StorageError,
-    CorruptFileError; no new file remains then.
-    """
-    written = WriteOptions(
-        options.target_rows_per_fragment, options.max_bytes_per_file, file_version
-    )
-    has_ids = bool(snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS)
-    lineage: dict[str, list[np.ndarray]] = {_ROW_ID: [], CREATED_AT: [], UPDATED_AT: []}
-    with FragmentWriter(snapshot.manifest.schema, snapshot.locations.home, written) as writer:
-        for batch in _rows(snapshot, task.fragments, [*lineage] if has_ids else []):
-            for name, known in lineage.items() if has_ids else ():
-                known.append(batch.column(name).to_numpy(zero_copy_only=False))
-            writer.write(batch.drop_columns([*lineage]) if has_ids else batch)
-            if progress is not None:
-                progress(batch.num_rows)
-        fragments = writer.finish()
-    if has_ids:
-        fragments = list(with_row_ids(fragments, lineage[_ROW_ID]))
-        fragments = _with_versions(fragments, lineage)
-    return RewriteGroup(task.fragments, tuple(fragments))
-
-
-def rewrite_of(groups: Sequence[RewriteGroup]) -> Rewrite:
-    """Return the operation that puts the new fragments in the place of the old ones."""
-    return Rewrite(tuple(groups))
-
-
-def metrics_of(groups: Sequence[RewriteGroup]) -> CompactionMetrics:
-    """Count what the groups replace."""
-    old = [one for group in groups for one in group.old_fragments]
-    new = [one for group in groups for one in group.new_fragments]
-    return CompactionMetrics(len(old), len(new), _num_files(old), _num_files(new))
-
-
-def _num_files(fragments: Sequence[Fragment]) -> int:
-    deletions = sum(one.deletion_file is not None for one in fragments)
-    return deletions + sum(len(one.files) for one in fragments)
-
-
-def _rows(
-    snapshot: Snapshot, fragments: tuple[Fragment, ...], extras: list[str]
-) -> Iterator[pa.RecordBatch]:
-    columns = [_quoted(name) for name in snapshot.manifest.schema.names]
-    options = ScanOptions([*columns, *extras], fragments=fragments)
-    return plan_request(snapshot, options).batches()
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`" if not name.isidentifier() else name
-
-
-def _with_versions(
-    fragments: Sequence[Fragment], lineage: dict[str, list[np.ndarray]]
-) -> list[Fragment]:
-    """Give the new fragments the versions in which their rows were created and updated."""
-    created, updated = (_joined(lineage[name]) for name in (CREATED_AT, UPDATED_AT))
-    made, start = [], 0
-    for one in fragments:
-        stop = start + one.physical_rows
-        made.append(
-            replace(
-                one,
-                created_at_versions=_sequence(created[start:stop]),
-                last_updated_at_versions=_sequence(updated[start:stop]),
-            )
-        )
-        start = stop
-    return made
-
-
-def _joined(parts: list[np.ndarray]) -> np.ndarray:
-    return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
-
-
-def _sequence(versions: np.ndarray) -> InlineSequence:
-    return InlineSequence(RowVersionSequence.from_numpy(versions.astype(np.uint64)).to_bytes())
+def _within(
+    tasks: Iterable[CompactionTask], options: CompactionOptions
+) -> Iterator[CompactionTask]:
+    """Yield tasks until one would exceed a limit on what is read."""
+    limits = (options.max_source_fragments, options.max_source_rows, options.max_source_bytes)
+    used = [0, 0, 0]
+    for task in tasks:
+        used[0] += len(task.fragments)
+        used[1] += task.num_rows
+        used[2] += task.size_bytes
+        if any(most is not None and one > most for one, most in zip(used, limits, strict=True)):
+            return
+        yield task

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lance_nb.dataset.verbs import bisecting as bisecting
     from lance_nb.dataset.verbs import branching as branching
+    from lance_nb.dataset.verbs import cleaning as cleaning
     from lance_nb.dataset.verbs import committing as committing
     from lance_nb.dataset.verbs import compacting as compacting
+    from lance_nb.dataset.verbs import compaction_steps as compaction_steps
     from lance_nb.dataset.verbs import configuring as configuring
     from lance_nb.dataset.verbs import deleting as deleting
     from lance_nb.dataset.verbs import evolving as evolving
@@ -23,8 +25,9 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs import writing as writing
 else:
     _ON_DEMAND = frozenset({
-        "bisecting", "branching", "committing", "compacting", "configuring", "deleting", "evolving", "fragments",
-        "staging", "transacting", "updating", "writing",
+        "bisecting", "branching", "cleaning", "committing", "compacting", "compaction_steps",
+        "configuring", "deleting", "evolving", "fragments", "staging", "transacting", "updating",
+        "writing",
     })  # fmt: skip
 
     def __getattr__(name: str) -> ModuleType:

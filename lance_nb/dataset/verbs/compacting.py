@@ -1,54 +1,80 @@
-"""Compact a dataset in one call: plan on the version that is open, rewrite, commit once.
+"""Compact a dataset in one call, or step by step: plan, run tasks (anywhere), commit.
 
-Source: ``LanceDataset.optimize.compact_files`` of pylance 14.0.2.
+The commit takes results of the tasks of one plan, all or some. What others have committed since is
+no obstacle unless they changed one of the fragments: then nothing is committed. A rewrite that is
+recorded in the fragment-reuse index makes two versions, because the record names the ids of the new
+fragments: one sets them aside, one puts them in.
+
+Limits: a result is of the dataset and branch it was made for.
+Source: ``lance.optimize.Compaction`` and ``LanceDataset.optimize`` of pylance 14.0.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
 
 from lance_nb.dataset.session import Session
-from lance_nb.dataset.verbs.committing import commit_operation, place_of, replanned
+from lance_nb.dataset.verbs.committing import commit_operation, replanned
 from lance_nb.dataset.verbs.writing import file_version_of
-from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.errors import (
+    InvalidInputError,
+    RetryableCommitConflictError,
+    StorageError,
+    TooMuchWriteContentionError,
+)
+from lance_nb.format.feature_flags import STABLE_ROW_IDS
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.fragment_reuse import MovedGroup
+from lance_nb.storage.base import Store
+from lance_nb.table.indices import read_indices
+from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
-from lance_nb.transactions.compaction import (
-    CompactionMetrics,
-    CompactionOptions,
-    metrics_of,
-    plan_compaction,
-    rewrite_of,
-    run_task,
-)
-from lance_nb.transactions.version_source import VersionSource
+from lance_nb.transactions.compaction import CompactionTask, plan_compaction
+from lance_nb.transactions.compaction_options import CompactionOptions
+from lance_nb.transactions.compaction_run import CompactionMetrics, Rewritten, run_task
+from lance_nb.transactions.environment import Environment
+from lance_nb.transactions.operations.reserve_fragments import ReserveFragments
+from lance_nb.transactions.operations.rewrite import Rewrite, RewriteGroup
+from lance_nb.transactions.reuse_entry import recorded_groups, with_record
 
 Progress = Callable[[int, int], None]
 
-# Arguments of pylance's that tune how it works and cannot change the rows.
-_WITHOUT_EFFECT = frozenset({"max_rows_per_group", "num_threads", "batch_size"})
-_REFUSED = frozenset({
-    "defer_index_remap", "compaction_mode", "binary_copy_read_batch_bytes", "max_source_fragments",
-    "max_source_rows", "max_source_bytes", "data_storage_version",
-})  # fmt: skip
+_COMMITS_MAX = 10
 
 
-def options_of(given: dict[str, Any]) -> CompactionOptions:
-    """Read the arguments of ``compact_files``; None means the default.
+def plan(snapshot: Snapshot, options: CompactionOptions) -> list[CompactionTask]:
+    """Find the tasks. Raises NotSupportedError."""
+    return plan_compaction(snapshot, read_indices(snapshot), options)
 
-    Raises InvalidInputError, NotSupportedError.
+
+def execute(
+    session: Session,
+    snapshot: Snapshot,
+    task: CompactionTask,
+    options: CompactionOptions,
+    progress: Progress | None = None,
+) -> Rewritten:
+    """Run one task on the version it was planned on; nothing is committed.
+
+    Raises InvalidInputError for a task of another dataset or branch.
     """
-    known: dict[str, Any] = {}
-    for name, value in given.items():
-        if name in _REFUSED and value not in (None, False, "reencode"):
-            raise NotSupportedError(f"compact_files: {name}={value!r} is not supported")
-        if name in _WITHOUT_EFFECT or name in _REFUSED or value is None:
-            continue
-        if name not in CompactionOptions.__dataclass_fields__:
-            raise InvalidInputError(f"compact_files takes no argument {name!r}")
-        known[name] = frozenset(value) if name == "excluded_fragment_ids" else value
-    return CompactionOptions(**known)
+    if snapshot.version != task.read_version:
+        snapshot = session.load(Target(snapshot.branch, task.read_version))
+    ids = [one.id for one in task.fragments]
+    known = snapshot.manifest.fragments.with_ids(ids)
+    for one in task.fragments:
+        if known.get(one.id) != one:
+            raise InvalidInputError(
+                f"this task is not one of {session.uri!r}: fragment {one.id} of version "
+                f"{task.read_version} is another one there"
+            )
+    told = _Told(task.num_rows, progress)
+    version = file_version_of(storage_version(snapshot.manifest))
+    return run_task(snapshot, task, options, version, told.add)
 
 
 def compact(
@@ -63,16 +89,156 @@ def compact(
     """
 
     def attempt(base: Snapshot) -> tuple[Snapshot, CompactionMetrics]:
-        indices = VersionSource(place_of(session, base.branch).slots).load(base.version).indices
-        tasks = plan_compaction(base, indices, options)
+        tasks = plan(base, options)
         if not tasks:
             return base, CompactionMetrics()
         version = file_version_of(storage_version(base.manifest))
         told = _Told(sum(task.num_rows for task in tasks), progress)
-        groups = [run_task(base, task, options, version, told.add) for task in tasks]
-        return commit_operation(session, base, rewrite_of(groups)), metrics_of(groups)
+        with _Unoffered(base.locations.home) as files:
+            for task in tasks:
+                files.add(run_task(base, task, options, version, told.add))
+            return commit(session, base.branch, files.results, options, files.offer)
 
     return replanned(session, snapshot, attempt)
+
+
+def commit(
+    session: Session,
+    branch: str | None,
+    results: Sequence[Rewritten],
+    options: CompactionOptions,
+    offered: Callable[[], None] = lambda: None,
+) -> tuple[Snapshot, CompactionMetrics]:
+    """Put the new fragments in the place of the old ones, on the newest version.
+
+    ``offered`` is called before the new files are offered to a commit. Raises InvalidInputError,
+    RetryableCommitConflictError when others changed what was rewritten (plan again),
+    TooMuchWriteContentionError.
+    """
+    base = session.load(Target(branch, None))
+    if not results:
+        return base, CompactionMetrics()
+    numbered: Sequence[RewriteGroup] | None = None
+    conflict: RetryableCommitConflictError | None = None
+    for _ in range(_COMMITS_MAX):
+        _check_unchanged(base, results)
+        recorded = recorded_groups(
+            read_indices(base), results, defer=options.defer_index_remap,
+            has_row_ids=bool(base.manifest.reader_feature_flags & STABLE_ROW_IDS),
+        )  # fmt: skip
+        if recorded and numbered is None:
+            base, numbered = _reserve(session, base, results)
+            continue  # others may have come in between
+        operation = _operation(base, results, numbered, recorded)
+        offered()
+        try:
+            made = commit_operation(session, base, operation)
+        except RetryableCommitConflictError as error:
+            conflict, base = error, session.load(Target(branch, None))
+            continue
+        return made, sum((one.metrics for one in results), CompactionMetrics())
+    raise TooMuchWriteContentionError(
+        f"gave up committing a compaction after {_COMMITS_MAX} attempts; the last conflict was: "
+        f"{conflict}"
+    )
+
+
+def _operation(
+    base: Snapshot,
+    results: Sequence[Rewritten],
+    numbered: Sequence[RewriteGroup] | None,
+    recorded: Sequence[int],
+) -> Rewrite:
+    if numbered is None:
+        groups = tuple(RewriteGroup(one.old_fragments, one.new_fragments) for one in results)
+        return Rewrite(groups)
+    moved = [
+        MovedGroup(rows, numbered[at].old_fragments, numbered[at].new_fragments)
+        for at in recorded
+        if (rows := results[at].row_addrs) is not None
+    ]
+    if not moved:
+        return Rewrite(tuple(numbered))
+    environment = Environment()
+    index = with_record(
+        read_indices(base),
+        base.version,
+        moved,
+        uuid=environment.new_uuid(),
+        created_at_ms=environment.clock() // 1_000_000,
+    )
+    return Rewrite(tuple(numbered), frag_reuse_index=index)
+
+
+def _reserve(
+    session: Session, base: Snapshot, results: Sequence[Rewritten]
+) -> tuple[Snapshot, list[RewriteGroup]]:
+    """Set ids aside for the new fragments, as a version of its own, and give them out."""
+    count = sum(len(one.new_fragments) for one in results)
+    base = commit_operation(session, base, ReserveFragments(count))
+    next_id = (base.manifest.max_fragment_id or 0) - count + 1
+    groups = []
+    for one in results:
+        new = tuple(replace(part, id=next_id + at) for at, part in enumerate(one.new_fragments))
+        groups.append(RewriteGroup(one.old_fragments, new))
+        next_id += len(new)
+    return base, groups
+
+
+def _check_unchanged(base: Snapshot, results: Iterable[Rewritten]) -> None:
+    """Refuse results whose old fragments are not in the newest version as they were read."""
+    seen: set[int] = set()
+    for result in results:
+        known = base.manifest.fragments.with_ids(one.id for one in result.old_fragments)
+        for one in result.old_fragments:
+            if one.id in seen:
+                raise InvalidInputError(f"fragment {one.id} is in two of the results to commit")
+            seen.add(one.id)
+            if known.get(one.id) != one:
+                what = "changed" if one.id in known else "removed"
+                raise RetryableCommitConflictError(
+                    f"fragment {one.id} was compacted as it was in version {result.read_version}, "
+                    f"but it has been {what} since (the newest version is {base.version}); "
+                    "nothing was committed. Plan the compaction again"
+                )
+
+
+class _Unoffered:
+    """Results whose files are removed again, unless they have been offered to a commit."""
+
+    def __init__(self, home: Store) -> None:
+        self._home = home
+        self._is_offered = False
+        self.results: list[Rewritten] = []
+
+    def add(self, result: Rewritten) -> None:
+        """Take care of a result."""
+        self.results.append(result)
+
+    def offer(self) -> None:
+        """From now on the files stay, whatever happens."""
+        self._is_offered = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None or self._is_offered:
+            return
+        for path in _paths(one for result in self.results for one in result.new_fragments):
+            try:
+                self._home.delete(path)
+            except StorageError:
+                continue  # an orphan is harmless, and the error on its way says more
+
+
+def _paths(fragments: Iterable[Fragment]) -> list[str]:
+    return [file.location() for one in fragments for file in one.files]
 
 
 class _Told:

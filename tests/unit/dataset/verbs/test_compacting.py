@@ -4,7 +4,11 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
+from lance_nb.dataset.verbs import compacting
 from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.transactions.operations.create_index import CreateIndex
+from lance_nb.transactions.operations.rewrite import Rewrite
+from tests.support.versions import index
 
 
 def sizes(made):
@@ -44,8 +48,8 @@ def test_deleted_rows_are_dropped_above_the_threshold(make):
 def test_a_fragment_is_as_large_as_asked_for(make):
     made = make(max_rows_per_file=1)
     made.optimize.compact_files(target_rows_per_fragment=4)
-    assert sizes(made) == [4, 4, 2]
-    assert [one.fragment_id for one in made.get_fragments()] == [10, 11, 12]
+    assert sizes(made) == [4, 6]
+    assert [one.fragment_id for one in made.get_fragments()] == [10, 11]
 
 
 def test_excluded_fragments_stay_and_part_their_neighbours(make, rows):
@@ -79,7 +83,10 @@ def test_progress_ends_with_all_rows(make):
         ({"target_rows_per_fragment": 0}, InvalidInputError),
         ({"materialize_deletions_threshold": 2.0}, InvalidInputError),
         ({"nonsense": 1}, InvalidInputError),
-        ({"defer_index_remap": True}, NotSupportedError),
+        ({"data_storage_version": "2.0"}, NotSupportedError),
+        ({"max_source_rows": 0}, InvalidInputError),
+        ({"compaction_mode": "other"}, InvalidInputError),
+        ({"materialize_deletions": 1}, InvalidInputError),
         ({"compaction_mode": "force_binary_copy"}, NotSupportedError),
     ],
 )
@@ -110,3 +117,63 @@ def test_a_dataset_with_blobs_is_refused(uri):
     made = lance_nb.write_dataset(table, uri, data_storage_version="2.1", max_rows_per_file=1)
     with pytest.raises(NotSupportedError, match="blob column"):
         made.optimize.compact_files()
+
+
+def test_an_interrupt_leaves_no_file_and_no_version(make, files):
+    made = make(max_rows_per_file=2)
+    before = files()
+
+    def stop(done, _total):
+        if done > 4:  # in the second task: the first one is written
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        made.optimize.compact_files(target_rows_per_fragment=4, progress=stop)
+    assert files() == before
+    assert made.optimize.compact_files(target_rows_per_fragment=4).fragments_added == 2
+
+
+def test_moves_are_recorded_for_an_index_and_it_stays_in_use(make, rows):
+    made = make(max_rows_per_file=2)
+    field = made.lance_schema.field("id").id
+    tree = index("tree", field, covers=(0, 1, 2, 3, 4))
+    made._change(CreateIndex((tree,)))
+    made.delete("id = 3")
+    made.optimize.compact_files(target_rows_per_fragment=4)
+    assert made.version == 5  # ids set aside, then the rewrite
+    described = {one.name: one for one in made.describe_indices()}
+    assert described["tree"].num_unindexed_rows == 0
+    assert described["tree"].num_rows_indexed == 9
+    made.optimize.compact_files()
+    assert {one.name: one.num_rows_indexed for one in made.describe_indices()}["tree"] == 9
+    assert sorted(made.to_table()["id"].to_pylist()) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+
+
+def test_without_a_record_rows_leave_the_index(make):
+    made = make(max_rows_per_file=2)
+    tree = index("tree", made.lance_schema.field("id").id, covers=(0, 1, 2, 3, 4))
+    made._change(CreateIndex((tree,)))
+    made.optimize.compact_files(defer_index_remap=False)
+    assert made.version == 3
+    assert [one.num_unindexed_rows for one in made.describe_indices()] == [10]
+
+
+def test_a_record_of_others_in_between_is_kept(make, uri, monkeypatch):
+    made = make(max_rows_per_file=2)
+    tree = index("tree", made.lance_schema.field("id").id, covers=(0, 1, 2, 3, 4))
+    made._change(CreateIndex((tree,)))
+    first, second = (task.execute(made) for task in made.optimize.plan_compaction(
+        target_rows_per_fragment=4).tasks)  # fmt: skip
+    once = [first]
+    commit_operation = compacting.commit_operation
+
+    def late(session, snapshot, operation):
+        if isinstance(operation, Rewrite) and once:
+            lance_nb.dataset(uri).optimize.commit_compaction([once.pop()])
+        return commit_operation(session, snapshot, operation)
+
+    monkeypatch.setattr(compacting, "commit_operation", late)
+    made.optimize.commit_compaction([second])
+    (described,) = (one for one in made.describe_indices() if one.name == "tree")
+    assert (described.num_rows_indexed, described.num_unindexed_rows) == (10, 0)
+    assert len(made.get_fragments()) == 2

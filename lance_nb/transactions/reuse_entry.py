@@ -1,0 +1,106 @@
+"""Whether a compaction is recorded in the fragment-reuse index, and the index with the record.
+
+Files of indices name rows by address where row ids are not stable. Recorded, the moves of a
+rewrite let readers go on using those files; not recorded, the rows leave the coverage of indices.
+Each group of fragments is recorded, or not, as a whole.
+
+Limits: a group with deleted rows that an HNSW index covers is not recorded: its graph would name
+vectors that are gone, and pylance 14.0.2 cannot read such an index any more. With stable row ids
+nothing can be recorded (a feature flag that pylance 14.0.2 refuses).
+Source: ``defer_index_remap`` of pylance 14.0.2, measured with every kind of index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyroaring import BitMap
+
+from lance_nb.errors import NotSupportedError, RetryableCommitConflictError
+from lance_nb.format.fragment_reuse import (
+    DETAILS_URL,
+    REUSE_INDEX,
+    MovedGroup,
+    inline_details,
+    new_fragment_ids,
+    with_entry,
+)
+from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.transactions.compaction import is_graph
+from lance_nb.transactions.compaction_run import Rewritten
+from lance_nb.transactions.index_upkeep import coverage
+
+
+def recorded_groups(
+    indices: Sequence[IndexMetadata],
+    groups: Sequence[Rewritten],
+    *,
+    defer: bool | None,
+    has_row_ids: bool,
+) -> list[int]:
+    """Return the positions of the groups to record, none if no index would profit.
+
+    ``indices`` cover what they cover now. Raises NotSupportedError when recording is asked for and
+    rows have stable ids, RetryableCommitConflictError when an index covers a part of a group.
+    """
+    if has_row_ids and defer:
+        raise NotSupportedError(
+            "defer_index_remap=True: rows of this dataset have stable ids, so that indices on them "
+            "need no remapping; leave the argument out"
+        )
+    if has_row_ids or defer is False:
+        return []
+    on_columns = [one for one in indices if not one.is_system]
+    covered = [_covering(on_columns, one) for one in groups]
+    positions = [
+        at
+        for at, group in enumerate(groups)
+        if group.row_addrs is not None
+        and not (group.num_deleted_rows and any(map(is_graph, covered[at])))
+    ]
+    return positions if any(covered[at] for at in positions) else []
+
+
+def with_record(
+    known: Sequence[IndexMetadata],
+    version: int,
+    moved: Sequence[MovedGroup],
+    *,
+    uuid: str,
+    created_at_ms: int,
+) -> IndexMetadata:
+    """Return the fragment-reuse index (the one in ``known``, or a new one) with one more entry.
+
+    ``version`` is the one that the rewrite is committed on. Raises NotSupportedError.
+    """
+    old = next((one for one in known if one.name == REUSE_INDEX), None)
+    details = with_entry(b"" if old is None else inline_details(old), version, moved)
+    return IndexMetadata(
+        uuid,
+        REUSE_INDEX,
+        (),
+        version,
+        coverage(new_fragment_ids(details)),
+        DETAILS_URL,
+        details,
+        0,
+        created_at_ms,
+    )
+
+
+def _covering(indices: Sequence[IndexMetadata], group: Rewritten) -> list[IndexMetadata]:
+    ids = BitMap(one.id for one in group.old_fragments)
+    found = []
+    for index in indices:
+        covered = index.fragment_ids()
+        if covered is None:
+            continue
+        inside = len(covered & ids)
+        if 0 < inside < len(ids):
+            raise RetryableCommitConflictError(
+                f"fragments {list(ids)} were compacted together, but index {index.name!r} covers "
+                f"only {list(covered & ids)} of them by now: plan the compaction again"
+            )
+        if inside:
+            found.append(index)
+    return found
