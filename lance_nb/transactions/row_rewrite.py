@@ -32,7 +32,6 @@ from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.schema import Field, Schema
 from lance_nb.table.computed_columns import Shape, shape_of
 from lance_nb.table.filtered_scan import RowChoice, Selected, select_rows, selected_table
-from lance_nb.table.predicate import Filter
 from lance_nb.table.projection import ROW_ID, Projection, project
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.deletion_plan import DeletionPlan, deletion_of
@@ -59,9 +58,9 @@ class RowRewrite:
 
 
 def rewrite_rows(
-    snapshot: Snapshot, updates: Updates, condition: Filter | None, options: WriteOptions
+    snapshot: Snapshot, updates: Updates, choice: RowChoice, options: WriteOptions
 ) -> RowRewrite:
-    """Write the rows that pass a filter (None: all) again, with values from SQL expressions.
+    """Write the chosen rows again, with values from SQL expressions.
 
     Raises ColumnNotFoundError, InvalidInputError, PredicateError, NotSupportedError; no file
     remains then.
@@ -70,7 +69,8 @@ def rewrite_rows(
     check_updates(schema, updates)
     change = _Change(snapshot, shape_of(schema, dict(updates)), project(schema, None, [ROW_ID]))
     deletions, ids = [], []
-    rows = select_rows(snapshot, RowChoice(condition), change.every)
+    condition = choice.filter
+    rows = select_rows(snapshot, choice, change.every)
     with FragmentWriter(schema, snapshot.locations.home, options) as writer:
         for fragment, windows in groupby(rows, key=lambda one: one.fragment):
             offsets = []

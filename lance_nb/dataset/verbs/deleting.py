@@ -11,7 +11,7 @@ from typing import Any
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import commit_staged, replanned
 from lance_nb.format.fragment import Fragment
-from lance_nb.table.predicate import compile_filter
+from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.deletion_plan import DeletionPlan, plan_deletion
@@ -22,8 +22,12 @@ def plan(
     snapshot: Snapshot, predicate: Any, fragments: Sequence[Fragment] | None = None
 ) -> DeletionPlan:
     """Find the rows that pass a filter, in all fragments or some. Raises PredicateError."""
-    schema = project(snapshot.manifest.schema, None).schema
-    return plan_deletion(snapshot, compile_filter(predicate, schema), fragments)
+    return plan_deletion(snapshot, check(snapshot, predicate), fragments)
+
+
+def check(snapshot: Snapshot, predicate: Any) -> Filter:
+    """Check a filter before anything is read, and return it. Raises PredicateError."""
+    return compile_filter(predicate, project(snapshot.manifest.schema, None).schema)
 
 
 def delete(
