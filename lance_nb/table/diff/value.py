@@ -4,6 +4,7 @@
 ``counts``              from the manifests, at once
 ``transactions``        the versions between, on both sides of the common ancestor
 ``schema, fragments, files, deletions, indices, config``   Arrow tables, one row per difference
+``rows, cells, summary``                                   compared value by value, as far as asked
 ======================  ===================================================================
 
 Nothing is read twice: what has been found stays with the value.
@@ -25,6 +26,15 @@ from lance_nb.table.diff.counts import DiffCounts, count_differences
 from lance_nb.table.diff.ends import Ends, Past, Source, find_ends
 from lance_nb.table.diff.fragments import FragmentMatch, match_fragments
 from lance_nb.table.diff.identity import Identity, choose_identity
+from lance_nb.table.diff.row_level import (
+    DEFAULT_BATCH_ROWS,
+    Columns,
+    Page,
+    Progress,
+    RowLevel,
+    RowSummary,
+)
+from lance_nb.table.diff.row_tables import KINDS
 from lance_nb.table.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -143,6 +153,58 @@ class Diff:
         a, b = self.ends.a.manifest.schema, self.ends.b.manifest.schema
         return self._once("pairs", lambda: pair_columns(a, b, same_ids=self.keeps_ids))
 
+    # --- rows -------------------------------------------------------------------------------------
+
+    def summary(
+        self,
+        columns: Columns = None,
+        *,
+        new_columns: bool = False,
+        progress: Progress | None = None,
+    ) -> RowSummary:
+        """Count the rows added, removed and changed, exactly: compares all that may differ.
+
+        ``columns`` limits what is compared; ``new_columns`` takes the values of a column that only
+        ``b`` has for changes from null. ``progress`` gets (rows compared, rows to compare). Raises
+        ColumnNotFoundError, InvalidInputError for a key that does not tell rows apart.
+        """
+        return self._rows.summary(columns, new_columns, progress)
+
+    def rows(
+        self,
+        columns: Columns = None,
+        limit: int | None = None,
+        offset: int = 0,
+        *,
+        kinds: Sequence[str] = KINDS,
+        new_columns: bool = False,
+        batch_size: int = DEFAULT_BATCH_ROWS,
+    ) -> pa.RecordBatchReader:
+        """Read the rows that differ as an Arrow stream; ``.read_all()`` makes it a table.
+
+        ``kinds`` ("changed", "added", "removed") come one after the other. Columns and values: see
+        lance_nb.table.diff.row_tables; ``columns`` limits both what is shown and what counts as a
+        change. Rows are compared as far as the stream is read, and what was found is kept.
+        """
+        page = Page(limit, offset, batch_size)
+        return self._rows.rows(columns, kinds, new_columns, page)
+
+    def cells(
+        self,
+        columns: Columns = None,
+        limit: int | None = None,
+        offset: int = 0,
+        *,
+        new_columns: bool = False,
+        batch_size: int = DEFAULT_BATCH_ROWS,
+    ) -> pa.RecordBatchReader:
+        """Read the changed rows as an Arrow stream of ``struct<old, new>`` per column.
+
+        First come the columns that tell which row it is. A cell that has not changed is null. The
+        rows are those of ``rows(kinds="changed")``, in the same order.
+        """
+        return self._rows.cells(columns, new_columns, Page(limit, offset, batch_size))
+
     # --- text -------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
@@ -162,6 +224,12 @@ class Diff:
         return "\n".join(line for line in lines if line)
 
     # --- inside -----------------------------------------------------------------------------------
+
+    @property
+    def _rows(self) -> RowLevel:
+        return self._once(
+            "rows", lambda: RowLevel(self.ends, self.match, self.column_pairs, self.matched_by)
+        )
 
     def _once(self, name: str, make: Callable[[], T]) -> T:
         """Return what was made under that name before, or make it now."""

@@ -1,0 +1,219 @@
+"""Rows that are on both sides, compared column by column, window by window; what is found is kept.
+
+Comparing goes on only as far as somebody asks, and nothing is compared twice. Of a changed row the
+place on both sides and one bit per column are remembered.
+
+Limits: a window holds what a window of a scan holds, once per side.
+Source: our own; values.py says when two values differ.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_nb.encodings.base import Ints
+from lance_nb.format.fragment import Fragment
+from lance_nb.table.diff.columns import ColumnPair
+from lance_nb.table.diff.ends import Ends
+from lance_nb.table.diff.matching import Moved
+from lance_nb.table.diff.placed import in_fragment
+from lance_nb.table.diff.plan import Aligned
+from lance_nb.table.diff.values import differing
+from lance_nb.table.ordering import Addresses, fetch_rows
+from lance_nb.table.projection import project
+from lance_nb.table.scan import window_rows
+
+Mask = npt.NDArray[np.bool_]
+Progress = Callable[[int, int], object]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRows:
+    """Some rows that changed: where they lie on both sides, and which columns differ.
+
+    ``masks`` has a row of packed bits per changed row, one bit for each column compared.
+    """
+
+    a: Addresses
+    b: Addresses
+    masks: npt.NDArray[np.uint8]
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows."""
+        return self.b.num_rows
+
+    def part(self, start: int, stop: int) -> ChangedRows:
+        """Return rows ``[start, stop)``."""
+        numbers = np.arange(start, min(stop, self.num_rows), dtype=np.int64)
+        return ChangedRows(self.a.take(numbers), self.b.take(numbers), self.masks[start:stop])
+
+    def columns(self, count: int) -> Mask:
+        """Return for each row and each of ``count`` columns whether it differs."""
+        bits = np.unpackbits(self.masks, axis=1, count=count, bitorder="little")
+        return bits.astype(np.bool_)
+
+
+class Comparison:
+    """The rows to compare and what has been found of them so far. Safe for several threads."""
+
+    def __init__(
+        self,
+        ends: Ends,
+        pairs: Sequence[ColumnPair],
+        units: tuple[Sequence[Aligned], Moved | None],
+    ) -> None:
+        self.pairs = tuple(pairs)
+        self._ends = ends
+        self._found: list[ChangedRows] = []
+        self._num_found = 0
+        self._done = 0
+        aligned, self._moved = units
+        names = {one.name for one in self.pairs}
+        self._aligned = [one for one in aligned if names.intersection(one.columns)]
+        moved = 0 if self._moved is None or not self.pairs else self._moved.num_rows
+        self.num_rows = sum(one.num_rows for one in self._aligned) + moved
+        self._steps = self._compare()
+        self._lock = threading.Lock()
+
+    def rows(self, start: int, stop: int | None) -> Iterator[ChangedRows]:
+        """Yield the changed rows ``[start, stop)``, comparing as far as that needs."""
+        position, number = 0, 0
+        while stop is None or position < stop:
+            if not self._has(number):
+                return
+            part = self._found[number]
+            first, last = max(start - position, 0), part.num_rows
+            if stop is not None:
+                last = min(last, stop - position)
+            if first < last:
+                yield part if last - first == part.num_rows else part.part(first, last)
+            position, number = position + part.num_rows, number + 1
+
+    def finish(self, progress: Progress | None = None) -> None:
+        """Compare everything."""
+        number = len(self._found)
+        while self._has(number):
+            number += 1
+            if progress is not None:
+                progress(self._done, self.num_rows)
+        if progress is not None:
+            progress(self.num_rows, self.num_rows)
+
+    @property
+    def num_changed(self) -> int:
+        """Changed rows found so far."""
+        return self._num_found
+
+    def changed_cells(self) -> Ints:
+        """Count the changed cells of each column found so far."""
+        total = np.zeros(len(self.pairs), np.int64)
+        for part in self._found:
+            total += part.columns(len(self.pairs)).sum(axis=0)
+        return total
+
+    def _has(self, number: int) -> bool:
+        """Compare until there are more parts than ``number``, or everything is compared."""
+        with self._lock:
+            while len(self._found) <= number:
+                part = next(self._steps, None)
+                if part is None:
+                    return False
+                self._num_found += part.num_rows
+                self._found.append(part)
+        return True
+
+    def _compare(self) -> Iterator[ChangedRows]:
+        for unit in self._aligned:
+            yield from self._compare_aligned(unit)
+        if self._moved is not None and self.pairs:
+            yield from self._compare_moved(self._moved)
+
+    def _compare_aligned(self, unit: Aligned) -> Iterator[ChangedRows]:
+        chosen = [at for at, one in enumerate(self.pairs) if one.name in unit.columns]
+        sides = _Sides(self._ends, [self.pairs[at] for at in chosen])
+        rows_a, rows_b = unit.offsets(self._ends)
+        step = sides.window_rows(unit.b)
+        for start in range(0, rows_b.size, step):
+            a = in_fragment(unit.a, rows_a[start : start + step])
+            b = in_fragment(unit.b, rows_b[start : start + step])
+            yield from self._compared(sides, chosen, a, b)
+
+    def _compare_moved(self, moved: Moved) -> Iterator[ChangedRows]:
+        sides = _Sides(self._ends, self.pairs)
+        every = list(range(len(self.pairs)))
+        step = sides.window_rows(moved.b.fragments[0])
+        for start in range(0, moved.num_rows, step):
+            stop = min(start + step, moved.num_rows)
+            numbers = np.arange(start, stop, dtype=np.int64)
+            a, b = moved.a.take(numbers), moved.b.take(numbers)
+            yield from self._compared(sides, every, a, b)
+
+    def _compared(
+        self, sides: _Sides, chosen: list[int], a: Addresses, b: Addresses
+    ) -> Iterator[ChangedRows]:
+        found = np.zeros((b.num_rows, len(self.pairs)), np.bool_)
+        found[:, chosen] = sides.differing(a, b)
+        changed = np.flatnonzero(found.any(axis=1))
+        self._done += b.num_rows
+        masks = np.packbits(found[changed], axis=1, bitorder="little")
+        yield ChangedRows(a.take(changed), b.take(changed), masks)
+
+
+class _Sides:
+    """Reads some columns of rows on both sides and compares them."""
+
+    def __init__(self, ends: Ends, pairs: Sequence[ColumnPair]) -> None:
+        self._ends = ends
+        self._pairs = pairs
+        a, b = ends.a.manifest.schema, ends.b.manifest.schema
+        self._a = project(a, [one.a.name for one in pairs if one.a is not None])
+        self._b = project(b, [one.b.name for one in pairs if one.b is not None])
+
+    def window_rows(self, fragment: Fragment) -> int:
+        """Return how many rows are compared at a time."""
+        return window_rows(self._ends.b, self._b, fragment)
+
+    def differing(self, a: Addresses, b: Addresses) -> Mask:
+        """Return for each row and column whether the values differ."""
+        left = fetch_rows(self._ends.a, self._a, a)
+        right = fetch_rows(self._ends.b, self._b, b)
+        found = np.zeros((b.num_rows, len(self._pairs)), np.bool_)
+        for number, pair in enumerate(self._pairs):
+            old = None if pair.a is None else left.column(pair.a.name)
+            new = None if pair.b is None else right.column(pair.b.name)
+            found[:, number] = values_differ(old, new)
+        return found
+
+
+def values_differ(old: pa.ChunkedArray | None, new: pa.ChunkedArray | None) -> Mask:
+    """Compare a column's values; a column that a side has not is all null there."""
+    if old is None or new is None:
+        one: Any = old if new is None else new
+        return np.asarray(one.is_valid().to_numpy(), np.bool_)
+    if old.type != new.type:
+        try:
+            old = old.cast(new.type)
+        except pa.ArrowException:
+            return _never_alike(old, new)
+    return differing(_whole(old), _whole(new))
+
+
+def _never_alike(old: pa.ChunkedArray, new: pa.ChunkedArray) -> Mask:
+    """Values that do not fit into the new type differ; nulls are alike."""
+    here, there = old.is_valid().to_numpy(), new.is_valid().to_numpy()
+    return np.asarray(here | there, np.bool_)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    joined = column.combine_chunks()
+    return pa.concat_arrays(joined.chunks) if isinstance(joined, pa.ChunkedArray) else joined

@@ -1,0 +1,300 @@
+"""Which rows may differ between two versions, found from manifests and deletion files alone.
+
+Three kinds of rows come out. *Aligned* rows are the same row on both sides, because fragment (or
+origin, see origins.py) and offset are the same, but some of their columns were written anew: those
+columns have to be compared. Rows only on side *a*, and rows only on side *b*, may still be the same
+row in another place; identity.py says how that is told, matching.py tells it. All other rows are
+equal and never looked at.
+
+Limits: rows that a compaction moved take some tens of bytes of memory each; others none.
+Source: our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_nb.encodings.base import Ints
+from lance_nb.errors import VersionNotFoundError
+from lance_nb.format.fragment import Fragment
+from lance_nb.table.diff.columns import ColumnPair, Home, Homes
+from lance_nb.table.diff.ends import Ends
+from lance_nb.table.diff.fragments import FragmentMatch, Pair, Places
+from lance_nb.table.diff.manifest_tables import fragments_at
+from lance_nb.table.diff.origins import Piece, find_origins
+from lance_nb.table.diff.placed import FragmentRows, PlacedRows, live_rows
+from lance_nb.table.diff.transactions_between import deleted_offsets
+from lance_nb.table.fragment_reader import confirmed_rows
+from lance_nb.table.refs import Target
+from lance_nb.table.row_id_index import live_offsets
+from lance_nb.table.snapshot import Snapshot
+
+# What an origin is called: the side that has it alone ("" when it is older than both), its id.
+RootKey = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """Rows that are one and the same on both sides; ``columns`` were written anew.
+
+    Offsets None: the rows that are live on both sides of one fragment.
+    """
+
+    a: Fragment
+    b: Fragment
+    columns: tuple[str, ...]
+    num_rows: int
+    rows_a: Ints | None = None
+    rows_b: Ints | None = None
+
+    def offsets(self, ends: Ends) -> tuple[Ints, Ints]:
+        """Return the offsets of the rows on each side."""
+        if self.rows_a is None or self.rows_b is None:
+            both = live_in_both(ends, self.a, self.b)
+            return both, both
+        return self.rows_a, self.rows_b
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """Rows that may differ."""
+
+    aligned: tuple[Aligned, ...]
+    only_a: PlacedRows
+    only_b: PlacedRows
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is asked again and again while a plan is made."""
+
+    ends: Ends
+    pairs: Sequence[ColumnPair]
+    homes_a: Homes
+    homes_b: Homes
+    key: frozenset[str]
+
+    def written_anew(self, piece_a: Piece, a: Fragment, piece_b: Piece, b: Fragment) -> list[str]:
+        """Name the columns of ``b`` whose homes differ; a column that ``a`` has not has none."""
+        found = []
+        for pair in self.pairs:
+            if pair.b is None:
+                continue
+            home_a: Home = frozenset()
+            if pair.a is not None:
+                home_a = piece_a.home(self.homes_a.of(a, pair.a), pair.a)
+            if home_a != piece_b.home(self.homes_b.of(b, pair.b), pair.b):
+                found.append(pair.name)
+        return found
+
+
+def plan_rows(
+    ends: Ends, match: FragmentMatch, pairs: Sequence[ColumnPair], key: Sequence[str] = ()
+) -> RowPlan:
+    """Find the rows that may differ; ``key`` are the columns by which rows are told apart."""
+    known = _Known(
+        ends, pairs, Homes(Places(ends.a.locations)), Homes(Places(ends.b.locations)),
+        frozenset(key),
+    )  # fmt: skip
+    aligned: list[Aligned] = []
+    left: list[FragmentRows] = []
+    right: list[FragmentRows] = []
+    for pair in match.changed:
+        _split_pair(known, pair, (aligned, left, right))
+    only_a = list(fragments_at(ends.a, match.only_a))
+    only_b = list(fragments_at(ends.b, match.only_b))
+    if only_a and only_b:
+        _split_moved(known, (only_a, only_b), (aligned, left, right))
+    else:
+        left += live_rows(ends.a, only_a).runs
+        right += live_rows(ends.b, only_b).runs
+    return RowPlan(
+        tuple(aligned), PlacedRows(ends.a, tuple(left)), PlacedRows(ends.b, tuple(right))
+    )
+
+
+_Found = tuple[list[Aligned], list[FragmentRows], list[FragmentRows]]
+
+
+def _split_pair(known: _Known, pair: Pair, found: _Found) -> None:
+    """Split the rows of a fragment that both versions have."""
+    aligned, left, right = found
+    a, b = pair.a, pair.b
+    columns: list[str] = []
+    if pair.files_differ:
+        nothing = np.zeros(0, np.int64)
+        columns = known.written_anew(Piece(a, nothing, nothing), a, Piece(b, nothing, nothing), b)
+    if known.key.intersection(columns):  # the key itself may have changed: rows are found by it
+        left += live_rows(known.ends.a, [a]).runs
+        right += live_rows(known.ends.b, [b]).runs
+        return
+    gone_a, gone_b = deleted_offsets(known.ends.a, a), deleted_offsets(known.ends.b, b)
+    _add_rows(left, a, np.setdiff1d(gone_b, gone_a, assume_unique=True))
+    _add_rows(right, b, np.setdiff1d(gone_a, gone_b, assume_unique=True))
+    if columns:
+        count = confirmed_rows(known.ends.b, b) - np.union1d(gone_a, gone_b).size
+        if count:
+            aligned.append(Aligned(a, b, tuple(columns), int(count)))
+
+
+def _add_rows(runs: list[FragmentRows], fragment: Fragment, physical: Ints) -> None:
+    if physical.size:
+        runs.append(FragmentRows(fragment, int(physical.size), physical))
+
+
+def live_in_both(ends: Ends, a: Fragment, b: Fragment) -> Ints:
+    """Return the offsets that are live on both sides of one fragment."""
+    keep = np.ones(confirmed_rows(ends.b, b), np.bool_)
+    keep[deleted_offsets(ends.a, a)] = False
+    keep[deleted_offsets(ends.b, b)] = False
+    offsets: Ints = np.flatnonzero(keep)
+    return offsets
+
+
+# --- fragments that compactions moved -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _LivePiece:
+    """Live rows of a fragment that have one origin: offsets here, and offsets there."""
+
+    piece: Piece
+    fragment: Fragment
+    rows: Ints
+    origin_rows: Ints
+
+
+def _split_moved(
+    known: _Known, fragments: tuple[list[Fragment], list[Fragment]], found: _Found
+) -> None:
+    """Split the rows of fragments that only one version has, by where they came from."""
+    origins = find_origins(known.ends)
+    rewritten = [
+        any(side.is_rewritten(one) for one in mine)
+        for side, mine in zip(origins, fragments, strict=True)
+    ]
+    aligned, left, right = found
+    if not any(rewritten):
+        left += live_rows(known.ends.a, fragments[0]).runs
+        right += live_rows(known.ends.b, fragments[1]).runs
+        return
+    oldest = _max_shared_id(known.ends)
+    roots: list[dict[RootKey, list[_LivePiece]]] = []
+    for number, (side, snapshot) in enumerate((("a", known.ends.a), ("b", known.ends.b))):
+        pieces: dict[RootKey, list[_LivePiece]] = {}
+        for fragment in fragments[number]:
+            live = np.zeros(confirmed_rows(snapshot, fragment), np.bool_)
+            live[live_offsets(snapshot, fragment)] = True
+            for piece in origins[number].pieces(fragment, live.size):
+                root = piece.fragment.id
+                name = ("" if root <= oldest else side, root)
+                pieces.setdefault(name, []).append(_live(fragment, piece, live))
+        roots.append(pieces)
+    rest_a, rest_b = _Rest(), _Rest()
+    for name, mine in roots[0].items():
+        _align(known, (mine, roots[1].get(name, [])), aligned, (rest_a, rest_b))
+    for name, mine in roots[1].items():
+        if name not in roots[0]:
+            rest_b.add(mine)
+    left += rest_a.runs()
+    right += rest_b.runs()
+
+
+def _live(fragment: Fragment, piece: Piece, live: np.ndarray) -> _LivePiece:
+    """Leave out the rows of a piece that are deleted in the version."""
+    keep = live[piece.rows]
+    if keep.all():
+        return _LivePiece(piece, fragment, piece.rows, piece.origin_rows)
+    return _LivePiece(piece, fragment, piece.rows[keep], piece.origin_rows[keep])
+
+
+class _Rest:
+    """Rows without a partner, collected by fragment."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, tuple[Fragment, list[Ints]]] = {}
+
+    def add(self, pieces: Sequence[_LivePiece]) -> None:
+        """Add all rows of some pieces."""
+        for one in pieces:
+            self.add_rows(one.fragment, one.rows)
+
+    def add_rows(self, fragment: Fragment, rows: Ints) -> None:
+        """Add rows of a fragment."""
+        self._rows.setdefault(fragment.id, (fragment, []))[1].append(rows)
+
+    def runs(self) -> Iterator[FragmentRows]:
+        """Yield the rows, ascending in each fragment."""
+        for fragment, parts in self._rows.values():
+            physical = np.sort(np.concatenate(parts))
+            if physical.size:
+                yield FragmentRows(fragment, int(physical.size), physical)
+
+
+def _align(
+    known: _Known,
+    pieces: tuple[list[_LivePiece], list[_LivePiece]],
+    aligned: list[Aligned],
+    rest: tuple[_Rest, _Rest],
+) -> None:
+    """Pair the rows of one origin on both sides."""
+    used = [np.zeros(one.rows.size, np.bool_) for one in pieces[1]]
+    for mine in pieces[0]:
+        alone = np.ones(mine.rows.size, np.bool_)
+        for number, other in enumerate(pieces[1]):
+            at_a, at_b = _common(mine.origin_rows, other.origin_rows)
+            if not at_a.size:
+                continue
+            columns = known.written_anew(mine.piece, mine.fragment, other.piece, other.fragment)
+            if known.key.intersection(columns):
+                continue
+            alone[at_a] = False
+            used[number][at_b] = True
+            if columns:
+                rows = mine.rows[at_a], other.rows[at_b]
+                aligned.append(
+                    Aligned(mine.fragment, other.fragment, tuple(columns), at_a.size, *rows)
+                )
+        rest[0].add_rows(mine.fragment, mine.rows[alone])
+    for other, taken in zip(pieces[1], used, strict=True):
+        rest[1].add_rows(other.fragment, other.rows[~taken])
+
+
+def _common(a: Ints, b: Ints) -> tuple[Ints, Ints]:
+    """Return the places of the values that both have; each has a value once."""
+    if np.array_equal(a, b):
+        every = np.arange(a.size, dtype=np.int64)
+        return every, every
+    _, at_a, at_b = np.intersect1d(a, b, assume_unique=True, return_indices=True)
+    return at_a.astype(np.int64), at_b.astype(np.int64)
+
+
+def _max_shared_id(ends: Ends) -> int:
+    """Return the largest id of a fragment that was there before the versions parted, or -1."""
+    found = ancestor_of(ends)
+    if found is None:
+        return -1
+    most = found.manifest.max_fragment_id
+    if most is None:
+        return int(max(found.manifest.fragments.counts().ids, default=-1))
+    return most
+
+
+def ancestor_of(ends: Ends) -> Snapshot | None:
+    """Load the common ancestor, None if it is not there any more."""
+    past = ends.ancestor
+    if past is None:
+        return None
+    for one in (ends.a, ends.b):
+        if (one.branch, one.version) == (past.branch, past.version):
+            return one
+    places = [past.branch, *(one.branch for one in ends.between if one.after == past.version)]
+    for branch in dict.fromkeys(places):  # a branch begins with a copy of its parent's version
+        try:
+            return ends.source.load(Target(branch, past.version))
+        except VersionNotFoundError:
+            continue
+    return None
