@@ -6,7 +6,9 @@
     ├── InvalidInputError (ValueError)             fix the call
     │   ├── SchemaMismatchError (OSError)
     │   ├── InvalidRefError (OSError)
-    │   └── PredicateError (OSError)
+    │   ├── PredicateError (OSError)
+    │   ├── MergeInsertError (OSError)
+    │   └── CleanupError (OSError)
     ├── NotFoundError (LookupError)                fix the name
     │   ├── DatasetNotFoundError (FileNotFoundError, ValueError)
     │   ├── VersionNotFoundError (ValueError)
@@ -26,6 +28,7 @@
     │   └── TooMuchWriteContentionError            try later
     ├── CommitStateUnknownError (OSError)          it may have landed: look first, keep the files
     ├── StorageError (OSError)                     network, permissions; may pass by itself
+    ├── CancelledError                             somebody asked for it to end
     └── InternalError                              a broken invariant of ours: report it
 
 Each class also derives from the builtin that pylance raises in the same situation (from both where
@@ -73,6 +76,14 @@ class InvalidRefError(InvalidInputError, OSError):
 
 class PredicateError(InvalidInputError, OSError):
     """A filter cannot be parsed or does not fit the schema."""
+
+
+class MergeInsertError(InvalidInputError, OSError):
+    """An upsert cannot be done: its clauses, or which rows of source and target match."""
+
+
+class CleanupError(InvalidInputError, OSError):
+    """The rules of a clean-up make no sense, or hold for tagged versions, which always stay."""
 
 
 class NotFoundError(LanceError, LookupError):
@@ -324,6 +335,10 @@ class StorageError(LanceError, OSError):
 
     def __str__(self) -> str:
         return clip(f"cannot access {self.path!r}: {self.problem}")
+
+
+class CancelledError(LanceError):
+    """Long work ended early because a person asked for that."""
 
 
 class InternalError(LanceError):

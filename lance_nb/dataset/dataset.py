@@ -15,6 +15,7 @@ from lance_nb.dataset.changing import Changing
 from lance_nb.dataset.comparing import Comparing
 from lance_nb.dataset.describing import DatasetStats, Describing
 from lance_nb.dataset.evolving import Evolving
+from lance_nb.dataset.maintaining import Maintaining
 from lance_nb.dataset.optimize import Optimizing
 from lance_nb.dataset.reading import Reading
 from lance_nb.dataset.taking import Taking
@@ -36,6 +37,7 @@ class LanceDataset(
     Branching,
     Transacting,
     Optimizing,
+    Maintaining,
     Unsupported,
 ):
     """A dataset at one version. Create one with ``lance_nb.dataset(uri)``."""

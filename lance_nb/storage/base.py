@@ -164,6 +164,13 @@ def write_unsynced(store: Store, path: str, data: Buffer) -> None:
     getattr(store, "write_unsynced", store.write)(path, data)
 
 
+def sync_folder(store: Store, folder: str) -> None:
+    """Make deletions in a folder durable before others follow, where the store can tell."""
+    sync = getattr(store, "sync_folder", None)
+    if sync is not None:
+        sync(folder)
+
+
 def check_path(path: str) -> str:
     """Return ``path`` if it names an object below the root. Raises InvalidInputError."""
     if not path:

@@ -22,6 +22,7 @@ from lance_nb.storage.base import (
     Store,
     check_prefix,
     join_uri,
+    sync_folder,
 )
 from lance_nb.transactions.external.base import ExternalManifestStore
 from lance_nb.transactions.external.slots import ExternalSlots
@@ -138,6 +139,10 @@ class SynchronisedStore:
     def delete(self, path: str) -> None:
         """Remove an object if it exists."""
         self._inner.delete(path)
+
+    def sync_folder(self, prefix: str) -> None:
+        """Make deletions in a folder durable, where the store behind can tell."""
+        sync_folder(self._inner, prefix)
 
 
 class ReplacingSynchronisedStore(SynchronisedStore):

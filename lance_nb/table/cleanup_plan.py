@@ -1,0 +1,161 @@
+"""What a clean-up of a branch would delete: every file, with its bytes and the reason.
+
+A file goes when no version that stays refers to it, of any branch, and either a version that goes
+refers to it ("verified": nobody else can want it) or none that was read does and it is older than
+seven days ("unverified": a running write may have just made it). Only files in the folders of the
+branch itself are looked at: nothing under another base path is ever deleted.
+
+A reference protects by name, whatever base it goes through: names hold random ids, and a base may
+be spelled in many ways. Files that nobody here can know (``other``, ``ref``) stay.
+
+Limits: a clone outside of the dataset that refers to its files is not known.
+Source: ``cleanup_old_versions`` of pylance 14.0.2; guide on reliability, cleanup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+
+from lance_nb.format.layout import ManifestName
+from lance_nb.format.manifest_files import DATA, DELETION, INDEX, TRANSACTION, identity_of
+from lance_nb.table.file_references import Ints, Mask, References
+from lance_nb.table.retention import is_settled
+from lance_nb.table.stored_files import MANIFEST, TEMPORARY_MANIFEST, StoredFile, staged_version
+from lance_nb.table.survey import Survey
+
+_NAMED = (DATA, DELETION, INDEX, TRANSACTION)
+_DEEP = 2  # slashes in "data/<stem>/<bits>.blob"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One file that goes. ``version``: the newest version that refers to it, None if none does."""
+
+    file: StoredFile
+    unverified: bool
+    version: int | None
+
+    @property
+    def reason(self) -> str:
+        """Why it goes, in words."""
+        if self.file.kind == MANIFEST:
+            return f"version {self.version} is deleted"
+        if self.version is not None:
+            return f"only deleted versions refer to it, the newest is {self.version}"
+        if self.file.kind == TEMPORARY_MANIFEST:
+            return "left behind by a commit that was interrupted"
+        return "no version refers to it"
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupPlan:
+    """What goes: ``names`` are the versions, ``manifests`` and ``others`` the files."""
+
+    folder: str
+    names: tuple[ManifestName, ...]
+    manifests: tuple[Candidate, ...]
+    others: tuple[Candidate, ...]
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """All files, in the order in which they are deleted."""
+        return (*self.manifests, *self.others)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When a file that no version refers to may go."""
+
+    now: datetime
+    delete_unverified: bool = False
+
+    def allows(self, file: StoredFile) -> bool:
+        """Tell whether it may."""
+        return self.delete_unverified or is_settled(file.modified, self.now)
+
+
+def make_plan(
+    survey: Survey,
+    references: References,
+    folder: str,
+    names: Sequence[ManifestName],
+    rule: Rule,
+) -> CleanupPlan:
+    """Plan the deletion of versions of the branch in ``folder``."""
+    gone = {folder: {one.version for one in names}}
+    manifests = []
+    for name in names:
+        file = survey.manifest(folder, name)
+        if file is not None:
+            manifests.append(Candidate(file, False, name.version))
+    files = [one for one in survey.files if one.home == folder]
+    others = tuple(_others(survey, references, files, gone, rule))
+    return CleanupPlan(folder, tuple(names), tuple(manifests), others)
+
+
+def _others(
+    survey: Survey,
+    references: References,
+    files: Sequence[StoredFile],
+    gone: Mapping[str, Collection[int]],
+    rule: Rule,
+) -> Iterator[Candidate]:
+    needed = needed_identities(references, gone)
+    newest = _newest(references, gone)
+    known = references.known([one.identity for one in files])
+    for file, identity in zip(files, known.tolist(), strict=True):
+        if file.kind == TEMPORARY_MANIFEST:
+            if rule.allows(file) and _is_left_over(survey, file):
+                yield Candidate(file, True, None)
+        elif file.kind not in _NAMED or _is_needed(file, identity, references, needed):
+            continue
+        elif identity >= 0:
+            yield Candidate(file, False, int(newest[identity]))
+        elif rule.allows(file):
+            yield Candidate(file, True, None)
+
+
+def needed_identities(references: References, gone: Mapping[str, Collection[int]]) -> Mask:
+    """Tell which identities versions refer to that are not ``gone`` (folder -> numbers)."""
+    needed = np.zeros(len(references), np.bool_)
+    for line in references.lines.values():
+        spans = line.spans()
+        stays = ~np.isin(line.numbers(), list(gone.get(line.home, ())))
+        needed[spans.identity[spans.touching(stays)]] = True
+    return needed
+
+
+def _newest(references: References, gone: Mapping[str, Collection[int]]) -> Ints:
+    """Return the newest version, of those that are gone, that refers to each identity."""
+    newest = np.zeros(len(references), np.int64)
+    for line in references.lines.values():
+        if line.home in gone and line.versions:
+            spans = line.spans()
+            np.maximum.at(newest, spans.identity, line.numbers()[spans.stop - 1])
+    return newest
+
+
+def _is_needed(file: StoredFile, identity: int, references: References, needed: Mask) -> bool:
+    """Tell whether a file is needed, or a folder that it lies in: of an index, of blobs."""
+    if identity >= 0 and needed[identity]:
+        return True
+    inside = file.path.removeprefix(f"{file.home}/") if file.home else file.path
+    if inside.count("/") < _DEEP:
+        return False
+    parts = inside.split("/")[1:-1]
+    around = [identity_of(kind, part) for part in parts for kind in (INDEX, DATA)]
+    known = references.known(around)
+    return bool(needed[known[known >= 0]].any())
+
+
+def _is_left_over(survey: Survey, file: StoredFile) -> bool:
+    """Tell whether a manifest that is not under its final name can be done without.
+
+    One that an external manifest store still points to has no final name beside it.
+    """
+    version = staged_version(file.path.rpartition("/")[2])
+    return version is None or version in survey.lines[file.home].numbers

@@ -1,0 +1,183 @@
+"""Which versions refer to which files, as spans: "from the third version read to the seventh".
+
+A file is written once and dropped once, so its spans are few however long the history is. What must
+stay when some versions go, what is exclusive to one of them, what a branch holds: all are questions
+to the spans, answered for all files at once.
+
+Layout: per span an identity (format/manifest_files.py), a line of history, and the half-open range
+of positions in that line's versions, in the order in which they were read.
+
+Limits: memory grows with files, not with versions times files. A manifest that another cleanup
+removes meanwhile is left out.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_nb.errors import LanceError, NotSupportedError, ObjectNotFoundError
+from lance_nb.format.feature_flags import MANAGED_BLOBS
+from lance_nb.format.layout import ManifestName
+from lance_nb.format.manifest import TAIL_BYTES
+from lance_nb.format.manifest_files import ManifestFiles, NamedFile, VersionFiles
+from lance_nb.storage.base import Store
+from lance_nb.storage.threads import THREADS_MAX, run_side_by_side
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Tick = Callable[[], object]
+_LOCAL = ("file", "memory")
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """All spans of one line of history, one array item each."""
+
+    identity: Ints
+    start: Ints
+    stop: Ints
+
+    def touching(self, chosen: Mask) -> Mask:
+        """Tell which spans hold at least one of the chosen versions (one item per version)."""
+        before: Ints = np.concatenate((np.zeros(1, np.int64), np.cumsum(chosen, dtype=np.int64)))
+        touched: Mask = np.greater(before[self.stop], before[self.start])
+        return touched
+
+
+@dataclass(slots=True)
+class Line:
+    """The versions of one branch that were read, in the order of reading.
+
+    ``first_named``: every file with the position of the version that named it first.
+    """
+
+    home: str
+    versions: list[VersionFiles] = field(default_factory=list)
+    first_named: dict[NamedFile, int] = field(default_factory=dict)
+    damaged: list[tuple[ManifestName, LanceError]] = field(default_factory=list)
+    _active: dict[int, list[int]] = field(default_factory=dict)  # identity -> [times, since]
+    _closed: tuple[array[int], array[int], array[int]] = field(
+        default_factory=lambda: (array("q"), array("q"), array("q"))
+    )
+
+    def numbers(self) -> Ints:
+        """Return the version numbers; detached ones as 0."""
+        known = [one.version if one.version < 1 << 63 else 0 for one in self.versions]
+        return np.array(known, np.int64)
+
+    def add(self, one: VersionFiles, identity: Callable[[str], int]) -> None:
+        """Add the version read after those that are here."""
+        at = len(self.versions)
+        self.versions.append(one)
+        for file in one.appeared:
+            self.first_named.setdefault(file, at)
+            entry = self._active.setdefault(identity(file.identity), [0, at])
+            entry[0] += 1
+        for file in one.vanished:
+            key = identity(file.identity)
+            entry = self._active[key]
+            entry[0] -= 1
+            if not entry[0]:
+                del self._active[key]
+                for column, value in zip(self._closed, (key, entry[1], at), strict=True):
+                    column.append(value)
+
+    def spans(self) -> Spans:
+        """Return the spans; those that are open end with the version read last."""
+        stop = len(self.versions)
+        active = [(key, since, stop) for key, (_, since) in self._active.items()]
+        open_ones = np.array(active, np.int64).reshape(-1, 3)
+        closed = (np.array(one, np.int64) for one in self._closed)
+        columns = zip(closed, open_ones.T, strict=True)
+        return Spans(*(np.concatenate(pair) for pair in columns))
+
+
+class References:
+    """What the versions of all branches refer to, as far as they were read.
+
+    ``tolerant``: a damaged manifest is noted in its line instead of raised.
+    """
+
+    def __init__(self, *, tolerant: bool = False) -> None:
+        self.lines: dict[str, Line] = {}
+        self._identities: dict[str, int] = {}
+        self._tolerant = tolerant
+
+    def __len__(self) -> int:
+        return len(self._identities)
+
+    def identity(self, name: str) -> int:
+        """Return the number of an identity; the next free one if it is new."""
+        return self._identities.setdefault(name, len(self._identities))
+
+    def known(self, names: Sequence[str | None]) -> Ints:
+        """Return the numbers of identities, -1 for those that no version read refers to."""
+        found = (-1 if one is None else self._identities.get(one, -1) for one in names)
+        return np.fromiter(found, np.int64, len(names))
+
+    def knows(self, name: str) -> bool:
+        """Tell whether a version that was read refers to this identity."""
+        return name in self._identities
+
+    def read(
+        self, home: Store, folder: str, names: Sequence[ManifestName], tick: Tick = lambda: None
+    ) -> None:
+        """Read versions of the branch in ``folder``; give them in the order of their numbers.
+
+        Raises CorruptFileError, NotSupportedError, StorageError.
+        """
+        line = self.lines.setdefault(folder, Line(folder))
+        reader = ManifestFiles()
+        if line.versions:  # a second look: begin a line of its own, the old spans stay as they are
+            line = self.lines[f"{folder} {len(self.lines)}"] = Line(folder)
+        threads = 1 if home.scheme in _LOCAL else THREADS_MAX
+        for name, data in zip(names, _manifests(home, names, threads), strict=True):
+            tick()
+            if data is not None:
+                self._add(line, reader, name, data, f"{home.uri}/{name.path}")
+
+    def _add(
+        self, line: Line, reader: ManifestFiles, name: ManifestName, data: memoryview, where: str
+    ) -> None:
+        try:
+            line.add(reader.read(data, where, name.version), self.identity)
+        except LanceError as error:
+            if not self._tolerant:
+                raise
+            line.damaged.append((name, error))
+
+
+def check_complete(references: References) -> None:
+    """Refuse when a version may refer to files in a way that this release does not know.
+
+    Raises NotSupportedError.
+    """
+    for line in references.lines.values():
+        for one in line.versions:
+            managed = (one.reader_feature_flags | one.writer_feature_flags) & MANAGED_BLOBS
+            if one.has_unknown or managed:
+                what = "blobs that are managed" if managed else "fields of a newer writer"
+                raise NotSupportedError(
+                    f"{one.path} has {what}: which files it needs cannot be told for certain, so "
+                    "nothing is deleted. Use a newer lance_nb"
+                )
+
+
+def _manifests(
+    home: Store, names: Sequence[ManifestName], threads: int
+) -> Iterator[memoryview | None]:
+    return run_side_by_side((partial(_manifest, home, name) for name in names), threads)
+
+
+def _manifest(home: Store, name: ManifestName) -> memoryview | None:
+    try:
+        tail, size = home.read_tail(name.path, TAIL_BYTES)
+        return tail if len(tail) == size else home.read(name.path)
+    except ObjectNotFoundError:
+        return None

@@ -1,0 +1,119 @@
+"""A survey of a whole dataset: files, versions of every branch, tags and branches, at one moment.
+
+What deletes files stands on it, so the order matters. Files are listed first, refs and versions
+after them: a file that somebody commits meanwhile is either not in the listing, or its version is
+in the survey, or it is younger than anything that may be deleted.
+
+Limits: one recursive listing, one listing of versions per branch, one read per tag and branch; no
+manifest is read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lance_nb.format import layout
+from lance_nb.format.layout import ManifestName, list_versions, parse_manifest_name
+from lance_nb.storage.base import Store
+from lance_nb.table import refs
+from lance_nb.table.stored_files import MANIFEST, StoredFile, classified, homes_in
+
+if TYPE_CHECKING:
+    from lance_nb.format.refs import Branch, Tag
+
+
+@dataclass(frozen=True, slots=True)
+class LineOfVersions:
+    """The versions of main or of a branch. ``branch`` is None for main, ``folder`` then empty."""
+
+    folder: str
+    branch: str | None
+    names: tuple[ManifestName, ...]
+    detached: tuple[ManifestName, ...]
+
+    @property
+    def numbers(self) -> list[int]:
+        """The version numbers, oldest first."""
+        return [one.version for one in self.names]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What was there. ``lines`` by folder; ``manifests`` are the listed files by their path."""
+
+    root: Store
+    files: tuple[StoredFile, ...]
+    lines: Mapping[str, LineOfVersions]
+    tags: Mapping[str, Tag]
+    branches: Mapping[str, Branch]
+    manifests: Mapping[str, StoredFile]
+
+    def store(self, folder: str) -> Store:
+        """Return the store of a branch's folder."""
+        return self.root.child(folder) if folder else self.root
+
+    def manifest(self, folder: str, name: ManifestName) -> StoredFile | None:
+        """Return the listed file of a version, None if it came after the listing."""
+        return self.manifests.get(f"{folder}/{name.path}" if folder else name.path)
+
+    def fork_versions(self, branch: str | None) -> dict[int, list[str]]:
+        """Return the versions of a branch that other branches started from, with their names."""
+        found: dict[int, list[str]] = {}
+        for name, version in forks(self.branches, branch):
+            found.setdefault(version, []).append(name)
+        return found
+
+    def tagged_versions(self, branch: str | None) -> dict[int, list[str]]:
+        """Return the versions of a branch that have tags, with the names of these."""
+        found: dict[int, list[str]] = {}
+        for name, tag in self.tags.items():
+            if tag.branch == branch:
+                found.setdefault(tag.version, []).append(name)
+        return found
+
+
+def take_survey(root: Store) -> Survey:
+    """Look at a dataset. Raises FormatError for a damaged tag or branch, StorageError."""
+    listing = root.list_recursive("")
+    branches = refs.list_branches(root)
+    tags = refs.list_tags(root)
+    folders = homes_in(listing, branches)
+    files = tuple(classified(listing, folders))
+    listed: dict[str, list[str]] = {folder: [] for folder in folders}
+    for one in files:
+        if one.kind == MANIFEST:
+            listed[one.home].append(one.path.rpartition("/")[2])
+    lines = {folder: line_of(root, folder, listed[folder]) for folder in folders}
+    manifests = {one.path: one for one in files if one.kind == MANIFEST}
+    return Survey(root, files, lines, tags, branches, manifests)
+
+
+def line_of(root: Store, folder: str, listed: list[str]) -> LineOfVersions:
+    """List the versions of a branch now; ``listed`` are names that were seen before.
+
+    A version that was seen before and is gone now stays in: reading it will tell.
+    """
+    home = root.child(folder) if folder else root
+    names = {*home.list_names(layout.VERSIONS), *listed}
+    parsed = (parse_manifest_name(name) for name in names if name.startswith("d"))
+    detached = sorted(
+        (one for one in parsed if one is not None and one.detached), key=lambda one: one.version
+    )
+    branch = folder.removeprefix(f"{layout.TREE}/") or None
+    where = f"{home.uri}/{layout.VERSIONS}"
+    return LineOfVersions(folder, branch, tuple(list_versions(names, where)), tuple(detached))
+
+
+def forks(branches: Mapping[str, Branch], of: str | None) -> Iterator[tuple[str, int]]:
+    """Yield (branch, version of ``of`` that it started from), for branches of branches too."""
+    mine = branches[of].identifier if of is not None and of in branches else ()
+    for name, branch in branches.items():
+        if name == of:
+            continue
+        if branch.parent_branch == of:
+            yield name, branch.parent_version
+        hops = branch.identifier
+        if (of is None or mine) and len(hops) > len(mine) and hops[: len(mine)] == mine:
+            yield name, hops[len(mine)][0]

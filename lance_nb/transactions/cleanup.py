@@ -1,0 +1,277 @@
+"""Delete old versions of a branch, and files that nobody needs: list first, delete second.
+
+Marking: every version that stays is read, of every branch; of those that go only what tells young
+files of theirs from files of a running write. Sweeping, in this order::
+
+    1  refs once more: a version that was tagged or forked meanwhile stays
+    2  the manifests of the versions that go, the oldest first
+    3  versions once more: what was committed meanwhile, or could not be deleted, is read too
+    4  the files that no version needs then
+
+Why manifests first: a reader finds a version whole or not at all, also when the process ends in
+between. What it leaves behind is files without a version, which a later clean-up deletes when they
+are seven days old; the other order would leave versions without their files. Why step 3: a commit
+that brings an old version back (restore) may land while its manifest is deleted.
+
+Nothing is deleted when a manifest that is needed cannot be read, or has features this release does
+not know. Entries of an external manifest store stay: numbers are never used again.
+
+Limits: a restore that read its source before step 2 and commits after step 3 is not seen; a clone
+outside of the dataset is not known. A file that cannot be deleted is counted and left.
+Source: ``cleanup_old_versions`` of pylance 14.0.2; explorer guide, lance#9438.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from lance_nb.errors import InvalidInputError, NotFoundError, StorageError, VersionNotFoundError
+from lance_nb.format.layout import DETACHED_BIT, VERSIONS, ManifestName, branch_root
+from lance_nb.format.manifest_files import ManifestFiles
+from lance_nb.storage.base import Store, sync_folder
+from lance_nb.storage.threads import THREADS_MAX, run_side_by_side
+from lance_nb.table import refs
+from lance_nb.table.cleanup_plan import Candidate, CleanupPlan, Rule, make_plan
+from lance_nb.table.file_references import References, check_complete
+from lance_nb.table.retention import Age, Protection, RetentionPolicy, is_settled, removable
+from lance_nb.table.survey import LineOfVersions, Survey, line_of, take_survey
+from lance_nb.table.versions import describe_versions
+from lance_nb.transactions.cleanup_result import CleanupStats, stats_of
+from lance_nb.transactions.environment import Environment
+
+Progress = Callable[[int, int], object]
+_LOCAL = ("file", "memory")
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupOptions:
+    """How to delete: at most so many at once, and so many in a second."""
+
+    delete_concurrency: int | None = None
+    delete_rate_limit: int | None = None
+    environment: Environment = field(default_factory=Environment)
+    progress: Progress | None = None
+
+
+class _Steps:
+    """Counts what is done for ``progress``; the total grows when it becomes known."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self._done = self._total = 0
+
+    def expect(self, count: int) -> None:
+        """Say that there is more to do."""
+        self._total += count
+
+    def tick(self) -> None:
+        """Say that one thing is done."""
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done, self._total)
+
+
+class Cleanup:
+    """One clean-up of the branch in ``folder``, seen from version ``current`` of it."""
+
+    def __init__(
+        self,
+        root: Store,
+        folder: str,
+        current: int,
+        policy: RetentionPolicy,
+        options: CleanupOptions,
+    ) -> None:
+        if current & DETACHED_BIT:
+            raise InvalidInputError(
+                "old versions are cleaned up on a branch; this is a detached version, check out "
+                "the branch"
+            )
+        self._root, self._folder, self._current = root, folder, current
+        self._policy, self._options = policy, options
+        self._steps = _Steps(options.progress)
+        self._now = datetime.fromtimestamp(options.environment.clock() / 1e9, UTC)
+        self._rule = Rule(self._now, policy.delete_unverified)
+
+    # --- marking ----------------------------------------------------------------------------------
+
+    def explain(self) -> tuple[CleanupPlan, Survey]:
+        """Return exactly what ``run`` would delete now, with reasons; reads all manifests.
+
+        Raises CleanupError, CorruptFileError, NotSupportedError, VersionNotFoundError.
+        """
+        survey = take_survey(self._root)
+        names = self._choose(survey)
+        references = self._read(survey, names, names)
+        return make_plan(survey, references, self._folder, names, self._rule), survey
+
+    def run(self) -> CleanupStats:
+        """Delete. Raises as ``explain`` does, before anything is deleted."""
+        survey = take_survey(self._root)
+        names = self._choose(survey)
+        references = self._read(survey, names, ())
+        young = [one for one in names if not self._is_settled(survey, one)]
+        if young and self._has_young_strangers(survey, references):
+            self._steps.expect(len(young))
+            references.read(self._store(survey), self._folder, young, self._steps.tick)
+        plan = make_plan(survey, references, self._folder, names, self._rule)
+        return self._sweep(survey, references, plan)
+
+    def _choose(self, survey: Survey) -> list[ManifestName]:
+        line = survey.lines.get(self._folder)
+        if line is None or self._current not in line.numbers:
+            shown = describe_versions(list(line.names)) if line else "none"
+            raise VersionNotFoundError(self._store(survey).uri, self._current, shown)
+        return removable(
+            self._policy,
+            line.names,
+            self._current,
+            self._age(survey),
+            self._protection(survey, line),
+        )
+
+    def _protection(self, survey: Survey, line: LineOfVersions) -> Protection:
+        return Protection(survey.tagged_versions(line.branch), survey.fork_versions(line.branch))
+
+    def _age(self, survey: Survey) -> Age:
+        known: dict[int, datetime | None] = {}
+
+        def committed(name: ManifestName) -> datetime | None:
+            if name.version not in known:
+                known[name.version] = _commit_time(self._store(survey), name)
+            return known[name.version]
+
+        def stored(name: ManifestName) -> datetime | None:
+            file = survey.manifest(self._folder, name)
+            return None if file is None else file.modified
+
+        return Age(self._now, committed, stored)
+
+    def _read(
+        self, survey: Survey, going: Sequence[ManifestName], wanted: Sequence[ManifestName]
+    ) -> References:
+        """Read the versions that stay, and ``wanted`` of those that go."""
+        left_out = {one.version for one in going} - {one.version for one in wanted}
+        chosen = {
+            folder: [
+                one
+                for one in (*line.names, *line.detached)
+                if folder != self._folder or one.version not in left_out
+            ]
+            for folder, line in survey.lines.items()
+        }
+        references = References()
+        self._steps.expect(sum(map(len, chosen.values())))
+        for folder, names in chosen.items():
+            references.read(survey.store(folder), folder, names, self._steps.tick)
+        check_complete(references)
+        return references
+
+    def _is_settled(self, survey: Survey, name: ManifestName) -> bool:
+        """Tell whether all files that a version refers to are old enough to be judged by age."""
+        file = survey.manifest(self._folder, name)
+        return file is not None and is_settled(file.modified, self._now)
+
+    def _has_young_strangers(self, survey: Survey, references: References) -> bool:
+        """Tell whether there are young files that no version read refers to."""
+        return any(
+            one.identity is not None
+            and one.home == self._folder
+            and not references.knows(one.identity)
+            and not self._rule.allows(one)
+            for one in survey.files
+        )
+
+    # --- sweeping ---------------------------------------------------------------------------------
+
+    def _sweep(self, survey: Survey, references: References, plan: CleanupPlan) -> CleanupStats:
+        plan = self._look_at_refs(survey, references, plan)
+        self._steps.expect(len(plan.candidates))
+        failed: list[Candidate] = []
+        done = self._delete(plan.manifests, failed)
+        if done:
+            sync_folder(self._store(survey), VERSIONS)
+        again = self._look_at_versions(survey, references, plan)
+        others = make_plan(survey, references, self._folder, again.names, self._rule).others
+        planned = {one.file.path for one in plan.others}
+        done += self._delete([one for one in others if one.file.path in planned], failed)
+        return stats_of(done, len(failed))
+
+    def _look_at_refs(
+        self, survey: Survey, references: References, plan: CleanupPlan
+    ) -> CleanupPlan:
+        """Leave out versions that were tagged or forked since the survey."""
+        if not plan.names:
+            return plan
+        fresh = replace(survey, **_refs_now(self._root))
+        line = survey.lines[self._folder]
+        protection = self._protection(fresh, line)
+        stay = {*protection.tags, *protection.forks}
+        names = [one for one in plan.names if one.version not in stay]
+        if len(names) == len(plan.names):
+            return plan
+        kept = [one for one in plan.names if one.version in stay]
+        references.read(self._store(survey), self._folder, kept)
+        return make_plan(survey, references, self._folder, names, self._rule)
+
+    def _look_at_versions(
+        self, survey: Survey, references: References, plan: CleanupPlan
+    ) -> CleanupPlan:
+        """Read what was committed since the survey, and what was not deleted after all."""
+        gone = {one.version for one in plan.names}
+        created = (branch_root(name) for name in refs.branch_names(self._root))
+        for folder in sorted({*survey.lines, *created}):
+            line = survey.lines.get(folder, LineOfVersions(folder, None, (), ()))
+            now = line_of(self._root, folder, [])
+            before = set(line.numbers)
+            new = [one for one in now.names if one.version not in before]
+            new += [one for one in now.detached if one not in line.detached]
+            if folder == self._folder:
+                left = [one for one in now.names if one.version in gone]
+                gone -= {one.version for one in left}
+                new = left + new
+            references.read(survey.store(folder), folder, new)
+        names = tuple(one for one in plan.names if one.version in gone)
+        return replace(plan, names=names)
+
+    def _delete(self, candidates: Sequence[Candidate], failed: list[Candidate]) -> list[Candidate]:
+        """Delete files; return those that are gone."""
+        limit = self._options.delete_rate_limit
+        local = self._root.scheme in _LOCAL
+        threads = 1 if limit or local else self._options.delete_concurrency or THREADS_MAX
+        tasks = (partial(self._delete_one, one, 1 / limit if limit else 0) for one in candidates)
+        done: list[Candidate] = []
+        for one, is_gone in zip(candidates, run_side_by_side(tasks, threads), strict=True):
+            (done if is_gone else failed).append(one)
+            self._steps.tick()
+        return done
+
+    def _delete_one(self, one: Candidate, wait_s: float) -> bool:
+        if wait_s:
+            self._options.environment.sleep(wait_s)
+        try:
+            self._root.delete(one.file.path)
+        except StorageError:
+            return False
+        return True
+
+    def _store(self, survey: Survey) -> Store:
+        return survey.store(self._folder)
+
+
+def _refs_now(root: Store) -> dict[str, Any]:
+    return {"tags": refs.list_tags(root), "branches": refs.list_branches(root)}
+
+
+def _commit_time(home: Store, name: ManifestName) -> datetime | None:
+    """Return when a version was committed, None if it does not say or is gone."""
+    try:
+        data = home.read(name.path)
+    except NotFoundError:
+        return None
+    moment = ManifestFiles().read(data, f"{home.uri}/{name.path}", name.version).timestamp_ns
+    return None if moment is None else datetime.fromtimestamp(moment / 1e9, UTC)
