@@ -11,6 +11,7 @@ from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from lance_nb.table.space import Space
     from lance_nb.transactions.cleanup_result import CleanupExplanation, CleanupStats
 
 Progress = Callable[[int, int], object]
@@ -117,3 +118,12 @@ class Maintaining(OpenedVersion):
         options = verbs.cleaning.deleting(delete_rate_limit, None, None)
         listed = max_files if include_files else 0
         return verbs.cleaning.explain(*self.opened, policy, options, listed)
+
+    def space(self, *, progress: Progress | None = None) -> Space:
+        """Account for every byte of the dataset's folder: by version, tag, branch, kind, orphan.
+
+        Reads the manifests of all versions and one listing. ``space().freed_if(...)`` tells what
+        deleting tags, branches or old versions would free. ``progress`` is called with manifests
+        read and manifests to read. What cannot be read is listed in ``damaged``.
+        """
+        return verbs.space.space(self._session, progress)

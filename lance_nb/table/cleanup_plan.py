@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 import numpy as np
 
@@ -84,9 +85,14 @@ def make_plan(
     folder: str,
     names: Sequence[ManifestName],
     rule: Rule,
+    *,
+    also_gone: Mapping[str, Collection[int]] = MappingProxyType({}),
 ) -> CleanupPlan:
-    """Plan the deletion of versions of the branch in ``folder``."""
-    gone = {folder: {one.version for one in names}}
+    """Plan the deletion of versions of the branch in ``folder``.
+
+    ``also_gone`` are versions of other branches that are taken for deleted (folder -> numbers).
+    """
+    gone = {**also_gone, folder: {one.version for one in names}}
     manifests = []
     for name in names:
         file = survey.manifest(folder, name)

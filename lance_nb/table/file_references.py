@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -50,21 +50,19 @@ class Spans:
         return touched
 
 
-@dataclass(slots=True)
 class Line:
     """The versions of one branch that were read, in the order of reading.
 
     ``first_named``: every file with the position of the version that named it first.
     """
 
-    home: str
-    versions: list[VersionFiles] = field(default_factory=list)
-    first_named: dict[NamedFile, int] = field(default_factory=dict)
-    damaged: list[tuple[ManifestName, LanceError]] = field(default_factory=list)
-    _active: dict[int, list[int]] = field(default_factory=dict)  # identity -> [times, since]
-    _closed: tuple[array[int], array[int], array[int]] = field(
-        default_factory=lambda: (array("q"), array("q"), array("q"))
-    )
+    def __init__(self, home: str) -> None:
+        self.home = home
+        self.versions: list[VersionFiles] = []
+        self.first_named: dict[NamedFile, int] = {}
+        self.damaged: list[tuple[ManifestName, LanceError]] = []
+        self._active: dict[int, list[int]] = {}  # identity -> [times, since]
+        self._closed = (array("q"), array("q"), array("q"))
 
     def numbers(self) -> Ints:
         """Return the version numbers; detached ones as 0."""

@@ -52,23 +52,23 @@ class RetentionPolicy:
         delete_unverified: bool = False,
         error_if_tagged_old_versions: bool = True,
     ) -> RetentionPolicy:
-        """Check the arguments of a verb. Raises CleanupError, TypeError."""
+        """Check the arguments of a verb. Raises CleanupError."""
         if older_than is None and retain_versions is None and versions is None:
             older_than = DEFAULT_AGE
         if older_than is not None and not isinstance(older_than, timedelta):
-            raise TypeError(f"older_than is a timedelta, not {type(older_than).__name__}")
+            raise CleanupError(f"older_than is a timedelta, not {type(older_than).__name__}")
         if older_than is not None and older_than < timedelta(0):
             raise CleanupError(f"older_than is a span back in time, not {older_than}")
         if retain_versions is not None:
             if isinstance(retain_versions, bool) or not isinstance(retain_versions, int):
-                raise TypeError(f"retain_versions is a number, not {retain_versions!r}")
+                raise CleanupError(f"retain_versions is a number, not {retain_versions!r}")
             if retain_versions < 1:
                 raise CleanupError(f"retain_versions is at least 1, not {retain_versions}")
         if versions is not None:
             if not versions:
                 raise CleanupError("versions is empty: name the versions to delete, or leave it")
             if any(isinstance(one, bool) or not isinstance(one, int) for one in versions):
-                raise TypeError("versions is a list of version numbers")
+                raise CleanupError("versions is a list of version numbers")
         chosen = None if versions is None else frozenset(versions)
         return cls(
             older_than, retain_versions, chosen, delete_unverified, error_if_tagged_old_versions

@@ -10,8 +10,8 @@ manifest is read here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lance_nb.format import layout
@@ -72,6 +72,14 @@ class Survey:
             if tag.branch == branch:
                 found.setdefault(tag.version, []).append(name)
         return found
+
+    def without(self, tags: Collection[str], branches: Collection[str]) -> Survey:
+        """Return the survey as if these tags and branches had no record."""
+        return replace(
+            self,
+            tags={name: one for name, one in self.tags.items() if name not in tags},
+            branches={name: one for name, one in self.branches.items() if name not in branches},
+        )
 
 
 def take_survey(root: Store) -> Survey:

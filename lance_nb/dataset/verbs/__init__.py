@@ -15,19 +15,23 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs import committing as committing
     from lance_nb.dataset.verbs import compacting as compacting
     from lance_nb.dataset.verbs import compaction_steps as compaction_steps
+    from lance_nb.dataset.verbs import comparing as comparing
     from lance_nb.dataset.verbs import configuring as configuring
     from lance_nb.dataset.verbs import deleting as deleting
     from lance_nb.dataset.verbs import evolving as evolving
     from lance_nb.dataset.verbs import fragments as fragments
+    from lance_nb.dataset.verbs import indexing as indexing
+    from lance_nb.dataset.verbs import space as space
     from lance_nb.dataset.verbs import staging as staging
     from lance_nb.dataset.verbs import transacting as transacting
     from lance_nb.dataset.verbs import updating as updating
+    from lance_nb.dataset.verbs import upserting as upserting
     from lance_nb.dataset.verbs import writing as writing
 else:
     _ON_DEMAND = frozenset({
         "bisecting", "branching", "cleaning", "committing", "compacting", "compaction_steps",
-        "configuring", "deleting", "evolving", "fragments", "staging", "transacting", "updating",
-        "writing",
+        "comparing", "configuring", "deleting", "evolving", "fragments", "indexing", "space",
+        "staging", "transacting", "updating", "upserting", "writing",
     })  # fmt: skip
 
     def __getattr__(name: str) -> ModuleType:
