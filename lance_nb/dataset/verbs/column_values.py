@@ -173,7 +173,7 @@ class StreamedColumns:
         return self._reader.schema
 
     def batches(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
-        """Put values for the live rows at their physical places; deleted rows get null."""
+        """Put values for the live rows at their physical places; deleted rows get one of them."""
         table = self._next_rows(fragment.num_rows)
         if not self._is_whole:
             self.finish()
@@ -181,8 +181,8 @@ class StreamedColumns:
             yield from table.to_batches()
             return
         is_live = row_ids(self._snapshot, fragment).is_valid().to_numpy()
-        place = np.where(is_live, np.cumsum(is_live) - 1, -1)
-        yield from table.take(integers_or_null(place)).to_batches()
+        place = np.maximum(np.cumsum(is_live) - 1, 0)
+        yield from table.take(pa.array(place)).to_batches()
 
     def finish(self) -> None:
         """Refuse a stream that has rows left."""

@@ -1,6 +1,9 @@
 """All rows that a fragment stores, deleted ones too, in their order, and who their partners are.
 
-New columns have a value for every physical row; where a row is deleted its row id is null.
+New columns have a value for every physical row; where a row is deleted its row id is null. What is
+made of deleted rows is never seen, but it must not fail: a deleted row may hold a null that the
+column has since been freed of, or a number too large for the type it is cast to. So deleted rows
+show the values of a row that is not deleted.
 
 Source: messages ``DataFile`` and ``DataFragment`` of lance.table (a file holds every physical row).
 """
@@ -27,7 +30,24 @@ ROW_ID = "_rowid"
 def physical_batches(
     snapshot: Snapshot, fragment: Fragment, columns: Any, batch_size: int | None
 ) -> Iterator[pa.RecordBatch]:
-    """Read all rows that are stored, deleted ones too, in their order."""
+    """Read all rows that are stored, in their order; deleted ones show the values of another."""
+    stored = _stored(snapshot, fragment, columns, batch_size)
+    if not fragment.num_deleted_rows:
+        for batch in stored:
+            yield batch.drop_columns([ROW_ID])
+        return
+    options = ScanOptions(columns, fragments=(fragment,), limit=1)
+    other = plan_request(snapshot, options).table().to_batches()
+    for batch in stored:
+        is_live = batch.column(ROW_ID).is_valid().to_numpy(zero_copy_only=False)
+        both = pa.Table.from_batches([batch.drop_columns([ROW_ID]), *other])
+        chosen = np.where(is_live, np.arange(len(is_live)), min(len(is_live), len(both) - 1))
+        yield from both.take(from_integers(chosen)).combine_chunks().to_batches()
+
+
+def _stored(
+    snapshot: Snapshot, fragment: Fragment, columns: Any, batch_size: int | None
+) -> Iterator[pa.RecordBatch]:
     options = ScanOptions(
         columns,
         batch_size=batch_size,
@@ -35,8 +55,7 @@ def physical_batches(
         with_row_id=True,
         include_deleted_rows=True,
     )
-    for batch in plan_request(snapshot, options).batches():
-        yield batch.drop_columns([ROW_ID])
+    return plan_request(snapshot, options).batches()
 
 
 def row_ids(snapshot: Snapshot, fragment: Fragment) -> pa.ChunkedArray:
@@ -55,7 +74,7 @@ def partners(
     if left_on == ROW_ID:
         left = row_ids(snapshot, fragment)
     else:
-        batches = list(physical_batches(snapshot, fragment, [left_on], None))
+        batches = list(_stored(snapshot, fragment, [left_on], None))
         left = pa.Table.from_batches(batches)[left_on]
     keys = cast(right[right_on], pa.field(right_on, left.type))
     import pyarrow.compute as pc

@@ -175,3 +175,32 @@ def test_truncating_keeps_the_schema(make, rows):
     made = make()
     made.truncate_table()
     assert (made.count_rows(), made.schema) == (0, rows.schema)
+
+
+# --- rows that are deleted -----------------------------------------------------------------------
+
+
+def _half_deleted(make, values: list[int | None]):
+    made = make(pa.table({"id": pa.array(range(len(values))), "n": pa.array(values, pa.int64())}))
+    made.delete("n IS NULL OR n > 100")
+    return made
+
+
+@pytest.mark.parametrize("values", [[None, 1, 2], [1, None, 2], [1, 2, None], [None, None, 7]])
+def test_nulls_in_deleted_rows_are_no_nulls_of_a_column_without(make, values):
+    made = _half_deleted(make, values)
+    kept = [one for one in values if one is not None]
+    made.alter_columns({"path": "n", "nullable": False})
+    made.alter_columns({"path": "n", "data_type": pa.int16()})
+    made.add_columns({"twice": "n * 2"})
+    made.add_columns(lambda batch: pa.record_batch({"m": batch["n"]}), read_columns=["n"])
+    stream = pa.table({"s": kept}, pa.schema([pa.field("s", pa.int64(), nullable=False)]))
+    made.add_columns(stream.to_reader())
+    assert made.to_table().select(["n", "m", "s"]).to_pydict() == {"n": kept, "m": kept, "s": kept}
+    assert made.to_table()["twice"].to_pylist() == [2 * one for one in kept]
+
+
+def test_numbers_in_deleted_rows_need_not_fit_a_type(make):
+    made = _half_deleted(make, [1, 40_000, 3])
+    made.alter_columns({"path": "n", "data_type": pa.int16()})
+    assert made.to_table()["n"].to_pylist() == [1, 3]
