@@ -165,7 +165,7 @@ class ColumnNotFoundError(NotFoundError, ValueError, OSError):
         return clip(f"no column named {self.column!r}; columns: {shown}{more}")
 
 
-class IndexNotFoundError(NotFoundError, KeyError):
+class IndexNotFoundError(NotFoundError, KeyError, RuntimeError):
     """The version has no index of that name."""
 
     def __init__(self, name: str, available: tuple[str, ...] = ()) -> None:

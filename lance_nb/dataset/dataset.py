@@ -15,7 +15,9 @@ from lance_nb.dataset.changing import Changing
 from lance_nb.dataset.comparing import Comparing
 from lance_nb.dataset.describing import DatasetStats, Describing
 from lance_nb.dataset.evolving import Evolving
+from lance_nb.dataset.indexing import Indexing
 from lance_nb.dataset.maintaining import Maintaining
+from lance_nb.dataset.merge_insert import Merging
 from lance_nb.dataset.optimize import Optimizing
 from lance_nb.dataset.reading import Reading
 from lance_nb.dataset.taking import Taking
@@ -30,9 +32,11 @@ class LanceDataset(
     Reading,
     Taking,
     Describing,
+    Indexing,
     Travel,
     Comparing,
     Changing,
+    Merging,
     Evolving,
     Branching,
     Transacting,

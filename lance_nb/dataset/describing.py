@@ -1,24 +1,20 @@
-"""Verbs that describe a version: counts, configuration, fragments, indices. Reads the manifest."""
+"""Verbs that describe a version: counts, configuration, fragments, files. Reads the manifest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 
 from lance_nb import table
 from lance_nb.dataset.opened import OpenedVersion
-from lance_nb.errors import IndexNotFoundError, NotSupportedError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.manifest_values import BasePath
 from lance_nb.table.refs import Target
 from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.storage_version import storage_version
-
-if TYPE_CHECKING:
-    from lance_nb.table.indices import IndexDescription
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +58,9 @@ class LanceStats:
             "num_small_files": int((live_counts(snapshot) < max_rows_per_group).sum()),
         }
 
-    def index_stats(self, index_name: str) -> NoReturn:
-        """Raise as ``LanceDataset.index_statistics``."""
-        self._dataset.index_statistics(index_name)
+    def index_stats(self, index_name: str) -> dict[str, Any]:
+        """Return what ``LanceDataset.index_statistics`` returns. Raises IndexNotFoundError."""
+        return table.indices.statistics(self._dataset.opened[1], index_name)
 
 
 class Describing(OpenedVersion):
@@ -139,30 +135,3 @@ class Describing(OpenedVersion):
             numbers, lambda one: self._session.load(Target(self.branch, one)), progress
         )
         return pa.RecordBatchReader.from_batches(table.files.TRACKED, found)
-
-    @property
-    def has_index(self) -> bool:
-        """Whether there is an index on any column."""
-        return bool(self.list_indices())
-
-    def index_statistics(self, index_name: str) -> NoReturn:
-        """Raise NotSupportedError: statistics are inside the index files, which are not read.
-
-        ``describe_indices`` tells what the manifest knows. Raises IndexNotFoundError (a KeyError)
-        when there is no such index.
-        """
-        names = [one.name for one in self.describe_indices()]
-        if index_name not in names:
-            raise IndexNotFoundError(index_name, tuple(names))
-        raise NotSupportedError(
-            f"statistics of index {index_name!r} are inside its files, which lance_nb does not "
-            "read; describe_indices() tells its type, fields, coverage and size"
-        )
-
-    def list_indices(self) -> list[dict[str, Any]]:
-        """List the segments of the secondary indices of this version, as pylance does."""
-        return table.indices.list_indices(self._snapshot)
-
-    def describe_indices(self) -> list[IndexDescription]:
-        """Describe every index with all its segments: type, fields, rows and fragments covered."""
-        return table.indices.describe_indices(self._snapshot)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from lance_nb.dataset import verbs
 from lance_nb.dataset.opened import OpenedVersion
+from lance_nb.errors import NotSupportedError
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
@@ -80,6 +81,22 @@ class Optimize:
         """
         return self._dataset._commit_compaction(rewrites, options)  # noqa: SLF001
 
+    def cleanup_frag_reuse_index(self) -> int:
+        """Forget moves of rows that no index needs any more; return how many compactions' moves.
+
+        Compactions record moves for indices built before them; an index that was built anew needs
+        them no longer. pylance has this in its Rust library only.
+        """
+        return self._dataset._cleanup_reuse()  # noqa: SLF001
+
+    def optimize_indices(self, **options: Any) -> NoReturn:
+        """Raise NotSupportedError: indices are built and extended by pylance."""
+        raise NotSupportedError(
+            "indices cannot be extended here yet; rows they do not cover are found by scanning "
+            "(ds.index_coverage() shows which). Where pylance is installed, "
+            f"lance.dataset({self._dataset.uri!r}).optimize.optimize_indices() extends them"
+        )
+
 
 class Optimizing(OpenedVersion):
     """Maintenance verbs."""
@@ -100,3 +117,7 @@ class Optimizing(OpenedVersion):
             self._session, self._snapshot, rewrites, given
         )
         return metrics
+
+    def _cleanup_reuse(self) -> int:
+        self._snapshot, count = verbs.indexing.cleanup_reuse(self._session, self._snapshot)
+        return count

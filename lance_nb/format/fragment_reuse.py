@@ -215,6 +215,15 @@ def moves(details: bytes) -> list[tuple[set[int], set[int]]]:
     ]
 
 
+def moves_of(entry: bytes) -> list[tuple[set[int], set[int]]]:
+    """Return (old, new) fragment ids of every group of one entry, as ``entries`` returns it."""
+    groups = parse(pb.FragmentReuseIndexDetails.Version, entry, "").groups
+    return [
+        ({one.id for one in group.old_fragments}, {one.id for one in group.new_fragments})
+        for group in groups
+    ]
+
+
 def new_fragment_ids(details: bytes) -> set[int]:
     """Return the ids of all fragments that the rewrites made. Raises NotSupportedError."""
     entries = _inline(details).inline.legacy_versions

@@ -4,19 +4,24 @@ Everything comes from the index section of the manifest file; no index file is r
 consist of several segments (deltas) of one name. Fragments that an index names but that are gone do
 not count as covered; those that became others, as the fragment-reuse index says, count as these.
 
+Not supported: what only the files of an index say (``NOT_READ``).
 Source: message IndexSection of lance.table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
-from lance_nb.format.fragment_reuse import follow
-from lance_nb.format.index_details import index_type
+from lance_nb.errors import IndexNotFoundError
+from lance_nb.format.fragment_reuse import REUSE_INDEX, entries, follow, inline_details
+from lance_nb.format.index_details import index_settings, index_type
 from lance_nb.format.index_metadata import IndexMetadata, parse_index_section
 from lance_nb.storage.base import ByteRange
 from lance_nb.table.reuse_content import with_content
@@ -24,13 +29,51 @@ from lance_nb.table.snapshot import Snapshot
 
 _LENGTH_BYTES = 4
 
+NOT_READ: Mapping[str, tuple[str, ...]] = {
+    "BTree": ("min", "max", "num_pages"),
+    "Bitmap": ("num_bitmaps",),
+    "LabelList": ("num_bitmaps",),
+    "NGram": ("num_ngrams",),
+    "ZoneMap": ("num_zones", "rows_per_zone"),
+    "BloomFilter": ("num_blocks", "number_of_items", "probability"),
+    "Inverted": ("num_tokens", "num_docs"),
+    "Vector": ("num_partitions", "sub_index", "partitions", "centroids", "loss"),
+}
+"""Statistics of a segment that pylance reads from the files of an index, by kind of index."""
+
+COVERAGE = pa.schema(
+    [
+        pa.field("index", pa.string(), nullable=False),
+        pa.field("fragment_id", pa.int64(), nullable=False),
+        pa.field("num_rows", pa.int64(), nullable=False),
+        pa.field("is_covered", pa.bool_(), nullable=False),
+        pa.field("segments", pa.list_(pa.string()), nullable=False),
+    ]
+)
+"""What ``coverage`` returns: per index and fragment, live rows and the segments that cover it."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSegment:
+    """One segment (delta) of an index. ``fragment_ids`` may name fragments that are gone."""
+
+    uuid: str
+    fragment_ids: frozenset[int]
+    dataset_version_at_last_update: int
+    index_version: int | None
+    created_at: datetime | None
+    size_bytes: int | None
+    base_id: int | None
+    covering_fields: tuple[int, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class IndexDescription:
     """One index with all its segments.
 
     ``fragment_ids`` are the live fragments it covers, ``num_unindexed_rows`` the live rows of the
-    others. ``total_size_bytes`` is None when a segment does not list its files.
+    others. ``total_size_bytes`` is None when a segment does not list its files. ``details`` are the
+    settings that the manifest knows (of vector and full-text indices).
     """
 
     name: str
@@ -43,7 +86,8 @@ class IndexDescription:
     fragment_ids: frozenset[int]
     num_unindexed_fragments: int
     total_size_bytes: int | None
-    segments: tuple[IndexMetadata, ...]
+    segments: tuple[IndexSegment, ...]
+    details: dict[str, Any]
 
     @property
     def num_segments(self) -> int:
@@ -70,12 +114,20 @@ def read_indices(snapshot: Snapshot) -> tuple[IndexMetadata, ...]:
     return tuple(follow(with_content(found, snapshot.locations.locate, manifest.path)))
 
 
+def segments_of(snapshot: Snapshot, name: str) -> list[IndexMetadata]:
+    """Return the segments of one index. Raises IndexNotFoundError."""
+    found = read_indices(snapshot)
+    mine = [one for one in found if one.name == name]
+    if not mine:
+        raise IndexNotFoundError(name, tuple(sorted({one.name for one in found})))
+    return mine
+
+
 def describe_indices(snapshot: Snapshot) -> list[IndexDescription]:
-    """Describe every index on columns, sorted by name; bookkeeping indices are left out."""
+    """Describe every index, sorted by name, the bookkeeping indices of the format included."""
     segments: dict[str, list[IndexMetadata]] = {}
     for one in read_indices(snapshot):
-        if not one.is_system:
-            segments.setdefault(one.name, []).append(one)
+        segments.setdefault(one.name, []).append(one)
     return [_describe(snapshot, name, segments[name]) for name in sorted(segments)]
 
 
@@ -93,15 +145,87 @@ def list_indices(snapshot: Snapshot) -> list[dict[str, Any]]:
             "base_id": one.base_id,
         }
         for one in sorted(read_indices(snapshot), key=lambda one: one.name)
-        if not one.is_system
     ]
+
+
+def statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
+    """Return pylance's ``index_stats`` as far as the manifest tells.
+
+    Each of the ``segments`` (also called ``indices``) says what is known of it, and ``not_read``
+    names what pylance would read from the files of the index. Raises IndexNotFoundError.
+    """
+    segments = segments_of(snapshot, name)
+    path = snapshot.manifest.path
+    if segments[0].name == REUSE_INDEX:
+        return {"num_versions": len(entries(inline_details(segments[0])))}
+    described = _describe(snapshot, name, segments)
+    counts = snapshot.manifest.fragments.counts()
+    parts = [_segment_statistics(one, path) for one in segments]
+    rows = [int(counts.num_rows[_covered(counts.ids, [one], path)].sum()) for one in segments]
+    return {
+        "index_type": described.index_type,
+        "name": name,
+        "num_indices": len(segments),
+        "num_segments": len(segments),
+        "indices": parts,
+        "segments": parts,
+        "num_indexed_fragments": len(described.fragment_ids),
+        "num_indexed_rows": described.num_rows_indexed,
+        "num_unindexed_fragments": described.num_unindexed_fragments,
+        "num_unindexed_rows": described.num_unindexed_rows,
+        "num_indexed_rows_per_delta": rows,
+        "updated_at_timestamp_ms": max(one.created_at_ms or 0 for one in segments) or None,
+        "not_read": list(NOT_READ.get(segments[0].kind, ())),
+    }
+
+
+def coverage(snapshot: Snapshot, name: str | None = None) -> pa.Table:
+    """Tell for every index (or one) and fragment whether it is covered, and by which segments.
+
+    Raises IndexNotFoundError.
+    """
+    path = snapshot.manifest.path
+    wanted = read_indices(snapshot) if name is None else segments_of(snapshot, name)
+    counts = snapshot.manifest.fragments.counts()
+    parts = []
+    for index in sorted({one.name for one in wanted if not one.is_system or name is not None}):
+        segments = [one for one in wanted if one.name == index]
+        masks = [_covered(counts.ids, [one], path) for one in segments]
+        uuids = np.array([one.uuid for one in segments], object)
+        columns = [
+            pa.array([index] * len(counts.ids), pa.string()),
+            pa.array(counts.ids.astype(np.int64)),
+            pa.array(counts.num_rows.astype(np.int64)),
+            pa.array(np.logical_or.reduce(masks)),
+            pa.array([uuids[row].tolist() for row in np.stack(masks, 1)], pa.list_(pa.string())),
+        ]
+        parts.append(pa.table(columns, schema=COVERAGE))
+    return pa.concat_tables(parts) if parts else COVERAGE.empty_table()
+
+
+def _segment_statistics(segment: IndexMetadata, path: str) -> dict[str, Any]:
+    return {
+        "uuid": segment.uuid,
+        "index_type": index_type(segment, path),
+        "index_version": segment.index_version,
+        "dataset_version": segment.dataset_version,
+        "size_bytes": segment.size_bytes,
+        **index_settings(segment, path),
+    }
+
+
+def _covered(
+    ids: npt.NDArray[Any], segments: Sequence[IndexMetadata], path: str
+) -> npt.NDArray[np.bool_]:
+    """Tell for each fragment whether one of the segments covers it."""
+    named = sorted({number for one in segments for number in one.fragment_ids(path) or ()})
+    return np.isin(ids, np.array(named, np.int64))
 
 
 def _describe(snapshot: Snapshot, name: str, segments: Sequence[IndexMetadata]) -> IndexDescription:
     path = snapshot.manifest.path
     counts = snapshot.manifest.fragments.counts()
-    named = sorted({number for one in segments for number in one.fragment_ids(path) or ()})
-    covered = np.isin(counts.ids, np.array(named, np.int64))
+    covered = _covered(counts.ids, segments, path)
     sizes = [one.size_bytes for one in segments]
     first = segments[0]
     names = [snapshot.manifest.schema.path_of(field_id) for field_id in first.fields]
@@ -116,5 +240,19 @@ def _describe(snapshot: Snapshot, name: str, segments: Sequence[IndexMetadata]) 
         frozenset(counts.ids[covered].tolist()),
         int((~covered).sum()),
         None if None in sizes else sum(size for size in sizes if size is not None),
-        tuple(segments),
+        tuple(_segment(one, path) for one in segments),
+        index_settings(first, path),
+    )
+
+
+def _segment(one: IndexMetadata, path: str) -> IndexSegment:
+    return IndexSegment(
+        one.uuid,
+        frozenset(one.fragment_ids(path) or ()),
+        one.dataset_version,
+        one.index_version,
+        one.created_at,
+        one.size_bytes,
+        one.base_id,
+        one.covering_fields,
     )

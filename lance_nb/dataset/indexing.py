@@ -1,0 +1,88 @@
+"""Verbs on secondary indices: what there is, what it covers, and dropping it.
+
+Indices are built by pylance, and kept right by every verb here; building them is not offered yet.
+
+Source: the index methods of ``LanceDataset`` of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pyarrow as pa
+
+from lance_nb import table
+from lance_nb.dataset import verbs
+from lance_nb.dataset.opened import OpenedVersion
+from lance_nb.errors import NotSupportedError
+
+if TYPE_CHECKING:
+    from lance_nb.table.indices import IndexDescription
+
+
+class Indexing(OpenedVersion):
+    """Secondary indices of a version."""
+
+    @property
+    def has_index(self) -> bool:
+        """Whether there is an index."""
+        return bool(self.describe_indices())
+
+    def list_indices(self) -> list[dict[str, Any]]:
+        """List the segments of the secondary indices of this version, as pylance does."""
+        return table.indices.list_indices(self._snapshot)
+
+    def describe_indices(self) -> list[IndexDescription]:
+        """Describe every index with all its segments: type, fields, rows and fragments covered."""
+        return table.indices.describe_indices(self._snapshot)
+
+    def index_statistics(self, index_name: str) -> dict[str, Any]:
+        """Return pylance's statistics of an index, as far as the manifest tells.
+
+        What is inside the files of the index is not read; the entry ``not_read`` names it. Raises
+        IndexNotFoundError (a KeyError).
+        """
+        return table.indices.statistics(self._snapshot, index_name)
+
+    def index_coverage(self, index_name: str | None = None) -> pa.Table:
+        """Tell for every index (or one) and fragment whether it is covered, and by which segments.
+
+        The columns are ``lance_nb.table.indices.COVERAGE``. Raises IndexNotFoundError.
+        """
+        return table.indices.coverage(self._snapshot, index_name)
+
+    def drop_index(self, name: str) -> None:
+        """Drop an index by its name, all segments; its files stay until a clean-up.
+
+        Unlike pylance, the fragment-reuse index is not dropped while another index needs it. Raises
+        IndexNotFoundError, InvalidInputError.
+        """
+        self._snapshot = verbs.indexing.drop(self._session, self._snapshot, name)
+
+    def prewarm_index(self, name: str, **options: Any) -> NoReturn:
+        """Raise NotSupportedError: files of indices are not read. Raises IndexNotFoundError."""
+        table.indices.segments_of(self._snapshot, name)
+        raise NotSupportedError(
+            f"index {name!r} cannot be loaded ahead: scans here do not read the files of indices, "
+            "so there is nothing to keep in memory"
+        )
+
+    def create_scalar_index(self, column: str, index_type: Any, *args: Any, **options: Any) -> None:
+        """Raise NotSupportedError: indices are built by pylance. Raises ColumnNotFoundError."""
+        self.lance_schema.field(column)
+        call = f"create_scalar_index({column!r}, {str(index_type)!r})"
+        raise NotSupportedError(_not_built(self.uri, call))
+
+    def create_index(self, column: Any, index_type: Any, *args: Any, **options: Any) -> None:
+        """Raise NotSupportedError: indices are built by pylance. Raises ColumnNotFoundError."""
+        for one in [column] if isinstance(column, str) else column:
+            self.lance_schema.field(one)
+        call = f"create_index({column!r}, {str(index_type)!r})"
+        raise NotSupportedError(_not_built(self.uri, call))
+
+
+def _not_built(uri: str, call: str) -> str:
+    return (
+        "indices cannot be built here yet; scans and filters work without. Where pylance is "
+        f"installed, lance.dataset({uri!r}).{call} builds it, and every verb here keeps it right"
+    )

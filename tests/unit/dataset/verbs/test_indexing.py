@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import lance_nb
+from lance_nb.errors import IndexNotFoundError, InvalidInputError, NotSupportedError
+from lance_nb.format.fragment_reuse import REUSE_INDEX
+from lance_nb.transactions.operations.create_index import CreateIndex
+from tests.support.versions import index
+
+
+@pytest.fixture
+def indexed(make):
+    """Ten rows in five fragments; an index of two segments covers four of them."""
+    made = make(max_rows_per_file=2)
+    field = made.lance_schema.field("id").id
+    first = index("tree", field, covers=(0, 1, 2))
+    second = replace(index("second", field, covers=(3,)), name="tree", created_at_ms=99)
+    made._change(CreateIndex((first, second)))
+    return made
+
+
+def names(made):
+    return [one.name for one in made.describe_indices()]
+
+
+def test_an_index_is_dropped_with_all_segments(indexed, uri):
+    before = indexed.version
+    lance_nb.dataset(uri).insert(indexed.to_table())
+    indexed.drop_index("tree")
+    assert indexed.version == before + 2
+    assert not indexed.has_index
+    with pytest.raises(IndexNotFoundError, match="none"):
+        indexed.drop_index("tree")
+    assert issubclass(IndexNotFoundError, RuntimeError)  # as pylance raises
+    assert issubclass(IndexNotFoundError, KeyError)
+
+
+def test_statistics_say_what_the_manifest_knows(indexed):
+    found = indexed.stats.index_stats("tree")
+    assert found == indexed.index_statistics("tree")
+    parts = found.pop("segments")
+    assert found.pop("indices") == parts
+    assert [one["index_type"] for one in parts] == ["BTree", "BTree"]
+    assert found == {
+        "index_type": "BTree", "name": "tree", "num_indices": 2, "num_segments": 2,
+        "num_indexed_fragments": 4, "num_indexed_rows": 8,
+        "num_unindexed_fragments": 1, "num_unindexed_rows": 2,
+        "num_indexed_rows_per_delta": [6, 2], "updated_at_timestamp_ms": 99,
+        "not_read": ["min", "max", "num_pages"],
+    }  # fmt: skip
+    with pytest.raises(KeyError):
+        indexed.stats.index_stats("none")
+
+
+def test_coverage_is_a_row_per_index_and_fragment(indexed):
+    table = indexed.index_coverage()
+    assert table["fragment_id"].to_pylist() == [0, 1, 2, 3, 4]
+    assert table["num_rows"].to_pylist() == [2] * 5
+    assert table["is_covered"].to_pylist() == [True, True, True, True, False]
+    assert [len(one) for one in table["segments"].to_pylist()] == [1, 1, 1, 1, 0]
+    assert indexed.index_coverage("tree").equals(table)
+    with pytest.raises(IndexNotFoundError):
+        indexed.index_coverage("none")
+    indexed.drop_index("tree")
+    assert indexed.index_coverage().num_rows == 0
+
+
+def test_descriptions_have_segments(indexed):
+    (described,) = indexed.describe_indices()
+    assert [sorted(one.fragment_ids) for one in described.segments] == [[0, 1, 2], [3]]
+    assert described.num_segments == 2
+    assert described.details == {}
+
+
+def test_moves_are_remembered_as_long_as_an_index_needs_them(indexed):
+    indexed.optimize.compact_files()
+    assert names(indexed) == [REUSE_INDEX, "tree"]
+    assert indexed.index_statistics(REUSE_INDEX) == {"num_versions": 1}
+    assert indexed.optimize.cleanup_frag_reuse_index() == 0
+    with pytest.raises(InvalidInputError, match="cleanup_frag_reuse_index"):
+        indexed.drop_index(REUSE_INDEX)
+    built = index("new", indexed.lance_schema.field("id").id, covers=(5,))
+    indexed._change(CreateIndex((replace(built, dataset_version=indexed.version),)))
+    indexed.drop_index("tree")
+    assert indexed.optimize.cleanup_frag_reuse_index() == 1
+    assert names(indexed) == ["new"]
+    assert indexed.optimize.cleanup_frag_reuse_index() == 0
+
+
+def test_only_what_is_not_needed_is_forgotten(indexed):
+    indexed.optimize.compact_files(target_rows_per_fragment=8)
+    built = index("new", indexed.lance_schema.field("id").id, covers=(5,))
+    indexed._change(CreateIndex((replace(built, dataset_version=indexed.version),)))
+    indexed.drop_index("tree")
+    indexed.delete("id < 3")
+    indexed.optimize.compact_files()
+    assert indexed.index_statistics(REUSE_INDEX) == {"num_versions": 2}
+    assert indexed.optimize.cleanup_frag_reuse_index() == 1
+    assert indexed.index_statistics(REUSE_INDEX) == {"num_versions": 1}
+    assert True in indexed.index_coverage("new")["is_covered"].to_pylist()
+
+
+def test_the_fragment_reuse_index_alone_can_be_dropped(indexed):
+    indexed.optimize.compact_files()
+    indexed.drop_index("tree")
+    indexed.drop_index(REUSE_INDEX)
+    assert names(indexed) == []
+
+
+def test_what_is_not_offered_says_what_to_do_instead(indexed):
+    for refused in (
+        lambda: indexed.create_scalar_index("id", "BTREE"),
+        lambda: indexed.create_index(["id"], "IVF_PQ", num_partitions=2),
+        indexed.optimize.optimize_indices,
+    ):
+        with pytest.raises(NotSupportedError, match=r"lance\.dataset\('memory"):
+            refused()
+    with pytest.raises(NotSupportedError, match="nothing to keep in memory"):
+        indexed.prewarm_index("tree")
+    with pytest.raises(IndexNotFoundError):
+        indexed.prewarm_index("none")
+    with pytest.raises(lance_nb.ColumnNotFoundError):
+        indexed.create_scalar_index("none", "BTREE")
