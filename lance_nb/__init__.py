@@ -40,6 +40,7 @@ if _typing.TYPE_CHECKING:
     from lance_nb.dataset.file_writer import LanceFileWriter
     from lance_nb.dataset.operations import LanceOperation
     from lance_nb.dataset.scanner_builder import ScannerBuilder
+    from lance_nb.dataset.two_versions import diff
     from lance_nb.dataset.verbs.compaction_steps import (
         Compaction,
         CompactionMetrics,
@@ -48,12 +49,14 @@ if _typing.TYPE_CHECKING:
         CompactionTask,
         RewriteResult,
     )
+    from lance_nb.dataset.verbs.comparing import DatasetDelta
     from lance_nb.explorer.app import Explorer, explore
     from lance_nb.format.fragment import DataFile
     from lance_nb.format.fragment import Fragment as FragmentMetadata
     from lance_nb.format.schema import Schema as LanceSchema
     from lance_nb.magic.shell import load_ipython_extension, unload_ipython_extension
     from lance_nb.table.blobs import BlobFile
+    from lance_nb.table.diff import Diff
     from lance_nb.transactions.transaction import Transaction
 
 __version__ = "0.1.0"
@@ -71,8 +74,10 @@ __all__ = [
     "CompactionTask",
     "CorruptFileError",
     "DataFile",
+    "DatasetDelta",
     "DatasetNotFoundError",
     "DatasetStats",
+    "Diff",
     "Explorer",
     "FormatError",
     "FragmentMetadata",
@@ -95,6 +100,7 @@ __all__ = [
     "VersionNotFoundError",
     "__version__",
     "dataset",
+    "diff",
     "errors",
     "explore",
     "load_ipython_extension",
@@ -125,6 +131,9 @@ _LAZY = {
     "LanceSchema": "lance_nb.format.schema:Schema",
     "ScannerBuilder": "lance_nb.dataset.scanner_builder",
     "Transaction": "lance_nb.transactions.transaction",
+    "DatasetDelta": "lance_nb.dataset.verbs.comparing",
+    "Diff": "lance_nb.table.diff",
+    "diff": "lance_nb.dataset.two_versions",
     "write_dataset": "lance_nb.dataset.creating",
     "write_fragments": "lance_nb.dataset.creating",
     "Explorer": "lance_nb.explorer.app",

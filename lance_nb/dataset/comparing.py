@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from lance_nb import table
+from lance_nb.dataset import verbs
 from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.verbs.comparing import DatasetDelta
     from lance_nb.table.diff import Diff
     from lance_nb.table.refs import Ref
     from lance_nb.table.snapshot import Snapshot
@@ -38,6 +42,41 @@ class Comparing(OpenedVersion):
         left = self._compared(a)
         right = self._snapshot if b is None else self._compared(b)
         return table.diff.make_diff(self._session, left, right, key)
+
+    def delta(
+        self,
+        compared_against: int | None = None,
+        *,
+        begin_version: int | None = None,
+        end_version: int | None = None,
+    ) -> DatasetDelta:
+        """Tell what was inserted, updated and deleted after one version up to another.
+
+        ``compared_against`` stands for ``begin_version`` with this version as ``end_version``, and
+        wins over both. Needs stable row ids. Raises InvalidInputError.
+        """
+        versions = begin_version, end_version
+        return verbs.comparing.make_delta(self._session, self._snapshot, compared_against, versions)
+
+    def changes(
+        self,
+        begin: Ref | OpenedVersion,
+        end: Ref | OpenedVersion | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        key: Sequence[str] | str | None = None,
+        batch_size: int = 8192,
+    ) -> pa.RecordBatchReader:
+        """Stream every change after version ``begin`` up to ``end`` (this one if left out).
+
+        One row per insert and delete, two per update (its old and its new values), version by
+        version: see lance_nb.table.diff.feed. Rows are told apart by stable row ids, by ``key`` or
+        by the unenforced primary key. Raises InvalidInputError where there is none of them, or when
+        ``begin`` is not in the past of ``end``; VersionNotFoundError for a version cleaned up.
+        """
+        versions = self._compared(begin), self._snapshot if end is None else self._compared(end)
+        feed = table.diff.make_feed(self._session, versions, columns, key, batch_size)
+        return feed.reader()
 
     def _compared(self, ref: Ref | OpenedVersion) -> Snapshot:
         if isinstance(ref, OpenedVersion):

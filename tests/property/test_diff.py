@@ -144,7 +144,8 @@ def _check(ds: LanceDataset, a: Rows, b: Rows, ends: tuple[int, int], key: str |
         assert kinds["added"].keys() == b.keys() - a.keys()
         assert kinds["removed"].keys() == a.keys() - b.keys()
     counts = diff.counts
-    assert summary.added <= counts.rows_in and summary.removed <= counts.rows_out
+    assert summary.added <= counts.rows_in
+    assert summary.removed <= counts.rows_out
     if counts.rows_exact:
         assert (summary.added, summary.removed) == (counts.rows_in, counts.rows_out)
 

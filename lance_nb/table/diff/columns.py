@@ -1,8 +1,7 @@
 """Which columns of two versions are the same column, and where a fragment keeps one.
 
-Top-level columns are paired by name. A column that was renamed is paired by its field id, if it
-kept its type and ids mean the same (they are given anew when a table is overwritten).
-A column whose type changed is paired with its old self when Arrow can cast one into the other.
+Top-level columns are paired by name, renamed ones with their old selves (renames.py). A column
+whose type changed is paired with its old self when Arrow can cast one into the other.
 
 The *home* of a column in a fragment is the set of (field id, file) that hold it: equal homes mean
 equal values, row by row, without reading any.
@@ -12,7 +11,7 @@ Source: messages Field and DataFile of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -54,18 +53,19 @@ class ColumnPair:
         return pa.field(self.name, found.type, True, found.metadata)  # type: ignore[union-attr]
 
 
-def pair_columns(a: Schema, b: Schema, *, same_ids: bool) -> tuple[ColumnPair, ...]:
-    """Pair the columns: those of ``b`` in their order, then those that only ``a`` has."""
+def pair_columns(a: Schema, b: Schema, renamed: Mapping[str, str]) -> tuple[ColumnPair, ...]:
+    """Pair the columns: those of ``b`` in their order, then those that only ``a`` has.
+
+    ``renamed`` gives the old path of those of ``b`` that had another one.
+    """
     types_a = {one.name: one for one in project(a, None).schema}
     types_b = {one.name: one for one in project(b, None).schema}
     left = {one.name: one for one in a}
-    by_id = {one.id: one for one in a if same_ids and one.name not in types_b}
+    names_a = {a.path_of(one.id): one.name for one in a}
     pairs = []
     for other in b:
-        renamed = by_id.get(other.id)
-        if renamed is not None and renamed.logical_type != other.logical_type:
-            renamed = None
-        one = left.pop(other.name, None) or (renamed and left.pop(renamed.name, None))
+        was = names_a.get(renamed.get(b.path_of(other.id) or "", ""))
+        one = left.pop(other.name if was is None else was, None)
         type_a = None if one is None else types_a[one.name]
         type_b = types_b[other.name]
         fits = type_a is None or can_cast(type_a.type, type_b.type)

@@ -56,33 +56,30 @@ CONFIG = pa.schema([
 Row = dict[str, Any]
 
 
-def schema_table(a: Schema, b: Schema, *, same_ids: bool) -> pa.Table:
+def schema_table(a: Schema, b: Schema, renamed: Mapping[str, str]) -> pa.Table:
     """One row per field that differs, in the order of ``b``, then those that went."""
-    return pa.Table.from_pylist(list(_fields(a, b, same_ids=same_ids)), schema=SCHEMA)
+    return pa.Table.from_pylist(list(_fields(a, b, renamed)), schema=SCHEMA)
 
 
-def _fields(a: Schema, b: Schema, *, same_ids: bool) -> Iterator[Row]:
+def _fields(a: Schema, b: Schema, renamed: Mapping[str, str]) -> Iterator[Row]:
     left = {a.path_of(one.id) or one.name: one for one in a.walk()}
     right = {b.path_of(one.id) or one.name: one for one in b.walk()}
-    by_id = {one.id: path for path, one in left.items() if same_ids and path not in right}
     for path, other in right.items():
-        old_path = path if path in left else by_id.get(other.id)
-        if old_path is None or old_path not in left:
+        old_path = renamed.get(path, path)
+        one = left.pop(old_path, None)
+        if one is None:
             yield _field_row(ADDED, path, None, None, other)
-            continue
-        one = left.pop(old_path)
-        if old_path != path and one.name != other.name:
+        elif one.name != other.name:
             yield _field_row(RENAMED, path, old_path, one, other)
-        elif old_path == path and _shown(one, same_ids) != _shown(other, same_ids):
+        elif _shown(one) != _shown(other):
             yield _field_row(CHANGED, path, old_path, one, other)
     for path, one in left.items():
         yield _field_row(REMOVED, path, path, one, None)
 
 
-def _shown(field: Field, same_ids: bool) -> tuple[object, ...]:
-    """Return what makes a field another one; ids count only while they mean the same."""
-    identity = field.id if same_ids else None
-    return identity, field.logical_type, field.nullable, dict(field.metadata), field.keys
+def _shown(field: Field) -> tuple[object, ...]:
+    """Return what makes a field another one; its id is no part of it."""
+    return field.logical_type, field.nullable, dict(field.metadata), field.keys
 
 
 def _field_row(

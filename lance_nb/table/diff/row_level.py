@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
@@ -25,6 +26,7 @@ from lance_nb.table.diff.row_tables import (
     CellView,
     RowView,
     changed_batches,
+    changed_sides,
     placed_batches,
 )
 
@@ -106,6 +108,18 @@ class RowLevel:
         stop = None if page.limit is None else page.offset + page.limit
         batches = view.batches(comparison, (page.offset, stop), page.batch_size)
         return pa.RecordBatchReader.from_batches(view.schema, batches)
+
+    def both_sides(
+        self, columns: Columns, page: Page
+    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """Yield changed rows as they were and as they are."""
+        page.check()
+        view = RowView(self._ends, choose_columns(self._pairs, columns), self._identity.is_row_id)
+        return changed_sides(view, self._comparison(columns, False), page.batch_size)
+
+    def removed_row_ids(self) -> np.ndarray:
+        """Return the stable ids of the rows that were removed."""
+        return self._rows.removed.row_ids()
 
     def _batches(
         self, view: RowView, comparison: Comparison, kinds: Sequence[str], page: Page

@@ -96,6 +96,18 @@ def changed_batches(
         yield view.shown(CHANGED, table, "b", names)
 
 
+def changed_sides(
+    view: RowView, comparison: Comparison, size: int
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    """Yield changed rows as they are in ``a`` and in ``b``, side by side."""
+    old, new = view.projection("a"), view.projection("b")
+    for part in _cut(comparison.rows(0, None), size):
+        names = changed_names(comparison.pairs, part)
+        before = fetch_rows(view.ends.a, old, part.a)
+        after = fetch_rows(view.ends.b, new, part.b)
+        yield view.shown(CHANGED, before, "a", names), view.shown(CHANGED, after, "b", names)
+
+
 def _cut(parts: Iterator[ChangedRows], size: int) -> Iterator[ChangedRows]:
     for part in parts:
         for start in range(0, part.num_rows, size):

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from lance_nb.errors import VersionNotFoundError
 from lance_nb.format.fragment import Fragment
-from lance_nb.format.transaction_summary import UNKNOWN
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.diff.ends import Ends
 from lance_nb.table.diff.fragments import FragmentMatch
@@ -62,22 +61,6 @@ def _transactions(ends: Ends) -> Iterator[dict[str, Any]]:
                 "read_version": None if done is None else done.read_version,
                 "uuid": None if done is None else done.uuid,
             }
-
-
-def was_overwritten(ends: Ends) -> bool:
-    """Tell whether the table may have been overwritten between, which gives all ids anew."""
-    if ends.ancestor is None:
-        return True
-    for stretch in ends.between:
-        log = ends.source.log(stretch.branch)
-        for version in range(stretch.after + 1, stretch.upto + 1):
-            try:
-                done = log.transaction(version)
-            except VersionNotFoundError:
-                return True
-            if done is None or done.operation in ("Overwrite", "Clone", UNKNOWN):
-                return True
-    return False
 
 
 def deletions_table(ends: Ends, match: FragmentMatch) -> pa.Table:

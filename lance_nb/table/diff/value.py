@@ -14,10 +14,11 @@ Source: issue threads about diffs of Lance datasets; behaviour is ours, pylance 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
+import numpy as np
 import pyarrow as pa
 
 from lance_nb.table.diff import manifest_tables, transactions_between
@@ -26,6 +27,7 @@ from lance_nb.table.diff.counts import DiffCounts, count_differences
 from lance_nb.table.diff.ends import Ends, Past, Source, find_ends
 from lance_nb.table.diff.fragments import FragmentMatch, match_fragments
 from lance_nb.table.diff.identity import Identity, choose_identity
+from lance_nb.table.diff.renames import find_renames
 from lance_nb.table.diff.row_level import (
     DEFAULT_BATCH_ROWS,
     Columns,
@@ -93,8 +95,7 @@ class Diff:
     def schema(self) -> pa.Table:
         """The fields that differ: added, removed, renamed, changed."""
         a, b = self.ends.a.manifest.schema, self.ends.b.manifest.schema
-        shared = self.keeps_ids
-        return self._once("schema", lambda: manifest_tables.schema_table(a, b, same_ids=shared))
+        return self._once("schema", lambda: manifest_tables.schema_table(a, b, self.renamed))
 
     @property
     def fragments(self) -> pa.Table:
@@ -136,22 +137,15 @@ class Diff:
         return self._once("match", lambda: match_fragments(self.ends.a, self.ends.b))
 
     @property
-    def keeps_ids(self) -> bool:
-        """Whether field ids mean the same in both: not when the table was overwritten between."""
-        if self.match.num_equal or self.match.changed:
-            return True
-        a, b = self.ends.a.manifest.schema, self.ends.b.manifest.schema
-        if {(one.name, one.id) for one in a.walk()} == {(one.name, one.id) for one in b.walk()}:
-            return True
-        return not self._once(
-            "overwritten", lambda: transactions_between.was_overwritten(self.ends)
-        )
+    def renamed(self) -> dict[str, str]:
+        """The old path of each field of ``b`` that had another one in ``a``."""
+        return self._once("renamed", lambda: find_renames(self.ends))
 
     @property
     def column_pairs(self) -> tuple[ColumnPair, ...]:
         """The top-level columns of both versions, paired."""
         a, b = self.ends.a.manifest.schema, self.ends.b.manifest.schema
-        return self._once("pairs", lambda: pair_columns(a, b, same_ids=self.keeps_ids))
+        return self._once("pairs", lambda: pair_columns(a, b, self.renamed))
 
     # --- rows -------------------------------------------------------------------------------------
 
@@ -204,6 +198,16 @@ class Diff:
         rows are those of ``rows(kinds="changed")``, in the same order.
         """
         return self._rows.cells(columns, new_columns, Page(limit, offset, batch_size))
+
+    def both_sides(
+        self, columns: Columns = None, batch_size: int = DEFAULT_BATCH_ROWS
+    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """Yield changed rows as they were and as they are, batch by batch, side by side."""
+        return self._rows.both_sides(columns, Page(None, 0, batch_size))
+
+    def removed_row_ids(self) -> np.ndarray:
+        """Return the stable row ids of the rows that were removed (uint64)."""
+        return self._rows.removed_row_ids()
 
     # --- text -------------------------------------------------------------------------------------
 

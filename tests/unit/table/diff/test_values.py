@@ -27,11 +27,20 @@ CASES = [
     (pa.list_(pa.int64()), [[1, 2], [], None, [1], [None]], [[1, 3], None, None, [1, 1], [None]]),
     (pa.large_list(pa.string()), [["a"], ["b", None], []], [["a"], ["b", ""], []]),
     (pa.list_(pa.float32(), 2), [[1, 2], None, [3, NAN]], [[1, 2], [0, 0], [3, NAN]]),
-    (pa.map_(pa.string(), pa.int32()), [[("a", 1)], [("a", 1)], None], [[("a", 1)], [("b", 1)], []]),
+    (
+        pa.map_(pa.string(), pa.int32()),
+        [[("a", 1)], [("a", 1)], None],
+        [[("a", 1)], [("b", 1)], []],
+    ),
     (
         pa.struct([("x", pa.int32()), ("y", pa.list_(pa.string()))]),
         [{"x": 1, "y": ["a"]}, None, {"x": None, "y": []}, {"x": 2, "y": ["q"]}],
-        [{"x": 1, "y": ["a"]}, {"x": None, "y": None}, {"x": None, "y": None}, {"x": 3, "y": ["q"]}],
+        [
+            {"x": 1, "y": ["a"]},
+            {"x": None, "y": None},
+            {"x": None, "y": None},
+            {"x": 3, "y": ["q"]},
+        ],
     ),
     (pa.dictionary(pa.int8(), pa.string()), ["a", "b", None], ["a", "c", None]),
 ]  # fmt: skip
