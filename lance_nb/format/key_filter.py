@@ -8,21 +8,42 @@ a split-block bloom filter: blocks of eight little-endian 32-bit words, where a 
 each word of one block. Its parameters are the number of bits, the number of items it was made for,
 and the probability of a false positive.
 
+Written here: the bloom filter that pylance writes, with its parameters, for keys of the types that
+it hashes; for others, whose keys it leaves out of its filters, exact hashes, which it takes for an
+overlap with every filter of its own. Beyond ``EXACT_MAX`` such keys, and for
+nested ones, the filter says nothing: that overlaps with everything.
+
 Limits: filters are comparable only when their fields, and for bloom filters also their parameters,
 are equal; others count as overlapping.
-Source: ``Transaction.Update.inserted_rows`` as written by pylance 14.0.2.
+Source: ``Transaction.Update.inserted_rows`` as written by pylance 14.0.2; block and bits of a hash
+as in Parquet's split-block bloom filters.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from lance_nb._pb import transaction as pb
+from lance_nb.format.key_hashes import hash_keys, is_shared
 from lance_nb.format.wire import unknown_bytes
 
+EXACT_MAX = 100_000
+
 _BLOCK_WORDS = 8
+_NUM_BITS = 262144
+_PARAMETERS = (_NUM_BITS, 8192, 0.00057)
+_SALTS = np.array(
+    [
+        0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D,
+        0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31,
+    ],
+    np.uint32,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +58,17 @@ class KeyFilter:
     bitmap: bytes | None = None
     parameters: tuple[int, int, float] = (0, 0, 0.0)
     unknown: bytes = b""
+
+    @classmethod
+    def of_keys(cls, field_ids: Sequence[int], columns: Sequence[pa.Array]) -> KeyFilter:
+        """Return the filter of keys, given as one array per column of the key, without nulls."""
+        fields = tuple(field_ids)
+        if all(is_shared(one.type) for one in columns):
+            return cls(fields, bitmap=_bloom(hash_keys(columns)), parameters=_PARAMETERS)
+        if len(columns[0]) > EXACT_MAX or any(pa.types.is_nested(one.type) for one in columns):
+            return cls(fields)
+        plain = [_plain(one) for one in columns]
+        return cls(fields, hashes=tuple(np.unique(hash_keys(plain)).tolist()))
 
     def may_overlap(self, other: KeyFilter) -> bool:
         """Tell whether a key may be in both; True as well when that cannot be found out."""
@@ -80,3 +112,21 @@ class KeyFilter:
             message.bloom.SetInParent()
         message.MergeFromString(self.unknown)
         return message
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """Return the values behind a dictionary or an extension type."""
+    if isinstance(values.type, pa.BaseExtensionType):
+        return values.storage
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
+def _bloom(hashes: npt.NDArray[np.uint64]) -> bytes:
+    """Return the blocks of a filter with these hashes."""
+    num_blocks = _NUM_BITS // (32 * _BLOCK_WORDS)
+    words = np.zeros((num_blocks, _BLOCK_WORDS), "<u4")
+    block = ((hashes >> np.uint64(32)) * np.uint64(num_blocks)) >> np.uint64(32)
+    low = hashes.astype(np.uint32)
+    bits = np.uint32(1) << ((low[:, None] * _SALTS) >> np.uint32(27))
+    np.bitwise_or.at(words, block.astype(np.int64), bits)
+    return words.tobytes()

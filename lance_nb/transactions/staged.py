@@ -5,8 +5,8 @@ So it can be previewed, compared with what others have committed meanwhile, comm
 away with the files that it wrote.
 
 Several edits of one stage become one transaction: appends are one Append, deletions and appends one
-Update. Others (Overwrite, Restore) stand alone, and are refused beside other edits, so that no
-stage is ever committed by half.
+Update, and so is an upsert. Others (Overwrite, Restore, columns written anew) stand alone, and are
+refused beside other edits, so that no stage is ever committed by half.
 
 Limits: predicates look at the version that was read, so that a staged deletion does not see rows
 staged beside it.
@@ -16,13 +16,15 @@ Source: messages of ``Transaction`` in lance.table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.deletion_vector import DeletionVector
-from lance_nb.format.fragment import Fragment
+from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.column_rewrite import ColumnRewrite
 from lance_nb.transactions.deletion_plan import DeletionPlan, FragmentDeletion
+from lance_nb.transactions.merge_insert import MergePlan
 from lance_nb.transactions.operation import Operation, operation_name
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.update import Update
@@ -55,35 +57,42 @@ class Replacement:
         return sum(one.physical_rows for one in self.fragments)
 
 
-Edit = Addition | DeletionPlan | RowRewrite | Replacement
+Edit = Addition | DeletionPlan | RowRewrite | ColumnRewrite | MergePlan | Replacement
 
 
 @dataclass(frozen=True, slots=True)
 class StagedWrite:
     """One transaction that is ready to be committed.
 
-    ``affected_rows`` are the offsets that it deletes, by fragment id: with them, another writer's
-    deletions in the same fragment are no conflict.
+    ``num_updated_rows`` are counted among the added and the deleted ones too, unless they stay
+    where they are and get ``column_files``. ``affected_rows`` are the offsets that it deletes, by
+    fragment id: with them, another writer's deletions in the same fragment are no conflict.
     """
 
     read_version: int
     operation: Operation
     num_added_rows: int = 0
     num_deleted_rows: int = 0
+    num_updated_rows: int = 0
     touched_fragments: tuple[int, ...] = ()
     new_fragments: tuple[Fragment, ...] = ()
+    column_files: tuple[DataFile, ...] = ()
     affected_rows: Mapping[int, DeletionVector] | None = None
     pending: PendingDeletions = field(default_factory=PendingDeletions, repr=False)
 
     @property
     def data_files(self) -> list[str]:
         """Paths of the data files that were written for it, below the branch's folder."""
-        return [file.location() for one in self.new_fragments for file in one.files]
+        return [file.location() for file in self._files]
 
     @property
     def size_bytes(self) -> int:
         """Bytes of those files."""
-        return sum(file.size_bytes for one in self.new_fragments for file in one.files)
+        return sum(file.size_bytes for file in self._files)
+
+    @property
+    def _files(self) -> list[DataFile]:
+        return [file for one in self.new_fragments for file in one.files] + list(self.column_files)
 
 
 def combine(snapshot: Snapshot, edits: Sequence[Edit]) -> StagedWrite:
@@ -107,13 +116,50 @@ def combine(snapshot: Snapshot, edits: Sequence[Edit]) -> StagedWrite:
             alone[0].num_rows,
             new_fragments=alone[0].fragments,
         )
-    rewrites = [edit for edit in edits if isinstance(edit, RowRewrite)]
+    by_columns = [columns for edit in edits if (columns := columns_of(edit)) is not None]
+    if by_columns and len(edits) > 1:
+        raise InvalidInputError(
+            "columns that are written anew stand alone in a transaction: rewrite rows instead "
+            "(mode='rows'), or commit the one edit before the other"
+        )
+    if by_columns:
+        return _column_write(snapshot, edits[0], by_columns[0])
+    if sum(isinstance(edit, MergePlan) for edit in edits) > 1:
+        raise InvalidInputError(
+            "two upserts in one stage do not see each other's rows, and could insert a key twice: "
+            "commit the one first, then stage the other on the version that it makes"
+        )
+    rewrites = [edit for edit in edits if isinstance(edit, RowRewrite | MergePlan)]
     plans = [edit for edit in edits if isinstance(edit, DeletionPlan)]
     _check_rows_change_once(rewrites, plans)
     return _combined(snapshot, edits, rewrites, plans)
 
 
-def _check_rows_change_once(rewrites: Sequence[RowRewrite], plans: Sequence[DeletionPlan]) -> None:
+def columns_of(edit: Edit) -> ColumnRewrite | None:
+    """Return the columns that an edit writes anew, if it does not write rows."""
+    if isinstance(edit, ColumnRewrite):
+        return edit
+    return edit.columns if isinstance(edit, MergePlan) else None
+
+
+def _column_write(snapshot: Snapshot, edit: Edit, columns: ColumnRewrite) -> StagedWrite:
+    operation = columns.operation()
+    if isinstance(edit, MergePlan):
+        operation = replace(
+            operation, inserted_rows=edit.inserted_keys, compacted_sstables=edit.logs
+        )
+    return StagedWrite(
+        snapshot.version,
+        operation,
+        num_updated_rows=columns.num_rows,
+        touched_fragments=tuple(one.id for one in columns.fragments),
+        column_files=columns.files,
+    )
+
+
+def _check_rows_change_once(
+    rewrites: Sequence[RowRewrite | MergePlan], plans: Sequence[DeletionPlan]
+) -> None:
     """Refuse edits of the same rows: which of them counts could not be said."""
     seen: dict[int, DeletionVector] = {}
     for plan in [*(one.deletion for one in rewrites), *(plans if rewrites else ())]:
@@ -130,13 +176,12 @@ def _check_rows_change_once(rewrites: Sequence[RowRewrite], plans: Sequence[Dele
 def _combined(
     snapshot: Snapshot,
     edits: Sequence[Edit],
-    rewrites: Sequence[RowRewrite],
+    rewrites: Sequence[RowRewrite | MergePlan],
     plans: Sequence[DeletionPlan],
 ) -> StagedWrite:
     plans = [*plans, *(one.deletion for one in rewrites)]
-    added = tuple(
-        one for edit in edits if isinstance(edit, Addition | RowRewrite) for one in edit.fragments
-    )
+    adding = (edit for edit in edits if isinstance(edit, Addition | RowRewrite | MergePlan))
+    added = tuple(one for edit in adding for one in edit.fragments)
     num_added = sum(one.physical_rows for one in added)
     if not plans:
         return StagedWrite(snapshot.version, Append(added), num_added, new_fragments=added)
@@ -146,18 +191,32 @@ def _combined(
     if added or rewrites:
         kept, gone = plan.changes(pending)
         fields = {field for one in rewrites for field in one.fields}
+        merge = next((one for one in rewrites if isinstance(one, MergePlan)), None)
         operation = Update(
             removed_fragment_ids=gone,
             updated_fragments=kept,
             new_fragments=added,
             fields_for_preserving_frag_bitmap=tuple(sorted(fields)),
+            inserted_rows=None if merge is None else merge.inserted_keys,
+            compacted_sstables=() if merge is None else merge.logs,
         )
     else:
         operation = plan.operation(pending)
     return StagedWrite(
-        snapshot.version, operation, num_added, plan.num_rows,
-        tuple(plan.affected_rows), added, plan.affected_rows, pending,
-    )  # fmt: skip
+        snapshot.version,
+        operation,
+        num_added,
+        plan.num_rows,
+        sum(_num_updated(one) for one in rewrites),
+        tuple(plan.affected_rows),
+        added,
+        affected_rows=plan.affected_rows,
+        pending=pending,
+    )
+
+
+def _num_updated(edit: RowRewrite | MergePlan) -> int:
+    return edit.num_updated_rows if isinstance(edit, MergePlan) else edit.num_rows
 
 
 def _united(plans: Sequence[DeletionPlan]) -> DeletionPlan:

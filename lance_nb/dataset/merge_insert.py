@@ -1,0 +1,214 @@
+"""``ds.merge_insert(on)``: upserts, and everything else that a join by key can do, in one commit.
+
+    ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
+
+Source: ``LanceDataset.merge_insert`` and ``MergeInsertBuilder`` of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from lance_nb.dataset import verbs
+from lance_nb.dataset.opened import OpenedVersion
+from lance_nb.errors import InvalidInputError, MergeInsertError, NotSupportedError
+
+if TYPE_CHECKING:
+    from lance_nb.table.snapshot import Snapshot
+    from lance_nb.transactions.transaction import Transaction
+
+_RETRIES = 10
+_RETRY_TIMEOUT = timedelta(seconds=30)
+Progress = Callable[[int, int], None]
+
+
+class MergeInsertBuilder:
+    """One upsert under construction; every clause returns the builder itself.
+
+    "Matched" rows are in the source and in the dataset, "not matched" ones in the source only, "not
+    matched by source" ones in the dataset only. Rows match when all columns of the key are equal;
+    a null equals nothing. Where pylance and we differ: an index on the key is not looked up, the
+    key columns are read; conditions may also be given to branches of versions that pylance plans
+    wrongly (``when_matched_delete`` with ``when_not_matched_by_source_delete``); ``auto`` chooses
+    the write mode by cost.
+    """
+
+    def __init__(
+        self,
+        dataset: OpenedVersion,
+        on: str | Iterable[str] | None,
+        moved: Callable[[Snapshot], None],
+    ) -> None:
+        self._dataset = dataset
+        self._moved = moved
+        self._clauses = verbs.upserting.start(dataset.lance_schema, on)
+        self._retries = _RETRIES
+        self._timeout = _RETRY_TIMEOUT
+
+    # --- clauses ----------------------------------------------------------------------------------
+
+    def when_matched_update_all(self, condition: str | None = None) -> Self:
+        """Give matched rows the source's values, where ``condition`` holds.
+
+        ``condition`` is SQL over ``source.column`` and ``target.column``; a matched row that does
+        not pass stays as it is. Columns that the source does not have keep their values.
+        """
+        matched = verbs.upserting.WhenMatched.UPDATE
+        return self._with(matched=matched, condition=condition)
+
+    def when_matched_delete(self) -> Self:
+        """Delete matched rows."""
+        return self._with(matched=verbs.upserting.WhenMatched.DELETE, condition=None)
+
+    def when_matched_fail(self) -> Self:
+        """Fail if any row matches."""
+        return self._with(matched=verbs.upserting.WhenMatched.FAIL, condition=None)
+
+    def when_not_matched_insert_all(self) -> Self:
+        """Insert rows that are in the source only; columns that it does not have are null."""
+        return self._with(inserts=True)
+
+    def when_not_matched_by_source_delete(self, expr: str | None = None) -> Self:
+        """Delete rows that are in the dataset only, those that pass ``expr`` (SQL) if given.
+
+        Raises PredicateError.
+        """
+        found = None
+        if expr is not None:
+            found = verbs.upserting.lonely_filter(self._dataset.lance_schema, expr)
+        return self._with(deletes_lonely=True, lonely_filter=found)
+
+    # --- how --------------------------------------------------------------------------------------
+
+    def conflict_retries(self, max_retries: int) -> Self:
+        """Set how often to start over from the newest version after a conflict (10)."""
+        if not isinstance(max_retries, int):
+            raise TypeError(f"max_retries is a number, not {type(max_retries).__name__}")
+        if max_retries < 0:
+            raise OverflowError(f"max_retries is at least 0, not {max_retries}")
+        self._retries = max_retries
+        return self
+
+    def retry_timeout(self, timeout: timedelta) -> Self:
+        """Set how long to keep starting over (30 seconds); the first attempt is always made."""
+        if not isinstance(timeout, timedelta):
+            raise TypeError(f"timeout is a timedelta, not {type(timeout).__name__}")
+        if timeout < timedelta(0):
+            raise InvalidInputError(f"a timeout is not negative: {timeout}")
+        self._timeout = timeout
+        return self
+
+    def data_storage_version(self, version: str) -> Self:
+        """Name the version of the files that are written: only the dataset's own.
+
+        Raises InvalidInputError, NotSupportedError for another one, which pylance allows.
+        """
+        _, snapshot = self._dataset.opened
+        verbs.upserting.check_file_version(snapshot, version)
+        return self
+
+    def use_index(self, use_index: bool) -> Self:
+        """Do nothing: keys are read from the dataset whether there is an index or not."""
+        if not isinstance(use_index, bool):
+            raise TypeError(f"use_index is a bool, not {type(use_index).__name__}")
+        return self
+
+    def write_mode(self, mode: str) -> Self:
+        """Choose how matched rows are updated: "auto", "rewrite_rows" or "rewrite_columns".
+
+        ``rewrite_columns`` writes the source's columns anew for whole fragments and leaves rows
+        where they are; it can only update matched rows, with some of the columns. ``auto`` takes
+        what reads and writes less, by an estimate. Raises InvalidInputError.
+        """
+        return self._with(write_mode=verbs.upserting.check_write_mode(mode))
+
+    def target_bases(self, bases: list[str]) -> Self:
+        """Raise NotSupportedError: new files go to the dataset's own folder."""
+        if not bases:
+            raise MergeInsertError("target_bases is empty: leave it out")
+        raise NotSupportedError("files are not spread over several base paths by this release")
+
+    def target_all_bases(self, include_primary: bool = True) -> Self:
+        """Spread new files over all bases: possible where the dataset's folder is the only one."""
+        _, snapshot = self._dataset.opened
+        if snapshot.manifest.base_paths or not include_primary:
+            raise NotSupportedError("files are not spread over several base paths by this release")
+        return self
+
+    def mark_sstables_as_compacted(self, sstables: Iterable[Any]) -> Self:
+        """Record with the commit that write-ahead logs have been merged.
+
+        ``sstables``: values with ``shard_id`` (the text of a UUID) and ``generation``.
+        """
+        return self._with(logs=verbs.upserting.logs_of(sstables))
+
+    # --- doing it ---------------------------------------------------------------------------------
+
+    def execute(
+        self, data_obj: Any, *, schema: pa.Schema | None = None, progress: Progress | None = None
+    ) -> dict[str, int]:
+        """Merge ``data_obj`` (what ``write_dataset`` takes) and commit.
+
+        Returns ``num_inserted_rows``, ``num_updated_rows`` and ``num_deleted_rows``; a version is
+        made even when nothing changes, as pylance does. After a conflict with another writer the
+        merge is done again on the newest version. ``progress(done, total)`` counts rows. Raises
+        SchemaMismatchError, MergeInsertError (several source rows for one row; a match that must
+        not be), PredicateError, CommitConflictError, TooMuchWriteContentionError.
+        """
+        session, snapshot = self._dataset.opened
+        with verbs.upserting.source_of(data_obj, schema) as source:
+            made, stats = verbs.upserting.execute(
+                session,
+                snapshot,
+                self._clauses,
+                source,
+                max_retries=self._retries,
+                timeout_s=self._timeout.total_seconds(),
+                progress=progress,
+            )
+        self._moved(made)
+        return stats
+
+    def execute_uncommitted(
+        self, data_obj: Any, *, schema: pa.Schema | None = None, progress: Progress | None = None
+    ) -> tuple[Transaction, dict[str, int]]:
+        """Merge without committing: ``(transaction, counts)``, for ``LanceDataset.commit``."""
+        session, snapshot = self._dataset.opened
+        with verbs.upserting.source_of(data_obj, schema) as source:
+            return verbs.upserting.execute_uncommitted(
+                session, snapshot, self._clauses, source, progress
+            )
+
+    def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
+        """Describe what a merge of a source of this schema does, in our engine's own words."""
+        _, snapshot = self._dataset.opened
+        return verbs.upserting.explain(snapshot, self._clauses, schema)
+
+    def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
+        """Merge, commit nothing, remove the files again, and tell what it took."""
+        _, snapshot = self._dataset.opened
+        with verbs.upserting.source_of(data_obj, schema) as source:
+            return verbs.upserting.analyze(snapshot, self._clauses, source)
+
+    def _with(self, **changes: Any) -> Self:
+        self._clauses = verbs.upserting.with_clause(self._clauses, **changes)
+        return self
+
+
+class Merging(OpenedVersion):
+    """Upserts."""
+
+    def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
+        """Begin an upsert that matches rows by the columns ``on``.
+
+        None is the unenforced primary key of the schema; with it, two writers that insert the same
+        key at the same time never both succeed. Raises ColumnNotFoundError, InvalidInputError.
+        """
+        return MergeInsertBuilder(self, on, self._moved)
+
+    def _moved(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot

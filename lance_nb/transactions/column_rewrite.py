@@ -1,0 +1,130 @@
+"""Rows with new values, column by column: one more file per fragment, rows stay where they are.
+
+The columns that change are read for every physical row of a fragment, the new values put in their
+places, and the result is written as a file that crosses out the columns it replaces. Row addresses
+and deletions stay, so that indices on other columns stay whole; indices on these columns no longer
+cover the fragments.
+
+Limits: costs the columns of whole fragments, however few rows change. Memory holds one window.
+Source: message ``Transaction.Update`` of lance.table, mode REWRITE_COLUMNS; ``write_mode`` of
+pylance's ``MergeInsertBuilder``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lance_nb.encodings.base import Ints
+from lance_nb.encodings.kernels.memory import from_integers
+from lance_nb.errors import LanceError
+from lance_nb.format.feature_flags import STABLE_ROW_IDS
+from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.format.schema import Schema
+from lance_nb.table.filtered_scan import Selected, quoted, selected_table
+from lance_nb.table.fragment_reader import confirmed_rows
+from lance_nb.table.projection import Projection, project
+from lance_nb.table.scan import window_rows
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.column_files import write_columns
+from lance_nb.transactions.fragment_writer import WriteOptions
+from lance_nb.transactions.operations.update import Update, UpdateMode
+
+Touched = tuple[Fragment, Ints]
+"""A fragment and the physical offsets of the rows that change in it, ascending."""
+
+NewValues = Callable[[Fragment, int, int], pa.Table]
+"""Gives the new values of some of a fragment's changing rows, counted from its first one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRewrite:
+    """Fragments with another file for some columns, not committed.
+
+    ``offsets`` are the rows that changed, by fragment id, as Roaring bitmaps; only datasets with
+    stable row ids record them.
+    """
+
+    fragments: tuple[Fragment, ...]
+    fields: tuple[int, ...]
+    num_rows: int
+    offsets: Mapping[int, bytes]
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The files that were written."""
+        return tuple(one.files[-1] for one in self.fragments)
+
+    def operation(self) -> Update:
+        """Return the operation."""
+        return Update(
+            updated_fragments=self.fragments,
+            fields_modified=self.fields,
+            update_mode=UpdateMode.REWRITE_COLUMNS,
+            updated_fragment_offsets=self.offsets,
+        )
+
+
+def rewrite_columns(
+    snapshot: Snapshot,
+    part: Schema,
+    touched: Iterable[Touched],
+    values: NewValues,
+    options: WriteOptions,
+) -> ColumnRewrite:
+    """Write the columns of ``part`` anew for every fragment that has rows that change.
+
+    Raises CorruptFileError, SchemaMismatchError, StorageError; no file remains then.
+    """
+    home = snapshot.locations.home
+    columns = project(snapshot.manifest.schema, [quoted([one.name]) for one in part])
+    records = bool(snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS)
+    changed: list[Fragment] = []
+    offsets: dict[int, bytes] = {}
+    num_rows, is_done = 0, False
+    try:
+        for fragment, rows in touched:
+            batches = _batches(snapshot, columns, (fragment, rows), values)
+            changed.append(write_columns(home, fragment, part, batches, options))
+            num_rows += rows.size
+            if records:
+                offsets[fragment.id] = BitMap(rows.astype(np.uint32)).serialize()
+        is_done = True
+    finally:
+        if not is_done:
+            _remove(snapshot, changed)
+    fields = tuple(one.id for one in part.walk())
+    return ColumnRewrite(tuple(changed), fields, num_rows, offsets)
+
+
+def _remove(snapshot: Snapshot, changed: Iterable[Fragment]) -> None:
+    for one in changed:
+        try:
+            snapshot.locations.home.delete(one.files[-1].location())
+        except LanceError:  # an orphan for cleanup: what went wrong before matters more
+            continue
+
+
+def _batches(
+    snapshot: Snapshot, columns: Projection, touched: Touched, values: NewValues
+) -> Iterator[pa.RecordBatch]:
+    fragment, rows = touched
+    step = window_rows(snapshot, columns, fragment)
+    for start in range(0, confirmed_rows(snapshot, fragment), step):
+        stop = min(start + step, confirmed_rows(snapshot, fragment))
+        first, last = (int(one) for one in np.searchsorted(rows, (start, stop)))
+        physical = np.arange(start, stop, dtype=np.int64)
+        if last - first == stop - start:
+            yield from values(fragment, first, last).to_batches()
+            continue
+        old = selected_table(snapshot, columns, Selected(fragment, physical, physical, {}))
+        if first < last:
+            place = physical - start
+            place[rows[first:last] - start] = np.arange(last - first) + old.num_rows
+            new = values(fragment, first, last).cast(old.schema)
+            old = pa.concat_tables([old, new]).combine_chunks().take(from_integers(place))
+        yield from old.to_batches()

@@ -1,0 +1,85 @@
+"""What an upsert shall do: its clauses, as one value.
+
+Source: ``MergeInsertBuilder`` of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+
+from lance_nb.errors import MergeInsertError
+from lance_nb.format.merged_logs import MergedLog
+from lance_nb.format.schema import Schema
+from lance_nb.table.predicate import Filter
+from lance_nb.transactions.merge_insert_rows import check_keys, check_schema
+
+WRITE_MODES = ("auto", "rewrite_rows", "rewrite_columns")
+
+
+class WhenMatched(Enum):
+    """What becomes of target rows that have a partner; the value is the name in plans."""
+
+    KEEP = "DoNothing"
+    UPDATE = "UpdateAll"
+    DELETE = "Delete"
+    FAIL = "Fail"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeClauses:
+    """What an upsert does. ``lonely`` rows are target rows without a partner.
+
+    ``on`` are the columns of the key, ``key`` the unenforced primary key if it is the same columns.
+    ``logs`` are write-ahead logs that the source comes from.
+    """
+
+    on: tuple[str, ...]
+    key: tuple[str, ...] = ()
+    matched: WhenMatched = WhenMatched.KEEP
+    condition: str | None = None
+    inserts: bool = False
+    deletes_lonely: bool = False
+    lonely_filter: Filter | None = None
+    write_mode: str = "auto"
+    logs: tuple[MergedLog, ...] = ()
+
+    @property
+    def does_nothing(self) -> bool:
+        """Whether no row can change."""
+        return self.matched is WhenMatched.KEEP and not (self.inserts or self.deletes_lonely)
+
+
+def check_clauses(clauses: MergeClauses, source: pa.Schema, schema: Schema) -> None:
+    """Check that a source of this schema can be merged.
+
+    Raises SchemaMismatchError, MergeInsertError.
+    """
+    check_keys(source, clauses.on)
+    check_schema(source, schema, inserts=clauses.inserts)
+    if clauses.write_mode == "rewrite_columns":
+        obstacles = column_obstacles(clauses, source, schema)
+        if obstacles:
+            raise MergeInsertError(
+                "write_mode('rewrite_columns') cannot express this: "
+                + "; ".join(obstacles)
+                + ". Use 'auto' or 'rewrite_rows'"
+            )
+
+
+def column_obstacles(clauses: MergeClauses, source: pa.Schema, schema: Schema) -> list[str]:
+    """Say why columns of matched rows cannot be rewritten alone."""
+    found = []
+    if clauses.matched is not WhenMatched.UPDATE:
+        found.append("matched rows are not updated")
+    if clauses.inserts:
+        found.append("rows are inserted")
+    if clauses.deletes_lonely:
+        found.append("rows that are not matched are deleted")
+    if set(schema.names) <= set(source.names):
+        found.append("the source has every column of the dataset")
+    if set(source.names) <= set(clauses.on):
+        found.append("the source has no column besides the key")
+    return found

@@ -1,0 +1,161 @@
+"""Rows as an upsert writes them: the source's columns, and what it leaves out from the target.
+
+A matched row keeps the target's value of every column (and of every field of a struct) that the
+source does not have; an inserted row gets null there.
+
+Source: partial sources of ``MergeInsertBuilder`` of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_nb.encodings.base import Ints
+from lance_nb.errors import NotSupportedError, SchemaMismatchError
+from lance_nb.format.blob_fields import is_blob_v1, is_blob_v2
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.schema import Field, Schema
+from lance_nb.table.filtered_scan import Selected, quoted, selected_table
+from lance_nb.table.projection import Projection, project
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.input_schema import writable_part
+from lance_nb.transactions.merge_insert_source import SourceRows
+
+
+@dataclass(frozen=True, slots=True)
+class RowMaker:
+    """Puts rows together. ``kept`` are the columns that are read from the target."""
+
+    snapshot: Snapshot
+    source: SourceRows
+    fields: tuple[pa.Field, ...]
+    kept: Projection
+    blobs: frozenset[str]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, source: SourceRows, part: Schema) -> RowMaker:
+        """Make rows of the columns of ``part``, each of which either side has."""
+        given = Schema.from_arrow(source.schema)
+        by_name = {one.name: one for one in given}
+        kept = [one for one in part if one.name not in by_name or _lacks(one, by_name[one.name])]
+        schema = snapshot.manifest.schema
+        blobs = frozenset(one.name for one in part if _has_blobs(one))
+        return cls(
+            snapshot,
+            source,
+            tuple(part.to_arrow()),
+            project(schema, [quoted([one.name]) for one in kept]),
+            blobs,
+        )
+
+    def check_readable(self) -> None:
+        """Refuse columns whose values cannot be read and written again."""
+        for one in self.kept.columns:
+            if one.field.name in self.blobs:
+                raise NotSupportedError(
+                    f"the source has no column {one.field.name!r}, and matched rows cannot keep "
+                    "their blobs when they are rewritten: give it in the source, or update "
+                    "matched rows alone with write_mode('rewrite_columns')"
+                )
+
+    def updated(self, fragment: Fragment, physical: Ints, rows: Ints) -> pa.Table:
+        """Return matched rows with their new values; ``physical`` ascends."""
+        old = None
+        if self.kept.outputs:
+            place = Selected(fragment, physical, physical, {})
+            old = selected_table(self.snapshot, self.kept, place)
+        return self._table(rows, old)
+
+    def inserted(self, rows: Ints) -> pa.Table:
+        """Return rows that are new."""
+        return self._table(rows, None)
+
+    def _table(self, rows: Ints, old: pa.Table | None) -> pa.Table:
+        names = [one.name for one in self.fields if one.name in self.source.schema.names]
+        new = self.source.take(rows, names)
+        arrays, fields = [], []
+        for field in self.fields:
+            mine = _array(new, field.name)
+            if field.name in self.blobs and mine is not None:  # as the source has them
+                arrays.append(mine)
+                fields.append(self.source.schema.field(field.name))
+                continue
+            before = None if old is None else _array(old, field.name)
+            arrays.append(_fitted(mine, before, field.type, int(rows.size)))
+            fields.append(field.with_nullable(True))
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def check_schema(found: pa.Schema, schema: Schema, *, inserts: bool) -> None:
+    """Check that a source fits; columns may be missing where nothing is inserted without them.
+
+    Raises SchemaMismatchError.
+    """
+    fields = tuple(one for one in schema if inserts or one.name in found.names)
+    writable_part(found, Schema(fields, schema.metadata))
+
+
+def check_keys(found: pa.Schema, on: tuple[str, ...]) -> None:
+    """Check that a source has the key. Raises SchemaMismatchError."""
+    for name in on:
+        if name not in found.names:
+            raise SchemaMismatchError(
+                f"the source has no column {name!r}, which rows are matched by; its columns: "
+                + ", ".join(repr(one) for one in found.names[:20])
+            )
+
+
+def _lacks(wanted: Field, found: Field) -> bool:
+    """Tell whether a struct lacks fields of the dataset's."""
+    if not wanted.children or wanted.logical_type != "struct" or _has_blobs(wanted):
+        return False
+    by_name = {one.name: one for one in found.children}
+    return any(one.name not in by_name or _lacks(one, by_name[one.name]) for one in wanted.children)
+
+
+def _has_blobs(field: Field) -> bool:
+    return any(is_blob_v1(one) or is_blob_v2(one) for one in field.walk())
+
+
+def _array(table: pa.Table, name: str) -> pa.Array | None:
+    if name not in table.column_names:
+        return None
+    column = table[name]
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _fitted(
+    new: pa.Array | None, old: pa.Array | None, type_: pa.DataType, num_rows: int
+) -> pa.Array:
+    """Return the new values, completed by old ones or nulls, in the type of the dataset."""
+    if new is None:
+        return pa.nulls(num_rows, type_) if old is None else old
+    if new.type == type_:
+        return new
+    if not pa.types.is_struct(type_):
+        return new.cast(type_)
+    children = []
+    for field in type_:
+        mine = _child(new, field.name)
+        before = None if old is None else _child(old, field.name)
+        children.append(_fitted(mine, before, field.type, num_rows))
+    mask = new.is_null() if new.null_count else None
+    fields = [field.with_nullable(True) for field in type_]
+    made = pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+    return made if made.type == type_ else made.cast(type_)
+
+
+def _child(values: pa.Array, name: str) -> pa.Array | None:
+    place = values.type.get_field_index(name)
+    if place < 0:
+        return None
+    child: pa.Array = values.flatten()[place]
+    return child
+
+
+def windows(count: int, row_bytes: float) -> list[tuple[int, int]]:
+    """Cut rows into windows that fit into memory."""
+    step = int(min(max((32 << 20) / max(row_bytes, 1), 1024), 1 << 16))
+    return [(start, min(start + step, count)) for start in range(0, count, step)]
