@@ -24,6 +24,7 @@ from lance_nb.encodings.compress_base import EncodedPage, LeafPage, PageLevels
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.leaf_blocks import from_arrow
 from lance_nb.encodings.statistics import Measured, bits_per_value
+from lance_nb.encodings.tiny_page import encode_tiny
 from lance_nb.errors import InternalError, NotSupportedError
 
 __all__ = ["EncodedPage", "EncodingOptions", "PageLevels", "encode_page", "encode_pages"]
@@ -36,6 +37,9 @@ def encode_page(leaf: pa.Array, levels: PageLevels, options: EncodingOptions) ->
 
     Raises NotSupportedError for values that no layout of the file version can hold.
     """
+    tiny = encode_tiny(leaf, levels, options)
+    if tiny is not None:
+        return tiny
     block = AllNull(len(leaf)) if _is_all_null(levels, len(leaf)) else from_arrow(leaf)
     return encode_block(block, levels, options)
 
