@@ -1,0 +1,53 @@
+"""Large work leaves the notebook's process: plan, run tasks on an engine, commit once.
+
+::
+
+    from lance_nb import spark as lance_spark
+
+    lance_spark.append(ds, "exports/*.parquet")           where: explain(plan) says, engine= decides
+    lance_spark.delete(ds, "label IS NULL", engine="spark")
+    lance_spark.write(frame, "photos.lance", mode="create")
+    lance_spark.register(session)                         spark.read.format("lance_nb").load(uri)
+
+Needs the extra ``spark`` and Java 17 for the engine "spark" and the data source; the engines
+"local" and "pool" need neither.
+"""
+
+from lance_nb.spark.dispatch import choose, explain
+from lance_nb.spark.engine import RunCancelledError, TaskProgress
+from lance_nb.spark.journal import forget, resume, unfinished
+from lance_nb.spark.registration import read, register, register_views
+from lance_nb.spark.sessions import find_session, start_session, why_not
+from lance_nb.spark.tasks.columns import plan_columns
+from lance_nb.spark.tasks.compaction import plan_compaction
+from lance_nb.spark.tasks.deletion import plan_delete
+from lance_nb.spark.tasks.files import plan_append
+from lance_nb.spark.tasks.update import plan_update
+from lance_nb.spark.verbs import append, backfill, compact, delete, update, write
+
+__all__ = [
+    "RunCancelledError",
+    "TaskProgress",
+    "append",
+    "backfill",
+    "choose",
+    "compact",
+    "delete",
+    "explain",
+    "find_session",
+    "forget",
+    "plan_append",
+    "plan_columns",
+    "plan_compaction",
+    "plan_delete",
+    "plan_update",
+    "read",
+    "register",
+    "register_views",
+    "resume",
+    "start_session",
+    "unfinished",
+    "update",
+    "why_not",
+    "write",
+]

@@ -1,0 +1,87 @@
+"""Chooses where a plan runs, and says why.
+
+Starting tasks on a warm local Spark costs about half a second, so small work stays in the process.
+The break-even sizes are measured by ``tests/benchmarks/spark.py``; a cluster pays off earlier than
+a local session, which has the same cores as a pool of processes.
+
+==========================================  ==========================================
+situation (``engine="auto"``)               engine
+==========================================  ==========================================
+less than ``SMALL_BYTES``, or one task       local
+a session on a cluster or Connect            spark
+a local session, ``LOCAL_SPARK_BYTES`` on    spark
+otherwise, several cores                     pool
+==========================================  ==========================================
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.spark.engine import Engine
+from lance_nb.spark.engines.inline import InlineEngine
+from lance_nb.spark.engines.pool import PoolEngine
+from lance_nb.spark.engines.session import SparkEngine
+from lance_nb.spark.plan import Plan
+from lance_nb.spark.sessions import find_session, is_local, start_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ENGINES = ("auto", "local", "pool", "spark")
+SMALL_BYTES = 256 * 1024**2
+LOCAL_SPARK_BYTES = 512 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The engine for a plan, and the reason in a few words."""
+
+    name: str
+    reason: str
+    spark: SparkSession | None = None
+
+    def engine(self) -> Engine:
+        """Make the engine; starts a Spark session when one is wanted and there is none."""
+        if self.name == "spark":
+            return SparkEngine(self.spark if self.spark is not None else start_session())
+        return PoolEngine() if self.name == "pool" else InlineEngine()
+
+
+def choose(plan: Plan, engine: str = "auto", spark: SparkSession | None = None) -> Choice:
+    """Choose an engine for a plan. Raises InvalidInputError for a name that does not exist."""
+    if engine not in ENGINES:
+        raise InvalidInputError(f"engine {engine!r} is not one of {', '.join(ENGINES)}")
+    session = spark if spark is not None else find_session()
+    if engine != "auto":
+        return Choice(engine, "asked for", session)
+    if spark is not None:
+        return Choice("spark", "a session was given", session)
+    if len(plan.tasks) < 2 or plan.size_bytes < SMALL_BYTES:
+        return Choice("local", f"{_megabytes(plan.size_bytes)} in {len(plan.tasks)} tasks")
+    if session is not None and not is_local(session):
+        return Choice("spark", f"{_megabytes(plan.size_bytes)}, and a cluster is there", session)
+    if session is not None and plan.size_bytes >= LOCAL_SPARK_BYTES:
+        return Choice("spark", f"{_megabytes(plan.size_bytes)}, and a session is there", session)
+    if (os.cpu_count() or 1) > 1:
+        return Choice("pool", f"{_megabytes(plan.size_bytes)} on {os.cpu_count()} cores")
+    return Choice("local", "there is one core")
+
+
+def explain(plan: Plan, engine: str = "auto", spark: SparkSession | None = None) -> str:
+    """Say what a plan is and where it would run."""
+    choice = choose(plan, engine, spark)
+    branch = plan.place.branch or "main"
+    return (
+        f"{plan.verb} {plan.detail}\n"
+        f"read version: {branch}:{plan.place.version}\n"
+        f"tasks: {len(plan.tasks)}, about {_megabytes(plan.size_bytes)}\n"
+        f"engine: {choice.name} ({choice.reason})"
+    )
+
+
+def _megabytes(size_bytes: int) -> str:
+    return f"{size_bytes / 1_000_000:,.1f} MB"

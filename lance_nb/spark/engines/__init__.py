@@ -1,0 +1,1 @@
+"""Where tasks run: in this process, in a pool of processes, or on Spark. One file each."""

@@ -1,0 +1,25 @@
+"""Tasks one after the other, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lance_nb.spark.engine import Report, RunCancelledError, Stop, progress_of
+from lance_nb.spark.plan import Task
+
+
+class InlineEngine:
+    """Runs tasks here and now."""
+
+    name = "local"
+
+    def run(self, tasks: Sequence[Task], report: Report, stop: Stop) -> list[Any]:
+        """Run all tasks in their order."""
+        found = []
+        for at, task in enumerate(tasks):
+            if stop():
+                raise RunCancelledError(at, len(tasks))
+            found.append(task.run())
+            report(progress_of(tasks, range(at + 1)))
+        return found

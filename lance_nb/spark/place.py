@@ -1,0 +1,69 @@
+"""Place: one pinned version of a dataset, as a value that travels to other processes.
+
+A task opens exactly this version, never "the newest": what it finds is committed with it as the
+read version, so that what others committed meanwhile is met by the commit and by nothing else.
+
+Limits: storage options travel as they are; credentials in them reach the executors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.dataset.session import Session, open_session
+from lance_nb.table.refs import Target
+from lance_nb.table.snapshot import Snapshot
+
+_KEPT_OPEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A dataset at one version. ``branch`` None is main."""
+
+    uri: str
+    version: int
+    branch: str | None = None
+    storage_options: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
+    allow_bases: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, dataset: LanceDataset) -> Place:
+        """Pin the version that a dataset stands at."""
+        session, snapshot = dataset.opened
+        options = session.storage_options
+        uri = dataset.uri
+        return cls(
+            uri if "://" in uri else str(Path(uri).absolute()),
+            snapshot.version,
+            snapshot.branch,
+            _frozen(options),
+            session.allow_bases,
+        )
+
+    def open(self) -> tuple[Session, Snapshot]:
+        """Open the version; a worker that runs several tasks opens it once.
+
+        Raises DatasetNotFoundError, VersionNotFoundError, StorageError.
+        """
+        return _opened(self)
+
+    def dataset(self) -> LanceDataset:
+        """Open the version as a dataset."""
+        return LanceDataset(*self.open())
+
+
+def _frozen(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted((options or {}).items()))
+
+
+@lru_cache(maxsize=_KEPT_OPEN)
+def _opened(place: Place) -> tuple[Session, Snapshot]:
+    options = dict(place.storage_options) or None
+    session = open_session(place.uri, options, place.allow_bases)
+    return session, session.load(Target(place.branch, place.version))

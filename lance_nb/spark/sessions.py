@@ -1,0 +1,107 @@
+"""Finds a SparkSession, or starts one; never stops one that others started.
+
+``getActiveSession`` is per thread and finds nothing in another thread of the same kernel, so the
+session that the process made and the name ``spark`` of the notebook are looked at as well.
+
+A session that is started here is local: it must run its Python workers with this interpreter, which
+Spark does not do by itself in a virtual environment. Starting takes 5 to 10 seconds, so it is done
+when asked for, or for work that is worth it.
+
+Limits: Spark 4 needs Java 17 or newer.
+Source: PySpark 4.3; guides measured there: start-up, thread-local sessions, PYSPARK_PYTHON.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lance_nb.errors import NotSupportedError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOCAL: Mapping[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+}
+_CONNECT = "pyspark.sql.connect"
+
+
+def find_session(namespace: Mapping[str, Any] | None = None) -> SparkSession | None:
+    """Return a session that is there: active, made by this process, or named ``spark``."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    found = SparkSession.getActiveSession() or getattr(SparkSession, "_instantiatedSession", None)
+    if found is None:
+        named = (namespace or {}).get("spark")
+        found = named if isinstance(named, SparkSession) or is_connect(named) else None
+    return found if found is not None and _is_alive(found) else None
+
+
+def start_session(name: str = "lance_nb", **config: str) -> SparkSession:
+    """Start a local session that runs its workers with this interpreter.
+
+    ``config`` are Spark's own keys with ``__`` for dots. Raises NotSupportedError when PySpark or
+    Java is missing, with what to install.
+    """
+    problem = why_not()
+    if problem is not None:
+        raise NotSupportedError(problem)
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName(name)
+    wanted = {key.replace("__", "."): value for key, value in config.items()}
+    for key, value in {"spark.master": "local[*]", **_LOCAL, **wanted}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def why_not() -> str | None:
+    """Say in one line why Spark cannot be started here; None when it can."""
+    try:
+        import pyspark  # noqa: F401 - asked for, nothing more
+    except ImportError:
+        return "PySpark is not installed: pip install 'lance-nb[spark]'"
+    if java() is None:
+        return (
+            "Spark needs Java 17 or newer, and there is none: install a JRE (Debian and Ubuntu: "
+            "apt install openjdk-17-jre-headless; conda: conda install openjdk=17) or set JAVA_HOME"
+        )
+    return None
+
+
+def java() -> str | None:
+    """Return the Java program that Spark would start."""
+    home = os.environ.get("JAVA_HOME")
+    inside = Path(home) / "bin" / "java" if home else None
+    if inside is not None and inside.is_file():
+        return str(inside)
+    return shutil.which("java")
+
+
+def is_connect(session: object) -> bool:
+    """Whether a session talks to a Spark Connect server; told without importing that half."""
+    return any(one.__module__.startswith(_CONNECT) for one in type(session).__mro__)
+
+
+def is_local(session: SparkSession) -> bool:
+    """Whether the executors are this machine's own cores."""
+    return not is_connect(session) and (session.sparkContext.master or "").startswith("local")
+
+
+def _is_alive(session: SparkSession) -> bool:
+    if is_connect(session):
+        return not getattr(session, "is_stopped", False)
+    context = session.sparkContext
+    return getattr(context, "_jsc", None) is not None

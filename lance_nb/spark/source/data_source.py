@@ -1,0 +1,180 @@
+"""``format("lance_nb")``: batch reads and writes, and a streaming sink, in Spark's Python API.
+
+Reading pins the version when the DataFrame is made; every partition opens exactly that one. Writing
+returns metadata from the tasks and commits once, in a Python process beside the driver. ``abort``
+never deletes: Spark calls it after a commit that failed for whatever reason, a lost answer
+included, and the files may be part of a version by then.
+
+A stream must have an option ``queryId``: it is recorded with the batch id in the transaction, and a
+batch that an earlier run committed is not committed again.
+
+Not supported: ``pushFilters`` (in PySpark 4.3 a pushed filter leaks into other scans of the same
+DataFrame: wrong results; use option ``filter``), save modes other than append and overwrite, SQL
+time travel, UPDATE/DELETE/MERGE (use ``lance_nb.spark``).
+Source: ``pyspark.sql.datasource`` of PySpark 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from lance_nb.format.fragment import Fragment
+from lance_nb.spark.source.options import SourceOptions
+from lance_nb.spark.source.rows import ReadPlan, metadata_table
+from lance_nb.spark.source.writing import SourceWrite, plan_write
+from lance_nb.spark.types import readable_schema, to_spark
+
+
+class LanceSource(DataSource):
+    """A Lance dataset, or one of its metadata tables."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "lance_nb"
+
+    def schema(self) -> StructType:
+        """Return the schema of the pinned version as Spark sees it."""
+        return self._planned().spark_schema
+
+    def reader(self, schema: StructType) -> LanceReader | TableReader:
+        """Return the reader; columns that a user's schema leaves out are not read."""
+        return self._planned().narrowed(schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:
+        """Return the writer."""
+        return LanceWriter(plan_write(self._options(), schema, overwrite=overwrite))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:  # noqa: N802
+        """Return the sink of a stream."""
+        return LanceStreamWriter(plan_write(self._options(), schema, overwrite=overwrite))
+
+    def _options(self) -> SourceOptions:
+        return SourceOptions.of(dict(self.options))
+
+    def _planned(self) -> LanceReader | TableReader:
+        options = self._options()
+        table = options.get("table")
+        if table is None:
+            return LanceReader(ReadPlan.of(options))
+        found = metadata_table(options.open(), table)
+        schema = readable_schema(found.schema)
+        batches = [to_spark(one, schema) for one in found.combine_chunks().to_batches()]
+        return TableReader(pa.Table.from_batches(batches, schema))
+
+
+@dataclass(frozen=True)
+class FragmentsPartition(InputPartition):
+    """The fragments that one task reads."""
+
+    fragment_ids: tuple[int, ...]
+
+
+class LanceReader(DataSourceReader):
+    """Reads the fragments of a pinned version."""
+
+    def __init__(self, plan: ReadPlan) -> None:
+        self._plan = plan
+
+    @property
+    def spark_schema(self) -> StructType:
+        """The schema as Spark's type."""
+        return from_arrow_schema(self._plan.schema)
+
+    def narrowed(self, schema: StructType) -> LanceReader:
+        """Read only the columns that a schema names."""
+        return LanceReader(self._plan.only(schema.names))
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Cut the version into parts; at least one, as Spark wants it."""
+        return [FragmentsPartition(ids) for ids in self._plan.parts()] or [FragmentsPartition(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one part."""
+        if isinstance(partition, FragmentsPartition) and partition.fragment_ids:
+            yield from self._plan.batches(partition.fragment_ids)
+
+
+class TableReader(DataSourceReader):
+    """Reads a table that is there already."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    @property
+    def spark_schema(self) -> StructType:
+        """The schema as Spark's type."""
+        return from_arrow_schema(self._table.schema)
+
+    def narrowed(self, schema: StructType) -> TableReader:
+        """Read only the columns that a schema names."""
+        return TableReader(self._table.select(schema.names))
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the one part."""
+        return [InputPartition(0)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read it."""
+        yield from self._table.to_batches()
+
+
+@dataclass
+class WrittenPartition(WriterCommitMessage):
+    """The fragments that one task wrote."""
+
+    fragments: tuple[Fragment, ...]
+
+
+class LanceWriter(DataSourceArrowWriter):
+    """Writes a DataFrame as one version."""
+
+    def __init__(self, write: SourceWrite) -> None:
+        self._write = write
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPartition:
+        """Write one partition."""
+        return WrittenPartition(tuple(self._write.target.write(iterator)))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Commit what all tasks wrote."""
+        self._write.commit(_fragments(messages))
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Delete nothing: see the module."""
+
+
+class LanceStreamWriter(DataSourceStreamArrowWriter):
+    """Writes every batch of a stream as one version."""
+
+    def __init__(self, write: SourceWrite) -> None:
+        self._write = write.of_stream()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPartition:
+        """Write one partition of a batch."""
+        return WrittenPartition(tuple(self._write.target.write(iterator)))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Commit a batch, unless an earlier run has."""
+        self._write.commit_batch(_fragments(messages), batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Delete nothing: see the module."""
+
+
+def _fragments(messages: Sequence[Any]) -> list[Fragment]:
+    return [one for message in messages if message is not None for one in message.fragments]

@@ -1,0 +1,111 @@
+"""The options of ``spark.read.format("lance_nb")`` and of ``df.write.format("lance_nb")``.
+
+======================  ==========================================================================
+option                  meaning
+======================  ==========================================================================
+``path``                the dataset; what ``load`` and ``save`` are given
+``version``             a version number (also ``versionAsOf``)
+``timestampAsOf``       the newest version at that time (main branch)
+``branch``, ``tag``     a branch (with ``version``, a version of it), or a tag
+``columns``             names, separated by commas: only these are read
+``filter``              SQL that rows must pass; evaluated by lance_nb, before Spark
+``withRowId``           "true" adds ``_rowid``; ``withRowAddress`` adds ``_rowaddr``
+``table``               a metadata table in place of the rows: history, fragments, files, columns,
+                        tags, branches, indices
+``storageOptions``      a JSON object for fsspec
+``queryId``             a stream's name, stable across restarts (writing streams only)
+======================  ==========================================================================
+
+Spark lowers the keys; an unknown one is refused, so that a misspelt filter is not ignored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.dataset import dataset as open_dataset
+from lance_nb.errors import InvalidInputError
+
+TABLES = ("history", "fragments", "files", "columns", "tags", "branches", "indices")
+_KNOWN = frozenset({
+    "path", "paths", "version", "versionasof", "timestampasof", "branch", "tag", "columns",
+    "filter", "withrowid", "withrowaddress", "table", "storageoptions", "queryid",
+    "checkpointlocation",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """Options as Spark gives them: lower-case keys, values of text."""
+
+    values: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> SourceOptions:
+        """Check the keys. Raises InvalidInputError."""
+        lowered = {key.lower(): value for key, value in given.items()}
+        for key in lowered:
+            if key not in _KNOWN:
+                raise InvalidInputError(
+                    f"option {key!r} is not one of {', '.join(sorted(_KNOWN - {'paths'}))}"
+                )
+        return cls(tuple(sorted(lowered.items())))
+
+    def get(self, key: str) -> str | None:
+        """Return one option."""
+        return dict(self.values).get(key)
+
+    @property
+    def path(self) -> str:
+        """The dataset. Raises InvalidInputError when there is none."""
+        found = self.get("path")
+        if found is None:
+            raise InvalidInputError(
+                "the path of a dataset is missing: spark.read.format('lance_nb').load(path); "
+                "tables of Spark's catalog lose it, make a temporary view instead"
+            )
+        return found
+
+    @property
+    def storage_options(self) -> dict[str, Any] | None:
+        """Options for fsspec. Raises InvalidInputError."""
+        text = self.get("storageoptions")
+        if text is None:
+            return None
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise InvalidInputError(f"storageOptions is not JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise InvalidInputError("storageOptions is a JSON object")
+        return found
+
+    @property
+    def columns(self) -> list[str] | None:
+        """The columns to read."""
+        text = self.get("columns")
+        return None if text is None else [one.strip() for one in text.split(",") if one.strip()]
+
+    def is_set(self, key: str) -> bool:
+        """Whether an option is "true"."""
+        return (self.get(key) or "false").lower() == "true"
+
+    def open(self) -> LanceDataset:
+        """Open the version that the options name. Raises VersionNotFoundError, RefNotFoundError."""
+        version = self.get("version") or self.get("versionasof")
+        moment, branch, tag = self.get("timestampasof"), self.get("branch"), self.get("tag")
+        if sum(one is not None for one in (version or branch, moment, tag)) > 1:
+            raise InvalidInputError("give one of version (with branch), timestampAsOf and tag")
+        number = None if version is None else _number(version)
+        ref = (branch, number) if branch is not None else tag if tag is not None else number
+        return open_dataset(self.path, ref, asof=moment, storage_options=self.storage_options)
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise InvalidInputError(f"version {text!r} is not a number; a tag goes to option 'tag'")
+    return int(text)

@@ -1,0 +1,125 @@
+"""What a read needs on the workers, as values: the pinned version, columns, filter, fragments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import InvalidInputError
+from lance_nb.spark.packing import pack
+from lance_nb.spark.place import Place
+from lance_nb.spark.source.options import TABLES, SourceOptions
+from lance_nb.spark.types import readable_schema, to_spark
+from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
+
+_TASK_BYTES = 128 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """A scan of one version. ``schema`` is what Spark sees."""
+
+    place: Place
+    columns: tuple[str, ...] | None
+    filter: str | None
+    with_row_id: bool
+    with_row_address: bool
+    schema: pa.Schema
+
+    @classmethod
+    def of(cls, options: SourceOptions) -> ReadPlan:
+        """Pin the version, check columns and filter."""
+        dataset = options.open()
+        columns = options.columns
+        plan = cls(
+            Place.of(dataset),
+            None if columns is None else tuple(columns),
+            options.get("filter"),
+            options.is_set("withrowid"),
+            options.is_set("withrowaddress"),
+            pa.schema([]),
+        )
+        schema = readable_schema(plan._scanner(dataset, None).projected_schema)
+        return replace(plan, schema=schema)
+
+    def only(self, names: list[str]) -> ReadPlan:
+        """Read only these columns. Raises InvalidInputError for one that is not there."""
+        known = self.schema.names
+        if names == known:
+            return self
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise InvalidInputError(f"no column {missing[0]!r}; columns: {', '.join(known)}")
+        schema = pa.schema([self.schema.field(name) for name in names])
+        stored = tuple(name for name in names if name not in (ROW_ID, ROW_ADDRESS))
+        return replace(
+            self, columns=stored, with_row_id=ROW_ID in names,
+            with_row_address=ROW_ADDRESS in names, schema=schema,
+        )  # fmt: skip
+
+    def parts(self) -> list[tuple[int, ...]]:
+        """Cut the fragments into partitions of about 128 MB."""
+        _, snapshot = self.place.open()
+        return [ids for ids, _ in pack(snapshot, _TASK_BYTES)]
+
+    def batches(self, fragment_ids: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
+        """Read some fragments, as Spark wants them."""
+        dataset = self.place.dataset()
+        for batch in self._scanner(dataset, fragment_ids).to_batches():
+            yield to_spark(batch.select(self.schema.names), self.schema)
+
+    def _scanner(self, dataset: LanceDataset, fragment_ids: tuple[int, ...] | None) -> Any:
+        wanted = None
+        if fragment_ids is not None:
+            ids = set(fragment_ids)
+            wanted = [one for one in dataset.get_fragments() if one.fragment_id in ids]
+        return dataset.scanner(
+            columns=None if self.columns is None else list(self.columns),
+            filter=self.filter,
+            fragments=wanted,
+            with_row_id=self.with_row_id,
+            with_row_address=self.with_row_address,
+        )
+
+
+def metadata_table(dataset: LanceDataset, name: str) -> pa.Table:
+    """Return a metadata table. Raises InvalidInputError for a name that does not exist."""
+    inspected = {
+        "history": dataset.inspect.versions,
+        "fragments": dataset.inspect.fragments,
+        "files": dataset.inspect.data_files,
+        "columns": dataset.inspect.columns,
+    }
+    if name in inspected:
+        return inspected[name]()
+    if name == "tags":
+        return _refs(dataset.tags.list(), ("branch", "version"))
+    if name == "branches":
+        return _refs(dataset.branches.list(), ("parent_branch", "parent_version"))
+    if name == "indices":
+        rows = [
+            {"name": one["name"], "type": one["type"], "fields": list(one["fields"])}
+            for one in dataset.list_indices()
+        ]
+        return pa.Table.from_pylist(rows, _INDICES)
+    raise InvalidInputError(f"table {name!r} is not one of {', '.join(TABLES)}")
+
+
+_INDICES = pa.schema(
+    [("name", pa.string()), ("type", pa.string()), ("fields", pa.list_(pa.string()))]
+)
+
+
+def _refs(found: dict[str, dict[str, Any]], keys: tuple[str, str]) -> pa.Table:
+    branch, version = keys
+    return pa.table(
+        {
+            "name": pa.array(list(found), pa.string()),
+            branch: pa.array([one[branch] for one in found.values()], pa.string()),
+            version: pa.array([one[version] for one in found.values()], pa.int64()),
+        }
+    )

@@ -1,0 +1,1 @@
+"""What tasks do: one file per kind of edit."""

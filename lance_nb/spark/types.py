@@ -1,0 +1,177 @@
+"""Arrow as Lance has it, and Arrow as Spark takes and gives it.
+
+Reading: Spark checks the first batch against its own schema to the letter: names, order, types, and
+every field nullable.
+
+=======================================  =======================================
+in the dataset                           for Spark
+=======================================  =======================================
+fixed-size list, large list              list, its values named ``element``
+large and view forms of string, binary   string, binary
+fixed-size binary                        binary
+uint8, uint16, uint32                    int16, int32, int64
+uint64                                   decimal(20, 0)
+float16                                  float32
+timestamp of any unit                    timestamp in microseconds
+date64                                   date32
+time                                     int64, in the unit of the column
+dictionary                               its values
+=======================================  =======================================
+
+Writing: batches are cast back to the dataset's schema, so a list of the right length becomes a
+fixed-size list again. For a new dataset the hints in ``StructField.metadata`` decide:
+``{"lance_nb.dimension": 64}`` makes an array of floats a vector, ``lance-encoding:*`` keys go to
+the field.
+
+Source: PySpark 4.3 (``pyspark.sql.pandas.types``), measured.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lance_nb.errors import NotSupportedError, SchemaMismatchError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+DIMENSION = "lance_nb.dimension"
+_SAME_FOR_ALL: tuple[tuple[Callable[[pa.DataType], bool], pa.DataType], ...] = (
+    (pa.types.is_uint8, pa.int16()),
+    (pa.types.is_uint16, pa.int32()),
+    (pa.types.is_uint32, pa.int64()),
+    (pa.types.is_uint64, pa.decimal128(20, 0)),
+    (pa.types.is_float16, pa.float32()),
+    (pa.types.is_date64, pa.date32()),
+    (pa.types.is_time, pa.int64()),
+    (pa.types.is_duration, pa.duration("us")),
+    (pa.types.is_large_string, pa.string()),
+    (pa.types.is_string_view, pa.string()),
+    (pa.types.is_large_binary, pa.binary()),
+    (pa.types.is_binary_view, pa.binary()),
+    (pa.types.is_fixed_size_binary, pa.binary()),
+)
+_REFUSED = (pa.types.is_interval, pa.types.is_union, pa.types.is_decimal256)
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+
+
+def readable_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema that Spark sees. Raises NotSupportedError for a type it has not."""
+    return pa.schema([pa.field(one.name, readable_type(one.type, one.name)) for one in schema])
+
+
+def readable_type(kind: pa.DataType, column: str) -> pa.DataType:
+    """Return what Spark reads a type as. Raises NotSupportedError."""
+    for fits, found in _SAME_FOR_ALL:
+        if fits(kind):
+            return found
+    if any(fits(kind) for fits in _REFUSED):
+        raise NotSupportedError(
+            f"column {column!r}: Spark has no type for {kind}; leave it out with columns=..."
+        )
+    if pa.types.is_dictionary(kind):
+        return readable_type(kind.value_type, column)
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if any(fits(kind) for fits in _LISTS):
+        return pa.list_(pa.field("element", readable_type(kind.value_type, column)))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(one.name, readable_type(one.type, column)) for one in kind])
+    if pa.types.is_map(kind):
+        key, item = readable_type(kind.key_type, column), readable_type(kind.item_type, column)
+        return pa.map_(key, item)
+    return kind
+
+
+def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Cast a batch of the dataset to what ``readable_schema`` promised."""
+    columns = [
+        _readable(column, field.type) for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _readable(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_time32(column.type):
+        column = column.cast(pa.int32())
+    return column if column.type == kind else column.cast(kind)
+
+
+def from_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Cast a batch of Spark's to a dataset's schema; columns are found by name.
+
+    Raises SchemaMismatchError with the column that does not fit.
+    """
+    columns = []
+    for field in schema:
+        at = batch.schema.get_field_index(field.name)
+        if at < 0:
+            if not field.nullable:
+                raise SchemaMismatchError(f"column {field.name!r} is missing and may not be null")
+            columns.append(pa.nulls(batch.num_rows, field.type))
+            continue
+        columns.append(_cast(batch.column(at), field))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    try:
+        found = column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaMismatchError(
+            f"column {field.name!r}: values of type {column.type} do not fit {field.type}: {error}"
+        ) from error
+    if found.null_count and not field.nullable:
+        raise SchemaMismatchError(
+            f"column {field.name!r} has {found.null_count:,} nulls and may have none"
+        )
+    return found
+
+
+def check_names(given: pa.Schema, schema: pa.Schema) -> None:
+    """Refuse columns that the dataset does not have. Raises SchemaMismatchError."""
+    unknown = [name for name in given.names if name not in schema.names]
+    if unknown:
+        listed = ", ".join(map(repr, unknown))
+        raise SchemaMismatchError(
+            f"the dataset has no column {listed}; columns: {', '.join(map(repr, schema.names))}"
+        )
+
+
+def new_schema(schema: StructType) -> pa.Schema:
+    """Return the schema of a new dataset for a DataFrame's, hints in its metadata obeyed."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    arrow: pa.Schema = to_arrow_schema(schema)
+    fields = [
+        _hinted(pa.field(one.name, _own(one.type), one.nullable), spark.metadata or {})
+        for one, spark in zip(arrow, schema.fields, strict=True)
+    ]
+    return pa.schema(fields)
+
+
+def _own(kind: pa.DataType) -> pa.DataType:
+    """Name list values ``item``, as Lance's other writers do."""
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("item", _own(kind.value_type), kind.value_field.nullable))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(one.name, _own(one.type), one.nullable) for one in kind])
+    return kind
+
+
+def _hinted(field: pa.Field, hints: dict[str, object]) -> pa.Field:
+    dimension = hints.get(DIMENSION)
+    if isinstance(dimension, int) and pa.types.is_list(field.type):
+        field = field.with_type(pa.list_(field.type.value_field, dimension))
+    kept = {key: _plain(value) for key, value in hints.items() if key.startswith("lance-encoding:")}
+    return field.with_metadata(kept) if kept else field.remove_metadata()
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
