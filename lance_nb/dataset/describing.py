@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -15,6 +15,9 @@ from lance_nb.format.manifest_values import BasePath
 from lance_nb.table.refs import Target
 from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.storage_version import storage_version
+
+if TYPE_CHECKING:
+    from lance_nb.table.data_statistics import DataStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,10 @@ class DatasetStats:
 
 
 class LanceStats:
-    """Counts of one version. Called, it returns DatasetStats; methods are those of pylance."""
+    """Counts of one version; the methods are those of pylance's ``ds.stats``.
+
+    Ours: it is called too, ``ds.stats()``, and returns DatasetStats.
+    """
 
     def __init__(self, dataset: Describing) -> None:
         self._dataset = dataset
@@ -57,6 +63,14 @@ class LanceStats:
             "num_fragments": len(counts.ids),
             "num_small_files": int((live_counts(snapshot) < max_rows_per_group).sum()),
         }
+
+    def data_stats(self, *, progress: Callable[[int, int], object] | None = None) -> DataStatistics:
+        """Tell the bytes on disk of every field, from the page metadata; reads no page.
+
+        ``progress`` (ours) is called with fragments done and fragments in all. Raises
+        CorruptFileError, ObjectNotFoundError.
+        """
+        return table.data_statistics.data_statistics(self._dataset.opened[1], progress)
 
     def index_stats(self, index_name: str) -> dict[str, Any]:
         """Return what ``LanceDataset.index_statistics`` returns. Raises IndexNotFoundError."""

@@ -12,6 +12,7 @@ from lance_nb.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from lance_nb.table.space import Space
+    from lance_nb.table.verification_report import Verification
     from lance_nb.transactions.cleanup_result import CleanupExplanation, CleanupStats
 
 Progress = Callable[[int, int], object]
@@ -127,3 +128,29 @@ class Maintaining(OpenedVersion):
         read and manifests to read. What cannot be read is listed in ``damaged``.
         """
         return verbs.space.space(self._session, progress)
+
+    def validate(self) -> None:
+        """Check the integrity of this version without decoding values; as pylance's.
+
+        Opens every data file, compares rows, fields and sizes with the manifest, and reads deletion
+        files and row ids. Raises CorruptFileError, ObjectNotFoundError (both OSErrors).
+        """
+        verbs.verifying.validate(self._snapshot)
+
+    def verify(
+        self,
+        *,
+        values: bool = True,
+        raise_on_error: bool = False,
+        progress: Progress | None = None,
+    ) -> Verification:
+        """Read everything, of every version of every branch, and report what is wrong.
+
+        Refs, manifests, files that are missing or that nobody refers to, rows, deleted rows, row
+        ids, files of indices, and every value of every column (``values=False`` leaves these out).
+        Damage is listed, not raised, unless ``raise_on_error``. ``progress`` is called with steps
+        done and steps to do.
+        """
+        return verbs.verifying.verify(
+            self._session, progress, values=values, raise_on_error=raise_on_error
+        )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lance_nb.table import blob_scan as blob_scan
     from lance_nb.table import blobs as blobs
+    from lance_nb.table import data_statistics as data_statistics
     from lance_nb.table import deletions as deletions
     from lance_nb.table import diff as diff
     from lance_nb.table import files as files
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from lance_nb.table import tiny_fragments as tiny_fragments
 else:
     _ON_DEMAND = frozenset({
-        "blob_scan", "blobs", "deletions", "diff", "files", "history", "indices", "inspect",
-        "page_pruning", "row_id_index", "row_ids", "scan_request", "take", "tiny_fragments",
+        "blob_scan", "blobs", "data_statistics", "deletions", "diff", "files", "history",
+        "indices", "inspect", "page_pruning", "row_id_index", "row_ids", "scan_request", "take",
+        "tiny_fragments",
     })  # fmt: skip
 
     def __getattr__(name: str) -> ModuleType:

@@ -21,17 +21,19 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs import evolving as evolving
     from lance_nb.dataset.verbs import fragments as fragments
     from lance_nb.dataset.verbs import indexing as indexing
+    from lance_nb.dataset.verbs import merging as merging
     from lance_nb.dataset.verbs import space as space
     from lance_nb.dataset.verbs import staging as staging
     from lance_nb.dataset.verbs import transacting as transacting
     from lance_nb.dataset.verbs import updating as updating
     from lance_nb.dataset.verbs import upserting as upserting
+    from lance_nb.dataset.verbs import verifying as verifying
     from lance_nb.dataset.verbs import writing as writing
 else:
     _ON_DEMAND = frozenset({
         "bisecting", "branching", "cleaning", "committing", "compacting", "compaction_steps",
-        "comparing", "configuring", "deleting", "evolving", "fragments", "indexing", "space",
-        "staging", "transacting", "updating", "upserting", "writing",
+        "comparing", "configuring", "deleting", "evolving", "fragments", "indexing", "merging",
+        "space", "staging", "transacting", "updating", "upserting", "verifying", "writing",
     })  # fmt: skip
 
     def __getattr__(name: str) -> ModuleType:

@@ -1,0 +1,72 @@
+"""Verify a dataset, or validate the version that is open.
+
+Source: ``LanceDataset.validate`` of pylance 14.0.2; ``verify`` is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from lance_nb.dataset.session import Session
+from lance_nb.dataset.verbs.space import read_all
+from lance_nb.errors import CorruptFileError
+from lance_nb.format.manifest_files import VersionFiles
+from lance_nb.table.deletion_cache import DeletionCache
+from lance_nb.table.file_cache import FileCache
+from lance_nb.table.fragment_checks import cheap_checks
+from lance_nb.table.locations import Locations
+from lance_nb.table.refs import Target
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.table.survey import take_survey
+from lance_nb.table.verification import Dataset
+from lance_nb.table.verification import verify as verify_dataset
+from lance_nb.table.verification_report import Verification
+
+Progress = Callable[[int, int], object]
+
+
+def validate(snapshot: Snapshot) -> None:
+    """Check the fragments of a version; raise the first thing that is wrong."""
+    snapshot = replace(snapshot, files=FileCache(), deletions=DeletionCache())  # look again
+    snapshot.manifest.fragments.counts()
+    for fragment in snapshot.manifest.fragments:
+        for check in cheap_checks(snapshot, fragment):
+            check.run()
+
+
+def verify(
+    session: Session, progress: Progress | None, *, values: bool, raise_on_error: bool
+) -> Verification:
+    """Verify every version of every branch."""
+    session = replace(session, files=FileCache(), deletions=DeletionCache(), logs={})
+    survey = take_survey(session.root)
+    count = sum(len(line.names) + len(line.detached) for line in survey.lines.values())
+    done = 0
+
+    def tick(*_: int) -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, 2 * count)
+
+    def place(folder: str, version: VersionFiles) -> Locations:
+        return Locations(
+            session.root,
+            survey.store(folder),
+            version.base_paths,
+            session.allow_bases,
+            session.storage_options,
+        )
+
+    dataset = Dataset(
+        survey,
+        read_all(survey, tick),
+        lambda branch, version: session.load(Target(branch, version)),
+        place,
+    )
+    found = verify_dataset(dataset, values=values, tick=tick)
+    if raise_on_error and found.problems:
+        first = found.problems[0]
+        raise first.error or CorruptFileError(first.path, None, "a whole dataset", first.message)
+    return found
