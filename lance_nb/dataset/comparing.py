@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from lance_nb.errors import InvalidInputError
 if TYPE_CHECKING:
     from lance_nb.dataset.verbs.comparing import DatasetDelta
     from lance_nb.table.diff import Diff
+    from lance_nb.table.diff.biography import RowHistory
     from lance_nb.table.refs import Ref
     from lance_nb.table.snapshot import Snapshot
 
@@ -77,6 +78,27 @@ class Comparing(OpenedVersion):
         versions = self._compared(begin), self._snapshot if end is None else self._compared(end)
         feed = table.diff.make_feed(self._session, versions, columns, key, batch_size)
         return feed.reader()
+
+    def row_history(
+        self,
+        row_id: int | None = None,
+        *,
+        address: int | None = None,
+        key: Mapping[str, Any] | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> RowHistory:
+        """Tell the life of one row up to this version: created, updated, moved, deleted.
+
+        The row is named by its stable row id, by its address (``fragment << 32 | offset``, which it
+        may have had in an earlier version), or by a key such as ``{"id": 7}``. The result is
+        iterated newest first and worked out step by step; ``.steps()`` lists all, oldest first. A
+        row that was deleted is found all the same while the versions that had it are there; see
+        lance_nb.table.diff.biography for what an address can tell. ``columns`` limits the values.
+
+        Raises InvalidInputError, ColumnNotFoundError, NotFoundError.
+        """
+        named = row_id, address, key
+        return table.diff.find_history(self._session, self._snapshot, named, columns)
 
     def _compared(self, ref: Ref | OpenedVersion) -> Snapshot:
         if isinstance(ref, OpenedVersion):

@@ -90,7 +90,7 @@ class Ends:
 
 def find_ends(source: Source, a: Snapshot, b: Snapshot) -> Ends:
     """Find what two versions have in common; reads branch records only."""
-    left, right = list(_past(source.root, a)), list(_past(source.root, b))
+    left, right = past_of(source.root, a), past_of(source.root, b)
     place = {one.branch: number for number, one in enumerate(right)}
     at = next((number for number, one in enumerate(left) if one.branch in place), None)
     if at is None:
@@ -103,6 +103,11 @@ def find_ends(source: Source, a: Snapshot, b: Snapshot) -> Ends:
         *_since(right[: other + 1], "b", version),
     )
     return Ends(source, a, b, ancestor, between)
+
+
+def past_of(root: Store, snapshot: Snapshot) -> list[Past]:
+    """List the branches in the past of a version, its own first, each with its last version."""
+    return list(_past(root, snapshot))
 
 
 def _past(root: Store, snapshot: Snapshot) -> Iterator[Past]:

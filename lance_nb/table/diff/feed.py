@@ -31,7 +31,7 @@ from lance_nb.table.snapshot import Snapshot
 TYPE, VERSION, TIME = "_change_type", "_commit_version", "_commit_timestamp"
 INSERT, BEFORE, AFTER, DELETE = "insert", "update_preimage", "update_postimage", "delete"
 # Operations that leave every row as it is.
-_QUIET = frozenset({
+QUIET = frozenset({
     "Clone", "CreateIndex", "ReserveFragments", "Rewrite", "UpdateBases", "UpdateConfig",
     "UpdateMemWalState",
 })  # fmt: skip
@@ -69,7 +69,7 @@ class Feed:
             log = self.ends.source.log(stretch.branch)
             for version in range(stretch.after + 1, stretch.upto + 1):
                 done = log.transaction(version)
-                if done is not None and done.operation in _QUIET:
+                if done is not None and done.operation in QUIET:
                     continue
                 target = Target(stretch.branch, version)
                 last = self._previous(before, target)

@@ -1,0 +1,299 @@
+"""The life of one row across versions: created, updated, moved, restored, deleted.
+
+The row is followed backward from the version in view (or from the last one that had it). In a
+fragment it stays at its offset, so what is looked for is the version that brought it there, by
+halving; what that version did tells where the row came from: a Rewrite moved it, a Restore brought
+it back, an Update wrote it anew (by row id or key the old row is found among those that vanished),
+anything else created it. Columns written anew in place are found by halving, too.
+
+Limits: about a logarithm of the number of versions is read per step of the life. By address a row
+that was written anew cannot be told from one that was created or deleted: the step of an Update is then
+"written" or "gone". Versions that were cleaned up are not known: the first that is left tells where
+the row was "found".
+Source: our own; transactions of lance.table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.format.rewrite_groups import restored_version
+from lance_nb.table.diff.changed import values_differ
+from lance_nb.table.diff.columns import pair_columns
+from lance_nb.table.diff.ends import Source, find_ends
+from lance_nb.table.diff.fragments import match_fragments
+from lance_nb.table.diff.origins import find_origins, read_transaction
+from lance_nb.table.diff.past import VersionPath
+from lance_nb.table.diff.placed import read_window
+from lance_nb.table.diff.renames import find_renames
+from lance_nb.table.diff.whereabouts import Place, Wanted, place_in, vanished
+from lance_nb.table.projection import project
+
+CREATED, UPDATED, MOVED, DELETED = "created", "updated", "moved", "deleted"
+RESTORED, FOUND, EXTENDED = "restored", "found", "extended"
+WRITTEN, GONE = "written", "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class RowEvent:
+    """One step of the life of a row: what the version ``version`` did to it.
+
+    ``event``: created, updated, moved, restored, deleted; "extended" when it got a new column;
+    "written" or "gone" when a row known by address was created or deleted, or updated elsewhere;
+    "found" where the trace begins.
+    ``old`` and ``new`` are its values before and after, None where there are none or they did not
+    change; ``columns`` names those that differ. ``fragment_id`` and ``offset`` say where it is
+    afterwards (of a deleted row: where it was).
+    """
+
+    version: int
+    branch: str | None
+    timestamp: datetime | None
+    operation: str | None
+    event: str
+    fragment_id: int
+    offset: int
+    old: Mapping[str, Any] | None = None
+    new: Mapping[str, Any] | None = None
+    columns: tuple[str, ...] = ()
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """A row at one place; ``position`` is that of a version that has it there."""
+
+    position: int
+    place: Place
+
+
+class RowHistory:
+    """The steps of a row's life, newest first. They are worked out as far as somebody asks.
+
+    ``label`` says how the row is followed. ``steps()`` lists them oldest first.
+    """
+
+    def __init__(
+        self,
+        path: VersionPath,
+        source: Source,
+        wanted: Wanted,
+        columns: Sequence[str] | None,
+        last: tuple[Stay, int | None],
+    ) -> None:
+        self._path = path
+        self._source = source
+        self._wanted = wanted
+        self._columns = columns
+        self._last = last
+
+    @property
+    def label(self) -> str:
+        """How the row is followed: "stable row id", "key: id" or "row address"."""
+        return self._wanted.label
+
+    def steps(self) -> list[RowEvent]:
+        """List all steps, oldest first."""
+        return list(self)[::-1]
+
+    def __iter__(self) -> Iterator[RowEvent]:
+        stay: Stay | None
+        stay, died = self._last
+        if died is not None:
+            yield self._death(died, stay)
+        while stay is not None:
+            arrived = self._arrival(stay)
+            for position in reversed(list(self._rewrites(arrived, stay))):
+                event = self._written_in_place(position, stay.place)
+                if event is not None:
+                    yield event
+            events, stay = self._origin(arrived)
+            yield from events
+
+    def __repr__(self) -> str:
+        return f"<lance_nb.RowHistory by {self.label}>"
+
+    # --- where it came from -----------------------------------------------------------------------
+
+    def _arrival(self, stay: Stay) -> Stay:
+        """Return the first version from which on the row is at its place."""
+        holds = lambda position: self._place_at(position, stay.place) is not None  # noqa: E731
+        first = self._path.first_with(holds, 0, stay.position)
+        place = self._place_at(first, stay.place)
+        return Stay(first, stay.place if place is None else place)
+
+    def _place_at(self, position: int, place: Place) -> Place | None:
+        """Return the same place in another version, None when the row is not there."""
+        return place_in(self._path.snapshot(position), place)
+
+    def _death(self, position: int, last: Stay) -> RowEvent:
+        done = self._path.transaction(position)
+        unclear = self._by_address and (done is None or done.operation == "Update")
+        old = self._values(last.position, last.place)
+        return self._event(position, GONE if unclear else DELETED, last.place, old=old)
+
+    @property
+    def _by_address(self) -> bool:
+        return self._wanted.row_id is None and self._wanted.key is None
+
+    def _origin(self, arrived: Stay) -> tuple[list[RowEvent], Stay | None]:
+        """Return how the row came to its place, newest first, and where it was before."""
+        position, place = arrived.position, arrived.place
+        new = self._values(position, place)
+        if not position:
+            return [self._beginning(position, place, new)], None
+        done = self._path.transaction(position)
+        operation = None if done is None else done.operation
+        if operation == "Rewrite":
+            before = self._moved_from(position, place)
+            if before is not None:
+                return [self._event(position, MOVED, place)], before
+        if operation == "Restore":
+            return self._restored(position, place, new)
+        found = self._before(position)
+        if found is None:
+            unclear = self._by_address and operation in ("Update", "Rewrite", None)
+            return [self._event(position, WRITTEN if unclear else CREATED, place, new=new)], None
+        names = self._differing(found, arrived)
+        if not names:
+            return [self._event(position, MOVED, place)], found
+        old = self._values(found.position, found.place)
+        return [self._event(position, UPDATED, place, old, new, columns=names)], found
+
+    def _beginning(self, position: int, place: Place, new: Mapping[str, Any]) -> RowEvent:
+        done = self._path.transaction(position)
+        is_first = self._path.numbers[position] == 1
+        created = is_first or (done is not None and done.operation in ("Append", "Overwrite"))
+        return self._event(position, CREATED if created else FOUND, place, new=new)
+
+    def _restored(
+        self, position: int, place: Place, new: Mapping[str, Any]
+    ) -> tuple[list[RowEvent], Stay | None]:
+        """Go on in the version that was restored; tell of a deletion that it took back."""
+        data = read_transaction(self._path.snapshot(position))
+        version = None if data is None else restored_version(data)
+        at = None if version is None else self._path.position_of(version)
+        there = None if at is None else self._place_at(at, place)
+        before = self._before(position)
+        old = None if before is None else self._values(before.position, before.place)
+        events = [self._event(position, RESTORED, place, old, new)]
+        if at is None or there is None:
+            return events, None
+        last = Stay(at, there)
+        if before is None:
+            gone = self._path.first_with(
+                lambda one: self._place_at(one, there) is None, at, position - 1
+            )
+            done = self._path.transaction(gone)
+            if at < gone and (done is None or done.operation != "Rewrite"):
+                events.append(self._death(gone, last))
+        return events, last
+
+    def _before(self, position: int) -> Stay | None:
+        """Find the row, by id or key, among those that vanished with a version."""
+        before, after = self._path.snapshot(position - 1), self._path.snapshot(position)
+        match = match_fragments(before, after)
+        place = self._wanted.find(before, vanished(before, match))
+        return None if place is None else Stay(position - 1, place)
+
+    def _moved_from(self, position: int, place: Place) -> Stay | None:
+        """Follow a compaction back; None when it cannot be followed."""
+        before, after = self._path.snapshot(position - 1), self._path.snapshot(position)
+        origins = find_origins(find_ends(self._source, before, after))[1]
+        count = place.fragment.physical_rows
+        for piece in origins.pieces(place.fragment, count):
+            at = int(np.searchsorted(piece.rows, place.offset))
+            if at < piece.rows.size and int(piece.rows[at]) == place.offset:
+                old = Place(piece.fragment, int(piece.origin_rows[at]))
+                found = self._place_at(position - 1, old)
+                return None if found is None else Stay(position - 1, found)
+        return None
+
+    # --- columns written anew in place ------------------------------------------------------------
+
+    def _rewrites(self, first: Stay, last: Stay) -> Iterator[int]:
+        """Yield the positions of versions that changed the files of the row's fragment."""
+        yield from self._between(first.position, last.position, last.place)
+
+    def _between(self, low: int, high: int, place: Place) -> Iterator[int]:
+        if low >= high or self._files(low, place) == self._files(high, place):
+            return
+        if high - low == 1:
+            yield high
+            return
+        middle = (low + high) // 2
+        yield from self._between(low, middle, place)
+        yield from self._between(middle, high, place)
+
+    def _files(self, position: int, place: Place) -> list[tuple[str, tuple[int, ...]]]:
+        here = self._place_at(position, place)
+        files = () if here is None else here.fragment.files
+        return [(one.path, one.fields) for one in files]
+
+    def _written_in_place(self, position: int, place: Place) -> RowEvent | None:
+        """Tell what a version did to the row without moving it, None when its values stayed."""
+        before, after = self._place_at(position - 1, place), self._place_at(position, place)
+        if before is None or after is None:
+            return None
+        old, new = Stay(position - 1, before), Stay(position, after)
+        names = self._differing(old, new)
+        values = self._values(position - 1, before), self._values(position, after)
+        if names:
+            return self._event(position, UPDATED, after, *values, columns=names)
+        added = tuple(name for name in values[1] if name not in values[0])
+        if added:
+            return self._event(position, EXTENDED, after, *values, columns=added)
+        return None
+
+    # --- values -----------------------------------------------------------------------------------
+
+    def _row(self, position: int, place: Place) -> pa.Table:
+        snapshot = self._path.snapshot(position)
+        have = snapshot.manifest.schema.names
+        names = have if self._columns is None else [one for one in self._columns if one in have]
+        wanted = project(snapshot.manifest.schema, names)
+        offset = np.array([place.offset], np.int64)
+        return read_window(snapshot, wanted, place.fragment, offset)
+
+    def _values(self, position: int, place: Place) -> dict[str, Any]:
+        rows: list[dict[str, Any]] = self._row(position, place).to_pylist()
+        return rows[0] if rows else {}
+
+    def _differing(self, old: Stay, new: Stay) -> tuple[str, ...]:
+        """Name the columns whose values differ between two stays of the row."""
+        a, b = self._path.snapshot(old.position), self._path.snapshot(new.position)
+        left, right = self._row(old.position, old.place), self._row(new.position, new.place)
+        renamed = find_renames(find_ends(self._source, a, b))
+        pairs = pair_columns(a.manifest.schema, b.manifest.schema, renamed)
+        found = []
+        for pair in pairs:
+            if pair.a is None or pair.b is None or not pair.castable:
+                continue
+            if pair.a.name not in left.column_names or pair.b.name not in right.column_names:
+                continue
+            if values_differ(left.column(pair.a.name), right.column(pair.b.name)).any():
+                found.append(pair.name)
+        return tuple(found)
+
+    def _event(
+        self,
+        position: int,
+        event: str,
+        place: Place,
+        old: Mapping[str, Any] | None = None,
+        new: Mapping[str, Any] | None = None,
+        *,
+        columns: tuple[str, ...] = (),
+    ) -> RowEvent:
+        snapshot, done = self._path.snapshot(position), self._path.transaction(position)
+        return RowEvent(
+            snapshot.version, snapshot.branch, snapshot.manifest.timestamp,
+            None if done is None else done.operation, event, place.fragment.id, place.offset,
+            old, new, columns, None if done is None else done.message,
+        )  # fmt: skip
