@@ -29,6 +29,7 @@
     ├── CommitStateUnknownError (OSError)          it may have landed: look first, keep the files
     ├── StorageError (OSError)                     network, permissions; may pass by itself
     ├── CancelledError                             somebody asked for it to end
+    │   └── RunCancelledError                      tasks were done, nothing was committed
     └── InternalError                              a broken invariant of ours: report it
 
 Each class also derives from the builtin that pylance raises in the same situation (from both where
@@ -339,6 +340,24 @@ class StorageError(LanceError, OSError):
 
 class CancelledError(LanceError):
     """Long work ended early because a person asked for that."""
+
+
+class RunCancelledError(CancelledError):
+    """A run was stopped before all tasks were done. Nothing was committed."""
+
+    def __init__(self, num_done: int, num_tasks: int) -> None:
+        super().__init__(num_done, num_tasks)
+        self.num_done = num_done
+        self.num_tasks = num_tasks
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.num_done, self.num_tasks)
+
+    def __str__(self) -> str:
+        return (
+            f"cancelled after {self.num_done} of {self.num_tasks} tasks; nothing was committed, "
+            "and the files that were written belong to no version (cleanup removes them)"
+        )
 
 
 class InternalError(LanceError):

@@ -1,10 +1,11 @@
-"""The explorer: one card with header, timeline, rows, version detail, and the same as code.
+"""The explorer: one card with header, timeline, tabs, a detail pane, and the same as code.
 
-The card is one widget whose ES module (``app.js``) mounts the views' modules side by side; they
-share the kernel connection and the first screen. Each view is also a widget of its own
-(``registry``).
+The card is one widget whose ES module (``app.js``) mounts the views' modules; they share the kernel
+connection and the first screen. What stands in a tab is named in ``registry``; each view is also a
+widget of its own.
 
-Limits: reads only. A dataset that cannot be opened gives a card with the reason, and ``.error``.
+Limits: nothing is written before a person opens the lock in the header. A dataset that cannot be
+opened gives a card with the reason, and ``.error``.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from lance_nb.errors import LanceError
+from lance_nb.explorer.messages import Handler
 from lance_nb.explorer.models.source import Ref
 from lance_nb.explorer.opening import Target, check_target, open_source
+from lance_nb.explorer.registry import TABS
+from lance_nb.explorer.session import Session
 from lance_nb.explorer.widget import LanceWidget
 
 
@@ -26,6 +30,11 @@ class Explorer(LanceWidget):
     entry: ClassVar[str] = "app.js"
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline", "rows", "detail")
     default_height: ClassVar[int] = 380
+
+    @classmethod
+    def answers(cls, session: Session) -> dict[str, Handler]:
+        """Return the requests of all tabs."""
+        return {kind: do for tab in TABS for kind, do in tab.answers(session).items()}
 
     @property
     def version(self) -> int:
@@ -43,13 +52,15 @@ def explore(
     version: Ref | None = None,
     *,
     height: int | None = None,
+    read_only: bool = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Explorer:
     """Open a dataset and show it: versions, rows, and what each version did.
 
     ``target`` is a path, a URI or a dataset; ``version`` a number, a tag, a branch,
-    ``"branch:number"`` or ``"HEAD~2"``; ``height`` the height of the grid in pixels. A dataset that
-    cannot be opened gives a card that says why; the exception is in ``.error``.
+    ``"branch:number"`` or ``"HEAD~2"``; ``height`` the height of the tabs in pixels; with
+    ``read_only`` the lock in the header stays shut. A dataset that cannot be opened gives a card
+    that says why; the exception is in ``.error``.
 
     Raises InvalidInputError when ``target`` is not something that could be a dataset.
     """
@@ -57,5 +68,5 @@ def explore(
     try:
         source = open_source(target, version, storage_options)
     except LanceError as error:
-        return Explorer(error, height=height)
-    return Explorer(source, height=height)
+        return Explorer(error, height=height, read_only=read_only)
+    return Explorer(source, height=height, read_only=read_only)

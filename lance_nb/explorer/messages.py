@@ -2,14 +2,16 @@
 
 Layout (JSON, sent as custom messages of the widget's comm)::
 
-    request  {id, type, args}
-    reply    {id, ok: true, result}                + binary buffers
-    error    {id, ok: false, error: {title, message, where, hint, kind}}
+    request   {id, type, args}
+    progress  {id, progress: [done, total]}         none or many, only of long work
+    reply     {id, ok: true, result, io}            + binary buffers
+    error     {id, ok: false, error: {title, message, where, hint, kind}, io}
 
-``id`` is chosen by the browser and unique per page. A view keeps one request of a kind under way
-and one waiting: a newer one replaces the waiting one, and a reply nobody waits for any more is
-dropped. That is all the cancellation there is, because the kernel takes messages one after the
-other.
+``id`` is chosen by the browser and unique per page; ``io`` is what the answer cost: requests to the
+store, bytes, milliseconds. A view keeps one request of a kind under way and one waiting: a newer
+one replaces the waiting one, and a reply nobody waits for any more is dropped. Short work is done
+where the message arrives, one after the other. Long work is a ``Job``: it runs beside, tells how
+far it is, and ends when the browser sends ``{type: "cancel", args: {id}}`` (see ``jobs``).
 
 Limits: a request weighs at most ``MAX_REQUEST_WEIGHT`` (characters and values together).
 Not supported: streaming. A request that would need it asks for a window instead.
@@ -18,12 +20,14 @@ Not supported: streaming. A request that would need it asks for a window instead
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models.error_card import error_card
+from lance_nb.storage import meter
 
 MAX_REQUEST_WEIGHT = 20_000
 MAX_ID_CHARS = 64
@@ -45,6 +49,7 @@ class Reply(TypedDict):
     id: str
     ok: Literal[True]
     result: dict[str, Any]
+    io: NotRequired[dict[str, int]]
 
 
 class ErrorReply(TypedDict):
@@ -53,6 +58,7 @@ class ErrorReply(TypedDict):
     id: str
     ok: Literal[False]
     error: dict[str, str]
+    io: NotRequired[dict[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +69,80 @@ class Answer:
     buffers: tuple[bytes, ...] = ()
 
 
-Handler = Callable[[Mapping[str, Any]], Answer]
+Progress = Callable[[int, int], None]
 
 
-def handle(
-    request: object, handlers: Mapping[str, Handler]
-) -> tuple[Reply | ErrorReply, list[bytes]]:
-    """Answer ``request``, whatever it is. Faults of our own are logged with their trace as well."""
-    request_id = ""
-    try:
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Long work: called with what it tells its progress (done, total), and returns the answer.
+
+    Telling the progress is also how it ends early: the call raises when the browser has cancelled.
+    """
+
+    work: Callable[[Progress], Answer]
+
+
+Handler = Callable[[Mapping[str, Any]], Answer | Job]
+Replied = tuple[Reply | ErrorReply, list[bytes]]
+
+
+def handle(request: object, handlers: Mapping[str, Handler]) -> Replied:
+    """Answer ``request``, whatever it is; long work is done on the spot."""
+    found = begin(request, handlers)
+    return finish(*found) if isinstance(found[1], Job) else found
+
+
+def begin(request: object, handlers: Mapping[str, Handler]) -> Replied | tuple[str, Job]:
+    """Answer ``request``, whatever it is; or return its id and the long work that answers it."""
+    request_id = _id_of(request)
+    jobs: list[Job] = []
+
+    def work() -> Answer:
         checked = _checked(request)
-        request_id = checked["id"]
         answer = _handler(checked["type"], handlers)(checked["args"])
+        if isinstance(answer, Job):
+            jobs.append(answer)
+            return Answer()
+        return answer
+
+    replied = _replied(request_id, work)
+    return (request_id, jobs[0]) if jobs else replied
+
+
+def finish(request_id: str, job: Job, progress: Progress | None = None) -> Replied:
+    """Do long work and return its reply."""
+    return _replied(request_id, lambda: job.work(progress or _quiet))
+
+
+def _quiet(done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+def _replied(request_id: str, work: Callable[[], Answer]) -> Replied:
+    """Make the reply. Faults of our own are logged with their trace as well."""
+    before, started = meter.reading(), time.perf_counter()
+    reply: Reply | ErrorReply
+    try:
+        answer = work()
     except Exception as error:
-        card = error_card(error).to_json()
+        answer = Answer()
+        reply = ErrorReply(id=request_id, ok=False, error=error_card(error).to_json())
         if not isinstance(error, InvalidInputError):
             _log.warning("request %r failed", request_id, exc_info=error)
-        return ErrorReply(id=request_id or _id_of(request), ok=False, error=card), []
-    return Reply(id=request_id, ok=True, result=answer.result), list(answer.buffers)
+    else:
+        reply = Reply(id=request_id, ok=True, result=answer.result)
+    reply["io"] = cost_since(before, started)
+    return reply, list(answer.buffers)
+
+
+def cost_since(before: meter.Reading, started: float) -> dict[str, int]:
+    """Return requests, bytes and milliseconds since the meter and the clock were read."""
+    now = meter.reading()
+    return {
+        "requests": now.requests - before.requests,
+        "bytes": now.size_bytes - before.size_bytes,
+        "ms": round((time.perf_counter() - started) * 1000),
+    }
 
 
 def _checked(request: object) -> Request:

@@ -1,18 +1,20 @@
-"""Every widget by name; the only module that imports them all."""
+"""Every view by name, and what stands in the tabs; the only module that imports the views.
+
+A new tab is a line in ``TABS`` and a line in ``tabs.js``, in the order of the tabs.
+"""
 
 from __future__ import annotations
 
-from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.explorer.widgets.overview import Overview
 from lance_nb.explorer.widgets.rows import RowGrid
 from lance_nb.explorer.widgets.timeline import Timeline
 from lance_nb.explorer.widgets.version_detail import VersionDetail
 
-WIDGETS: dict[str, type[LanceWidget]] = {
-    "Explorer": Explorer,
+TABS: tuple[type[LanceWidget], ...] = (RowGrid,)
+VIEWS: dict[str, type[LanceWidget]] = {
     "Overview": Overview,
     "Timeline": Timeline,
-    "RowGrid": RowGrid,
     "VersionDetail": VersionDetail,
+    **{tab.__name__: tab for tab in TABS},
 }

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -35,6 +35,7 @@ FIRST_WINDOW = Window(limit=60, num_columns=40)
 FIRST_PAGE_BYTES = 120_000
 
 Place = tuple[str | None, int]
+Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +60,42 @@ Part = DatasetCard | Timeline | FirstRows | VersionDetail | ErrorCard
 
 
 class Session:
-    """A dataset being looked at; every method reads only."""
+    """A dataset being looked at; every method reads only.
 
-    def __init__(self, dataset: Source) -> None:
+    ``locked``: views may not write until a person has opened the lock; ``read_only`` keeps it shut.
+    """
+
+    def __init__(self, dataset: Source, *, read_only: bool = False) -> None:
         self.dataset = dataset
+        self.read_only = read_only
+        self.locked = True
+        self._kept: dict[Callable[[Session], Any], Any] = {}
         self.selected: list[tuple[int, int]] = []
         self.parts: dict[str, Part] = {}
         self._opened: OrderedDict[Place, Source] = OrderedDict()
         self._numbers: dict[str | None, Sequence[int]] = {}
         self._keep(dataset)
+
+    def keep(self, kind: Callable[[Session], Kind]) -> Kind:
+        """Return the one ``kind(session)`` of this session: what a view remembers between requests.
+
+        Made when it is first asked for.
+        """
+        if kind not in self._kept:
+            self._kept[kind] = kind(self)
+        kept: Kind = self._kept[kind]
+        return kept
+
+    def lock(self, *, locked: bool) -> None:
+        """Shut or open the lock. Raises InvalidInputError when the session is read-only."""
+        if self.read_only and not locked:
+            raise InvalidInputError("this explorer was opened with read_only=True")
+        self.locked = locked
+
+    def check_unlocked(self) -> None:
+        """Refuse to write while the lock is shut. Raises InvalidInputError."""
+        if self.locked:
+            raise InvalidInputError("the lock is shut: open it in the header before you write")
 
     def _keep(self, dataset: Source) -> Source:
         self._opened[dataset.branch, dataset.version] = dataset
@@ -102,16 +130,8 @@ class Session:
 
         The binary buffers of the rows are under ``rows.buffers``; the models stay in ``parts``.
         """
-        makers: dict[str, Callable[[], Part]] = {
-            "card": lambda: dataset_card(self.dataset, self._latest()),
-            "timeline": lambda: timelines.timeline(self.dataset),
-            "rows": lambda: self._first_rows(window),
-            "detail": lambda: version_detail(self.dataset),
-        }
-        # The timeline first: it lists the versions, and the card need not list them again.
         self.parts = {}
-        for part in sorted(parts, key=lambda name: name != "timeline"):
-            self.parts[part] = _attempt(makers[part])
+        made = self.parts_json(parts, window)
         self.parts = {part: self.parts[part] for part in parts}
         return {
             "error": None,
@@ -122,8 +142,22 @@ class Session:
                 "python": text.line(refs.python_line(self.dataset), 2000),
                 "magic": text.line(refs.magic_line(self.dataset)),
             },
-            **{name: _part_json(part) for name, part in self.parts.items()},
+            "locked": None if self.read_only else self.locked,
+            **{name: made[name] for name in parts},
         }
+
+    def parts_json(self, names: Sequence[str], window: Window = FIRST_WINDOW) -> dict[str, Any]:
+        """Make the named parts of the screen anew, as ``screen`` does."""
+        makers: dict[str, Callable[[], Part]] = {
+            "card": lambda: dataset_card(self.dataset, self._latest()),
+            "timeline": lambda: timelines.timeline(self.dataset),
+            "rows": lambda: self._first_rows(window),
+            "detail": lambda: version_detail(self.dataset),
+        }
+        # The timeline first: it lists the versions, and the card need not list them again.
+        for name in sorted(names, key=lambda name: name != "timeline"):
+            self.parts[name] = _attempt(makers[name])
+        return {name: _part_json(self.parts[name]) for name in names}
 
     def _latest(self) -> int | None:
         """Return the newest version of the branch in view, if the timeline knows it already."""

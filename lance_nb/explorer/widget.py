@@ -14,6 +14,7 @@ Limits: keyword arguments are checked by the signatures; unknown ones are a Type
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -24,11 +25,14 @@ from IPython.display import HTML, display
 
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer import assets, messages
+from lance_nb.explorer.frame import Frame
+from lance_nb.explorer.jobs import Jobs
 from lance_nb.explorer.models import refs
 from lance_nb.explorer.models.error_card import error_card
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.pictures import Picture, picture_of_error, picture_of_parts
 from lance_nb.explorer.session import FIRST_WINDOW, Session, place_of, window_of
+from lance_nb.storage import meter
 
 MIN_HEIGHT = 200
 MAX_HEIGHT = 2000
@@ -46,6 +50,10 @@ class LanceWidget(anywidget.AnyWidget):
     entry: ClassVar[str]
     parts: ClassVar[tuple[str, ...]]
     default_height: ClassVar[int] = 380
+    # Whether long work runs in threads of its own; a page without a kernel has it done at once.
+    jobs_beside: ClassVar[bool] = True
+
+    _jobs: Jobs | None = None  # a widget that was never made is closed as well
 
     screen = traitlets.Dict().tag(sync=True)
     height = traitlets.Int(default_height).tag(sync=True)
@@ -60,17 +68,25 @@ class LanceWidget(anywidget.AnyWidget):
             cls._css = assets.compose_style(cls.entry)
         super().__init_subclass__(**kwargs)
 
-    def __init__(self, dataset: Source | LanceError, *, height: int | None = None) -> None:
+    def __init__(
+        self,
+        dataset: Source | LanceError,
+        *,
+        height: int | None = None,
+        read_only: bool = False,
+    ) -> None:
         """Show ``dataset``, or why there is none to show."""
         height = self._checked(height)
+        before, started = meter.reading(), time.perf_counter()
         self._error: LanceError | None = None
         self._session: Session | None = None
         if isinstance(dataset, LanceError):
             self._error = dataset
             screen: dict[str, Any] = {"error": error_card(dataset).to_json()}
         else:
-            self._session = Session(dataset)
+            self._session = Session(dataset, read_only=read_only)
             screen = self._session.screen(self.parts)
+        screen["io"] = messages.cost_since(before, started)
         super().__init__(screen=screen, height=height)
         self.on_msg(self._on_message)
 
@@ -99,6 +115,8 @@ class LanceWidget(anywidget.AnyWidget):
     def close(self) -> None:
         """End the widget and let go of the dataset; the picture on the page stays."""
         self._session = None
+        if self._jobs is not None:
+            self._jobs.close()
         super().close()
 
     def _open_session(self) -> Session:
@@ -108,10 +126,35 @@ class LanceWidget(anywidget.AnyWidget):
 
     def _on_message(self, _widget: object, content: object, _buffers: object) -> None:
         session = self._session
-        handlers: dict[str, messages.Handler] = {} if session is None else session.handlers()
-        handlers.setdefault("ready", lambda _args: messages.Answer())
-        reply, buffers = messages.handle(content, handlers | {"travel": self._go})
-        self.send(reply, buffers=buffers)
+        handlers: dict[str, messages.Handler] = {
+            "ready": lambda _args: messages.Answer(),
+            "cancel": self._on_cancel,
+            "travel": self._go,
+        }
+        if session is not None:
+            handlers |= session.handlers() | session.keep(Frame).handlers() | self.answers(session)
+        found = messages.begin(content, handlers)
+        if isinstance(found[1], messages.Job):
+            self._started().start(*found)
+        else:
+            self._reply(*found)
+
+    def _reply(self, content: Mapping[str, Any], buffers: list[bytes]) -> None:
+        self.send(content, buffers=buffers)
+
+    @classmethod
+    def answers(cls, session: Session) -> dict[str, messages.Handler]:
+        """Return the requests of the view itself, beside those that every view may make."""
+        return {}
+
+    def _on_cancel(self, args: Mapping[str, Any]) -> messages.Answer:
+        request_id = messages.words(args, "id", messages.MAX_ID_CHARS)
+        return messages.Answer({"cancelled": self._started().cancel(request_id)})
+
+    def _started(self) -> Jobs:
+        if self._jobs is None:
+            self._jobs = Jobs(self._reply, beside=self.jobs_beside)
+        return self._jobs
 
     def _go(self, args: Mapping[str, Any]) -> messages.Answer:
         session = self._open_session()

@@ -50,13 +50,14 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 @pytest.fixture
-def open_widget(page: Page) -> Iterator[OpenWidget]:
+def open_widget(page: Page, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenWidget]:
     """Open widgets in bare pages; fails the test if the page complained about anything."""
     opened: list[BarePage] = []
 
     def open_(widget: LanceWidget, *, width: int = 1280, **how: Any) -> BarePage:
         page.set_viewport_size({"width": width, "height": 760})
         kernel = how.pop("kernel", True)
+        monkeypatch.setattr(type(widget), "jobs_beside", False)  # a page hears answers, not threads
         opened.append(BarePage(page, widget, kernel=kernel).open(**how))
         return opened[-1]
 

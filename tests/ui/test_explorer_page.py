@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from lance_nb.errors import DatasetNotFoundError, ObjectNotFoundError
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.models import text
-from lance_nb.explorer.registry import WIDGETS
+from lance_nb.explorer.registry import VIEWS
 from tests.ui.bare_page import OpenWidget, Screenshot
 from tests.unit.explorer.fakes import many_versions, one_table, rows, small_dataset
 from tests.unit.explorer.payloads import PAYLOADS
@@ -193,9 +193,9 @@ def test_a_kernel_that_was_busy_is_asked_again_when_it_answers(open_widget: Open
     expect(page.locator(".lnb-op-unknown")).to_have_count(0)
 
 
-@pytest.mark.parametrize("name", [name for name in WIDGETS if name != "Explorer"])
+@pytest.mark.parametrize("name", VIEWS)
 def test_every_view_works_alone(open_widget: OpenWidget, screenshot: Screenshot, name: str) -> None:
-    page = open_widget(WIDGETS[name](small_dataset())).page
+    page = open_widget(VIEWS[name](small_dataset())).page
     root = {"Overview": ".lnb-name", "Timeline": ".lnb-tl-bar", "RowGrid": ".lnb-cell"}
     expect(page.locator(root.get(name, ".lnb-operation")).first).to_be_visible()
     screenshot(page)

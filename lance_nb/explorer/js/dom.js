@@ -81,6 +81,19 @@ export function plural(value, noun) {
   return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
 }
 
+const UNITS = ["B", "KB", "MB", "GB", "TB", "PB"];
+
+/** 3400000 -> "3.4 MB", powers of 1,000. */
+export function bytes(value) {
+  let unit = 0;
+  let left = value;
+  while (left >= 999.5 && unit < UNITS.length - 1) {
+    left /= 1000;
+    unit += 1;
+  }
+  return `${left.toFixed(unit === 0 || left >= 99.5 ? 0 : 1)} ${UNITS[unit]}`;
+}
+
 const AGES = [
   [60, 1, "second"], [3600, 60, "minute"], [86400, 3600, "hour"], [2592000, 86400, "day"],
   [31536000, 2592000, "month"], [Infinity, 31536000, "year"],

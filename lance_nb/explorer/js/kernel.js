@@ -11,6 +11,7 @@ export function openKernel(model) {
   const prefix = `${Math.random().toString(36).slice(2, 8)}-${(pages += 1)}`;
   const waiting = new Map();
   const listeners = new Set();
+  const costs = new Set();
   let state = "connecting";
   let sent = 0;
 
@@ -23,6 +24,11 @@ export function openKernel(model) {
   function onMessage(message, buffers) {
     const entry = message && waiting.get(message.id);
     if (!entry) return;
+    if (message.progress) {
+      entry.progress?.(...message.progress);
+      return;
+    }
+    if (message.io) for (const told of costs) told(message.io, entry.quiet);
     waiting.delete(message.id);
     setState("live");
     if (message.ok) entry.resolve({ result: message.result, buffers: buffers ?? [] });
@@ -30,11 +36,15 @@ export function openKernel(model) {
   }
   model.on("msg:custom", onMessage);
 
-  /** Ask once. Rejects with an error that carries the kernel's error card. */
-  function ask(type, args = {}) {
+  /**
+   * Ask once. Rejects with an error that carries the kernel's error card. The promise has `cancel()`
+   * for long work, which tells how far it is by `progress(done, total)`. What is asked `quiet`ly is
+   * no action of a person.
+   */
+  function ask(type, args = {}, { progress = null, quiet = false } = {}) {
     const id = `${prefix}-${(sent += 1)}`;
-    return new Promise((resolve, reject) => {
-      waiting.set(id, { resolve, reject });
+    const answer = new Promise((resolve, reject) => {
+      waiting.set(id, { resolve, reject, progress, quiet });
       try {
         model.send({ id, type, args });
       } catch (error) {
@@ -42,6 +52,8 @@ export function openKernel(model) {
         reject(error);
       }
     });
+    answer.cancel = () => ask("cancel", { id }, { quiet: true }).catch(() => {});
+    return answer;
   }
 
   /** A line of requests where only the newest matters: one under way, one waiting. */
@@ -69,13 +81,18 @@ export function openKernel(model) {
 
   // The first message is ours: a kernel that lives answers it. Without an answer this is a picture.
   const timer = setTimeout(() => state === "connecting" && setState("static"), NO_ANSWER_MS);
-  ask("ready").catch(() => setState("static"));
+  ask("ready", {}, { quiet: true }).catch(() => setState("static"));
 
   return {
     ask,
     line,
     get state() {
       return state;
+    },
+    /** Hear what each answer cost: `told({requests, bytes, ms}, quiet)`. */
+    onCost(told) {
+      costs.add(told);
+      return () => costs.delete(told);
     },
     onState(listener) {
       listeners.add(listener);
@@ -87,6 +104,7 @@ export function openKernel(model) {
       model.off("msg:custom", onMessage);
       waiting.clear();
       listeners.clear();
+      costs.clear();
     },
   };
 }

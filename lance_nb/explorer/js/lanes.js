@@ -50,6 +50,40 @@ export function laneMap(model, branch, version, before, sizes) {
       if (last < first) return [];
       return lane.numbers.slice(lowerBound(lane.numbers, numbers[first]), lowerBound(lane.numbers, numbers[last] + 1));
     },
+    /** The version of a lane that stands nearest to a point of the axis, or null. */
+    nearest(lane, x) {
+      if (!lane.numbers.length) return null;
+      const slot = Math.max(0, Math.min(numbers.length - 1, Math.floor(x / map.slot)));
+      const at = Math.min(lane.numbers.length - 1, lowerBound(lane.numbers, numbers[slot]));
+      const before = lane.numbers[Math.max(0, at - 1)];
+      return Math.abs(map.x(before) - x) < Math.abs(map.x(lane.numbers[at]) - x) && before < numbers[slot] ? before : lane.numbers[at];
+    },
+    /** Runs of versions that were cleaned up, as pixels: [left, width, words], the newest `most`. */
+    gaps(lane, most) {
+      const found = [];
+      const { runs } = lane;
+      if (!lane.index && !lane.older && runs.length && runs[0][0] > 1) found.push([0, 5, gapWords(1, runs[0][0] - 1)]);
+      for (let at = Math.max(1, runs.length - most); at < runs.length; at += 1) {
+        const last = runs[at - 1][0] + runs[at - 1][1] - 1;
+        const left = map.x(last) + map.slot - 3;
+        found.push([left, map.x(runs[at][0]) + 3 - left, gapWords(last + 1, runs[at][0] - 1)]);
+      }
+      return found;
+    },
+    /** Rows added and removed by the versions after `from` up to `to` of one lane; null while unknown. */
+    changed(lane, from, to) {
+      const sums = { versions: 0, added: 0, removed: 0, unknown: 0 };
+      for (let at = lowerBound(lane.numbers, from + 1); at < lane.numbers.length && lane.numbers[at] <= to; at += 1) {
+        const facts = lane.details.get(lane.numbers[at]);
+        sums.versions += 1;
+        if (!facts || facts.added === null) sums.unknown += 1;
+        else {
+          sums.added += facts.added;
+          sums.removed += facts.removed;
+        }
+      }
+      return sums;
+    },
     /** The place that a key leads to from `from`, or null. */
     step(key, from) {
       const lane = lanes[from.lane];
@@ -78,11 +112,17 @@ function makeLane(lane, index, tags, before) {
     branch: lane.branch,
     label: lane.label,
     fork: lane.fork,
+    runs: lane.runs,
+    older: lane.older,
     numbers: lane.runs.flatMap(([first, length]) => Array.from({ length }, (_, at) => first + at)),
     details,
     asked: old?.asked ?? new Set(),
     tags: tagsOf(lane.branch, tags),
   };
+}
+
+function gapWords(first, last) {
+  return first === last ? `version ${first} was cleaned up` : `versions ${first} to ${last} were cleaned up`;
 }
 
 /** Tags of one lane by version, oldest first; several names may share a version. */

@@ -3,13 +3,22 @@
 import { h, show } from "./dom.js";
 import { openKernel } from "./kernel.js";
 import { errorCard } from "./error_card.js";
+import { versionRange } from "./version_range.js";
 
 /**
  * @typedef {Object} Context what a view gets
  * @property {Object} kernel see kernel.js
  * @property {() => Object} screen the present screen (models of all parts)
- * @property {(paint: (screen: Object) => void) => void} onScreen paint now and on every change
+ * @property {(paint: (screen: Object, patched: boolean) => void, parts?: string[]) => void} onScreen
+ *   paint now and on every change; with `parts` a refresh of other parts is not heard of
+ * @property {(parts: Object) => void} refresh put newer parts in the screen, without a journey
  * @property {(args: Object) => void} travel go to {ref} or {branch, version}
+ * @property {Object} range the handles A and B, see version_range.js
+ * @property {(tab: string, target?: Object) => boolean} go open a tab at a target; false: no such tab
+ * @property {(tab: string) => boolean} has whether there is such a tab
+ * @property {(lines: {python: string, magic: string}|null) => void} code the present state as code
+ * @property {Object} detail `show({title, content})` beside the view, `clear()`
+ * @property {(error: Error) => HTMLElement} problem an error of `kernel.ask`, readable
  * @property {(text: string) => void} announce say to a screen reader
  * @property {(work: () => void) => void} onClose run when the view goes away
  * @property {Object} shared state that views of one card share (`window`: what the grid shows)
@@ -34,7 +43,7 @@ export function widget(mount, label) {
       );
       root.style.setProperty("--lnb-height", `${model.get("height")}px`);
       el.append(root);
-      const context = makeContext(model, kernel, { closing, live, problem });
+      const context = makeContext(model, kernel, { closing, live, problem, root });
       kernel.onState((state) => root.setAttribute("data-kernel", state));
       const error = model.get("screen").error;
       if (error) show(body, errorCard(error));
@@ -63,31 +72,66 @@ function leave(event) {
   else event.target.blur();
 }
 
-function makeContext(model, kernel, { closing, live, problem }) {
+function makeContext(model, kernel, { closing, live, problem, root }) {
   const shared = { window: null };
   const line = kernel.line();
-  return {
+  const painters = new Set();
+  let patch = {};
+  const repaint = () => {
+    patch = {};
+    for (const { paint } of painters) paint(model.get("screen"), false);
+  };
+  model.on("change:screen", repaint);
+  closing.push(() => model.off("change:screen", repaint));
+  const context = {
     kernel,
     shared,
+    root,
     height: model.get("height"),
-    screen: () => model.get("screen"),
-    onScreen(paint) {
-      const repaint = () => paint(model.get("screen"));
-      model.on("change:screen", repaint);
-      closing.push(() => model.off("change:screen", repaint));
-      repaint();
+    screen: () => ({ ...model.get("screen"), ...patch }),
+    onScreen(paint, parts = null) {
+      painters.add({ paint, parts });
+      paint(context.screen(), false);
+    },
+    refresh(parts) {
+      patch = { ...patch, ...parts };
+      for (const { paint, parts: wanted } of painters) {
+        if (!wanted || wanted.some((name) => name in parts)) paint(context.screen(), true);
+      }
     },
     travel(args) {
       line("travel", { ...args, window: shared.window }, () => show(problem), (error) => show(problem, failure(error, () => show(problem))));
     },
+    // A view by itself has no tabs, no footer, and shows details under itself; app.js has them all.
+    go: () => false,
+    has: () => false,
+    code() {},
+    detail: detailBelow(root),
+    problem: (error) => errorCard(cardOf(error)),
     announce(text) {
       live.textContent = text;
     },
     onClose: (work) => closing.push(work),
   };
+  context.range = versionRange(context);
+  return context;
+}
+
+function detailBelow(root) {
+  const place = h("div", { class: "lnb-detail-below" });
+  return {
+    show({ title, content }) {
+      if (!place.parentNode) root.append(place);
+      show(place, h("h3", { class: "lnb-detail-title" }, title), content);
+    },
+    clear: () => place.remove(),
+  };
+}
+
+function cardOf(error) {
+  return error.card ?? { title: "The kernel cannot be asked", message: error.message, where: "", hint: "Run the cell again.", kind: "" };
 }
 
 function failure(error, close) {
-  const card = error.card ?? { title: "The kernel cannot be asked", message: error.message, where: "", hint: "Run the cell again.", kind: "" };
-  return errorCard(card, h("button", { class: "lnb-close", type: "button", "aria-label": "close this message", on: { click: close } }, "×"));
+  return errorCard(cardOf(error), h("button", { class: "lnb-close", type: "button", "aria-label": "close this message", on: { click: close } }, "×"));
 }

@@ -46,6 +46,11 @@ _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
         ),
     ),
     (
+        errors.CancelledError,
+        "Cancelled",
+        "Start the action again when you want it.",
+    ),
+    (
         errors.CorruptFileError,
         "A file is damaged",
         (

@@ -76,6 +76,7 @@ class Refs(Protocol):
     """Tags or branches by name."""
 
     def list(self) -> Mapping[str, Mapping[str, Any]]: ...
+    def names(self) -> Sequence[str]: ...
 
 
 class TagRefs(Refs, Protocol):

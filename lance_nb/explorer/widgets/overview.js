@@ -1,37 +1,40 @@
-// The header: name, where the view stands, the figures, and a box to go elsewhere.
+// The header: name, where the view stands, the figures, a box to go elsewhere, the lock, the meter.
 
-import { h } from "../js/dom.js";
+import { h, show, setText, plural } from "../js/dom.js";
 import { errorCard } from "../js/error_card.js";
+import { refPicker } from "../js/ref_picker.js";
+import { ioMeter } from "../js/io_meter.js";
 import { widget } from "../js/view.js";
 
 const STATES = {
   static: "static snapshot – run the cell to go on",
 };
-let instances = 0;
 
 /** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
 export function mountOverview(el, ctx) {
-  const header = h("header", { class: "lnb-overview" });
+  const name = h("h2", { class: "lnb-name" });
+  const here = h("span", { class: "lnb-here-ref", title: "the version shown" });
+  const marks = h("span", { class: "lnb-marks" });
   const badge = h("span", { class: "lnb-badge", hidden: true });
-  el.append(header);
+  const facts = h("dl", { class: "lnb-facts" });
+  const problem = h("div", { hidden: true });
+  const whole = h("div", { class: "lnb-overview-whole" },
+    h("div", { class: "lnb-title" }, name, here, marks, badge, h("span", { class: "lnb-title-end" }, ctx.writes ? lock(ctx) : null, refPicker(ctx))),
+    h("div", { class: "lnb-figures" }, facts, ioMeter(ctx)));
+  el.append(h("header", { class: "lnb-overview" }, problem, whole));
+
   ctx.onScreen((screen) => {
     const card = screen.card;
     if (!card) return;
-    if (card.error) {
-      header.replaceChildren(errorCard(card.error));
-      return;
-    }
-    header.replaceChildren(
-      h("div", { class: "lnb-title" },
-        h("h2", { class: "lnb-name", title: card.uri }, card.name),
-        h("span", { class: "lnb-here-ref", title: "the version shown" }, card.label),
-        card.tags.map((tag) => h("span", { class: "lnb-tag", title: `tag ${tag}` }, h("i", { "aria-hidden": "true" }, "⚑"), tag)),
-        card.version < card.latest ? newestButton(card, ctx) : null,
-        badge,
-        goTo(screen, ctx),
-      ),
-      h("dl", { class: "lnb-facts" }, card.facts.map((fact) => h("div", { title: fact.title }, h("dt", {}, words(fact), " "), h("dd", {}, fact.value)))),
-    );
+    problem.hidden = !card.error;
+    whole.hidden = Boolean(card.error);
+    if (card.error) return show(problem, errorCard(card.error));
+    setText(name, card.name);
+    name.title = card.uri;
+    setText(here, card.label);
+    show(marks, card.tags.map((tag) => h("span", { class: "lnb-tag", title: `tag ${tag}` }, h("i", { "aria-hidden": "true" }, "⚑"), tag)), newest(screen, ctx));
+    show(facts, card.facts.map((fact) => h("div", { title: fact.title }, h("dt", {}, words(fact), " "), h("dd", {}, fact.value))));
+    return undefined;
   });
   ctx.onClose(ctx.kernel.onState((state) => {
     badge.textContent = STATES[state] ?? "";
@@ -43,28 +46,42 @@ function words(fact) {
   return fact.key === "format" ? "file format" : fact.value === "1" ? fact.key.replace(/s$/, "") : fact.key;
 }
 
-function newestButton(card, ctx) {
-  return h("button", { class: "lnb-button", type: "button", title: `go to the newest version of this branch, ${card.latest}`,
-    on: { click: () => ctx.travel({ branch: ctx.screen().branch, version: card.latest }) } }, `newest is ${card.latest} →`);
+/** Where newer versions are; those that came while the explorer stood here have a mark. */
+function newest(screen, ctx) {
+  const { card, news } = screen;
+  const latest = Math.max(card.latest, news?.latest ?? 0);
+  const go = { click: () => ctx.travel({ branch: screen.branch, version: latest }) };
+  const parts = [];
+  if (news?.gone) parts.push(h("span", { class: "lnb-badge lnb-badge-warn", title: "its rows can be read only as far as its files are still there" }, "this version was cleaned up"));
+  if (news?.added) parts.push(h("button", { class: "lnb-button lnb-news", type: "button", title: `go to the newest version of this branch, ${latest}`, on: go }, `${plural(news.added, "new version")} → ${latest}`));
+  else if (screen.version < latest) parts.push(h("button", { class: "lnb-button", type: "button", title: `go to the newest version of this branch, ${latest}`, on: go }, `newest is ${latest} →`));
+  return parts;
 }
 
-function goTo(screen, ctx) {
-  const list = `lnb-refs${(instances += 1)}`;
-  const { tags = [], lanes = [] } = screen.timeline ?? {};
-  const input = h("input", { class: "lnb-input", list, placeholder: "go to…", "aria-label": "go to a version, tag or branch", spellcheck: "false", autocomplete: "off", size: "12" });
-  const options = [
-    ...lanes.map((lane) => h("option", { value: lane.branch ?? "main" }, "branch")),
-    ...tags.map((tag) => h("option", { value: `tag:${tag.name}` }, "tag")),
-    h("option", { value: "HEAD~1" }, "one before the newest"),
-  ];
-  return h("form", { class: "lnb-goto", title: "12 · tag:v1 · dev · dev:3 · HEAD~2",
-    on: {
-      submit: (event) => {
-        event.preventDefault();
-        if (input.value.trim()) ctx.travel({ ref: input.value.trim() });
-      },
-      keydown: (event) => event.stopPropagation(),
-    } }, input, h("datalist", { id: list }, options));
+/** Nothing is written while the lock is shut. */
+function lock(ctx) {
+  const button = h("button", { class: "lnb-button lnb-lock", type: "button", on: { click: () => turn(!state) } });
+  let state = ctx.screen().locked;
+  async function turn(locked) {
+    try {
+      const { result } = await ctx.kernel.ask("lock", { locked });
+      state = result.locked;
+    } catch (error) {
+      ctx.announce(error.message);
+    }
+    paint();
+  }
+  function paint() {
+    button.textContent = state === false ? "🔓 writing" : "🔒 read-only";
+    button.title = state === null ? "opened with read_only=True" : state ? "nothing can be written; click to open the lock" : "changes can be committed; click to shut the lock";
+    button.disabled = state === null;
+    button.setAttribute("aria-pressed", String(state !== false));
+  }
+  ctx.onScreen((screen, patched) => {
+    if (!patched) state = screen.locked;
+    paint();
+  });
+  return button;
 }
 
 export default widget(mountOverview, "dataset");

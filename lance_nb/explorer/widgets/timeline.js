@@ -3,6 +3,9 @@
 import { h, svg, setText, perFrame, count, plural, age } from "../js/dom.js";
 import { lookOfOperation } from "../js/operations.js";
 import { laneMap } from "../js/lanes.js";
+import { rangeHandles } from "../js/range_handles.js";
+import { playButton } from "../js/play.js";
+import { placeLabel, samePlace } from "../js/version_range.js";
 import { widget } from "../js/view.js";
 
 const OVERSCAN = 8;
@@ -10,6 +13,7 @@ const MAX_ASK = 64;
 const BAR = { main: 58, branch: 32 };
 const FLAG = 18;
 const PATIENCE_MS = 1000;
+const MAX_GAPS = 400;
 let instances = 0;
 
 /** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
@@ -17,14 +21,19 @@ export function mountTimeline(el, ctx) {
   const uid = `lnb-tl${(instances += 1)}`;
   const names = h("div", { class: "lnb-tl-names" });
   const plane = h("div", { class: "lnb-tl-plane", role: "listbox", tabindex: "0", "aria-orientation": "horizontal", "aria-label": "versions" });
-  const scroller = h("div", { class: "lnb-tl-scroll" }, plane);
+  const scroller = h("div", { class: "lnb-tl-scroll" });
   const readout = h("div", { class: "lnb-tl-readout" });
-  el.append(h("div", { class: "lnb-timeline" }, h("div", { class: "lnb-tl-frame" }, names, scroller), readout));
+  const handles = rangeHandles(ctx, scroller, () => map);
+  const rail = handles.element;
+  scroller.append(h("div", { class: "lnb-tl-track" }, plane, rail));
+  const bottom = h("div", { class: "lnb-tl-bottom" }, playButton(ctx, () => map, plane), readout);
+  el.append(h("div", { class: "lnb-timeline" }, h("div", { class: "lnb-tl-frame" }, names, scroller), bottom));
 
   const bars = new Map();
   const lines = new Map();
   let map = null;
   let hovered = null;
+  let moving = false;
   let shown = "";
   let goal = { at: -Infinity };
   // The last width that was not nothing: a notebook may take a view away for the length of a frame.
@@ -50,6 +59,7 @@ export function mountTimeline(el, ctx) {
       }
     }
     paintAxis(first, last);
+    handles.paint();
     plane.setAttribute("aria-activedescendant", `${uid}-${map.here.lane}-${map.here.version}`);
     paintReadout();
   });
@@ -81,15 +91,15 @@ export function mountTimeline(el, ctx) {
 
   function paintAxis(first, last) {
     const every = Math.max(1, Math.ceil(40 / map.slot));
-    const key = `${first}:${last}:${map.slot}:${map.here.version}:${map.numbers.length}`;
+    const { a, b } = ctx.range.get();
+    const taken = [a, b].filter(Boolean).map((place) => map.indexOf(place.version));
+    const key = `${first}:${last}:${map.slot}:${taken}:${map.numbers.length}`;
     if (key === shown) return;
     shown = key;
     for (const old of plane.querySelectorAll(".lnb-tl-number")) old.remove();
-    const at = map.indexOf(map.here.version);
     for (let index = first; index <= last; index += 1) {
-      const here = index === at;
-      if (!here && (index % every || Math.abs(index - at) * map.slot < 36)) continue;
-      const label = h("span", { class: `lnb-tl-number${here ? " lnb-here" : ""}`, "aria-hidden": "true" }, String(map.numbers[index]));
+      if (index % every || taken.some((at) => Math.abs(index - at) * map.slot < 46)) continue;
+      const label = h("span", { class: "lnb-tl-number", "aria-hidden": "true" }, String(map.numbers[index]));
       label.style.left = `${(index + 0.5) * map.slot}px`;
       plane.append(label);
     }
@@ -100,7 +110,7 @@ export function mountTimeline(el, ctx) {
     names.replaceChildren();
     const longest = Math.max(...map.lanes.map((lane) => lane.label.length));
     names.style.width = `${Math.max(48, Math.min(scroller.parentNode.clientWidth / 5, longest * 7.2 + 16))}px`;
-    for (const old of plane.querySelectorAll(".lnb-tl-flag, .lnb-tl-edges, .lnb-tl-older")) old.remove();
+    for (const old of scroller.querySelectorAll(".lnb-tl-flag, .lnb-tl-edges, .lnb-tl-gap")) old.remove();
     const edges = svg("svg", { class: "lnb-tl-edges", "aria-hidden": "true" });
     edges.style.width = `${map.width}px`;
     edges.style.height = `${map.height}px`;
@@ -119,6 +129,7 @@ export function mountTimeline(el, ctx) {
         edges.append(svg("path", { class: "lnb-tl-fork", d: `M${x} ${parent.top + parent.height}V${base - 5}Q${x} ${base} ${x + 5} ${base}` }));
       }
       paintFlags(lane);
+      paintGaps(lane);
     }
     if (map.hidden || map.older) {
       const words = [map.hidden && `+ ${map.hidden} more`, map.older && `${count(map.older)} older`];
@@ -141,8 +152,20 @@ export function mountTimeline(el, ctx) {
       flag.style.left = `${x}px`;
       flag.style.top = `${lane.top}px`;
       flag.style.maxWidth = `${Math.max(16, Math.min(160, room - 4))}px`;
-      plane.append(flag);
+      rail.append(flag);
     });
+  }
+
+  /** What was cleaned up is hatched: nothing stands there any more. */
+  function paintGaps(lane) {
+    for (const [left, width, words] of map.gaps(lane, MAX_GAPS)) {
+      const gap = h("div", { class: "lnb-tl-gap", title: words });
+      gap.style.left = `${left}px`;
+      gap.style.width = `${width}px`;
+      gap.style.top = `${lane.top + (lane.tags.length ? FLAG : 4)}px`;
+      gap.style.height = `${lane.height - (lane.tags.length ? FLAG : 4)}px`;
+      rail.append(gap);
+    }
   }
 
   function forkWords(lane) {
@@ -163,15 +186,31 @@ export function mountTimeline(el, ctx) {
   }
 
   function paintReadout() {
+    const { a, b } = ctx.range.get();
+    if (!hovered && a && (moving || ctx.range.pinned)) return paintRange(a, b);
     const { lane, version } = hovered ?? { lane: map.lanes[map.here.lane], version: map.here.version };
     const facts = lane?.details.get(version);
     const words = facts ? [facts.operation || "operation not recorded", rowWords(facts), facts.message && `“${facts.message}”`] : [];
     const when = facts?.time_ms ? `${facts.time} · ${age(facts.time_ms)}` : "";
-    readout.replaceChildren(
+    return readout.replaceChildren(
       h("strong", {}, `${lane?.label ?? "main"}:${version}`),
       h("span", {}, words.filter(Boolean).join(" · ")),
       h("time", {}, when),
     );
+  }
+
+  /** What happened between the handles, from what is known of the versions there. */
+  function paintRange(a, b) {
+    const lane = map.lanes.find((one) => (one.branch ?? null) === (b.branch ?? null));
+    const same = lane && (a.branch ?? null) === (b.branch ?? null);
+    let words = samePlace(a, b) ? "the same version" : "on different branches";
+    if (same && !samePlace(a, b)) {
+      const [from, to] = a.version < b.version ? [a.version, b.version] : [b.version, a.version];
+      const sums = map.changed(lane, from, to);
+      words = `${plural(sums.versions, "version")} · +${count(sums.added)} −${count(sums.removed)} rows${sums.unknown ? ` and ${count(sums.unknown)} not looked at yet` : ""}`;
+    }
+    const reset = h("button", { class: "lnb-button lnb-tl-reset", type: "button", title: "A follows B again", on: { click: () => ctx.range.set({ a: null }) } }, "unpin A");
+    readout.replaceChildren(h("strong", {}, `${placeLabel(a)} → ${placeLabel(b)}`), h("span", {}, words), moving ? "" : reset);
   }
 
   function go(lane, version) {
@@ -181,7 +220,14 @@ export function mountTimeline(el, ctx) {
 
   plane.addEventListener("click", (event) => {
     const bar = event.target.closest(".lnb-tl-bar");
-    if (bar) go(bar.lnb.lane, bar.lnb.version);
+    if (!bar) return;
+    const { lane, version } = bar.lnb;
+    if (event.shiftKey) {
+      // From where we stand to there: A stays behind.
+      ctx.range.set({ a: ctx.range.get().b });
+      ctx.go("changes");
+    }
+    go(lane, version);
   });
   plane.addEventListener("pointerover", (event) => {
     hovered = event.target.closest(".lnb-tl-bar")?.lnb ?? null;
@@ -194,6 +240,12 @@ export function mountTimeline(el, ctx) {
   plane.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || !map) return;
     // Keys may come faster than answers: the next step starts where the last key led.
+    if (event.key === "[" || event.key === "]") {
+      if (!handles.step("a", event.key === "[" ? "ArrowLeft" : "ArrowRight")) return;
+      event.preventDefault();
+      event.stopPropagation();
+      return;
+    }
     const from = performance.now() - goal.at < PATIENCE_MS ? goal : map.here;
     const target = map.step(event.key, from);
     if (!target) return;
@@ -207,7 +259,7 @@ export function mountTimeline(el, ctx) {
   function layout(follow) {
     room = scroller.clientWidth || room;
     map.fit(room);
-    plane.style.width = `${map.width}px`;
+    rail.style.width = plane.style.width = `${map.width}px`;
     plane.style.height = names.style.height = `${map.height}px`;
     shown = "";
     paintFixed();
@@ -228,15 +280,19 @@ export function mountTimeline(el, ctx) {
     observer.disconnect();
     paint.cancel();
   });
-  ctx.onScreen((screen) => {
+  ctx.onClose(ctx.range.on((_range, { dragging }) => {
+    moving = dragging;
+    paint();
+  }));
+  ctx.onScreen((screen, patched) => {
     const model = screen.timeline;
     if (!model || model.error) return;
     map = laneMap(model, screen.branch, screen.version, map, { bar: BAR, flag: FLAG });
     for (const bar of bars.values()) bar.remove();
     bars.clear();
     hovered = null;
-    layout(true);
-  });
+    layout(!patched);
+  }, ["timeline"]);
 }
 
 function barHeight(facts, tall, most) {

@@ -56,6 +56,9 @@ class FakeRefs:
     def list(self) -> dict[str, dict[str, Any]]:
         return self._refs
 
+    def names(self) -> list[str]:
+        return sorted(self._refs)
+
 
 class FakeDataset:
     """A dataset at one version. ``reads`` counts versions described, shared by all checkouts."""

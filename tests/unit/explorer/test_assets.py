@@ -7,10 +7,12 @@ import pytest
 
 from lance_nb.errors import InternalError
 from lance_nb.explorer import assets
+from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.assets import compose_module, compose_style, modules_of
-from lance_nb.explorer.registry import WIDGETS
+from lance_nb.explorer.registry import VIEWS
 
 LIMIT_GZIP_BYTES = 80_000
+WIDGETS = {"Explorer": Explorer, **VIEWS}
 
 
 @pytest.fixture

@@ -46,7 +46,9 @@ def error_of(request: object) -> Mapping[str, str]:
 
 def test_a_request_gets_its_answer_with_its_buffers() -> None:
     reply, buffers = handle({"id": "1", "type": "echo", "args": {"say": "hi"}}, HANDLERS)
+    io = reply.pop("io")
     assert reply == {"id": "1", "ok": True, "result": {"said": "hi"}}
+    assert set(io) == {"requests", "bytes", "ms"}
     assert buffers == [b"bytes"]
 
 

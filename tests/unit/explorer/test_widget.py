@@ -9,9 +9,11 @@ from IPython.utils.capture import capture_output
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError
 from lance_nb.explorer import widget as widgets
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.registry import WIDGETS
+from lance_nb.explorer.registry import VIEWS
 from lance_nb.explorer.widget import LanceWidget
 from tests.unit.explorer.fakes import many_versions, one_table, rows, small_dataset
+
+WIDGETS = {"Explorer": Explorer, **VIEWS}
 
 
 def talk(widget: LanceWidget, request: object) -> tuple[dict[str, Any], list[bytes]]:

@@ -1,0 +1,56 @@
+// The pane beside the tabs: the version by default, or what a view puts there until it is closed.
+
+import { h, show } from "./dom.js";
+
+/** @param {HTMLElement} el @param {HTMLElement} main gets a class while the pane is folded away */
+export function detailPane(el, main, announce) {
+  const version = h("div", { class: "lnb-detail-version" });
+  const title = h("h3", { class: "lnb-detail-title" });
+  const content = h("div", { class: "lnb-detail-content" });
+  const close = h("button", { class: "lnb-close", type: "button", "aria-label": "back to the version", on: { click: () => pane.clear() } }, "×");
+  const other = h("section", { class: "lnb-detail lnb-detail-other", tabindex: "0", "aria-label": "details", hidden: true, on: { keydown: onKey } }, h("header", {}, title, close), content);
+  const toggle = h("button", { class: "lnb-button lnb-detail-toggle", type: "button", "aria-pressed": "true", title: "show or hide the details", on: { click: () => fold(!main.classList.contains("lnb-folded")) } }, "details");
+  let before = null;
+  el.append(version, other);
+
+  function fold(folded) {
+    main.classList.toggle("lnb-folded", folded);
+    el.hidden = folded;
+    toggle.setAttribute("aria-pressed", String(!folded));
+  }
+
+  function onKey(event) {
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    event.stopPropagation();
+    pane.clear();
+  }
+
+  const pane = {
+    version,
+    toggle,
+    /** Show something; `focus` moves the keyboard there, and back when it is closed. */
+    show({ title: words, content: shown, focus = false }) {
+      title.textContent = words;
+      show(content, shown);
+      version.hidden = true;
+      other.hidden = false;
+      other.scrollTop = 0;
+      fold(false);
+      announce(words);
+      if (!focus) return;
+      before = el.getRootNode().activeElement;
+      other.focus({ preventScroll: true });
+    },
+    clear() {
+      if (other.hidden) return;
+      const back = other.contains(el.getRootNode().activeElement) ? before : null;
+      show(content);
+      other.hidden = true;
+      version.hidden = false;
+      back?.focus?.({ preventScroll: true });
+      before = null;
+    },
+  };
+  return pane;
+}

@@ -1,0 +1,21 @@
+// What the last action cost, and all of them: requests to the store, bytes, time.
+
+import { h, bytes, plural } from "./dom.js";
+
+/** @param {import("./view.js").Context} ctx @returns {HTMLElement} */
+export function ioMeter(ctx) {
+  const element = h("span", { class: "lnb-io" });
+  const first = ctx.screen().io ?? { requests: 0, bytes: 0, ms: 0 };
+  const total = { ...first };
+
+  function paint(last) {
+    element.textContent = `${plural(last.requests, "request")} · ${bytes(last.bytes)} · ${last.ms} ms`;
+    element.title = `the last action; since the explorer was opened ${plural(total.requests, "request")} to the store, ${bytes(total.bytes)}, ${(total.ms / 1000).toFixed(1)} s`;
+  }
+  ctx.onClose(ctx.kernel.onCost((cost, quiet) => {
+    for (const key of ["requests", "bytes", "ms"]) total[key] += cost[key];
+    if (!quiet) paint(cost);
+  }));
+  paint(first);
+  return element;
+}

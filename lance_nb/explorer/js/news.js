@@ -1,0 +1,64 @@
+// Commits of other writers appear by themselves: names are asked for now and then, while somebody looks.
+
+const EVERY_MS = 4000;
+const PATIENCE = 20; // a slow store is asked more seldom: this many times as long as it took
+
+/**
+ * @param {HTMLElement} root nothing is asked while it is out of sight
+ * @param {import("./view.js").Context} ctx gets `news` {added, latest, gone} as a part of its screen
+ */
+export function watchNews(root, ctx) {
+  let timer = 0;
+  let asking = false;
+  let inSight = true;
+  let mark = "";
+  let known = { key: "", latest: 0 };
+
+  async function look() {
+    clearTimeout(timer);
+    if (asking || ctx.kernel.state !== "live" || !inSight || document.visibilityState !== "visible") return;
+    asking = true;
+    const started = performance.now();
+    try {
+      const { result } = await ctx.kernel.ask("news", { latest: known.latest, mark }, { quiet: true });
+      take(result);
+    } catch {
+      // A store that does not answer now is asked again later; what is shown stays.
+    }
+    asking = false;
+    timer = setTimeout(look, Math.max(EVERY_MS, PATIENCE * (performance.now() - started)));
+  }
+
+  function take(result) {
+    const { added, latest, gone, timeline, card } = result;
+    mark = result.mark;
+    const before = ctx.screen().news;
+    if (!timeline && before?.latest === latest && before?.gone === gone) return;
+    if (!timeline && !added && !gone && !before) return;
+    ctx.refresh({ news: { added, latest, gone }, ...(timeline && { timeline }), ...(card && { card }) });
+    if (added && before?.latest !== latest) ctx.announce(`${added} new, the newest version is ${latest}`);
+  }
+
+  const observer = new IntersectionObserver(([entry]) => {
+    inSight = entry.isIntersecting;
+    if (inSight) look();
+  });
+  observer.observe(root);
+  document.addEventListener("visibilitychange", look);
+  window.addEventListener("focus", look);
+  ctx.onClose(ctx.kernel.onState((state) => state === "live" && (timer = setTimeout(look, EVERY_MS))));
+  ctx.onClose(() => {
+    clearTimeout(timer);
+    observer.disconnect();
+    document.removeEventListener("visibilitychange", look);
+    window.removeEventListener("focus", look);
+  });
+  // What is newest counts from the last journey on: it is what the person has seen.
+  ctx.onScreen((screen, patched) => {
+    if (patched) return;
+    const lane = screen.timeline?.lanes?.find((one) => (one.branch ?? null) === (screen.branch ?? null));
+    const [first, length] = lane?.runs.at(-1) ?? [screen.version, 1];
+    known = { latest: first + length - 1 };
+    mark = "";
+  });
+}

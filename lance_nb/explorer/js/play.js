@@ -1,0 +1,54 @@
+// Plays the history: travels from version to version until the newest, or until somebody interferes.
+
+import { h } from "./dom.js";
+
+const FRAME_MS = 450;
+
+/**
+ * @param {import("./view.js").Context} ctx @param {() => Object|null} mapNow @param {HTMLElement} plane
+ */
+export function playButton(ctx, mapNow, plane) {
+  const button = h("button", { class: "lnb-button lnb-tl-play", type: "button", "aria-pressed": "false", title: "play the history of this branch", "aria-label": "play the history", on: { click: () => (playing ? stop() : start()) } }, "▶");
+  let playing = false;
+  let timer = 0;
+
+  function start() {
+    const map = mapNow();
+    const lane = map?.lanes[map.here.lane];
+    if (!lane || lane.numbers.length < 2 || ctx.kernel.state === "static") return;
+    mark(true);
+    // At the end already: from the other handle on, or from the beginning.
+    const { a } = ctx.range.get();
+    const again = ctx.range.pinned && (a.branch ?? null) === (lane.branch ?? null) ? a.version : lane.numbers[0];
+    if (map.here.version === lane.numbers.at(-1)) ctx.travel({ branch: lane.branch, version: again });
+    else next();
+  }
+
+  function next() {
+    const map = mapNow();
+    const to = map.step("ArrowRight", map.here);
+    if (!to || to.version === map.here.version) stop();
+    else ctx.travel({ branch: map.lanes[to.lane].branch, version: to.version });
+  }
+
+  function stop() {
+    clearTimeout(timer);
+    mark(false);
+  }
+
+  function mark(on) {
+    playing = on;
+    button.textContent = on ? "❚❚" : "▶";
+    button.setAttribute("aria-pressed", String(on));
+  }
+
+  plane.addEventListener("pointerdown", stop);
+  plane.addEventListener("keydown", stop);
+  ctx.onScreen((_screen, patched) => {
+    if (!playing || patched) return;
+    clearTimeout(timer);
+    timer = setTimeout(next, FRAME_MS);
+  });
+  ctx.onClose(stop);
+  return button;
+}

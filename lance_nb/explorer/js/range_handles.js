@@ -1,0 +1,119 @@
+// The handles A and B on the timeline's axis: dragged, moved by keys, or set by Shift and a click.
+
+import { h, setText } from "./dom.js";
+import { placeLabel, samePlace } from "./version_range.js";
+
+const AXIS = 20;
+const EDGE = 28; // pixels at the ends of the view in which dragging scrolls
+
+/**
+ * @param {import("./view.js").Context} ctx @param {HTMLElement} scroller @param {() => Object|null} mapNow
+ */
+export function rangeHandles(ctx, scroller, mapNow) {
+  const band = h("div", { class: "lnb-tl-band", hidden: true, "aria-hidden": "true" });
+  const handles = { a: handle("a", "A, the version that is compared with"), b: handle("b", "B, the version shown") };
+  let dragged = false;
+  const element = h("div", { class: "lnb-tl-rail" }, band, handles.a, handles.b);
+
+  function handle(name, label) {
+    const chip = h("div", { class: `lnb-tl-handle lnb-tl-handle-${name}`, role: "slider", tabindex: "0", "aria-label": label, "aria-orientation": "horizontal", hidden: true },
+      h("b", { "aria-hidden": "true" }, name.toUpperCase()), h("span", {}));
+    chip.addEventListener("pointerdown", (event) => drag(event, name));
+    chip.addEventListener("keydown", (event) => {
+      if (event.altKey || event.ctrlKey || event.metaKey) return;
+      if (!step(name, event.key)) return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
+    return chip;
+  }
+
+  /** Move a handle by a key of the timeline; false when the key leads nowhere. */
+  function step(name, key) {
+    const map = mapNow();
+    const from = map && spot(map, ctx.range.get()[name] ?? ctx.range.get().b);
+    const to = from && map.step(key, from);
+    if (!to) return false;
+    const place = { branch: map.lanes[to.lane].branch, version: to.version };
+    ctx.range.set({ [name]: place });
+    ctx.announce(`${name.toUpperCase()} at ${placeLabel(place)}`);
+    return true;
+  }
+
+  function drag(event, name) {
+    const chip = handles[name];
+    event.preventDefault();
+    chip.focus({ preventScroll: true });
+    chip.setPointerCapture(event.pointerId);
+    let at = null;
+    dragged = true;
+    const move = (pointer) => {
+      const map = mapNow();
+      const box = scroller.getBoundingClientRect();
+      if (pointer.clientX < box.left + EDGE) scroller.scrollLeft -= map.slot;
+      else if (pointer.clientX > box.right - EDGE) scroller.scrollLeft += map.slot;
+      const found = under(map, pointer.clientX - box.left + scroller.scrollLeft, pointer.clientY - box.top, name);
+      if (!found || samePlace(found, at)) return;
+      at = found;
+      ctx.range.set({ [name]: at }, { dragging: true });
+    };
+    const end = (done) => {
+      dragged = false;
+      chip.removeEventListener("pointermove", move);
+      chip.removeEventListener("pointerup", drop);
+      chip.removeEventListener("pointercancel", cancel);
+      ctx.range.set(done && at ? { [name]: at } : {});
+    };
+    const drop = () => end(true);
+    const cancel = () => end(false);
+    chip.addEventListener("pointermove", move);
+    chip.addEventListener("pointerup", drop);
+    chip.addEventListener("pointercancel", cancel);
+  }
+
+  /** The version nearest to a point: on the lane under it, else on the lane where the handle is. */
+  function under(map, x, y, name) {
+    const now = spot(map, ctx.range.get()[name]);
+    const lane = map.lanes.find((one) => one.numbers.length && y >= one.top && y < one.top + one.height) ?? map.lanes[now?.lane ?? map.here.lane];
+    const version = map.nearest(lane, x);
+    return version === null ? null : { branch: lane.branch, version };
+  }
+
+  function spot(map, place) {
+    if (!place) return null;
+    const lane = map.lanes.findIndex((one) => (one.branch ?? null) === (place.branch ?? null));
+    return lane < 0 ? null : { lane, version: place.version };
+  }
+
+  function paint() {
+    const map = mapNow();
+    if (!map) return;
+    const { a, b } = ctx.range.get();
+    const middle = (place) => (spot(map, place) ? map.x(place.version) + map.slot / 2 : null);
+    const [xa, xb] = [middle(a), middle(b)];
+    const swapped = xa !== null && xb !== null && xa > xb;
+    put(handles.a, a, xa, !swapped, map);
+    put(handles.b, b, xb, swapped || (xb !== null && xb + 60 > map.width && xa === null), map);
+    const meant = dragged || ctx.range.pinned; // A that only follows B is no range that somebody chose
+    band.hidden = !meant || xa === null || xb === null || samePlace(a, b);
+    if (band.hidden) return;
+    band.style.left = `${Math.min(xa, xb)}px`;
+    band.style.width = `${Math.abs(xb - xa)}px`;
+    band.style.height = `${map.height - AXIS}px`;
+  }
+
+  function put(chip, place, x, before, map) {
+    chip.hidden = x === null;
+    if (chip.hidden) return;
+    setText(chip.lastChild, String(place.version));
+    chip.setAttribute("aria-valuetext", placeLabel(place));
+    chip.setAttribute("aria-valuenow", String(place.version));
+    chip.setAttribute("aria-valuemin", String(map.numbers[0] ?? 0));
+    chip.setAttribute("aria-valuemax", String(map.numbers.at(-1) ?? 0));
+    chip.title = `${chip.getAttribute("aria-label")}: ${placeLabel(place)} – drag it`;
+    chip.classList.toggle("lnb-before", before);
+    chip.style.left = `${x}px`;
+  }
+
+  return { element, paint, step };
+}

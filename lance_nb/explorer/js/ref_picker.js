@@ -1,0 +1,81 @@
+// A box to go elsewhere: what is typed is completed from names of versions, tags, branches, dates.
+
+import { h, show } from "./dom.js";
+
+const GLYPHS = { branch: "↳", tag: "⚑", version: "#", head: "↥", date: "◷" };
+let instances = 0;
+
+/** A combobox with a list, as ARIA has it. @param {import("./view.js").Context} ctx @returns {HTMLElement} */
+export function refPicker(ctx) {
+  const uid = `lnb-refs${(instances += 1)}`;
+  const list = h("ul", { class: "lnb-choices-list", role: "listbox", id: uid, "aria-label": "versions, tags and branches", hidden: true });
+  const input = h("input", {
+    class: "lnb-input", role: "combobox", "aria-expanded": "false", "aria-controls": uid, "aria-autocomplete": "list",
+    placeholder: "go to…", "aria-label": "go to a version, tag or branch", spellcheck: "false", autocomplete: "off", size: "14",
+  });
+  const request = ctx.kernel.line();
+  let choices = [];
+  let at = -1;
+
+  function open(found) {
+    choices = found;
+    at = -1;
+    show(list, choices.map((choice, index) => h("li", { role: "option", class: "lnb-choice-line", id: `${uid}-${index}`, "aria-selected": "false", title: choice.kind,
+      on: { mousedown: (event) => event.preventDefault(), click: () => go(choice.ref) } },
+    h("i", { "aria-hidden": "true" }, GLYPHS[choice.kind] ?? "·"), h("b", {}, choice.label), h("small", {}, choice.note || choice.kind))));
+    const shown = choices.length > 0 && document.activeElement === input;
+    list.hidden = !shown;
+    input.setAttribute("aria-expanded", String(shown));
+    input.removeAttribute("aria-activedescendant");
+  }
+
+  function close() {
+    open([]);
+  }
+
+  function move(by) {
+    if (list.hidden) return ask();
+    list.children[at]?.setAttribute("aria-selected", "false");
+    at = (at + by + choices.length) % choices.length;
+    const line = list.children[at];
+    line.setAttribute("aria-selected", "true");
+    line.scrollIntoView({ block: "nearest" });
+    input.setAttribute("aria-activedescendant", line.id);
+    return undefined;
+  }
+
+  function go(ref) {
+    if (!ref) return;
+    close();
+    input.value = "";
+    ctx.travel({ ref });
+  }
+
+  function ask() {
+    if (ctx.kernel.state === "static") return;
+    const text = input.value.trim();
+    request("refs", { text }, ({ result }) => text === input.value.trim() && open(result.choices), close);
+  }
+
+  input.addEventListener("input", ask);
+  input.addEventListener("focus", ask);
+  input.addEventListener("blur", close);
+  return h("form", { class: "lnb-goto", title: "12 · tag:v1 · dev · dev:3 · HEAD~2 · 2026-08-01",
+    on: {
+      submit: (event) => {
+        event.preventDefault();
+        go(choices[at]?.ref ?? input.value.trim());
+      },
+      keydown: (event) => {
+        event.stopPropagation();
+        const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+        if (by) {
+          event.preventDefault();
+          move(by);
+        } else if (event.key === "Escape") {
+          if (list.hidden) input.blur();
+          else close();
+        }
+      },
+    } }, input, list);
+}

@@ -1,0 +1,92 @@
+// The tabs: a tab list as ARIA has it, panels that are mounted when they are first opened.
+
+import { h } from "./dom.js";
+
+let instances = 0;
+
+/**
+ * @param {HTMLElement} bar @param {HTMLElement} panels @param {import("../tabs.js").Tab[]} tabs
+ * @param {import("./view.js").Context} ctx @param {() => void} changed called when another tab opens
+ */
+export function tabHost(bar, panels, tabs, ctx, changed) {
+  const uid = `lnb-tabs${(instances += 1)}`;
+  const views = new Map(tabs.map((tab) => [tab.id, makeView(tab)]));
+  let active = tabs[0].id;
+
+  const list = h("div", { class: "lnb-tabs", role: "tablist", "aria-label": "views", on: { keydown: onKey } }, [...views.values()].map((view) => view.button));
+  bar.prepend(list);
+
+  function makeView(tab) {
+    const view = { tab, code: null, view: null, mounted: false, stale: [] };
+    view.button = h("button", { class: "lnb-tab", type: "button", role: "tab", id: `${uid}-${tab.id}`, "aria-controls": `${uid}-${tab.id}-panel`, on: { click: () => select(tab.id) } }, tab.label);
+    view.panel = h("div", { class: `lnb-panel lnb-panel-${tab.id}`, role: "tabpanel", id: `${uid}-${tab.id}-panel`, "aria-labelledby": `${uid}-${tab.id}`, hidden: true });
+    panels.append(view.panel);
+    return view;
+  }
+
+  /** What the view of a tab gets: it is painted only while it is open. */
+  function contextOf(view) {
+    return {
+      ...ctx,
+      onScreen(paint, parts = null) {
+        const later = { dirty: null };
+        view.stale.push(() => {
+          if (later.dirty) paint(ctx.screen(), later.dirty.patched);
+          later.dirty = null;
+        });
+        ctx.onScreen((screen, patched) => {
+          if (view.tab.id === active) paint(screen, patched);
+          else later.dirty = { patched: patched && (later.dirty?.patched ?? true) };
+        }, parts);
+      },
+      code(lines) {
+        view.code = lines;
+        if (view.tab.id === active) changed();
+      },
+    };
+  }
+
+  function select(id, target) {
+    const view = views.get(id);
+    if (!view) return false;
+    if (id !== active) views.get(active).view?.hidden?.();
+    active = id;
+    for (const one of views.values()) {
+      const chosen = one === view;
+      one.button.setAttribute("aria-selected", String(chosen));
+      one.button.setAttribute("tabindex", chosen ? "0" : "-1");
+      one.panel.hidden = !chosen;
+    }
+    if (!view.mounted) {
+      view.mounted = true;
+      view.view = view.tab.mount(view.panel, contextOf(view)) ?? null;
+    } else {
+      for (const refresh of view.stale) refresh();
+      view.view?.shown?.();
+    }
+    changed();
+    if (target) view.view?.open?.(target);
+    return true;
+  }
+
+  function onKey(event) {
+    const ids = tabs.map((tab) => tab.id);
+    const at = ids.indexOf(active);
+    const next = { ArrowLeft: (at + ids.length - 1) % ids.length, ArrowRight: (at + 1) % ids.length, Home: 0, End: ids.length - 1 }[event.key];
+    if (next === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    select(ids[next]);
+    views.get(ids[next]).button.focus();
+  }
+
+  return {
+    select,
+    get active() {
+      return active;
+    },
+    has: (id) => views.has(id),
+    code: () => views.get(active).code,
+    writes: tabs.some((tab) => tab.writes),
+  };
+}

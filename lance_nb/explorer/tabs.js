@@ -1,0 +1,15 @@
+// What stands in the tabs of the explorer, in their order. A new tab is a line here and one in registry.py.
+
+import { mountRows } from "./widgets/rows.js";
+
+/**
+ * @typedef {Object} Tab
+ * @property {string} id used by `ctx.go`: rows, changes, storage, refs, stage
+ * @property {string} label
+ * @property {(el: HTMLElement, ctx: import("./js/view.js").Context) => Object|void} mount called when
+ *   the tab is first opened; may return `{open(target), shown(), hidden()}`
+ * @property {boolean} [writes] whether something can be written there: then there is a lock
+ */
+export const TABS = [
+  { id: "rows", label: "Rows", mount: mountRows },
+];
