@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lance_nb.encodings.arrow_arrays import to_arrow, to_dictionary, validity_buffer
 from lance_nb.encodings.base import DecodedPage
-from lance_nb.encodings.repdef import Level, concat_levels, unravel
+from lance_nb.encodings.repdef import Level, Mask, concat_levels, unravel
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.format.schema import Field
 
@@ -200,19 +200,33 @@ def _build(
     if pa.types.is_fixed_size_list(type_):
         below = level.length * type_.list_size
     arrays = []
+    validity = level.validity
     for child, child_type in children:
         part = _first_leaf(child, found)
         if part is None:
             arrays.append(pa.nulls(below, child_type))
         else:
+            if pa.types.is_struct(type_):
+                validity = _either(validity, part.levels[depth].validity)
             arrays.append(_build(child, child_type, found, depth + 1, part))
             if len(arrays[-1]) != below:
                 where = f"{below} values of field {child.name!r}"
                 raise CorruptFileError("", None, where, str(len(arrays[-1])))
-    buffers = [validity_buffer(level.validity)]
+    buffers = [validity_buffer(validity)]
     if level.offsets is not None:
         buffers.append(_offsets_buffer(level, type_))
     return pa.Array.from_buffers(type_, level.length, buffers, children=arrays)
+
+
+def _either(known: Mask | None, other: Mask | None) -> Mask | None:
+    """Return where one of two leaves says that there is a value: they may be of two files."""
+    if known is None or other is None:
+        return None
+    if other is known:
+        return known
+    if len(other) != len(known):
+        raise CorruptFileError("", None, f"{len(known)} values in every leaf", str(len(other)))
+    return known | other
 
 
 def _check_nesting(level: Level, type_: pa.DataType) -> None:
