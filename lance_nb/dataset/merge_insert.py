@@ -18,6 +18,7 @@ from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.errors import InvalidInputError, MergeInsertError, NotSupportedError
 
 if TYPE_CHECKING:
+    from lance_nb.format.schema import Schema
     from lance_nb.table.snapshot import Snapshot
     from lance_nb.transactions.transaction import Transaction
 
@@ -26,30 +27,12 @@ _RETRY_TIMEOUT = timedelta(seconds=30)
 Progress = Callable[[int, int], None]
 
 
-class MergeInsertBuilder:
-    """One upsert under construction; every clause returns the builder itself.
+class MergeClauseBuilder:
+    """The clauses of an upsert under construction; each returns the builder itself."""
 
-    "Matched" rows are in the source and in the dataset, "not matched" ones in the source only, "not
-    matched by source" ones in the dataset only. Rows match when all columns of the key are equal;
-    a null equals nothing. Where pylance and we differ: an index on the key is not looked up, the
-    key columns are read; conditions may also be given to branches of versions that pylance plans
-    wrongly (``when_matched_delete`` with ``when_not_matched_by_source_delete``); ``auto`` chooses
-    the write mode by cost.
-    """
-
-    def __init__(
-        self,
-        dataset: OpenedVersion,
-        on: str | Iterable[str] | None,
-        moved: Callable[[Snapshot], None],
-    ) -> None:
-        self._dataset = dataset
-        self._moved = moved
-        self._clauses = verbs.upserting.start(dataset.lance_schema, on)
-        self._retries = _RETRIES
-        self._timeout = _RETRY_TIMEOUT
-
-    # --- clauses ----------------------------------------------------------------------------------
+    def __init__(self, schema: Schema, on: str | Iterable[str] | None) -> None:
+        self._schema = schema
+        self._clauses = verbs.upserting.start(schema, on)
 
     def when_matched_update_all(self, condition: str | None = None) -> Self:
         """Give matched rows the source's values, where ``condition`` holds.
@@ -79,8 +62,36 @@ class MergeInsertBuilder:
         """
         found = None
         if expr is not None:
-            found = verbs.upserting.lonely_filter(self._dataset.lance_schema, expr)
+            found = verbs.upserting.lonely_filter(self._schema, expr)
         return self._with(deletes_lonely=True, lonely_filter=found)
+
+    def _with(self, **changes: Any) -> Self:
+        self._clauses = verbs.upserting.with_clause(self._clauses, **changes)
+        return self
+
+
+class MergeInsertBuilder(MergeClauseBuilder):
+    """One upsert under construction.
+
+    "Matched" rows are in the source and in the dataset, "not matched" ones in the source only, "not
+    matched by source" ones in the dataset only. Rows match when all columns of the key are equal;
+    a null equals nothing. Where pylance and we differ: an index on the key is not looked up, the
+    key columns are read; conditions may also be given to branches of versions that pylance plans
+    wrongly (``when_matched_delete`` with ``when_not_matched_by_source_delete``); ``auto`` chooses
+    the write mode by cost.
+    """
+
+    def __init__(
+        self,
+        dataset: OpenedVersion,
+        on: str | Iterable[str] | None,
+        moved: Callable[[Snapshot], None],
+    ) -> None:
+        super().__init__(dataset.lance_schema, on)
+        self._dataset = dataset
+        self._moved = moved
+        self._retries = _RETRIES
+        self._timeout = _RETRY_TIMEOUT
 
     # --- how --------------------------------------------------------------------------------------
 
@@ -108,7 +119,7 @@ class MergeInsertBuilder:
         Raises InvalidInputError, NotSupportedError for another one, which pylance allows.
         """
         _, snapshot = self._dataset.opened
-        verbs.upserting.check_file_version(snapshot, version)
+        verbs.updating.check_file_version(snapshot, version)
         return self
 
     def use_index(self, use_index: bool) -> Self:
@@ -193,10 +204,6 @@ class MergeInsertBuilder:
         _, snapshot = self._dataset.opened
         with verbs.upserting.source_of(data_obj, schema) as source:
             return verbs.upserting.analyze(snapshot, self._clauses, source)
-
-    def _with(self, **changes: Any) -> Self:
-        self._clauses = verbs.upserting.with_clause(self._clauses, **changes)
-        return self
 
 
 class Merging(OpenedVersion):

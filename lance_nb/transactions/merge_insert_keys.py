@@ -130,8 +130,14 @@ class _Column:
 
     def _look_up(self, values: np.ndarray) -> Ints:
         place = _distances(values, self.lowest)
-        inside = place < np.uint64(len(self.table))
-        return np.where(inside, self.table[np.where(inside, place, np.uint64(0))], -1)
+        inside = np.flatnonzero(place < np.uint64(len(self.table)))
+        found: Ints
+        if inside.size == place.size:
+            found = self.table[place]
+            return found
+        found = np.full(values.shape, -1, np.int64)
+        found[inside] = self.table[place[inside]]
+        return found
 
 
 def _distances(values: np.ndarray, lowest: int) -> np.ndarray:

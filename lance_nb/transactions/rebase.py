@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lance_nb.errors import VersionNotFoundError
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFile, Fragment
 from lance_nb.format.index_metadata import IndexMetadata
@@ -27,7 +26,7 @@ from lance_nb.transactions.index_merging import (
     rebase_rewrite,
     with_reuse_index,
 )
-from lance_nb.transactions.inserted_rows import inserts_rows
+from lance_nb.transactions.inserted_rows import both_insert
 from lance_nb.transactions.operation import Operation
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.transactions.operations.delete import Delete
@@ -123,22 +122,7 @@ def _circumstances(
 ) -> Circumstances:
     return Circumstances(
         knows_rows=ctx.affected_rows is not None,
-        both_insert=_both_insert(transaction, version, theirs, ctx),
+        both_insert=both_insert(
+            transaction.operation, transaction.read_version, theirs, version, ctx.load_version
+        ),
     )
-
-
-def _both_insert(
-    transaction: Transaction, version: int, theirs: Operation, ctx: RebaseContext
-) -> bool:
-    """Tell whether both are upserts that added rows, ours without saying with which keys."""
-    ours = transaction.operation
-    if not (isinstance(ours, Update) and isinstance(theirs, Update)):
-        return False
-    if ours.inserted_rows is not None or not (ours.new_fragments and theirs.new_fragments):
-        return False
-    try:
-        before_ours, _ = ctx.load_version(transaction.read_version)
-        before_theirs, _ = ctx.load_version(version - 1)
-    except VersionNotFoundError:  # cleaned up meanwhile: nothing proves that they do not
-        return True
-    return inserts_rows(ours, before_ours) and inserts_rows(theirs, before_theirs)

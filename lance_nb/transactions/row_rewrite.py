@@ -11,7 +11,7 @@ pylance 14.0.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -33,7 +33,9 @@ from lance_nb.format.schema import Field, Schema
 from lance_nb.table.computed_columns import Shape, shape_of
 from lance_nb.table.filtered_scan import RowChoice, Selected, select_rows, selected_table
 from lance_nb.table.projection import ROW_ID, Projection, project
+from lance_nb.table.scan import window_rows
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.column_rewrite import ColumnRewrite, Touched, rewrite_columns
 from lance_nb.transactions.deletion_plan import DeletionPlan, deletion_of
 from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions
 
@@ -58,19 +60,26 @@ class RowRewrite:
 
 
 def rewrite_rows(
-    snapshot: Snapshot, updates: Updates, choice: RowChoice, options: WriteOptions
+    snapshot: Snapshot,
+    updates: Updates,
+    choice: RowChoice,
+    options: WriteOptions,
+    found: Sequence[Touched] | None = None,
 ) -> RowRewrite:
     """Write the chosen rows again, with values from SQL expressions.
 
-    Raises ColumnNotFoundError, InvalidInputError, PredicateError, NotSupportedError; no file
-    remains then.
+    ``found``: the rows, if they have been looked for already. Raises ColumnNotFoundError,
+    InvalidInputError, PredicateError, NotSupportedError; no file remains then.
     """
     schema = snapshot.manifest.schema
     check_updates(schema, updates)
     change = _Change(snapshot, shape_of(schema, dict(updates)), project(schema, None, [ROW_ID]))
     deletions, ids = [], []
     condition = choice.filter
-    rows = select_rows(snapshot, choice, change.every)
+    if found is None:
+        rows = select_rows(snapshot, choice, change.every)
+    else:
+        rows = _in_windows(snapshot, found, change.every)
     with FragmentWriter(schema, snapshot.locations.home, options) as writer:
         for fragment, windows in groupby(rows, key=lambda one: one.fragment):
             offsets = []
@@ -92,8 +101,55 @@ def rewrite_rows(
     )
 
 
-def check_updates(schema: Schema, updates: Updates) -> None:
-    """Check that columns exist and that values are text. Raises InvalidInputError."""
+def _in_windows(
+    snapshot: Snapshot, found: Sequence[Touched], wanted: Projection
+) -> Iterator[Selected]:
+    for fragment, rows in found:
+        step = window_rows(snapshot, wanted, fragment)
+        for start in range(0, rows.size, step):
+            part = rows[start : start + step]
+            yield Selected(fragment, part, part, {})
+
+
+def find_rows(snapshot: Snapshot, choice: RowChoice) -> list[Touched]:
+    """Return the chosen rows of every fragment that has any. Raises PredicateError."""
+    rows = select_rows(snapshot, choice, project(snapshot.manifest.schema, []))
+    return [
+        (fragment, np.concatenate([window.physical for window in windows]))
+        for fragment, windows in groupby(rows, key=lambda one: one.fragment)
+    ]
+
+
+def rewrite_values(
+    snapshot: Snapshot, updates: Updates, found: Sequence[Touched], options: WriteOptions
+) -> ColumnRewrite:
+    """Write the updated columns of all rows again, beside the others; rows stay where they are.
+
+    Raises as ``rewrite_rows`` does; no file remains then.
+    """
+    schema = snapshot.manifest.schema
+    check_updates(schema, updates, by_columns=True)
+    part = updated_part(schema, updates)
+    change = _Change(snapshot, shape_of(schema, dict(updates)), project(schema, []))
+    rows_of = {fragment.id: rows for fragment, rows in found}
+
+    def values(fragment: Fragment, first: int, last: int) -> pa.Table:
+        rows = rows_of[fragment.id][first:last]
+        return change.values(Selected(fragment, rows, rows, {}), part.to_arrow())
+
+    return rewrite_columns(snapshot, part, found, values, options)
+
+
+def updated_part(schema: Schema, updates: Updates) -> Schema:
+    """Return the columns that an update changes, in the order of the schema."""
+    return Schema(tuple(one for one in schema if one.name in updates), schema.metadata)
+
+
+def check_updates(schema: Schema, updates: Updates, *, by_columns: bool = False) -> None:
+    """Check that columns exist and that values are text. Raises InvalidInputError.
+
+    ``by_columns``: only the updated columns are written again.
+    """
     if not updates:
         raise InvalidInputError(
             'no updates: give a column and an expression, {"price": "price * 2"}'
@@ -106,8 +162,15 @@ def check_updates(schema: Schema, updates: Updates) -> None:
                 f"the new value of {name!r} is an SQL expression, text, not {type(text).__name__}; "
                 f'write a string value in quotes: {{"{name}": "\'text\'"}}'
             )
-    for field in schema.walk():
-        check_rewritable(field)
+    for top in schema:
+        if not by_columns or top.name in updates:
+            for field in top.walk():
+                check_rewritable(field)
+
+
+def has_blobs(schema: Schema) -> bool:
+    """Tell whether rows of the schema cannot be rewritten as a whole."""
+    return any(is_blob_v1(field) or is_blob_v2(field) for field in schema.walk())
 
 
 def check_rewritable(field: Field) -> None:
@@ -136,6 +199,12 @@ class _Change:
             field = table.schema.field(place)
             table = table.set_column(place, field, cast(made.column(name), field))
         return table
+
+    def values(self, rows: Selected, wanted: pa.Schema) -> pa.Table:
+        """Compute the new values of rows, in the types of ``wanted``."""
+        made = self.shape.table(selected_table(self.snapshot, self.shape.source, rows))
+        arrays = [cast(made.column(field.name), field) for field in wanted]
+        return pa.Table.from_arrays(arrays, schema=wanted)
 
 
 def cast(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:

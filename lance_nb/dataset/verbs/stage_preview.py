@@ -27,6 +27,7 @@ from lance_nb.table.scan import scan_table
 from lance_nb.table.scan_plan import plan_scan
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.conflicts import Circumstances, Verdict, check
+from lance_nb.transactions.inserted_rows import both_insert
 from lance_nb.transactions.next_version import build
 from lance_nb.transactions.operation import ApplyContext, operation_name
 from lance_nb.transactions.staged import StagedWrite
@@ -57,8 +58,10 @@ class Meeting:
 class StagePreview:
     """What a commit would change.
 
-    ``removed`` and ``added`` are some of the rows. ``fragments`` has one row per fragment that
-    changes: id, change ("new", "changed", "dropped"), rows before, rows after.
+    ``removed`` and ``added`` are some of the rows. Updated rows move, so that they are counted
+    among the added and the deleted ones too; the others of these are inserted and removed for good.
+    ``fragments`` has one row per fragment that changes: id, change ("new", "changed", "dropped"),
+    rows before, rows after.
     """
 
     operation: str
@@ -68,11 +71,22 @@ class StagePreview:
     num_rows_after: int
     num_added_rows: int
     num_deleted_rows: int
+    num_updated_rows: int
     size_bytes: int
     fragments: pa.Table
     removed: pa.Table
     added: pa.Table
     meetings: tuple[Meeting, ...]
+
+    @property
+    def num_inserted_rows(self) -> int:
+        """Rows that nobody had before."""
+        return self.num_added_rows - self.num_updated_rows
+
+    @property
+    def num_removed_rows(self) -> int:
+        """Rows that go without being replaced."""
+        return self.num_deleted_rows - self.num_updated_rows
 
     @property
     def conflicts(self) -> tuple[Meeting, ...]:
@@ -85,6 +99,7 @@ class StagePreview:
         lines = [
             f"{self.operation} on version {self.read_version}: {self.description}",
             f"rows: {self.num_rows_before:,} -> {self.num_rows_after:,} ({change})",
+            *self._counts(),
             f"fragments: {self.fragments.num_rows} touched, {self.size_bytes:,} bytes written",
         ]
         for one in self.meetings:
@@ -93,6 +108,14 @@ class StagePreview:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _counts(self) -> list[str]:
+        """Tell updates from insertions and deletions, where there are updates."""
+        if not self.num_updated_rows:
+            return []
+        inserted, removed = self.num_inserted_rows, self.num_removed_rows
+        counts = f"{inserted:,} inserted, {self.num_updated_rows:,} updated, {removed:,} deleted"
+        return [f"of these: {counts}"]
 
 
 def preview_of(
@@ -116,6 +139,7 @@ def preview_of(
         int(after.manifest.fragments.counts().num_rows.sum()),
         int(np.maximum(after_rows.astype(np.int64) - before_rows, 0).sum()),
         int(np.maximum(before_rows.astype(np.int64) - after_rows, 0).sum()),
+        staged.num_updated_rows,
         staged.size_bytes,
         fragments,
         _removed_rows(snapshot, staged, fragments, num_rows),
@@ -197,13 +221,16 @@ def _first_rows(snapshot: Snapshot, fragments: pa.Table, change: str, num_rows: 
 def _meetings(staged: StagedWrite, source: VersionSource) -> Iterator[Meeting]:
     head = source.head(staged.read_version)
     latest = staged.read_version if head is None else head.version
-    known = Circumstances(knows_rows=staged.affected_rows is not None)
+    knows_rows = staged.affected_rows is not None
     for version in range(staged.read_version + 1, latest + 1):
         try:
             theirs = source.transaction(version).operation
         except RetryableCommitConflictError as exc:
             yield Meeting(version, "unknown", Verdict.RETRYABLE.name.lower(), str(exc))
             continue
-        found = check(staged.operation, theirs, known)
+        both = both_insert(
+            staged.operation, staged.read_version, theirs, version, source.snapshotted
+        )
+        found = check(staged.operation, theirs, Circumstances(knows_rows, both))
         verdict = found.verdict.name.lower()
         yield Meeting(version, operation_name(theirs.arm), verdict, found.overlap)

@@ -3,6 +3,7 @@
     stage = ds.stage()
     stage.append(new_rows)
     stage.delete("price < 0")
+    stage.upsert(changed_rows, on="id")
     stage.preview()               # counts, rows before and after, fragments, conflicts
     stage.commit("clean prices")  # or stage.discard()
 
@@ -17,16 +18,23 @@ Source: lance_nb.transactions.staged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import pyarrow as pa
+
+from lance_nb.dataset.merge_insert import MergeClauseBuilder
 from lance_nb.dataset.session import Session
-from lance_nb.dataset.verbs import deleting, updating, writing
+from lance_nb.dataset.verbs import deleting, updating, upserting, writing
 from lance_nb.dataset.verbs.committing import NO_PROPERTIES, commit_staged
 from lance_nb.dataset.verbs.stage_preview import StagePreview, preview_of
 from lance_nb.errors import InvalidInputError
+from lance_nb.format.schema import Schema
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit_options import CommitOptions
+from lance_nb.transactions.merge_insert import MergePlan
+from lance_nb.transactions.merge_insert_clauses import MergeClauses
+from lance_nb.transactions.merge_insert_source import SourceRows
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.row_rewrite import RowRewrite
 from lance_nb.transactions.staged import Addition, Edit, Replacement, StagedWrite, combine
@@ -62,6 +70,31 @@ class Stage:
         self._edits.append(updating.plan(self._snapshot, updates, where))
         return self
 
+    def merge_insert(self, on: str | Iterable[str] | None = None) -> StagedMerge:
+        """Begin an upsert, with the clauses of ``LanceDataset.merge_insert``; ``stage`` ends it.
+
+            stage.merge_insert("id").when_matched_update_all().stage(rows)
+
+        Rows are rewritten as a whole. A stage holds one upsert. Raises ColumnNotFoundError.
+        """
+        self._check_open()
+        return StagedMerge(self.lance_schema, on, self._add_merge)
+
+    def upsert(self, data: Any, on: str | Iterable[str] | None = None) -> Stage:
+        """Update the rows whose key is there, insert the others; None is the primary key."""
+        builder = self.merge_insert(on).when_matched_update_all().when_not_matched_insert_all()
+        return builder.stage(data)
+
+    def _add_merge(self, clauses: MergeClauses, source: SourceRows, progress: Any) -> Stage:
+        self._check_open()
+        if any(isinstance(edit, MergePlan) for edit in self._edits):
+            raise InvalidInputError(
+                "two upserts in one stage do not see each other's rows: commit the one first, "
+                "then stage the other on the version that it makes"
+            )
+        self._edits.append(upserting.plan(self._snapshot, source, clauses, progress))
+        return self
+
     def overwrite(self, data: Any, **options: Any) -> Stage:
         """Put other rows, and their schema, in the place of all there is."""
         self._check_open(alone=True)
@@ -82,6 +115,11 @@ class Stage:
     def read_version(self) -> int:
         """The version that the edits were made for."""
         return self._snapshot.version
+
+    @property
+    def lance_schema(self) -> Schema:
+        """Schema of the version that the edits were made for."""
+        return self._snapshot.manifest.schema
 
     @property
     def staged(self) -> StagedWrite:
@@ -152,5 +190,28 @@ class Stage:
         return f"<lance_nb.Stage on {where}, {self._state}, {len(self._edits)} edits>"
 
 
+class StagedMerge(MergeClauseBuilder):
+    """An upsert under construction on a stage."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        on: str | Iterable[str] | None,
+        add: Callable[[MergeClauses, SourceRows, Any], Stage],
+    ) -> None:
+        super().__init__(schema, on)
+        self._add = add
+
+    def stage(self, data: Any, *, schema: pa.Schema | None = None, progress: Any = None) -> Stage:
+        """Find the matches, write the new rows, and add the upsert to the stage.
+
+        Raises SchemaMismatchError, MergeInsertError, PredicateError; the stage is as it was then.
+        """
+        clauses = upserting.with_clause(self._clauses, write_mode="rewrite_rows")
+        with upserting.source_of(data, schema) as source:
+            return self._add(clauses, source, progress)
+
+
 def _written(edit: Edit) -> tuple[Any, ...]:
-    return edit.fragments if isinstance(edit, Addition | Replacement | RowRewrite) else ()
+    kinds = Addition | Replacement | RowRewrite | MergePlan
+    return edit.fragments if isinstance(edit, kinds) else ()

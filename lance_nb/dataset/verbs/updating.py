@@ -10,15 +10,29 @@ from typing import Any
 
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import commit_staged, replanned
-from lance_nb.dataset.verbs.writing import WriteRequest
+from lance_nb.dataset.verbs.writing import WriteRequest, file_version_of
+from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.filtered_scan import RowChoice
 from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
-from lance_nb.transactions.row_rewrite import RowRewrite, Updates, check_updates, rewrite_rows
+from lance_nb.transactions.column_rewrite import ColumnRewrite
+from lance_nb.transactions.rewrite_cost import SAVED_BYTES_MIN, columns_are_cheaper
+from lance_nb.transactions.row_rewrite import (
+    RowRewrite,
+    Updates,
+    check_updates,
+    find_rows,
+    has_blobs,
+    rewrite_rows,
+    rewrite_values,
+    updated_part,
+)
 from lance_nb.transactions.staged import combine
+
+MODES = ("auto", "rows", "columns")
 
 
 def plan(
@@ -31,15 +45,52 @@ def plan(
     return rewrite_rows(snapshot, updates, choice, options)
 
 
-def check(snapshot: Snapshot, updates: Updates, where: Any) -> Filter | None:
+def plan_in_mode(
+    snapshot: Snapshot, updates: Updates, where: Any, mode: str
+) -> RowRewrite | ColumnRewrite:
+    """Write what changes as whole rows or as columns, whatever is asked for or cheaper.
+
+    Raises as ``check`` does; InvalidInputError for a mode that does not exist.
+    """
+    if mode not in MODES:
+        raise InvalidInputError(f"mode {mode!r} is not one of {', '.join(map(repr, MODES))}")
+    schema = snapshot.manifest.schema
+    may_be_columns = mode != "rows" and set(updates) < set(schema.names)
+    by_columns = mode == "columns" or (may_be_columns and has_blobs(schema))
+    choice = RowChoice(check(snapshot, updates, where, by_columns=by_columns))
+    options = WriteRequest().write_options(storage_version(snapshot.manifest))
+    is_small = int(snapshot.manifest.fragments.counts().size_bytes.sum()) < SAVED_BYTES_MIN
+    if not by_columns and (is_small or not may_be_columns):
+        return rewrite_rows(snapshot, updates, choice, options)
+    found = find_rows(snapshot, choice)
+    part = updated_part(schema, updates)
+    counted = [(fragment, int(rows.size)) for fragment, rows in found]
+    if by_columns or columns_are_cheaper(snapshot, counted, part):
+        return rewrite_values(snapshot, updates, found, options)
+    return rewrite_rows(snapshot, updates, choice, options, found)
+
+
+def check(
+    snapshot: Snapshot, updates: Updates, where: Any, *, by_columns: bool = False
+) -> Filter | None:
     """Check an update before anything is read, and return its filter.
 
     Raises PredicateError, ColumnNotFoundError, InvalidInputError, NotSupportedError.
     """
-    check_updates(snapshot.manifest.schema, updates)
+    check_updates(snapshot.manifest.schema, updates, by_columns=by_columns)
     if where is None:
         return None
     return compile_filter(where, project(snapshot.manifest.schema, None).schema)
+
+
+def check_file_version(snapshot: Snapshot, version: str) -> None:
+    """Check the file version that new files shall have. Raises NotSupportedError."""
+    mine = storage_version(snapshot.manifest)
+    if file_version_of(version) != file_version_of(mine):
+        raise NotSupportedError(
+            f"this dataset holds files of version {mine}: no files of "
+            f"version {version!r} are written beside them"
+        )
 
 
 def update(
@@ -48,6 +99,7 @@ def update(
     updates: Updates,
     where: Any,
     *,
+    mode: str,
     max_retries: int,
     timeout_s: float,
 ) -> tuple[Snapshot, int]:
@@ -58,7 +110,7 @@ def update(
     """
 
     def attempt(base: Snapshot) -> tuple[Snapshot, int]:
-        planned = plan(base, updates, where)
+        planned = plan_in_mode(base, updates, where, mode)
         staged = combine(base, [planned])
         return commit_staged(session, base.branch, staged), planned.num_rows
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import commit_staged, replanned
 from lance_nb.dataset.verbs.sources import reader_of
-from lance_nb.dataset.verbs.writing import WriteRequest, file_version_of
-from lance_nb.errors import ColumnNotFoundError, InvalidInputError, LanceError, NotSupportedError
+from lance_nb.dataset.verbs.writing import WriteRequest
+from lance_nb.errors import ColumnNotFoundError, InvalidInputError, LanceError
 from lance_nb.format.merged_logs import MergedLog
 from lance_nb.format.schema import Schema
 from lance_nb.table.diff.identity import primary_key
@@ -89,16 +89,6 @@ def check_write_mode(mode: str) -> str:
         known = ", ".join(map(repr, WRITE_MODES))
         raise InvalidInputError(f"invalid write_mode {mode!r}; expected one of {known}")
     return mode
-
-
-def check_file_version(snapshot: Snapshot, version: str) -> None:
-    """Check the file version that new files shall have. Raises NotSupportedError."""
-    mine = storage_version(snapshot.manifest)
-    if file_version_of(version) != file_version_of(mine):
-        raise NotSupportedError(
-            f"this dataset holds files of version {mine}: an upsert does not write files of "
-            f"version {version!r} beside them"
-        )
 
 
 def logs_of(sstables: Iterable[Any]) -> tuple[MergedLog, ...]:

@@ -106,13 +106,26 @@ def test_nested_columns_keep_their_values(uri):
     ]
 
 
-def test_a_dataset_with_blobs_is_refused(uri):
+def with_blobs(uri):
     field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
-    table = pa.table({"id": [1], "b": pa.array([b"x"], pa.large_binary())})
+    table = pa.table({"id": [1, 2], "b": pa.array([b"x", b"y"], pa.large_binary())})
     table = table.cast(pa.schema([pa.field("id", pa.int64()), field]))
-    made = lance_nb.write_dataset(table, uri, data_storage_version="2.1")
+    return lance_nb.write_dataset(table, uri, data_storage_version="2.1")
+
+
+def test_rows_with_blobs_are_not_rewritten(uri):
+    made = with_blobs(uri)
     with pytest.raises(NotSupportedError, match="blob column"):
-        made.update({"id": "2"})
+        made.update({"id": "2"}, mode="rows")
+    with pytest.raises(NotSupportedError, match="blob column"):
+        made.update({"b": "NULL"})
+
+
+def test_other_columns_are_updated_beside_blobs(uri):
+    made = with_blobs(uri)
+    assert made.update({"id": "id + 5"}, "id = 2") == {"num_rows_updated": 1}
+    assert made.to_table(["id"]).to_pydict() == {"id": [1, 7]}
+    assert [one.read() for one in made.take_blobs("b", indices=[0, 1])] == [b"x", b"y"]
 
 
 def test_handles_that_change_different_rows_both_succeed(make, uri):
