@@ -6,8 +6,8 @@ halving; what that version did tells where the row came from: a Rewrite moved it
 it back, an Update wrote it anew (by row id or key the old row is found among those that vanished),
 anything else created it. Columns written anew in place are found by halving, too.
 
-Limits: about a logarithm of the number of versions is read per step of the life. By address a row
-that was written anew cannot be told from one that was created or deleted: the step of an Update is then
+Limits: about a logarithm of the number of versions is read per step of the life. By address
+an Update that wrote the row anew cannot be told from one that created or deleted it: the step is
 "written" or "gone". Versions that were cleaned up are not known: the first that is left tells where
 the row was "found".
 Source: our own; transactions of lance.table.

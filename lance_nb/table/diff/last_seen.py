@@ -181,7 +181,7 @@ def _first_at(path: VersionPath, address: int) -> tuple[int, Place]:
 
 
 def _moved_to(path: VersionPath, source: Source, position: int, place: Place) -> Place | None:
-    """Follow a row through the version that removed its fragment; None when it was no compaction."""
+    """Follow a row through the version that took it away; None unless it is a compaction."""
     before, after = path.snapshot(position - 1), path.snapshot(position)
     ends = find_ends(source, before, after)
     origins = find_origins(ends)[1]

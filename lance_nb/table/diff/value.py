@@ -5,6 +5,7 @@
 ``transactions``        the versions between, on both sides of the common ancestor
 ``schema, fragments, files, deletions, indices, config``   Arrow tables, one row per difference
 ``rows, cells, summary``                                   compared value by value, as far as asked
+``drift``                                                  columns profiled, from a sample of rows
 ======================  ===================================================================
 
 Nothing is read twice: what has been found stays with the value.
@@ -21,9 +22,11 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.errors import InvalidInputError
 from lance_nb.table.diff import manifest_tables, transactions_between
-from lance_nb.table.diff.columns import ColumnPair, pair_columns
+from lance_nb.table.diff.columns import ColumnPair, choose_columns, pair_columns
 from lance_nb.table.diff.counts import DiffCounts, count_differences
+from lance_nb.table.diff.drift import ColumnDrift, column_drifts
 from lance_nb.table.diff.ends import Ends, Past, Source, find_ends
 from lance_nb.table.diff.fragments import FragmentMatch, match_fragments
 from lance_nb.table.diff.identity import Identity, choose_identity
@@ -40,6 +43,7 @@ from lance_nb.table.diff.row_tables import KINDS
 from lance_nb.table.snapshot import Snapshot
 
 T = TypeVar("T")
+SAMPLE_ROWS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +202,23 @@ class Diff:
         rows are those of ``rows(kinds="changed")``, in the same order.
         """
         return self._rows.cells(columns, new_columns, Page(limit, offset, batch_size))
+
+    def drift(
+        self,
+        columns: Columns = None,
+        *,
+        sample: int = SAMPLE_ROWS,
+        exact: bool = False,
+        progress: Progress | None = None,
+    ) -> tuple[ColumnDrift, ...]:
+        """Profile the columns that both versions have, from a sample of rows or, exactly, all.
+
+        ``progress`` gets (columns done, columns). Raises ColumnNotFoundError, InvalidInputError.
+        """
+        if sample <= 0:
+            raise InvalidInputError(f"sample must be positive, got {sample}")
+        pairs = choose_columns(self.column_pairs, columns)
+        return column_drifts(self.ends, pairs, None if exact else sample, progress)
 
     def both_sides(
         self, columns: Columns = None, batch_size: int = DEFAULT_BATCH_ROWS
