@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pytest
 
 from lance_nb.format.key_filter import KeyFilter
 
@@ -49,3 +51,50 @@ def test_what_cannot_be_compared_may_overlap() -> None:
 def test_both_forms_are_read_back() -> None:
     for one in (KeyFilter((0, 3), (5, 6)), KeyFilter((), ()), bloom(2), KeyFilter((1,))):
         assert KeyFilter.from_pb(one.to_pb()) == one
+
+
+def test_keys_set_the_bits_that_pylance_sets() -> None:
+    made = KeyFilter.of_keys([0], [pa.array([5], pa.int64())])
+    bits = np.flatnonzero(np.unpackbits(np.frombuffer(made.bitmap, np.uint8), bitorder="little"))
+    assert bits.tolist() == [140815, 140843, 140872, 140923, 140936, 140974, 140998, 141046]
+    assert made.parameters == (262144, 8192, 0.00057)
+    texts = KeyFilter.of_keys([1], [pa.array(["x"])])
+    bits = np.flatnonzero(np.unpackbits(np.frombuffer(texts.bitmap, np.uint8), bitorder="little"))
+    assert len(bits) == 8
+
+
+def test_filters_of_keys_overlap_where_a_key_is_in_both() -> None:
+    def made(*keys: int) -> KeyFilter:
+        return KeyFilter.of_keys([0], [pa.array(keys, pa.int64())])
+
+    assert made(1, 2).may_overlap(made(2, 3))
+    assert not made(1, 2).may_overlap(made(3, 4))
+    assert not made().may_overlap(made(1))
+
+
+def test_keys_that_pylance_does_not_hash_overlap_with_every_filter_of_its() -> None:
+    def times(*keys: int) -> KeyFilter:
+        return KeyFilter.of_keys([0], [pa.array(keys, pa.timestamp("us"))])
+
+    assert times(1, 2).may_overlap(times(2))
+    assert not times(1, 2).may_overlap(times(3))
+    empty = KeyFilter.of_keys([0], [pa.array([], pa.int64())])
+    assert empty.bitmap is not None
+    assert times(1).may_overlap(empty)
+
+
+def test_equal_words_of_dictionaries_are_one_key() -> None:
+    one = pa.array(["a", "b"]).dictionary_encode()
+    other = pa.array(["b", "c"]).dictionary_encode()
+    assert KeyFilter.of_keys([0], [one]).may_overlap(KeyFilter.of_keys([0], [other]))
+    fresh = pa.array(["c"]).dictionary_encode()
+    assert not KeyFilter.of_keys([0], [one]).may_overlap(KeyFilter.of_keys([0], [fresh]))
+
+
+def test_too_many_keys_of_such_types_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lance_nb.format.key_filter.EXACT_MAX", 2)
+    many = KeyFilter.of_keys([0], [pa.array([1.0, 2.0, 3.0])])
+    few = KeyFilter.of_keys([0], [pa.array([7.0])])
+    assert many.hashes is None
+    assert many.may_overlap(few)
+    assert KeyFilter.from_pb(many.to_pb()) == many
