@@ -88,7 +88,7 @@ class Maintaining(OpenedVersion):
         )
         options = verbs.cleaning.deleting(delete_rate_limit, delete_concurrency, progress)
         if dry_run:
-            return verbs.cleaning.explain(*self.opened, policy, options, None)
+            return verbs.cleaning.explain(*self.opened, policy, options)
         return verbs.cleaning.clean(*self.opened, policy, options)
 
     def explain_cleanup_old_versions(
@@ -117,8 +117,9 @@ class Maintaining(OpenedVersion):
             error_if_tagged_old_versions=error_if_tagged_old_versions,
         )
         options = verbs.cleaning.deleting(delete_rate_limit, None, None)
-        listed = max_files if include_files else 0
-        return verbs.cleaning.explain(*self.opened, policy, options, listed)
+        return verbs.cleaning.explain(
+            *self.opened, policy, options, max_files=max_files, include_files=include_files
+        )
 
     def space(self, *, progress: Progress | None = None) -> Space:
         """Account for every byte of the dataset's folder: by version, tag, branch, kind, orphan.

@@ -161,7 +161,10 @@ def _is_needed(file: StoredFile, identity: int, references: References, needed: 
 def _is_left_over(survey: Survey, file: StoredFile) -> bool:
     """Tell whether a manifest that is not under its final name can be done without.
 
-    One that an external manifest store still points to has no final name beside it.
+    An external manifest store may still point to a staged one, if it is of the newest version.
     """
-    version = staged_version(file.path.rpartition("/")[2])
-    return version is None or version in survey.lines[file.home].numbers
+    name = file.path.rpartition("/")[2]
+    version = staged_version(name)
+    if version is None or ".manifest#" in name:
+        return True
+    return version <= max(survey.lines[file.home].numbers, default=0)

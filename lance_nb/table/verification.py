@@ -19,10 +19,17 @@ from lance_nb.errors import InvalidInputError, LanceError, ObjectNotFoundError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.layout import branch_root
-from lance_nb.format.manifest_files import DATA, DELETION, INDEX, NamedFile, VersionFiles
+from lance_nb.format.manifest_files import (
+    DATA,
+    DELETION,
+    INDEX,
+    TRANSACTION,
+    NamedFile,
+    VersionFiles,
+)
 from lance_nb.table.cleanup_plan import needed_identities
 from lance_nb.table.file_references import Line, References
-from lance_nb.table.fragment_checks import DATA_FILE, Check, cheap_checks, value_checks
+from lance_nb.table.fragment_checks import DATA_FILE, LINEAGE, Check, cheap_checks, value_checks
 from lance_nb.table.indices import read_indices
 from lance_nb.table.locations import Locations
 from lance_nb.table.row_id_index import live_ids
@@ -76,19 +83,21 @@ def verify(dataset: Dataset, *, values: bool = True, tick: Tick = lambda: None) 
     problems = _without_echoes(problems)
     orphans = _orphans(dataset)
     lines = dataset.references.lines.values()
-    named = [one for line in lines for one in line.first_named]
+    named: dict[str, set[str]] = {DATA: set(), DELETION: set(), INDEX: set(), TRANSACTION: set()}
+    for one in (file for line in lines for file in line.first_named):
+        named[one.kind].add(one.identity)
     return Verification(
-        dataset.survey.root.uri,
-        sum(len(line.versions) for line in lines),
-        counts.numbers.get("fragments", 0),
-        sum(one.kind == DATA for one in set(named)),
-        sum(one.kind == DELETION for one in set(named)),
-        sum(one.kind == INDEX for one in set(named)),
-        counts.numbers.get("values", 0),
-        len(orphans),
-        sum(one.size_bytes for one in orphans),
-        tuple(problems),
-        tuple(one.path for one in orphans),
+        uri=dataset.survey.root.uri,
+        num_versions=sum(len(line.versions) for line in lines),
+        num_fragments=counts.numbers.get("fragments", 0),
+        num_data_files=len(named[DATA]),
+        num_deletion_files=len(named[DELETION]),
+        num_indices=len(named[INDEX]),
+        num_values=counts.numbers.get("values", 0),
+        num_orphans=len(orphans),
+        orphan_bytes=sum(one.size_bytes for one in orphans),
+        problems=tuple(problems),
+        orphans=tuple(one.path for one in orphans),
     )
 
 
@@ -237,13 +246,15 @@ def _snapshot_errors(
 def _fragment_errors(
     snapshot: Snapshot, fragment: Fragment, counts: _Counts, *, values: bool
 ) -> Iterator[tuple[str, str, LanceError]]:
-    is_open = True
+    failed: set[str] = set()
     for check in cheap_checks(snapshot, fragment):
+        if check.kind == LINEAGE and failed:
+            continue  # it reads the same files
         error = _failure(check, counts)
         if error is not None:
-            is_open = is_open and check.kind != DATA_FILE
+            failed.add(check.kind)
             yield check.kind, check.path, error
-    for check in value_checks(snapshot, fragment) if values and is_open else ():
+    for check in value_checks(snapshot, fragment) if values and DATA_FILE not in failed else ():
         error = _failure(check, counts)
         if error is not None:
             yield check.kind, check.path, error
@@ -268,19 +279,29 @@ def _identities(fragment: Fragment) -> set[str]:
 def _newest_errors(snapshot: Snapshot) -> Iterator[tuple[str, str, LanceError]]:
     """Check what is said of the whole version: row ids that differ, files of indices."""
     try:
-        if snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS:
-            ids = live_ids(snapshot)
-            if np.unique(ids).size < ids.size:
-                text = "a row id occurs in two live rows"
-                yield "row ids", snapshot.manifest.path, InvalidInputError(text)
-        for index in read_indices(snapshot):
-            for file in index.files:
-                path = f"_indices/{index.uuid}/{file.path}"
-                error = _index_error(snapshot, path, index.base_id, file.size_bytes)
-                if error is not None:
-                    yield "index", path, error
+        indices = read_indices(snapshot)
     except LanceError as error:
         yield "manifest", snapshot.manifest.path, error
+        return
+    if _repeats_row_ids(snapshot):
+        text = "a row id occurs in two live rows"
+        yield LINEAGE, snapshot.manifest.path, InvalidInputError(text)
+    for index in indices:
+        for file in index.files:
+            path = f"_indices/{index.uuid}/{file.path}"
+            wrong = _index_error(snapshot, path, index.base_id, file.size_bytes)
+            if wrong is not None:
+                yield "index", path, wrong
+
+
+def _repeats_row_ids(snapshot: Snapshot) -> bool:
+    if not snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS:
+        return False
+    try:
+        ids = live_ids(snapshot)
+    except LanceError:
+        return False  # the checks of its fragments have said what is wrong
+    return bool(np.unique(ids).size < ids.size)
 
 
 def _index_error(

@@ -132,12 +132,17 @@ def stats_of(deleted: Iterable[Candidate], num_failed: int = 0) -> CleanupStats:
 
 
 def explanation_of(
-    plan: CleanupPlan, survey: Survey, read_version: int, max_files: int | None
+    plan: CleanupPlan,
+    survey: Survey,
+    read_version: int,
+    *,
+    max_files: int | None = None,
+    include_files: bool = True,
 ) -> CleanupExplanation:
     """Describe a plan, with at most ``max_files`` files (None: all of them)."""
     candidates = plan.candidates
-    listed = candidates[:max_files]
-    is_truncated = max_files != 0 and len(listed) < len(candidates)
+    listed = candidates[:max_files] if include_files else ()
+    is_truncated = include_files and len(listed) < len(candidates)
     forks = survey.fork_versions(survey.lines[plan.folder].branch)
     branches = [
         CleanupReferencedBranch(name, version, False)

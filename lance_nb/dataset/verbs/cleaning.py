@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from lance_nb.dataset.session import Session
-from lance_nb.errors import CleanupError, InvalidInputError
+from lance_nb.errors import CleanupError
 from lance_nb.format.layout import branch_root
 from lance_nb.table.retention import RetentionPolicy
 from lance_nb.table.snapshot import Snapshot
@@ -57,13 +57,15 @@ def explain(
     snapshot: Snapshot,
     policy: RetentionPolicy,
     options: CleanupOptions,
-    max_files: int | None,
+    *,
+    max_files: int | None = None,
+    include_files: bool = True,
 ) -> CleanupExplanation:
     """Say what ``clean`` would delete, listing at most ``max_files`` files (None: all)."""
-    if max_files is not None and max_files < 0:
-        raise InvalidInputError("max_files must be positive")
     plan, survey = _cleanup(session, snapshot, policy, options).explain()
-    return explanation_of(plan, survey, snapshot.version, max_files)
+    return explanation_of(
+        plan, survey, snapshot.version, max_files=max_files, include_files=include_files
+    )
 
 
 def _cleanup(session: Session, snapshot: Snapshot, *how: Any) -> Cleanup:

@@ -1,0 +1,113 @@
+"""Space through the façade: every byte once, and simulations that come true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import RefNotFoundError
+
+
+@pytest.fixture
+def grown(make: Callable[..., LanceDataset], rows: Any) -> LanceDataset:
+    """Return main with four versions, two tags, a branch with a branch, and an orphan."""
+    found = make()
+    for _ in range(3):
+        found.insert(rows, mode="overwrite")
+    found.tags.create("first", 1)
+    found.tags.create("second", 2)
+    branch = found.create_branch("dev", 2)
+    branch.insert(rows)
+    branch.create_branch("deep").insert(rows, mode="overwrite")
+    found.opened[0].root.write("data/orphan.lance", b"orphan")
+    found.opened[0].root.write("notes.txt", b"whose?")
+    return found
+
+
+def test_every_byte_is_in_exactly_one_state(grown: LanceDataset, files: Any):
+    found = grown.space()
+    there = files()
+    sizes = {one["path"]: one["size_bytes"] for one in found.files.to_pylist()}
+    assert sizes == {path: len(data) for path, data in there.items()}
+    parts = (found.current_bytes, found.old_bytes, found.orphan_bytes, found.other_bytes)
+    assert found.total_bytes == sum(map(len, there.values()))
+    assert sum(parts) + found.bookkeeping_bytes == found.total_bytes
+    assert (found.orphan_bytes, found.other_bytes) == (6, 6)
+    assert pc.sum(found.kinds["size_bytes"]).as_py() == found.total_bytes
+    assert pc.sum(found.kinds["orphan_bytes"]).as_py() == 6
+
+
+def test_versions_know_what_is_theirs_alone(grown: LanceDataset, files: Any):
+    rows = {(one["branch"], one["version"]): one for one in grown.space().versions.to_pylist()}
+    assert rows[None, 1]["tags"] == ["first"]
+    assert rows[None, 1]["exclusive_bytes"] == rows[None, 1]["referenced_bytes"]
+    shared = rows[None, 2]  # the branches read its data file too
+    assert shared["manifest_bytes"] < shared["exclusive_bytes"] < shared["referenced_bytes"]
+    assert set(rows) == {(None, 1), (None, 2), (None, 3), (None, 4), ("dev", 2), ("dev", 3),
+                         ("deep", 3), ("deep", 4)}  # fmt: skip
+
+
+def test_refs_know_what_would_go_with_them(grown: LanceDataset, files: Any):
+    rows = {one["name"]: one for one in grown.space().refs.to_pylist()}
+    data = [name for name in files() if name.startswith("data/") and "orphan" not in name]
+    assert rows["first"]["exclusive_bytes"] > len(files()[data[0]]) // 2
+    assert rows["second"]["exclusive_bytes"] == 0  # a branch started from it
+    deep = sum(len(data) for path, data in files().items() if path.startswith("tree/deep/"))
+    assert rows["deep"]["exclusive_bytes"] == deep
+
+
+def test_a_simulated_cleanup_comes_true(grown: LanceDataset, files: Any):
+    rules = {"retain_versions": 1}
+    freed = grown.space().freed_if(**rules)
+    before = files()
+    stats = grown.cleanup_old_versions(**rules, error_if_tagged_old_versions=False)
+    assert (freed.size_bytes, freed.num_versions) == (stats.bytes_removed, stats.old_versions)
+    assert set(freed.paths) == set(before) - set(files())
+
+
+def test_dropped_refs_free_what_they_held(grown: LanceDataset, files: Any):
+    space = grown.space()
+    freed = space.freed_if(
+        older_than=timedelta(0), drop_tags=["first", "second"], drop_branches=["dev", "deep"],
+        delete_unverified=True,
+    )  # fmt: skip
+    before = files()
+    grown.tags.delete("first")
+    grown.tags.delete("second")
+    grown.branches.delete("deep")
+    grown.branches.delete("dev")
+    grown.cleanup_old_versions(timedelta(0), delete_unverified=True)
+    assert set(freed.paths) == set(before) - set(files())
+    assert freed.size_bytes == sum(len(before[path]) for path in freed.paths)
+
+
+def test_refs_that_do_not_exist_are_refused(grown: LanceDataset):
+    space = grown.space()
+    with pytest.raises(RefNotFoundError):
+        space.freed_if(drop_tags=["none"])
+    with pytest.raises(RefNotFoundError):
+        space.freed_if(retain_versions=1, branch="none")
+    with pytest.raises(RefNotFoundError):
+        space.freed_if(retain_versions=1, branch="dev", drop_branches=["dev"])
+
+
+def test_the_report_prints_and_counts_progress(grown: LanceDataset):
+    seen: list[tuple[int, int]] = []
+    text = str(grown.space(progress=lambda *step: seen.append(step)))
+    assert seen == [(number, 8) for number in range(1, 9)]
+    assert "orphan" in text
+    assert "tag 'first' at main:1" in text
+
+
+def test_damaged_manifests_are_listed(grown: LanceDataset):
+    root = grown.opened[0].root
+    name = next(one for one in root.list_names("_versions") if one.endswith("13.manifest"))
+    root.write(f"_versions/{name}", b"damaged")
+    found = grown.space()
+    assert len(found.damaged) == 1
+    assert "damaged" in str(found)

@@ -1,0 +1,138 @@
+"""Verification: what is whole is whole; each kind of damage is listed where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import CorruptFileError, LanceError
+
+
+@pytest.fixture
+def grown(make: Callable[..., LanceDataset], rows: Any) -> LanceDataset:
+    """Return three versions: rows, more rows, deletions."""
+    found = make(enable_stable_row_ids=True)
+    found.insert(rows)
+    found.delete("id = 3")
+    return found
+
+
+def root_of(dataset: LanceDataset) -> Any:
+    return dataset.opened[0].root
+
+
+def one_of(dataset: LanceDataset, folder: str) -> str:
+    return f"{folder}/{min(root_of(dataset).list_names(folder))}"
+
+
+def kinds(dataset: LanceDataset) -> set[str]:
+    return {one.kind for one in dataset.verify().problems}
+
+
+def test_a_whole_dataset_is_whole(grown: LanceDataset):
+    grown.tags.create("t", 1)
+    grown.create_branch("dev", 2).insert(pa.table({"id": [7], "name": ["x"]}))
+    seen: list[tuple[int, int]] = []
+    found = grown.verify(progress=lambda *step: seen.append(step), raise_on_error=True)
+    assert found.is_whole
+    assert (found.num_versions, found.num_data_files, found.num_deletion_files) == (5, 3, 2)
+    assert found.num_values == 2 * 21
+    assert found.to_table().num_rows == 0
+    assert "whole" in repr(found)
+    assert seen[-1] == (10, 10)
+    assert grown.validate() is None
+
+
+def test_without_values_nothing_is_decoded(grown: LanceDataset):
+    assert grown.verify(values=False).num_values == 0
+
+
+def test_a_missing_data_file_is_listed_once(grown: LanceDataset):
+    path = one_of(grown, "data")
+    root_of(grown).delete(path)
+    found = grown.verify()
+    assert [(one.kind, one.path) for one in found.problems] == [("missing file", path)]
+    assert "missing file" in repr(found)
+    with pytest.raises(LanceError):
+        grown.verify(raise_on_error=True)
+    with pytest.raises(FileNotFoundError):
+        grown.validate()
+
+
+def test_a_cut_data_file_is_listed(grown: LanceDataset):
+    path = one_of(grown, "data")
+    root_of(grown).write(path, bytes(root_of(grown).read(path))[:100])
+    assert kinds(grown) == {"data file"}
+    with pytest.raises(CorruptFileError):
+        grown.validate()
+
+
+def test_damaged_pages_are_found_by_decoding(make: Callable[..., LanceDataset]):
+    values = pa.array(np.random.default_rng(1).integers(0, 2**40, 20_000))
+    found = make(pa.table({"s": values.cast(pa.string())}))
+    path = one_of(found, "data")
+    data = bytearray(root_of(found).read(path))
+    data[64:4000] = b"\xff" * (4000 - 64)
+    root_of(found).write(path, bytes(data))
+    again = lance_nb.dataset(found.uri)
+    assert again.validate() is None
+    assert kinds(again) == {"values"}
+
+
+def test_damaged_deletions_are_listed(grown: LanceDataset):
+    path = one_of(grown, "_deletions")
+    whole = bytes(root_of(grown).read(path))
+    root_of(grown).write(path, whole[:10])
+    assert kinds(grown) == {"deletion file"}
+    root_of(grown).delete(path)
+    assert kinds(grown) == {"missing file"}
+
+
+def test_a_damaged_manifest_is_listed_and_the_others_are_read(grown: LanceDataset):
+    root_of(grown).write(one_of(grown, "_versions").replace("12", "13"), b"damaged")
+    found = grown.verify()
+    assert [(one.kind, one.version) for one in found.problems] == [("manifest", 2)]
+    assert found.num_versions == 2
+
+
+def test_refs_that_point_nowhere_are_listed(grown: LanceDataset):
+    grown.tags.create("gone", 1)
+    grown.create_branch("dev", 2)
+    names = sorted(root_of(grown).list_names("_versions"))
+    for name in names[1:3]:
+        root_of(grown).delete(f"_versions/{name}")
+    found = grown.verify()
+    assert {(one.kind, one.path) for one in found.problems} == {("tag", "gone"), ("branch", "dev")}
+
+
+def test_orphans_are_counted_and_no_problem(grown: LanceDataset):
+    root_of(grown).write("data/orphan.lance", b"orphan")
+    root_of(grown).write("_indices/gone/page.lance", b"orphan")
+    found = grown.verify()
+    assert found.is_whole
+    assert (found.num_orphans, found.orphan_bytes) == (2, 12)
+    assert found.orphans == ("_indices/gone/page.lance", "data/orphan.lance")
+
+
+def test_a_base_that_was_not_allowed_is_told(grown: LanceDataset, uri: str):
+    grown.shallow_clone(f"{uri}-clone")
+    found = lance_nb.dataset(f"{uri}-clone").verify()
+    assert "unreachable" in {one.kind for one in found.problems}
+    assert lance_nb.dataset(f"{uri}-clone", allow_bases=[uri]).verify().is_whole
+
+
+def test_an_interrupted_verification_changes_nothing(grown: LanceDataset, files: Any):
+    before = files()
+
+    def stop(*_step: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        grown.verify(progress=stop)
+    assert files() == before

@@ -1,0 +1,278 @@
+"""Clean-ups beside commits, tags and branches of others, and what is read and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_nb.format.layout import DETACHED_BIT, branch_root, manifest_path
+from lance_nb.table.refs import Target
+from lance_nb.table.retention import RetentionPolicy
+from lance_nb.table.versions import load_latest, load_version, version_names
+from lance_nb.transactions.branch_writer import BranchWriter
+from lance_nb.transactions.cleanup import Cleanup, CleanupOptions
+from lance_nb.transactions.commit import commit
+from lance_nb.transactions.commit_options import CommitPlace
+from lance_nb.transactions.environment import Environment
+from lance_nb.transactions.external.synchronised_store import synchronised
+from lance_nb.transactions.operations.overwrite import Overwrite
+from lance_nb.transactions.operations.restore import Restore
+from lance_nb.transactions.tag_writer import TagWriter
+from tests.support.committing import SCHEMA, Table, file_names, fragment
+from tests.support.external_table import MemoryEntries
+from tests.support.faulty_store import Fault, Step
+
+
+def history(count: int = 5) -> Table:
+    """Return versions 1 to ``count``, each an overwrite with a data file of its own."""
+    table = Table(seed=1)
+    made = table.create()
+    table.inner.write(f"data/{file_names(made)[0]}", b"rows")
+    for version in range(1, count):
+        overwrite(table, version)
+    table.root.steps.clear()
+    return table
+
+
+def overwrite(table: Table, version: int) -> None:
+    name = f"made-{version}"
+    table.inner.write(f"data/{name}.lance", b"rows")
+    operation = Overwrite(SCHEMA, (fragment(name),))
+    commit(table.sound, table.transaction(version, operation), table.options())
+
+
+def place_of(table: Table) -> Callable[[str | None], CommitPlace]:
+    return lambda branch: CommitPlace.of(table.inner, branch)
+
+
+def cleanup(table: Table, current: int, **options: object) -> Cleanup:
+    how = {key: options.pop(key) for key in list(options) if key in _DELETING}
+    policy = RetentionPolicy.of(
+        options.pop("older_than", timedelta(0)),  # type: ignore[arg-type]
+        options.pop("retain_versions", None),  # type: ignore[arg-type]
+        options.pop("versions", None),  # type: ignore[arg-type]
+        **options,  # type: ignore[arg-type]
+    )
+    return Cleanup(
+        table.root,
+        "",
+        current,
+        policy,
+        CleanupOptions(environment=Environment(), **how),  # type: ignore[arg-type]
+    )
+
+
+_DELETING = ("delete_concurrency", "delete_rate_limit", "progress")
+
+
+def numbers(table: Table) -> list[int]:
+    return [one.version for one in version_names(table.inner)]
+
+
+def at_first_delete(table: Table, act: Callable[[], None], method: str = "delete") -> None:
+    """Do something at the moment the first manifest is about to be deleted."""
+    done = False
+
+    def plan(step: Step) -> Fault | None:
+        nonlocal done
+        if step.method == method and step.path.endswith(".manifest") and not done:
+            done = True
+            act()
+        return None
+
+    table.root.world.plan = plan
+
+
+def test_manifests_go_first_and_oldest_first():
+    table = history()
+    cleanup(table, 5).run()
+    deleted = [step.path for step in table.root.steps if step.method == "delete"]
+    assert deleted[:4] == [manifest_path(version) for version in (1, 2, 3, 4)]
+    assert all(path.startswith(("data/", "_transactions/")) for path in deleted[4:])
+    assert len(deleted) == 12
+
+
+def test_a_restore_that_lands_meanwhile_keeps_its_files():
+    table = history()
+    restore = table.transaction(5, Restore(2))
+    at_first_delete(table, lambda: commit(table.sound, restore, table.options()))
+    cleanup(table, 5).run()
+    assert numbers(table) == [5, 6]
+    kept = load_latest(table.inner)
+    names = {file.path for one in kept.fragments for file in one.files}
+    assert names == {"made-1.lance"}
+    assert names <= {one.name for one in table.inner.list("data")}
+
+
+def test_a_version_that_is_tagged_after_the_survey_stays():
+    table = history()
+    tags = TagWriter(table.inner, place_of(table), table.environment)
+    done = False
+
+    def plan(step: Step) -> Fault | None:
+        nonlocal done
+        if step.method == "read_tail" and not done:  # the survey is over: manifests are read
+            done = True
+            tags.create("late", Target(None, 3))
+        return None
+
+    table.root.world.plan = plan
+    stats = cleanup(table, 5).run()
+    assert numbers(table) == [3, 5]
+    assert stats.old_versions == 3
+    assert table.inner.exists("data/made-2.lance")
+
+
+def test_a_branch_that_is_made_meanwhile_keeps_the_files_of_its_version():
+    table = history()
+    branches = BranchWriter(table.inner, place_of(table), table.environment)
+    at_first_delete(table, lambda: branches.create("dev", Target(None, 4)))
+    cleanup(table, 5).run()
+    assert table.inner.exists("data/made-3.lance")
+    assert load_latest(table.inner.child(branch_root("dev"))).version == 4
+
+
+def test_files_of_a_write_that_is_going_on_stay_and_go_when_it_is_sure_that_nobody_writes():
+    table = history(2)
+    table.inner.write("data/staged.lance", b"rows")
+    table.inner.write("_deletions/0-2-77.arrow", b"rows")
+    cleanup(table, 2).run()
+    assert table.inner.exists("data/staged.lance")
+    stats = cleanup(table, 2, delete_unverified=True).run()
+    assert (stats.data_files_removed, stats.deletion_files_removed) == (1, 1)
+    assert not table.inner.exists("data/staged.lance")
+
+
+def test_a_manifest_that_cannot_be_deleted_keeps_its_files_and_is_counted():
+    table = history()
+
+    def plan(step: Step) -> Fault | None:
+        is_second = step.path == manifest_path(2) and step.method == "delete"
+        return Fault.ERROR_BEFORE if is_second else None
+
+    table.root.world.plan = plan
+    stats = cleanup(table, 5).run()
+    assert (stats.failed_deletes, stats.old_versions) == (1, 3)
+    assert numbers(table) == [2, 5]
+    assert table.inner.exists("data/made-1.lance")
+
+
+def test_nothing_is_deleted_when_a_manifest_that_stays_is_damaged():
+    table = history()
+    table.inner.write(manifest_path(4), b"no manifest")
+    before = {one.name for one in table.inner.list_recursive("")}
+    with pytest.raises(CorruptFileError):
+        cleanup(table, 5, retain_versions=2).run()
+    assert {one.name for one in table.inner.list_recursive("")} == before
+
+
+def test_nothing_is_deleted_when_a_version_has_fields_of_a_newer_writer():
+    table = history()
+    data = bytes(table.inner.read(manifest_path(5)))
+    message = data[:-16] + b"\xfa\x3f\x01\x61"  # field 1023
+    position = int.from_bytes(data[-16:-8], "little")
+    length = len(message) - position - 4
+    grown = message[:position] + length.to_bytes(4, "little") + message[position + 4 :] + data[-16:]
+    table.inner.write(manifest_path(5), grown)
+    with pytest.raises(NotSupportedError, match="newer"):
+        cleanup(table, 5).run()
+    assert numbers(table) == [1, 2, 3, 4, 5]
+
+
+def test_with_everything_old_only_versions_that_stay_are_read(monkeypatch: pytest.MonkeyPatch):
+    table = history(30)
+    monkeypatch.setattr("lance_nb.table.retention.UNVERIFIED_AGE", timedelta(0))
+    stats = cleanup(table, 30, older_than=None, retain_versions=3).run()
+    read = [step.path for step in table.root.steps if step.method == "read_tail"]
+    assert sorted(read) == sorted(manifest_path(version) for version in (28, 29, 30))
+    assert stats.old_versions == 27
+    assert stats.data_files_removed == 27
+
+
+def test_the_age_of_versions_is_found_by_halving():
+    table = history(40)
+    cleanup(table, 40, older_than=timedelta(days=100_000)).explain()
+    looked_at = [step for step in table.root.steps if step.method == "read"]
+    assert len(looked_at) <= 6
+
+
+def test_detached_versions_stay_with_their_files_and_are_no_place_to_start_from():
+    table = history(3)
+    table.inner.write("data/detached.lance", b"rows")
+    overwriting = table.transaction(2, Overwrite(SCHEMA, (fragment("detached"),)))
+    made = commit(table.sound, overwriting, table.options(detached=True))
+    cleanup(table, 3, delete_unverified=True).run()
+    assert load_version(table.inner, made.version).version == made.version
+    assert table.inner.exists("data/detached.lance")
+    with pytest.raises(InvalidInputError, match="detached"):
+        cleanup(table, DETACHED_BIT | 5)
+
+
+def test_leftovers_of_interrupted_commits_go_when_they_are_old(monkeypatch: pytest.MonkeyPatch):
+    table = history(3)
+    left = [f"{manifest_path(2)}#1", "_versions/.tmp-ab", "data/.tmp-cd", "_transactions/.tmp-ef"]
+    staged = f"{manifest_path(9)}-{'a' * 8}"  # of a version that only a manifest store knows
+    for path in (*left, staged, "_versions/notes.txt", "data/notes.txt"):
+        table.inner.write(path, b"x")
+    cleanup(table, 3).run()
+    assert all(table.inner.exists(path) for path in left)
+    monkeypatch.setattr("lance_nb.table.retention.UNVERIFIED_AGE", timedelta(0))
+    cleanup(table, 3).run()
+    assert not any(table.inner.exists(path) for path in left)
+    assert table.inner.exists(staged)
+    assert table.inner.exists("_versions/notes.txt")
+    assert table.inner.exists("data/notes.txt")
+
+
+def test_a_dataset_with_a_manifest_store_stays_consistent():
+    table = Table(seed=4)
+    entries = MemoryEntries()
+    store = synchronised(table.inner, entries, "base")
+    made = commit(CommitPlace.of(store), table.creating(), table.options())
+    for version in (1, 2, 3):
+        table.inner.write(f"data/after-{version}.lance", b"rows")
+        commit(CommitPlace.of(store), table.appending(version), table.options())
+    policy = RetentionPolicy.of(timedelta(0), None, None)
+    Cleanup(store, "", 4, policy, CleanupOptions(environment=Environment())).run()
+    assert [one.version for one in version_names(store)] == [4]
+    again = commit(CommitPlace.of(store), table.appending(4), table.options())
+    assert (made.version, again.version) == (1, 5)
+    assert load_latest(store).version == 5
+
+
+def test_deletions_are_paced_when_a_rate_is_given():
+    table = history(3)
+    time = table.time
+    done = cleanup(table, 3, delete_rate_limit=10)
+    environment = Environment(clock=Environment().clock, sleep=time.sleep)
+    options = CleanupOptions(delete_rate_limit=10, environment=environment)
+    done._options = options
+    stats = done.run()
+    assert time.slept == [0.1] * (stats.old_versions * 3)
+
+
+def test_progress_counts_what_is_read_and_what_is_deleted():
+    table = history(4)
+    seen: list[tuple[int, int]] = []
+    cleanup(table, 4, progress=lambda *step: seen.append(step)).run()
+    assert [done for done, _ in seen] == list(range(1, len(seen) + 1))
+    assert seen[-1][0] == seen[-1][1] == 4 + 9
+
+
+def test_an_interrupted_cleanup_leaves_versions_whole():
+    table = history()
+
+    def stop(done: int, total: int) -> None:
+        if done > 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cleanup(table, 5, progress=stop).run()
+    for name in version_names(table.inner):
+        found = load_version(table.inner, name.version)
+        assert all(
+            table.inner.exists(f"data/{file.path}") for one in found.fragments for file in one.files
+        )
