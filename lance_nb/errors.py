@@ -354,7 +354,7 @@ class RunCancelledError(CancelledError):
         return type(self), (self.num_done, self.num_tasks)
 
     def __str__(self) -> str:
-        return (
+        return clip(
             f"cancelled after {self.num_done} of {self.num_tasks} tasks; nothing was committed, "
             "and the files that were written belong to no version (cleanup removes them)"
         )

@@ -14,7 +14,7 @@ Needs the extra ``spark`` and Java 17 for the engine "spark" and the data source
 """
 
 from lance_nb.spark.dispatch import choose, explain
-from lance_nb.spark.engine import RunCancelledError, TaskProgress
+from lance_nb.spark.engine import TaskProgress
 from lance_nb.spark.journal import forget, resume, unfinished
 from lance_nb.spark.registration import read, register, register_views
 from lance_nb.spark.sessions import find_session, start_session, why_not
@@ -26,7 +26,6 @@ from lance_nb.spark.tasks.update import plan_update
 from lance_nb.spark.verbs import append, backfill, compact, delete, update, write
 
 __all__ = [
-    "RunCancelledError",
     "TaskProgress",
     "append",
     "backfill",

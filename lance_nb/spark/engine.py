@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lance_nb.errors import LanceError
 from lance_nb.spark.plan import Task
 
 
@@ -27,24 +26,6 @@ class TaskProgress:
 Report = Callable[[TaskProgress], None]
 # Asked between tasks; True ends the run.
 Stop = Callable[[], bool]
-
-
-class RunCancelledError(LanceError):
-    """A run was stopped before all tasks were done. Nothing was committed."""
-
-    def __init__(self, num_done: int, num_tasks: int) -> None:
-        super().__init__(num_done, num_tasks)
-        self.num_done = num_done
-        self.num_tasks = num_tasks
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.num_done, self.num_tasks)
-
-    def __str__(self) -> str:
-        return (
-            f"cancelled after {self.num_done} of {self.num_tasks} tasks; nothing was committed, "
-            "and the files that were written belong to no version (cleanup removes them)"
-        )
 
 
 class Engine(Protocol):

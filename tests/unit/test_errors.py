@@ -48,6 +48,13 @@ EXAMPLES = {
         ("data/x.lance", 96, "magic", "zeros", "page 3"),
         "data/x.lance is damaged at byte 96 (page 3): expected magic, found zeros",
     ),
+    "RunCancelledError": (
+        (3, 8),
+        (
+            "cancelled after 3 of 8 tasks; nothing was committed, and the files that were written "
+            "belong to no version (cleanup removes them)"
+        ),
+    ),
     "StorageError": (
         ("data/x.lance", "Permission denied", "unknown"),
         "cannot access 'data/x.lance': Permission denied",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lance_nb.spark.engine import Report, RunCancelledError, Stop, progress_of
+from lance_nb.errors import RunCancelledError
+from lance_nb.spark.engine import Report, Stop, progress_of
 from lance_nb.spark.plan import Task
 
 

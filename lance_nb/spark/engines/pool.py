@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from typing import Any
 
-from lance_nb.spark.engine import Report, RunCancelledError, Stop, progress_of
+from lance_nb.errors import RunCancelledError
+from lance_nb.spark.engine import Report, Stop, progress_of
 from lance_nb.spark.plan import Task
 
 _POLL_S = 0.2
@@ -31,13 +32,14 @@ class PoolEngine:
         context = multiprocessing.get_context("spawn")
         workers = max(1, min(self._num_workers, len(tasks)))
         pool = ProcessPoolExecutor(workers, mp_context=context)
+        found: list[Any] | None = None
         try:
             waiting = {pool.submit(run_one, task): at for at, task in enumerate(tasks)}
-            return _gather(tasks, waiting, report, stop)
-        except BaseException:
-            _kill(pool)
-            raise
+            found = _gather(tasks, waiting, report, stop)
+            return found
         finally:
+            if found is None:  # a failure, a stop, or an interrupt of the kernel
+                _kill(pool)
             pool.shutdown(wait=True, cancel_futures=True)
 
 

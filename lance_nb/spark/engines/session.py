@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_nb.errors import LanceError, StorageError
-from lance_nb.spark.engine import Report, RunCancelledError, Stop, progress_of
+from lance_nb.errors import LanceError, RunCancelledError, StorageError
+from lance_nb.spark.engine import Report, Stop, progress_of
 from lance_nb.spark.plan import Task
 from lance_nb.spark.sessions import is_connect
 
@@ -100,9 +100,9 @@ class _Job:
                         report(progress_of(tasks, range(done)))
                     if stop():
                         raise RunCancelledError(done, len(tasks))
-            except BaseException:
-                self._cancel(job)
-                raise
+            finally:
+                if not job.done():  # stopped, or an interrupt of the kernel
+                    self._cancel(job)
             rows = job.result()
         report(progress_of(tasks, range(len(tasks))))
         return rows

@@ -10,6 +10,7 @@ from lance_nb.dataset.verbs import updating
 from lance_nb.spark.packing import TASK_BYTES, chosen, pack
 from lance_nb.spark.place import Place
 from lance_nb.spark.plan import Plan
+from lance_nb.table.computed_columns import shape_of
 from lance_nb.transactions.row_rewrite import RowRewrite
 
 
@@ -41,6 +42,7 @@ def plan_update(
     """Plan an update. Raises PredicateError, ColumnNotFoundError, InvalidInputError."""
     _, snapshot = dataset.opened
     updating.check(snapshot, updates, where)
+    shape_of(snapshot.manifest.schema, dict(updates))  # an expression that cannot be computed
     place = Place.of(dataset)
     said = tuple(updates.items())
     tasks = tuple(

@@ -1,0 +1,232 @@
+"""lance_nb.spark on a real session: the same as done locally, and as pylance reads it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import lance_nb
+from lance_nb import spark
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import (
+    DatasetAlreadyExistsError,
+    RunCancelledError,
+    SchemaMismatchError,
+    StorageError,
+)
+from lance_nb.spark.engines.session import SparkEngine
+from tests.support.requirements import require_pylance
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:.*pandas.*:FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+NUM_ROWS = 20_000
+
+
+def rows(start: int = 0, stop: int = NUM_ROWS) -> pa.Table:
+    rng = np.random.default_rng(start)
+    ids = np.arange(start, stop)
+    vectors = pa.FixedSizeListArray.from_arrays(
+        pa.array(rng.random((stop - start) * 4, dtype=np.float32)), 4
+    )
+    return pa.table({"id": ids, "name": [f"n{one % 7}" for one in ids], "vector": vectors})
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    path = str(tmp_path / "rows.lance")
+    lance_nb.write_dataset(rows(), path, max_rows_per_file=NUM_ROWS // 8)
+    return path
+
+
+def by_pylance(uri: str) -> pa.Table:
+    dataset = require_pylance().dataset(uri)
+    dataset.validate()
+    return dataset.to_table()
+
+
+VERBS: dict[str, Callable[[str, Any], LanceDataset]] = {
+    "delete": lambda uri, on: spark.delete(uri, "id % 3 = 0", **on),
+    "update": lambda uri, on: spark.update(uri, {"name": "upper(name)"}, "id % 2 = 0", **on),
+    "backfill": lambda uri, on: spark.backfill(uri, {"double": "id * 2"}, **on),
+    "compact": lambda uri, on: spark.compact(uri, **on),
+    "append": lambda uri, on: spark.append(uri, uri.replace("rows.lance", "more*.parquet"), **on),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_on_spark_does_what_it_does_here(
+    session: SparkSession, tmp_path: Path, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lance_nb.spark.packing.TASK_BYTES", 1)
+    parquet.write_table(rows(NUM_ROWS, NUM_ROWS + 500), tmp_path / "more.parquet")
+    found = []
+    for at, on in enumerate([{"engine": "local"}, {"engine": "spark", "spark": session}]):
+        path = tmp_path / str(at) / "rows.lance"
+        lance_nb.write_dataset(rows(), str(path), max_rows_per_file=NUM_ROWS // 8)
+        (path.parent / "more.parquet").write_bytes((tmp_path / "more.parquet").read_bytes())
+        made = VERBS[verb](str(path), on)
+        assert made.version == 2
+        found.append(made.to_table().sort_by("id"))
+        assert by_pylance(str(path)).sort_by("id") == found[-1]
+    assert found[0] == found[1]
+
+
+def test_a_frame_is_written_appended_and_overwritten(
+    session: SparkSession, tmp_path: Path, uri: str
+) -> None:
+    frame = spark.read(uri, spark=session)
+    new = str(tmp_path / "new.lance")
+    made = spark.write(frame, new)
+    assert made.count_rows() == NUM_ROWS
+    with pytest.raises(DatasetAlreadyExistsError):
+        spark.write(frame, new)
+    made = spark.write(frame.limit(5), made, mode="append", message="five more")
+    assert (made.version, made.count_rows()) == (2, NUM_ROWS + 5)
+    assert made.history(1)[0].message == "five more"
+    made = spark.write(frame.where("id < 3"), new, mode="overwrite")
+    assert sorted(made.to_table()["id"].to_pylist()) == [0, 1, 2]
+    assert by_pylance(new).num_rows == 3
+
+
+def test_lists_become_vectors_again(session: SparkSession, uri: str, tmp_path: Path) -> None:
+    frame = spark.read(uri, spark=session).where("id < 10")
+    made = spark.append(uri, frame)
+    assert made.count_rows() == NUM_ROWS + 10
+    assert made.schema.field("vector").type == pa.list_(pa.float32(), 4)
+    hinted = frame.withMetadata("vector", {"lance_nb.dimension": 4})
+    fresh = spark.write(hinted, str(tmp_path / "hinted.lance"))
+    assert pa.types.is_fixed_size_list(fresh.schema.field("vector").type)
+
+
+def test_columns_that_do_not_fit_are_refused(session: SparkSession, uri: str) -> None:
+    frame = session.createDataFrame([(1, "x")], "id long, other string")
+    with pytest.raises(SchemaMismatchError, match="no column 'other'"):
+        spark.append(uri, frame)
+    assert lance_nb.dataset(uri).version == 1
+
+
+def test_the_format_reads_versions_columns_filters_and_tables(
+    session: SparkSession, uri: str
+) -> None:
+    dataset = lance_nb.dataset(uri)
+    dataset.tags.create("all")
+    dataset.delete("id >= 100")
+    load = session.read.format("lance_nb")
+    assert load.load(uri).count() == 100
+    assert load.option("tag", "all").load(uri).count() == NUM_ROWS
+    reader = session.read.format("lance_nb").option("columns", "id").option("filter", "id < 7")
+    found = reader.option("withRowId", "true").load(uri)
+    assert found.columns == ["id", "_rowid"]
+    assert sorted(row["id"] for row in found.collect()) == list(range(7))
+    history = session.read.format("lance_nb").option("table", "history").load(uri).collect()
+    assert [row["operation"] for row in history] == ["Overwrite", "Delete"]
+    tags = session.read.format("lance_nb").option("table", "tags").load(uri).collect()
+    assert [(row["name"], row["version"]) for row in tags] == [("all", 1)]
+
+
+def test_the_format_writes_through_sql_too(session: SparkSession, uri: str) -> None:
+    session.read.format("lance_nb").load(uri).where("id < 5").write.format("lance_nb").mode(
+        "append"
+    ).save(uri)
+    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW v USING lance_nb OPTIONS (path '{uri}')")
+    session.sql("INSERT INTO v SELECT id + 100000, name, vector FROM v WHERE id < 3")
+    dataset = lance_nb.dataset(uri)
+    assert dataset.version == 3
+    assert dataset.count_rows("id >= 100000") == 6
+    assert by_pylance(uri).num_rows == NUM_ROWS + 11
+
+
+def test_a_misspelt_option_is_refused(session: SparkSession, uri: str) -> None:
+    with pytest.raises(Exception, match="option 'filtr' is not one of"):
+        session.read.format("lance_nb").option("filtr", "id = 1").load(uri).count()
+
+
+def test_folders_become_views(session: SparkSession, uri: str, tmp_path: Path) -> None:
+    assert spark.register_views(session, str(tmp_path)) == ["rows"]
+    assert session.sql("SELECT max(id) AS m FROM rows").collect()[0]["m"] == NUM_ROWS - 1
+
+
+def test_a_stream_commits_every_batch_once(session: SparkSession, tmp_path: Path, uri: str) -> None:
+    source, target = tmp_path / "in", str(tmp_path / "stream.lance")
+    source.mkdir()
+    schema = pa.schema([("id", pa.int64())])
+    for at in range(3):
+        parquet.write_table(pa.table({"id": [at]}, schema), source / f"{at}.parquet")
+
+    def run(checkpoint: str) -> None:
+        stream = (
+            session.readStream.schema("id long").option("maxFilesPerTrigger", 1)
+            .parquet(str(source)).writeStream.format("lance_nb").option("queryId", "q1")
+            .option("checkpointLocation", str(tmp_path / checkpoint))
+            .trigger(availableNow=True).start(target)
+        )  # fmt: skip
+        stream.awaitTermination()
+
+    run("first")
+    assert sorted(lance_nb.dataset(target).to_table()["id"].to_pylist()) == [0, 1, 2]
+    run("lost")  # the checkpoint is gone: the same batches come again
+    assert sorted(lance_nb.dataset(target).to_table()["id"].to_pylist()) == [0, 1, 2]
+
+
+@dataclass(frozen=True)
+class FailsFirst:
+    """A task of a test: fails when it is tried first, then deletes nothing."""
+
+    marks: str
+    number: int
+    size_bytes: int = 1
+
+    def run(self) -> None:
+        mark = Path(self.marks) / str(self.number)
+        if not mark.exists():
+            mark.touch()
+            raise StorageError("x", "the network is away")
+
+
+@dataclass(frozen=True)
+class Sleeps:
+    """A task of a test that takes a minute."""
+
+    size_bytes: int = 1
+
+    def run(self) -> None:
+        time.sleep(60)
+
+
+def test_a_task_that_fails_is_tried_again(session: SparkSession, tmp_path: Path) -> None:
+    tasks = [FailsFirst(str(tmp_path), at) for at in range(3)]
+    assert SparkEngine(session).run(tasks, lambda _: None, lambda: False) == [None] * 3
+
+
+def test_a_run_is_cancelled_in_seconds_and_the_session_lives(session: SparkSession) -> None:
+    stop = threading.Event()
+    threading.Timer(3, stop.set).start()
+    began = time.monotonic()
+    with pytest.raises(RunCancelledError):
+        SparkEngine(session).run([Sleeps(), Sleeps()], lambda _: None, stop.is_set)
+    assert time.monotonic() - began < 30
+    assert session.range(5).count() == 5
+
+
+def test_the_session_that_is_there_is_found(session: SparkSession) -> None:
+    assert spark.find_session() is session
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(spark.find_session()))
+    thread.start()
+    thread.join()
+    assert found == [session]

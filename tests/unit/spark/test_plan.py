@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import lance_nb
+from lance_nb import spark
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import InvalidInputError, PredicateError, SchemaMismatchError
+from lance_nb.spark.engines.inline import InlineEngine
+from lance_nb.spark.plan import Plan
+from tests.unit.spark.conftest import rows
+
+
+def done(plan: Plan) -> LanceDataset:
+    """Run a plan whose tasks travelled, twice each as Spark may, and commit."""
+    tasks = [pickle.loads(pickle.dumps(task)) for task in plan.tasks]  # noqa: S301
+    for task in tasks:
+        task.run()
+    results = InlineEngine().run(tasks, lambda _: None, lambda: False)
+    return plan.commit(pickle.loads(pickle.dumps(results)))  # noqa: S301
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> str:
+    """Sixty more rows, in two Parquet files of three row groups each."""
+    for at in range(2):
+        more = rows(100 + at * 30, 130 + at * 30)
+        parquet.write_table(more, tmp_path / f"more{at}.parquet", row_group_size=10)
+    return str(tmp_path / "more*.parquet")
+
+
+def test_a_delete_is_one_version_whatever_the_number_of_tasks(dataset: LanceDataset) -> None:
+    plan = spark.plan_delete(dataset, "id % 10 >= 5 OR id < 20", task_bytes=1)
+    assert len(plan.tasks) == 10
+    made = done(plan)
+    assert made.version == dataset.version + 1
+    assert made.to_table()["id"].to_pylist() == [i for i in range(20, 100) if i % 10 < 5]
+    made.validate()
+
+
+def test_an_update_keeps_every_row_once(dataset: LanceDataset) -> None:
+    plan = spark.plan_update(dataset, {"name": "'x'"}, "id % 2 = 0", task_bytes=1)
+    made = done(plan)
+    assert sorted(made.to_table()["id"].to_pylist()) == list(range(100))
+    assert made.count_rows("name = 'x'") == 50
+
+
+def test_files_and_datasets_are_appended_in_parts(dataset: LanceDataset, files: str) -> None:
+    plan = spark.plan_append(dataset, files, task_bytes=1)
+    assert len(plan.tasks) == 6
+    made = done(plan)
+    assert made.to_table() == rows(0, 160)
+    doubled = done(spark.plan_append(made, made, task_bytes=1))
+    assert doubled.count_rows() == 320
+
+
+def test_arrow_files_are_read_by_batches(dataset: LanceDataset, tmp_path: Path) -> None:
+    path = tmp_path / "more.arrow"
+    with pa.ipc.new_file(str(path), rows(0, 1).schema) as file:
+        for start in (100, 110, 120):
+            file.write_table(rows(start, start + 10))
+    plan = spark.plan_append(dataset, [str(path)], task_bytes=1)
+    assert len(plan.tasks) == 3
+    assert done(plan).to_table() == rows(0, 130)
+
+
+def test_columns_are_filled_fragment_by_fragment(dataset: LanceDataset) -> None:
+    dataset.delete("id = 15")
+    plan = spark.plan_columns(dataset, {"double": "id * 2"}, task_bytes=1)
+    made = done(plan)
+    assert made.to_table().column("double").to_pylist() == [2 * i for i in range(100) if i != 15]
+
+
+def test_a_function_of_a_notebook_travels(dataset: LanceDataset) -> None:
+    pytest.importorskip("pyspark")
+    offset = 7
+
+    def shifted(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.record_batch(
+            {"shifted": pa.array([one + offset for one in batch["id"].to_pylist()])}
+        )
+
+    made = done(spark.plan_columns(dataset, shifted, ["id"], task_bytes=1))
+    assert made.to_table()["shifted"].to_pylist() == [i + 7 for i in range(100)]
+
+
+def test_a_compaction_runs_by_groups(dataset: LanceDataset) -> None:
+    dataset.delete("id < 3")
+    made = done(spark.plan_compaction(dataset, target_rows_per_fragment=30))
+    assert made.to_table() == rows(3, 100)
+    assert len(made.get_fragments()) < 10
+
+
+def test_nothing_to_do_makes_no_version(dataset: LanceDataset) -> None:
+    assert done(spark.plan_delete(dataset, "id > 1000")).version == dataset.version
+
+
+def test_committing_twice_commits_once(dataset: LanceDataset, files: str) -> None:
+    plan = spark.plan_append(dataset, files)
+    results = InlineEngine().run(plan.tasks, lambda _: None, lambda: False)
+    first = plan.commit(results)
+    again = plan.commit(results)
+    assert again.version == first.version
+    assert lance_nb.dataset(dataset.uri).count_rows() == 160
+
+
+def test_the_pinned_version_is_read_and_others_commits_are_kept(dataset: LanceDataset) -> None:
+    plan = spark.plan_delete(dataset, "id < 50", task_bytes=1)
+    other = lance_nb.dataset(dataset.uri)
+    other.insert(rows(0, 5))
+    other.delete("id = 60")
+    made = done(plan)
+    assert made.to_table()["id"].to_pylist() == [*(i for i in range(50, 100) if i != 60), *range(5)]
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda ds: spark.plan_delete(ds, "nope = 1"), PredicateError),
+        (lambda ds: spark.plan_update(ds, {"name": "nope"}), InvalidInputError),
+        (lambda ds: spark.plan_append(ds, "nowhere/*.parquet"), InvalidInputError),
+        (lambda ds: spark.plan_append(ds, __file__), InvalidInputError),
+        (lambda ds: spark.plan_columns(ds, {"id": "1"}), InvalidInputError),
+        (lambda ds: spark.plan_columns(ds, 3), InvalidInputError),
+    ],
+)
+def test_what_is_wrong_is_refused_before_any_task(dataset, make, error) -> None:
+    with pytest.raises(error):
+        make(dataset)
+
+
+def test_a_file_of_other_columns_is_refused_by_its_task(
+    dataset: LanceDataset, tmp_path: Path
+) -> None:
+    parquet.write_table(pa.table({"other": [1]}), tmp_path / "x.parquet")
+    plan = spark.plan_append(dataset, str(tmp_path / "x.parquet"))
+    with pytest.raises(SchemaMismatchError):
+        done(plan)

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lance_nb
+from lance_nb import spark
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import (
+    CommitStateUnknownError,
+    InvalidInputError,
+    RetryableCommitConflictError,
+    RunCancelledError,
+)
+from lance_nb.spark.plan import Plan
+from lance_nb.spark.run import RunOptions, run_once
+from tests.unit.spark.conftest import rows
+
+
+def test_progress_is_told_and_ends_at_the_total(dataset: LanceDataset) -> None:
+    told: list[spark.TaskProgress] = []
+    spark.delete(dataset, "id < 5", engine="local", progress=told.append)
+    assert told[-1].num_done == told[-1].num_tasks
+    assert told[-1].done_bytes == told[-1].total_bytes
+
+
+@pytest.mark.parametrize("engine", ["local", "pool"])
+def test_a_stop_commits_nothing(dataset: LanceDataset, engine: str) -> None:
+    with pytest.raises(RunCancelledError, match="nothing was committed"):
+        spark.delete(dataset, "id < 5", engine=engine, stop=lambda: True)
+    assert lance_nb.dataset(dataset.uri).version == dataset.version
+
+
+def test_a_pool_of_processes_does_the_same(dataset: LanceDataset) -> None:
+    plan = spark.plan_delete(dataset, "id % 2 = 0", task_bytes=1)
+    made = run_once(plan, RunOptions(engine="pool"))
+    assert made.to_table()["id"].to_pylist() == list(range(1, 100, 2))
+
+
+def test_a_retryable_conflict_plans_again(
+    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, tried = Plan.commit, []
+
+    def meets_another(plan: Plan, *args: Any) -> LanceDataset:
+        tried.append(plan.place.version)
+        if len(tried) == 1:
+            lance_nb.dataset(dataset.uri).insert(rows(0, 1))
+            raise RetryableCommitConflictError("another writer")
+        return commit(plan, *args)
+
+    monkeypatch.setattr(Plan, "commit", meets_another)
+    made = spark.delete(dataset, "id = 0")
+    assert tried == [1, 2]
+    assert made.count_rows() == 99
+
+
+def test_an_unknown_outcome_is_resumed_without_running_again(
+    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = Plan.commit
+
+    def lost_answer(plan: Plan, *args: Any) -> LanceDataset:
+        commit(plan, *args)
+        raise CommitStateUnknownError("the answer was lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Plan, "commit", lost_answer)
+        with pytest.raises(CommitStateUnknownError) as caught:
+            spark.delete(dataset, "id < 50")
+    assert "lance_nb.spark.resume" in caught.value.__notes__[0]
+    (entry,) = spark.unfinished()
+    made = spark.resume(entry.operation_id)
+    assert (made.version, made.count_rows()) == (dataset.version + 1, 50)
+    assert spark.unfinished() == []
+
+
+def test_a_kernel_that_dies_before_the_commit_loses_no_work(
+    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(plan: Plan, *args: Any) -> LanceDataset:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Plan, "commit", dies)
+        with pytest.raises(KeyboardInterrupt):
+            spark.update(dataset, {"name": "'x'"}, "id < 10")
+    (entry,) = spark.unfinished()
+    assert "update" in str(entry)
+    assert spark.resume(entry.operation_id).count_rows("name = 'x'") == 10
+    with pytest.raises(InvalidInputError, match="no unfinished operation"):
+        spark.resume(entry.operation_id)
+
+
+def test_the_journal_is_the_users_alone(dataset: LanceDataset, cache: Path) -> None:
+    spark.delete(dataset, "id = 1")
+    folder = cache / "lance_nb" / "jobs"
+    assert list(folder.iterdir()) == []
+    assert folder.stat().st_mode & 0o077 == 0
+    (folder / "x.pickle").write_bytes(b"nonsense")
+    with pytest.raises(InvalidInputError, match="not an entry of the journal"):
+        spark.unfinished()
+    with pytest.raises(InvalidInputError, match="not an operation id"):
+        spark.forget("../../x")
+
+
+@dataclass(frozen=True)
+class Weight:
+    size_bytes: int
+
+    def run(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "tasks", "engine", "chosen"),
+    [
+        (1, 4, "auto", "local"),
+        (900, 1, "auto", "local"),
+        (900, 8, "auto", "pool"),
+        (1, 4, "pool", "pool"),
+        (1, 4, "spark", "spark"),
+    ],
+)
+@pytest.mark.usefixtures("four_cores")
+def test_the_engine_is_chosen_by_size(
+    dataset: LanceDataset, megabytes: int, tasks: int, engine: str, chosen: str
+) -> None:
+    empty = spark.plan_delete(dataset, "id = 1")
+    plan = Plan("delete", "x", empty.place, (Weight(megabytes * 2**20 // tasks),) * tasks)
+    assert spark.choose(plan, engine).name == chosen
+    said = spark.explain(plan, engine)
+    assert f"engine: {chosen}" in said
+    assert f"read version: main:{dataset.version}" in said
+
+
+@pytest.fixture
+def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lance_nb.spark.dispatch.find_session", lambda: None)
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+
+
+def test_wrong_names_are_refused(dataset: LanceDataset) -> None:
+    with pytest.raises(InvalidInputError, match="not one of auto, local, pool, spark"):
+        spark.delete(dataset, "id = 1", engine="dask")
+    with pytest.raises(InvalidInputError, match="no option 'engin'"):
+        spark.delete(dataset, "id = 1", engin="local")
+
+
+def test_missing_java_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert "Spark needs Java 17" in (spark.why_not() or "")
+    with pytest.raises(NotImplementedError, match="install a JRE"):
+        spark.start_session()
