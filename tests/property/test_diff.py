@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import random
 from itertools import combinations, count
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.dataset import LanceDataset
+from tests.support.diffs import Rows, check_diff
 
 _NUMBERS = count()
-Rows = dict[int, dict[str, Any]]  # by id, which no two rows ever share
 
 
 class History:
@@ -109,47 +107,6 @@ class History:
         self.rows = {key: dict(row) for key, row in self.versions[version].items()}
 
 
-def _shared(a: Rows, b: Rows) -> list[str]:
-    one, other = next(iter(a.values())), next(iter(b.values()))
-    return [name for name in other if name in one]
-
-
-def _check(ds: LanceDataset, a: Rows, b: Rows, ends: tuple[int, int], key: str | None) -> None:
-    diff = ds.diff(*ends, key=key)
-    rows = diff.rows().read_all().to_pylist()
-    cells = diff.cells().read_all().to_pylist()
-    kinds = {
-        kind: {row["id"]: row for row in rows if row["_change"] == kind}
-        for kind in ("changed", "added", "removed")
-    }
-    names = _shared(a, b)
-    result = {number: {name: a[number][name] for name in names} for number in a}
-    for number, row in kinds["removed"].items():
-        assert a[number] == {name: row[name] for name in a[number]}
-        del result[number]
-    for (number, row), cell in zip(kinds["changed"].items(), cells, strict=True):
-        assert row["_changed"] == [n for n in names if a[number][n] != b[number][n]]
-        for name in row["_changed"]:
-            assert cell[name] == {"old": a[number][name], "new": b[number][name]}
-            result[number][name] = cell[name]["new"]
-    for number, row in kinds["added"].items():
-        assert b[number] == {name: row[name] for name in b[number]}
-        result[number] = {name: row[name] for name in names}
-    assert result == {number: {name: b[number][name] for name in names} for number in b}
-    summary = diff.summary()
-    assert (summary.added, summary.removed, summary.changed) == tuple(
-        len(kinds[kind]) for kind in ("added", "removed", "changed")
-    )
-    if diff.identity != "row address":
-        assert kinds["added"].keys() == b.keys() - a.keys()
-        assert kinds["removed"].keys() == a.keys() - b.keys()
-    counts = diff.counts
-    assert summary.added <= counts.rows_in
-    assert summary.removed <= counts.rows_out
-    if counts.rows_exact:
-        assert (summary.added, summary.removed) == (counts.rows_in, counts.rows_out)
-
-
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("stable", [True, False])
 def test_a_diff_applied_to_one_version_gives_the_other(seed: int, stable: bool) -> None:
@@ -163,4 +120,4 @@ def test_a_diff_applied_to_one_version_gives_the_other(seed: int, stable: bool) 
         for ends in ((older, newer), (newer, older)):
             a, b = history.versions[ends[0]], history.versions[ends[1]]
             for key in (None, "id"):
-                _check(history.ds, a, b, ends, key)
+                check_diff(history.ds.diff(*ends, key=key), a, b)

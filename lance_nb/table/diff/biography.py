@@ -24,15 +24,16 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.format.rewrite_groups import restored_version
-from lance_nb.table.diff.changed import values_differ
 from lance_nb.table.diff.columns import pair_columns
 from lance_nb.table.diff.ends import Source, find_ends
 from lance_nb.table.diff.fragments import match_fragments
 from lance_nb.table.diff.origins import find_origins, read_transaction
 from lance_nb.table.diff.past import VersionPath
-from lance_nb.table.diff.placed import read_window
+from lance_nb.table.diff.placed import in_fragment, read_window
 from lance_nb.table.diff.renames import find_renames
+from lance_nb.table.diff.sides import Sides
 from lance_nb.table.diff.whereabouts import Place, Wanted, place_in, vanished
+from lance_nb.table.ordering import Addresses
 from lance_nb.table.projection import project
 
 CREATED, UPDATED, MOVED, DELETED = "created", "updated", "moved", "deleted"
@@ -268,18 +269,14 @@ class RowHistory:
     def _differing(self, old: Stay, new: Stay) -> tuple[str, ...]:
         """Name the columns whose values differ between two stays of the row."""
         a, b = self._path.snapshot(old.position), self._path.snapshot(new.position)
-        left, right = self._row(old.position, old.place), self._row(new.position, new.place)
         renamed = find_renames(find_ends(self._source, a, b))
-        pairs = pair_columns(a.manifest.schema, b.manifest.schema, renamed)
-        found = []
-        for pair in pairs:
-            if pair.a is None or pair.b is None or not pair.castable:
-                continue
-            if pair.a.name not in left.column_names or pair.b.name not in right.column_names:
-                continue
-            if values_differ(left.column(pair.a.name), right.column(pair.b.name)).any():
-                found.append(pair.name)
-        return tuple(found)
+        pairs = [
+            one
+            for one in pair_columns(a.manifest.schema, b.manifest.schema, renamed)
+            if one.is_shared and (self._columns is None or one.name in self._columns)
+        ]
+        found = Sides(a, b, pairs).differing(_alone(old.place), _alone(new.place))
+        return tuple(one.name for one, differs in zip(pairs, found[0], strict=True) if differs)
 
     def _event(
         self,
@@ -297,3 +294,7 @@ class RowHistory:
             None if done is None else done.operation, event, place.fragment.id, place.offset,
             old, new, columns, None if done is None else done.message,
         )  # fmt: skip
+
+
+def _alone(place: Place) -> Addresses:
+    return in_fragment(place.fragment, np.array([place.offset], np.int64))

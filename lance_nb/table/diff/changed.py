@@ -12,23 +12,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from lance_nb.encodings.base import Ints
-from lance_nb.format.fragment import Fragment
 from lance_nb.table.diff.columns import ColumnPair
 from lance_nb.table.diff.ends import Ends
 from lance_nb.table.diff.matching import Moved
 from lance_nb.table.diff.placed import in_fragment
 from lance_nb.table.diff.plan import Aligned
-from lance_nb.table.diff.values import differing
-from lance_nb.table.ordering import Addresses, fetch_rows
-from lance_nb.table.projection import project
-from lance_nb.table.scan import window_rows
+from lance_nb.table.diff.sides import Sides
+from lance_nb.table.ordering import Addresses
 
 Mask = npt.NDArray[np.bool_]
 Progress = Callable[[int, int], object]
@@ -138,7 +133,7 @@ class Comparison:
 
     def _compare_aligned(self, unit: Aligned) -> Iterator[ChangedRows]:
         chosen = [at for at, one in enumerate(self.pairs) if one.name in unit.columns]
-        sides = _Sides(self._ends, [self.pairs[at] for at in chosen])
+        sides = Sides.of(self._ends, [self.pairs[at] for at in chosen])
         rows_a, rows_b = unit.offsets(self._ends)
         step = sides.window_rows(unit.b)
         for start in range(0, rows_b.size, step):
@@ -147,7 +142,7 @@ class Comparison:
             yield from self._compared(sides, chosen, a, b)
 
     def _compare_moved(self, moved: Moved) -> Iterator[ChangedRows]:
-        sides = _Sides(self._ends, self.pairs)
+        sides = Sides.of(self._ends, self.pairs)
         every = list(range(len(self.pairs)))
         step = sides.window_rows(moved.b.fragments[0])
         for start in range(0, moved.num_rows, step):
@@ -157,7 +152,7 @@ class Comparison:
             yield from self._compared(sides, every, a, b)
 
     def _compared(
-        self, sides: _Sides, chosen: list[int], a: Addresses, b: Addresses
+        self, sides: Sides, chosen: list[int], a: Addresses, b: Addresses
     ) -> Iterator[ChangedRows]:
         found = np.zeros((b.num_rows, len(self.pairs)), np.bool_)
         found[:, chosen] = sides.differing(a, b)
@@ -165,55 +160,3 @@ class Comparison:
         self._done += b.num_rows
         masks = np.packbits(found[changed], axis=1, bitorder="little")
         yield ChangedRows(a.take(changed), b.take(changed), masks)
-
-
-class _Sides:
-    """Reads some columns of rows on both sides and compares them."""
-
-    def __init__(self, ends: Ends, pairs: Sequence[ColumnPair]) -> None:
-        self._ends = ends
-        self._pairs = pairs
-        a, b = ends.a.manifest.schema, ends.b.manifest.schema
-        self._a = project(a, [one.a.name for one in pairs if one.a is not None])
-        self._b = project(b, [one.b.name for one in pairs if one.b is not None])
-
-    def window_rows(self, fragment: Fragment) -> int:
-        """Return how many rows are compared at a time."""
-        return window_rows(self._ends.b, self._b, fragment)
-
-    def differing(self, a: Addresses, b: Addresses) -> Mask:
-        """Return for each row and column whether the values differ."""
-        left = fetch_rows(self._ends.a, self._a, a)
-        right = fetch_rows(self._ends.b, self._b, b)
-        found = np.zeros((b.num_rows, len(self._pairs)), np.bool_)
-        for number, pair in enumerate(self._pairs):
-            old = None if pair.a is None else left.column(pair.a.name)
-            new = None if pair.b is None else right.column(pair.b.name)
-            found[:, number] = values_differ(old, new)
-        return found
-
-
-def values_differ(old: pa.ChunkedArray | None, new: pa.ChunkedArray | None) -> Mask:
-    """Compare a column's values; a column that a side has not is all null there."""
-    if old is None or new is None:
-        one: Any = old if new is None else new
-        return np.asarray(one.is_valid().to_numpy(), np.bool_)
-    if old.type != new.type:
-        try:
-            old = old.cast(new.type)
-        except pa.ArrowException:
-            return _never_alike(old, new)
-    return differing(_whole(old), _whole(new))
-
-
-def _never_alike(old: pa.ChunkedArray, new: pa.ChunkedArray) -> Mask:
-    """Values that do not fit into the new type differ; nulls are alike."""
-    here, there = old.is_valid().to_numpy(), new.is_valid().to_numpy()
-    return np.asarray(here | there, np.bool_)
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    joined = column.combine_chunks()
-    return pa.concat_arrays(joined.chunks) if isinstance(joined, pa.ChunkedArray) else joined
