@@ -61,9 +61,10 @@ class Dataset:
 
 @dataclass(slots=True, frozen=True)
 class _Counts:
-    """What was looked at, by name."""
+    """What was looked at, by name; ``done`` are the identities of files that were read."""
 
     numbers: dict[str, int] = field(default_factory=dict)
+    done: set[str] = field(default_factory=set)
 
     def add(self, name: str, count: int = 1) -> None:
         """Count."""
@@ -195,10 +196,9 @@ def _line_problems(
 ) -> Iterator[Problem]:
     branch = dataset.branch(folder)
     left = _newest_first(dataset.references, line)
-    done: set[str] = set()
     for at in range(len(line.versions) - 1, -1, -1):
         tick()
-        wanted = left.get(at, set()) - done
+        wanted = left.get(at, set()) - counts.done
         is_newest = at == len(line.versions) - 1
         if not wanted and not is_newest:
             continue
@@ -209,7 +209,7 @@ def _line_problems(
         except LanceError as error:
             yield Problem("manifest", branch, version, line.versions[at].path, str(error), error)
             continue
-        found = [*_snapshot_errors(snapshot, done, counts, values=values)]
+        found = [*_snapshot_errors(snapshot, counts, values=values)]
         found += _newest_errors(snapshot) if is_newest else ()
         yield from (
             Problem(kind, branch, version, path, str(one), one) for kind, path, one in found
@@ -230,16 +230,16 @@ def _newest_first(references: References, line: Line) -> Mapping[int, set[str]]:
 
 
 def _snapshot_errors(
-    snapshot: Snapshot, done: set[str], counts: _Counts, *, values: bool
+    snapshot: Snapshot, counts: _Counts, *, values: bool
 ) -> Iterator[tuple[str, str, LanceError]]:
     for fragment in snapshot.manifest.fragments:
         names = _identities(fragment)
-        if names <= done:
+        if names <= counts.done:
             continue
         counts.add("fragments")
         files = {name for name in names if name.startswith(DATA)}
-        decode = values and not files <= done
-        done |= names
+        decode = values and not files <= counts.done
+        counts.done.update(names)
         yield from _fragment_errors(snapshot, fragment, counts, values=decode)
 
 
