@@ -20,7 +20,7 @@ OUT := notebooks/out
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-read bench-write capabilities help lab demo demo-data test test-binder test-ceph test-setup test-fast test-interop test-interop-large test-ui lint protos clean race simulate stateful
+.PHONY: bench-read bench-write capabilities help lab demo demo-data test test-binder test-ceph test-setup test-fast test-interop test-interop-large test-ui test-spark lint protos clean race simulate stateful
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -85,7 +85,7 @@ demo: $(VENV)/.stamp-lab $(DEMO_DONE)  ## run the tour without a browser and kee
 # which failed and how long each took.
 test: test-setup  ## install what tests need, then lint and run every tier
 	@failed=""; table=""; began=$$(date +%s); \
-	for tier in lint test-fast test-interop test-ui; do \
+	for tier in lint test-fast test-interop test-ui test-spark; do \
 	    echo; echo "==> $$tier"; start=$$(date +%s); \
 	    if $(MAKE) --no-print-directory $$tier; then result=passed; \
 	    else result=FAILED; failed="$$failed $$tier"; fi; \
@@ -119,6 +119,9 @@ test-interop-large: $(VENV)/.stamp-test  ## the same with SIZE times the seeds (
 
 test-ui: $(VENV)/.stamp-test  ## drive JupyterLab in a real browser
 	$(PY) -m pytest -m ui $(PYTEST_FLAGS) || { [ $$? -eq 5 ] && [ ! -d tests/ui ]; }
+
+test-spark: $(VENV)/.stamp-test  ## run plans and the data source on a real Spark (needs Java 17)
+	$(PY) -m pytest -m spark $(PYTEST_FLAGS) || { [ $$? -eq 5 ] && [ ! -d tests/spark ]; }
 
 test-ceph: $(VENV)/.stamp-test  ## commit to a Ceph object store (Debian's packages, root)
 	S3_SERVER=ceph $(PY) -m pytest tests/interop/remote/test_s3_store.py \
