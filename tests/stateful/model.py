@@ -137,3 +137,12 @@ class Model:
 
     lines: dict[str | None, Line]
     tags: dict[str, tuple[str | None, int]] = field(default_factory=dict)
+
+    def pinned(self, branch: str | None) -> set[int]:
+        """Return the versions of a branch that have a tag."""
+        return {number for place, number in self.tags.values() if place == branch}
+
+    def forks(self, branch: str | None) -> set[int]:
+        """Return the versions of a branch that others started from."""
+        parents = [one.parent for one in self.lines.values() if one.parent is not None]
+        return {number for place, number in parents if place == branch}

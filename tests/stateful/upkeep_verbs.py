@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.stateful.world import World
+from tests.stateful.world import OURS, PYLANCE, World
 
 
 def compact(world: World) -> bool:
@@ -17,7 +17,7 @@ def compact(world: World) -> bool:
     dataset.optimize.compact_files(
         target_rows_per_fragment=target, materialize_deletions_threshold=threshold
     )
-    now = world.at("ours", branch=world.branch).version
+    now = world.at(OURS, branch=world.branch).version
     if now == head.version:
         return True
     assert head.version < now <= head.version + 2
@@ -54,4 +54,25 @@ def migrate_names(world: World) -> bool:
     return True
 
 
-VERBS = {compact: 2.5, configure: 1, migrate_names: 0.5}
+def clean_up(world: World) -> bool:
+    """Delete old versions; what is tagged or was branched from stays, and every file it needs."""
+    line, chance = world.line, world.chance
+    retained = chance.randint(1, 4)
+    last = set(sorted(line.versions)[-retained:])
+    needed = last | world.model.pinned(world.branch)
+    world.says(f"cleanup_old_versions, the last {retained} stay; needed are {sorted(needed)}")
+    world.dataset().cleanup_old_versions(
+        retain_versions=retained,
+        delete_unverified=chance.random() < 0.5,
+        error_if_tagged_old_versions=False,
+    )
+    left = set(world.at(OURS, branch=world.branch).version_numbers())
+    wanted = needed | world.model.forks(world.branch)
+    assert needed <= left <= set(line.versions), left
+    assert world.actor == PYLANCE or left == wanted, left
+    line.versions = {number: one for number, one in line.versions.items() if number in left}
+    world.landed(line.head)
+    return True
+
+
+VERBS = {compact: 2.5, configure: 1, migrate_names: 0.5, clean_up: 1}

@@ -208,6 +208,8 @@ def compare(expected: Snapshot, found: pa.Table, dataset: Any) -> None:
             f"{found.num_rows}, and has {wanted.num_rows}"
         )
     for name in wanted.column_names:
+        if name in expected.schema.names and _nullable(dataset, name) != _nullable(expected, name):
+            raise DifferenceError(f"{who}: {name} may be null, or may not be")
         if found.schema.field(name).type != wanted.schema.field(name).type:
             raise DifferenceError(f"{who}: {name} is {found.schema.field(name).type}")
         if not found[name].combine_chunks().equals(wanted[name].combine_chunks()):
@@ -221,3 +223,7 @@ def compare(expected: Snapshot, found: pa.Table, dataset: Any) -> None:
         raise DifferenceError(f"{who}: config is {dataset.config()}, not {expected.config}")
     if dict(expected.metadata) != dict(dataset.metadata):
         raise DifferenceError(f"{who}: metadata is {dataset.metadata}, not {expected.metadata}")
+
+
+def _nullable(holder: Any, name: str) -> bool:
+    return holder.schema.field(name).nullable
