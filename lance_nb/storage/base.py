@@ -12,7 +12,8 @@ them.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -159,9 +160,28 @@ class Store(Protocol):
 def write_unsynced(store: Store, path: str, data: Buffer) -> None:
     """Write an object that nothing is lost without, as cheaply as the store can.
 
-    After a power failure it may be missing, empty or cut short: only for copies and hints.
+    After a power failure, and to who looks while it is being written, it may be missing, empty or
+    cut short: only for copies and hints.
     """
     getattr(store, "write_unsynced", store.write)(path, data)
+
+
+def write_new(store: Store, path: str, data: Buffer) -> None:
+    """Write an object of a name that nobody has and that a later write will tell of.
+
+    Durable like ``write``, unless inside ``synced_together``, which makes it so.
+    """
+    getattr(store, "write_new", store.write)(path, data)
+
+
+def turn(store: Store, folder: str) -> AbstractContextManager[None]:
+    """Let the writers of a folder go one after the other, where the store can, for a while.
+
+    Nothing may depend on it: others may not take turns, and who has waited too long goes ahead.
+    It spares writers that race for one name the work that all but one do in vain.
+    """
+    take: Callable[[str], AbstractContextManager[None]] | None = getattr(store, "turn", None)
+    return nullcontext() if take is None else take(folder)
 
 
 def sync_folder(store: Store, folder: str) -> None:

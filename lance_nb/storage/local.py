@@ -5,8 +5,9 @@ a view of the mapping. Mappings hold no file descriptor and are kept in a small 
 dropped when the file behind the path has another inode, size or modification time.
 
 Writes are durable: temporary file in the same folder, fsync, rename (``write``) or hard link
-(``write_if_absent``), fsync of the folder. ``os.link`` is atomic and fails if the name is taken,
-which ``open(..., "xb")`` is not: that shows a partial file to readers.
+(``write_if_absent``), fsync of the folder; what waits in ``sync_later`` comes first. ``os.link`` is
+atomic and fails if the name is taken, which ``open(..., "xb")`` is not: that shows a partial file
+to readers.
 
 Limits: only regular files are opened (a FIFO or device would hang or never end). Sizes are checked
 when a file is mapped; a file that somebody truncates *in place* later cannot be read safely through
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
 from lance_nb.errors import InvalidInputError, StorageError
@@ -42,9 +44,12 @@ from lance_nb.storage.local_files import (
     remove_quietly,
     sync_folder,
     translated,
+    turn_in_folder,
+    write_plainly,
     write_temporary,
 )
 from lance_nb.storage.local_writer import LocalObjectWriter
+from lance_nb.storage.sync_later import settle
 
 SMALL_FILE_BYTES = 64 * 1024
 
@@ -174,6 +179,7 @@ class LocalStore:
         temporary = write_temporary(full, data)
         try:
             with translated(full):
+                settle()
                 os.rename(temporary, full)
                 sync_folder(full)
         except StorageError:
@@ -181,16 +187,17 @@ class LocalStore:
             raise
         _mappings.drop(full)
 
+    def write_new(self, path: str, data: Buffer) -> None:
+        """Create a file of a name that nobody has; see ``write_new`` in base."""
+        meter.count(memoryview(data).nbytes)
+        writer = self.create(path)
+        writer.write([data])
+        writer.finish()
+
     def write_unsynced(self, path: str, data: Buffer) -> None:
         """Create or replace a file without waiting for the disk; see ``write_unsynced`` in base."""
         full = self._full(path)
-        temporary = write_temporary(full, data, durable=False)
-        try:
-            with translated(full):
-                os.rename(temporary, full)
-        except StorageError:
-            remove_quietly(temporary)
-            raise
+        write_plainly(full, data)
         _mappings.drop(full)
 
     def write_if_absent(self, path: str, data: Buffer) -> None:
@@ -199,6 +206,8 @@ class LocalStore:
         full = self._full(path)
         temporary = write_temporary(full, data)
         try:
+            with translated(full):
+                settle()
             link_if_absent(temporary, full)
             try:
                 sync_folder(full)
@@ -236,6 +245,10 @@ class LocalStore:
         except OSError as error:
             raise StorageError(full, error.strerror or str(error)) from error
         _mappings.drop(full)
+
+    def turn(self, prefix: str) -> AbstractContextManager[None]:
+        """Let the writers of a folder go one after the other; see ``turn`` in base."""
+        return turn_in_folder(self._folder(prefix))
 
     def sync_folder(self, prefix: str) -> None:
         """Make what was deleted in a folder durable."""

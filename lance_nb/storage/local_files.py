@@ -10,10 +10,11 @@ import fcntl
 import os
 import stat
 import threading
+import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pyarrow as pa
 
@@ -22,8 +23,11 @@ from lance_nb.storage.base import Buffer
 
 MAPPINGS_MAX = 256
 TEMPORARY_PREFIX = ".tmp-"
+TURN_S_MAX = 2.0
+_TURN_LOOK_S = 0.0005
 
 _NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK}
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # non-blocking: a FIFO must not hang us
 
 
@@ -114,24 +118,54 @@ def _pread_all(descriptor: int, start: int, stop: int) -> bytes:
     return data
 
 
-def write_temporary(full: str, data: Buffer, *, durable: bool = True) -> str:
-    """Write ``data`` beside ``full``, under a name no manifest has; return that path."""
-    folder = os.path.dirname(full)
-    temporary = f"{folder}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
+def write_temporary(full: str, data: Buffer) -> str:
+    """Write ``data`` durably beside ``full``, under a name no manifest has; return that path."""
+    temporary = f"{os.path.dirname(full)}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
     with translated(full):
-        os.makedirs(folder, exist_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        descriptor = create_exclusive(temporary)
         try:
-            with os.fdopen(descriptor, "wb", buffering=0) as file:
-                view = memoryview(data).cast("B")
-                while view:
-                    view = view[file.write(view) :]
-                if durable:
-                    os.fsync(file.fileno())
+            _write_all(descriptor, data)
+            os.fsync(descriptor)
         except OSError:
             remove_quietly(temporary)
             raise
+        finally:
+            os.close(descriptor)
     return temporary
+
+
+def create_exclusive(path: str) -> int:
+    """Create a file that is not there, and its folder if need be; return its descriptor."""
+    try:
+        return os.open(path, _CREATE_FLAGS, 0o666)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return os.open(path, _CREATE_FLAGS, 0o666)
+
+
+def write_plainly(full: str, data: Buffer) -> None:
+    """Write a file in place, without waiting for the disk; who finds it half-way must not mind.
+
+    What is there is removed, not replaced: ext4 writes to disk at once what replaces a file, and
+    that costs as much as waiting. Another process may put its own in between, which then stays.
+    """
+    with translated(full):
+        with suppress(FileNotFoundError):
+            os.unlink(full)
+        try:
+            descriptor = create_exclusive(full)
+        except FileExistsError:
+            return
+        try:
+            _write_all(descriptor, data)
+        finally:
+            os.close(descriptor)
+
+
+def _write_all(descriptor: int, data: Buffer) -> None:
+    view = memoryview(data).cast("B")
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 def link_if_absent(temporary: str, full: str) -> None:
@@ -171,6 +205,39 @@ def locked_folder(folder: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def turn_in_folder(folder: str) -> Iterator[None]:
+    """Hold the advisory lock of a folder if it can be had within ``TURN_S_MAX``.
+
+    The lock is asked for again and again, because waiting for it could not be ended: its holder may
+    be a process that has been stopped.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:  # no folder yet, or none that we may read: no turns
+        yield
+        return
+    try:
+        _lock_for_a_while(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock_for_a_while(descriptor: int) -> None:
+    end = time.monotonic() + TURN_S_MAX
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return
+            time.sleep(_TURN_LOOK_S)
+        except OSError:  # a file system without locks
+            return
 
 
 def remove_quietly(path: str) -> None:

@@ -1,7 +1,9 @@
 """A local file that is written piece by piece and appears, durably, when it is finished.
 
-How: a temporary file beside the place it will have, ``writev`` without copying, fsync, rename,
-fsync of the folder. Nobody sees the name before that; an aborted file leaves nothing.
+How: a temporary file beside the place it will have, ``writev`` without copying, rename, fsync of
+file and folder at the same time. Nobody sees the name before ``finish``; an aborted file leaves
+nothing. A file that takes the place of another is synced before it is renamed: else a power failure
+could leave neither.
 
 Limits: one ``writev`` takes ``PIECES_MAX`` pieces (the system's limit), more go in rounds.
 """
@@ -11,16 +13,20 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Sequence
+from functools import partial
 
 from lance_nb.errors import InternalError, StorageError
 from lance_nb.storage.base import Buffer
 from lance_nb.storage.early_writeback import EarlyWriteback
 from lance_nb.storage.local_files import (
     TEMPORARY_PREFIX,
+    create_exclusive,
     remove_quietly,
     sync_folder,
     translated,
 )
+from lance_nb.storage.sync_later import sync_later
+from lance_nb.storage.threads import run_both
 
 PIECES_MAX = 1024
 
@@ -30,13 +36,10 @@ class LocalObjectWriter:
 
     def __init__(self, full: str) -> None:
         """Make the temporary file. Raises StorageError."""
-        folder = os.path.dirname(full)
         self._full = full
-        self._temporary = f"{folder}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
+        self._temporary = f"{os.path.dirname(full)}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
         with translated(full):
-            os.makedirs(folder, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            self._descriptor = os.open(self._temporary, flags, 0o666)
+            self._descriptor = create_exclusive(self._temporary)
         self._size = 0
         self._writeback = EarlyWriteback()
 
@@ -57,14 +60,26 @@ class LocalObjectWriter:
             raise
 
     def finish(self) -> None:
-        """Make the file durable and give it its name. Raises StorageError, leaving nothing."""
+        """Make the file durable and give it its name. Raises StorageError, leaving nothing.
+
+        Inside ``synced_together`` it is durable when that ends.
+        """
         if self._descriptor < 0:
             raise InternalError(f"{self._full} is finished twice")
         try:
             with translated(self._full):
-                os.fsync(self._descriptor)
+                replaces = os.path.lexists(self._full)
+                if replaces:
+                    os.fsync(self._descriptor)
                 os.rename(self._temporary, self._full)
-                sync_folder(self._full)
+                if not replaces:
+                    self._temporary = self._full  # is removed when it does not become durable
+                descriptor, full = self._descriptor, self._full
+                syncs = partial(_sync, full, descriptor), partial(_sync_folder, full)
+                if sync_later(descriptor, *syncs):
+                    self._descriptor = -1
+                    return
+                run_both(*syncs)
                 self._close()
         except StorageError:
             self.abort()
@@ -79,6 +94,16 @@ class LocalObjectWriter:
     def _close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         os.close(descriptor)
+
+
+def _sync(full: str, descriptor: int) -> None:
+    with translated(full):
+        os.fsync(descriptor)
+
+
+def _sync_folder(full: str) -> None:
+    with translated(full):
+        sync_folder(full)
 
 
 def _rest(views: list[memoryview], written: int) -> list[memoryview]:

@@ -66,6 +66,28 @@ def run_all(tasks: Sequence[Callable[[], T]]) -> list[T]:
             future.cancel()
 
 
+def begin(task: Callable[[], T]) -> Future[T] | None:
+    """Begin a task in the pool; None where it must not wait for one or there are no threads."""
+    if getattr(_inside, "pool", False):
+        return None
+    try:
+        return _pool().submit(task)
+    except RuntimeError:  # the interpreter is about to end and starts no threads any more
+        return None
+
+
+def run_both(here: Callable[[], object], beside: Callable[[], object]) -> None:
+    """Run two tasks at the same time, the first in this thread; both have ended when this does."""
+    begun = begin(beside)
+    try:
+        here()
+    finally:
+        if begun is None:
+            beside()
+        else:
+            begun.result()
+
+
 def cpu_count() -> int:
     """Return how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):

@@ -11,6 +11,9 @@ version}-{uuid}.txn``, the manifest (one exclusive write, with the transaction i
 Exactly once: a transaction is known by its uuid. Whoever commits the same transaction again, after
 an unknown outcome or a restart, gets the version it made the first time.
 
+Our own processes on one local disk take turns, attempt by attempt: of those that race for a slot,
+one would win, and the others would have waited for the disk in vain. Safety does not rest on it.
+
 Limits: read version 0 means that the dataset must not exist: of several creations one wins. A
 dataset created with V1 names while another process creates it with V2 names would have both.
 Not supported: deleting what a failed commit wrote: an orphan is harmless, a missing file is not.
@@ -33,6 +36,7 @@ from lance_nb.errors import (
 from lance_nb.format import layout
 from lance_nb.format.fragment import DeletionFileType
 from lance_nb.format.layout import ManifestName, NamingScheme
+from lance_nb.storage.base import turn
 from lance_nb.transactions.backoff import attempts
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
 from lance_nb.transactions.deletion_files import read_deletion_file, write_deletion_file
@@ -97,7 +101,8 @@ class _Commit:
         number = 0
         budget = self._options
         for number in attempts(budget.environment, budget.max_retries, budget.timeout_s):
-            found = self._attempt(number)
+            with turn(self._place.home, layout.VERSIONS):
+                found = self._attempt(number)
             if found is not None:
                 return found
         raise TooMuchWriteContentionError(
@@ -170,6 +175,11 @@ class _Commit:
             if landed is not None:
                 return landed
             theirs.append((version, one))
+        if theirs and self._options.is_exact:
+            raise RetryableCommitConflictError(
+                f"version {head.version} was committed meanwhile, and this change fits version "
+                f"{self._seen} only: look at the newest version and do it again"
+            )
         if theirs:
             self._transaction = rebase(self._transaction, theirs, self._rebase_context(head))
             self._seen = self._known = head.version
@@ -211,7 +221,7 @@ class _Commit:
             self._options.environment.clock(),
             self._options.build,
         )
-        return build(self._transaction, context)
+        return build(self._transaction, context, self._options.apply)
 
     def _scheme(self, head: ManifestName | None) -> NamingScheme:
         if head is not None:

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFile, DeletionFileType
-from lance_nb.storage.base import Store
+from lance_nb.storage.base import Store, write_new
+from lance_nb.storage.sync_later import synced_together
 from lance_nb.table.deletions import DeletionCache
 from lance_nb.transactions.deletion_files import name_deletion_file
 from lance_nb.transactions.environment import new_uuid
@@ -41,7 +42,8 @@ class PendingDeletions:
 
     def write(self, home: Store) -> list[str]:
         """Write every vector, durably; return the paths. Raises StorageError."""
-        for path, vector in self.vectors.items():
-            suffix = path.rpartition(".")[2]
-            home.write(path, vector.to_bytes(DeletionFileType(suffix)))
+        with synced_together():
+            for path, vector in self.vectors.items():
+                suffix = path.rpartition(".")[2]
+                write_new(home, path, vector.to_bytes(DeletionFileType(suffix)))
         return list(self.vectors)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from lance_nb.dataset.session import Session
+from lance_nb.storage.sync_later import synced_together
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.backoff import retrying
@@ -52,13 +53,14 @@ def commit_staged(
 
     Raises as ``lance_nb.transactions.commit.commit`` does.
     """
-    staged.pending.write(session.home(branch))
     uuid = options.environment.new_uuid()
     transaction = Transaction(
         staged.read_version, staged.operation, uuid, properties=dict(properties)
     )
     options = replace(options, affected_rows=staged.affected_rows)
-    return commit_transaction(session, branch, transaction, options)
+    with synced_together():
+        staged.pending.write(session.home(branch))
+        return commit_transaction(session, branch, transaction, options)
 
 
 def commit_transaction(

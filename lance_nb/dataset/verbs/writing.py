@@ -1,8 +1,8 @@
 """Write rows: create a dataset, append to it, or overwrite it. One call, one new version.
 
-The data files are written and durable before the commit; when writing fails they are removed again,
-and the dataset is as it was. When the commit fails they stay, because an unknown outcome may still
-turn into a version that needs them; cleanup finds them.
+The data files are written, and durable before the version is created; when writing fails they are
+removed again, and the dataset is as it was. When the commit fails they stay, because an unknown
+outcome may still turn into a version that needs them; cleanup finds them.
 
 Not supported: several base paths (``initial_bases``, ``target_bases``), namespaces, files of
 version 0.1.
@@ -22,6 +22,7 @@ from lance_nb.dataset.verbs.committing import NO_PROPERTIES, commit_staged
 from lance_nb.dataset.verbs.sources import reader_of
 from lance_nb.errors import DatasetAlreadyExistsError, InvalidInputError, NotSupportedError
 from lance_nb.file.writer import PAGE_BYTES, FileOptions
+from lance_nb.storage.sync_later import synced_together
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.commit_options import CommitLock, CommitOptions
@@ -107,11 +108,12 @@ def write(
     Raises DatasetAlreadyExistsError, SchemaMismatchError, InvalidInputError, NotSupportedError,
     CommitError, CommitStateUnknownError, StorageError.
     """
-    staged = stage_rows(session, current, data, request, mode=mode, schema=schema)
     branch = None if current is None else current.branch
-    return commit_staged(
-        session, branch, staged, request.commit_options(), request.transaction_properties
-    )
+    with synced_together():
+        staged = stage_rows(session, current, data, request, mode=mode, schema=schema)
+        return commit_staged(
+            session, branch, staged, request.commit_options(), request.transaction_properties
+        )
 
 
 def stage_rows(

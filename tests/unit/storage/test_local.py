@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from lance_nb.errors import InvalidInputError, ObjectNotFoundError, StorageError
-from lance_nb.storage.base import ByteRange, write_unsynced
+from lance_nb.storage import local_files
+from lance_nb.storage.base import ByteRange, turn, write_unsynced
 from lance_nb.storage.local import LocalStore
 from tests.conformance.replacing_tests import ReplacingTests
 from tests.conformance.store_tests import BIG, StoreTests
@@ -201,3 +202,40 @@ def test_what_nothing_is_lost_without_is_written_without_waiting(tmp_path, monke
         write_unsynced(store, "_versions/hint", content)
         assert bytes(store.read("_versions/hint")) == content
     assert store.list_names("_versions") == ["hint"]
+
+
+def test_writers_of_a_folder_take_turns(store: LocalStore):
+    store.write("_versions/a", b"1")
+    order: list[str] = []
+
+    def other() -> None:
+        with turn(store, "_versions"):
+            order.append("other")
+
+    with turn(store, "_versions"):
+        waiting = threading.Thread(target=other)
+        waiting.start()
+        waiting.join(0.05)
+        order.append("first")
+    waiting.join(5)
+    assert order == ["first", "other"]
+
+
+def test_who_has_waited_too_long_for_a_turn_goes_ahead(store: LocalStore, monkeypatch):
+    monkeypatch.setattr(local_files, "TURN_S_MAX", 0.01)
+    store.write("_versions/a", b"1")
+    with turn(store, "_versions"), turn(store, "_versions"):
+        assert store.exists("_versions/a")
+
+
+def test_turns_of_a_folder_that_is_not_there_are_free(store: LocalStore):
+    with turn(store, "nowhere"):
+        assert store.list_names("nowhere") == []
+
+
+def test_a_hint_never_goes_through_a_link(store: LocalStore, tmp_path):
+    (tmp_path / "precious").write_bytes(b"keep")
+    (tmp_path / "hint").symlink_to(tmp_path / "precious")
+    write_unsynced(store, "hint", b"new")
+    assert (tmp_path / "precious").read_bytes() == b"keep"
+    assert (tmp_path / "hint").read_bytes() == b"new"

@@ -1,0 +1,89 @@
+"""Files that are made durable in the background, until somebody needs them to be.
+
+A change writes data files, deletion files and then the manifest that names them. Only the manifest
+needs the others to be durable before it; waiting for the disk once for each of them, one after the
+other, is most of what a small change takes. Inside ``synced_together`` finished files are synced by
+the thread pool, and ``settle`` waits for all of them: every durable write to the local disk begins
+with it, and so does the end of the block.
+
+Layout: the files that wait are known per thread; each holds its descriptor open.
+Limits: at most ``WAITING_MAX`` at a time, then the oldest is waited for.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from lance_nb.storage.threads import begin
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+WAITING_MAX = 32
+
+
+class _Waiting(threading.local):
+    """The syncs of one thread that have not been waited for; None outside of a block."""
+
+    syncs: deque[Future[None]] | None = None
+
+
+_waiting = _Waiting()
+
+
+@contextmanager
+def synced_together() -> Iterator[None]:
+    """Let files that are finished in this block be synced in the background.
+
+    All of them are durable when it ends without an error. Raises what a sync raised.
+    """
+    if _waiting.syncs is not None:  # the block around this one waits
+        yield
+        return
+    _waiting.syncs = deque()
+    try:
+        yield
+        settle()
+    finally:
+        _waiting.syncs = None
+
+
+def sync_later(descriptor: int, *syncs: Callable[[], None]) -> bool:
+    """Take over an open file and make it durable in the background, then close it.
+
+    ``syncs`` are what that takes, the first of them on the file itself; they run at the same time.
+    False outside of a block, or when no thread can be had: then all is left to the caller.
+    """
+    waiting = _waiting.syncs
+    first = None if waiting is None else begin(lambda: _closing(descriptor, syncs[0]))
+    if waiting is None or first is None:
+        return False
+    waiting.append(first)
+    for sync in syncs[1:]:
+        begun = begin(sync)
+        if begun is None:
+            sync()
+        else:
+            waiting.append(begun)
+    while len(waiting) > WAITING_MAX:
+        waiting.popleft().result()
+    return True
+
+
+def settle() -> None:
+    """Wait until every file that this thread finished is durable. Raises what a sync raised."""
+    syncs = _waiting.syncs
+    while syncs:
+        syncs.popleft().result()
+
+
+def _closing(descriptor: int, sync: Callable[[], None]) -> None:
+    try:
+        sync()
+    finally:
+        os.close(descriptor)
