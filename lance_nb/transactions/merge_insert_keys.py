@@ -4,7 +4,8 @@ Each column of a key is numbered by Arrow's hash tables, integers of a narrow ra
 table; several columns are then numbered together. A target row has the number of its key, or -1: no
 partner. No value is touched by Python.
 
-Rules: a key with a null in it equals nothing, nulls included. NaN equals NaN, 0.0 and -0.0 differ.
+Rules: a key with a null in it equals nothing, nulls included; inside of a struct or vector, nulls
+equal each other. NaN equals NaN, 0.0 and -0.0 differ.
 
 Limits: memory holds the source's distinct keys and one number per source row.
 Not supported: keys with lists in them.
@@ -74,7 +75,7 @@ class KeyNumbers:
 
 def _combined(left: Ints, right: Ints, size: int) -> Ints:
     """Return numbers of pairs, -1 where either has none; both stay below the number of rows."""
-    made = left * max(size, 1) + right
+    made = left * size + right
     made[(left < 0) | (right < 0)] = -1
     return made
 
@@ -89,8 +90,16 @@ def _positions(known: Ints, values: Ints) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
+class _Part:
+    """A column that Arrow can hash; ``nulls_match``: its nulls equal each other."""
+
+    values: pa.ChunkedArray
+    nulls_match: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class _Column:
-    """The distinct values of one column of the key: a hash table, or ``table`` from ``lowest``."""
+    """The distinct values of one part of the key: a hash table, or ``table`` from ``lowest``."""
 
     values: pa.Array
     lowest: int = 0
@@ -98,13 +107,14 @@ class _Column:
 
     @property
     def size(self) -> int:
-        return len(self.values)
+        """Numbers in use: one more than the values, for null."""
+        return len(self.values) + 1
 
     @classmethod
-    def of(cls, column: pa.ChunkedArray) -> _Column:
+    def of(cls, part: _Part) -> _Column:
         import pyarrow.compute as pc
 
-        values = pc.unique(column).drop_null()
+        values = pc.unique(part.values).drop_null()
         if not pt.is_integer(values.type) or not len(values):
             return cls(values)
         bounds = pc.min_max(values)
@@ -116,16 +126,19 @@ class _Column:
         table[_distances(values.to_numpy(), lowest)] = np.arange(len(values))
         return cls(values, lowest, table)
 
-    def find(self, column: pa.ChunkedArray) -> Ints:
-        """Return the number of each value, -1 for others and nulls."""
+    def find(self, part: _Part) -> Ints:
+        """Return the number of each value, -1 for others and for nulls that match nothing."""
+        column = part.values
         if self.table is not None and not column.null_count:
             return self._look_up(column.to_numpy())
         import pyarrow.compute as pc
 
-        if not self.size:
-            return np.full(len(column), -1, np.int64)
-        found = pc.index_in(column, value_set=self.values, skip_nulls=True)
-        numbers: Ints = pc.fill_null(found, -1).to_numpy().astype(np.int64)
+        numbers: Ints = np.full(len(column), -1, np.int64)
+        if len(self.values):
+            found = pc.index_in(column, value_set=self.values, skip_nulls=True)
+            numbers = pc.fill_null(found, -1).to_numpy().astype(np.int64)
+        if part.nulls_match and column.null_count:
+            numbers[column.is_null().to_numpy()] = len(self.values)
         return numbers
 
     def _look_up(self, values: np.ndarray) -> Ints:
@@ -147,42 +160,56 @@ def _distances(values: np.ndarray, lowest: int) -> np.ndarray:
     return (values.astype(np.int64, copy=False) - np.int64(lowest)).view(np.uint64)
 
 
-def _parts(keys: pa.Table) -> Iterator[pa.ChunkedArray]:
+def _parts(keys: pa.Table) -> Iterator[_Part]:
     for name in keys.column_names:
-        yield from _plain(keys[name], name)
+        yield from _plain(_Part(keys[name]), name)
 
 
-def _plain(column: pa.ChunkedArray, name: str) -> Iterator[pa.ChunkedArray]:
+def _plain(part: _Part, name: str) -> Iterator[_Part]:
     """Yield columns that Arrow can hash, which are equal where the keys are."""
-    type_ = column.type
+    column, type_ = part.values, part.values.type
+
+    def changed(change: Any, to: pa.DataType) -> _Part:
+        return _Part(_mapped(column, change, to), part.nulls_match)
+
     if isinstance(type_, pa.BaseExtensionType):
-        yield from _plain(_mapped(column, lambda one: one.storage, type_.storage_type), name)
+        yield from _plain(changed(lambda one: one.storage, type_.storage_type), name)
     elif pt.is_dictionary(type_):
-        yield from _plain(column.cast(type_.value_type), name)
-    elif pt.is_struct(type_):
-        for number, field in enumerate(type_):
-            child = _mapped(column, lambda one, at=number: one.flatten()[at], field.type)
-            yield from _plain(child, name)
+        yield from _plain(_Part(column.cast(type_.value_type), part.nulls_match), name)
+    elif pt.is_struct(type_) or pt.is_fixed_size_list(type_):
+        yield changed(_presence, pa.uint8())
+        for child in _children(column):
+            yield from _plain(_Part(child, nulls_match=True), name)
     elif pt.is_floating(type_):
-        yield _mapped(column, _bits, pa.uint64())
-    elif pt.is_fixed_size_list(type_):
-        for number in range(type_.list_size):
-            child = _mapped(column, lambda one, at=number: _item(one, at), type_.value_type)
-            yield from _plain(child, name)
+        yield changed(_bits, pa.uint64())
     elif pt.is_nested(type_):
         raise NotSupportedError(f"the key {name!r} is a {type_}: rows are not matched by lists")
     else:
-        yield column
+        yield part
+
+
+def _children(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
+    """Yield the fields of structs, the items of vectors; null where the whole is."""
+    import pyarrow.compute as pc
+
+    type_ = column.type
+    if pt.is_struct(type_):
+        for number, field in enumerate(type_):
+            yield _mapped(column, lambda one, at=number: one.flatten()[at], field.type)
+    else:
+        for number in range(type_.list_size):
+            yield _mapped(column, lambda one, at=number: pc.list_element(one, at), type_.value_type)
+
+
+def _presence(values: pa.Array) -> pa.Array:
+    """Return 1 where there is a value, else null."""
+    import pyarrow.compute as pc
+
+    return pc.if_else(values.is_valid(), pa.scalar(1, pa.uint8()), pa.scalar(None, pa.uint8()))
 
 
 def _mapped(column: pa.ChunkedArray, change: Any, type_: pa.DataType) -> pa.ChunkedArray:
     return pa.chunked_array([change(one) for one in column.chunks], type_)
-
-
-def _item(values: pa.Array, number: int) -> pa.Array:
-    import pyarrow.compute as pc
-
-    return pc.list_element(values, number)
 
 
 def _bits(values: pa.Array) -> pa.Array:

@@ -54,6 +54,11 @@ CASES: dict[str, tuple[pa.Array, pa.Array, list[tuple[int, int]]]] = {
         pa.array([{"x": 1, "y": "b"}, None, {"x": 2, "y": "b"}]),
         [(0, 1)],
     ),
+    "structs with nulls inside": (
+        pa.array([{"x": 1, "y": None}, {"x": None, "y": "b"}, None]),
+        pa.array([{"x": None, "y": "b"}, None, {"x": 1, "y": "b"}, {"x": 1, "y": None}]),
+        [(0, 1), (3, 0)],
+    ),
     "vectors": (
         pa.array([[1.0, 2.0], [3.0, 4.0]], pa.list_(pa.float32(), 2)),
         pa.array([[3.0, 4.0], [1.0, 4.0]], pa.list_(pa.float32(), 2)),
