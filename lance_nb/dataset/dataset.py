@@ -20,6 +20,7 @@ from lance_nb.dataset.maintaining import Maintaining
 from lance_nb.dataset.merge_insert import Merging
 from lance_nb.dataset.optimize import Optimizing
 from lance_nb.dataset.reading import Reading
+from lance_nb.dataset.replaying import Replaying
 from lance_nb.dataset.taking import Taking
 from lance_nb.dataset.transacting import Transacting
 from lance_nb.dataset.travel import Travel
@@ -39,6 +40,7 @@ class LanceDataset(
     Merging,
     Evolving,
     Branching,
+    Replaying,
     Transacting,
     Optimizing,
     Maintaining,

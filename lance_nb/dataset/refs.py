@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lance_nb.dataset import verbs
@@ -11,6 +11,8 @@ from lance_nb.table import refs
 
 if TYPE_CHECKING:
     from lance_nb.dataset.session import Session
+    from lance_nb.dataset.verbs.merge_plan import MergePlan
+    from lance_nb.dataset.verbs.merging import MergeSource
     from lance_nb.format.refs import Branch, Tag
     from lance_nb.table.refs import Ref
     from lance_nb.table.snapshot import Snapshot
@@ -69,8 +71,9 @@ class Tags:
 class Branches:
     """Branches: lines of history that started from some version of another one."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, snapshot: Snapshot) -> None:
         self._session = session
+        self._snapshot = snapshot
 
     def list(self) -> dict[str, dict[str, Any]]:
         """Describe every branch by name; main has no entry."""
@@ -98,6 +101,64 @@ class Branches:
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
         """Put new metadata in the place of a branch's. Raises RefNotFoundError."""
         verbs.branching.branch_writer(self._session).replace_metadata(branch, metadata)
+
+    def plan_merge(
+        self,
+        source: MergeSource,
+        into: str | None = None,
+        *,
+        strategy: str = "auto",
+        on_conflict: str = "fail",
+        key: str | Sequence[str] | None = None,
+        copy: bool = False,
+        pin: bool = True,
+    ) -> MergePlan:
+        """Find out what ``merge`` would do; writes nothing. ``.commit()`` does it."""
+        options = verbs.merging.options_of(strategy, on_conflict, key, copy, pin=pin)
+        branch = self._snapshot.branch
+        return verbs.merging.plan_branch(self._session, branch, source, into, options)
+
+    def merge(
+        self,
+        source: MergeSource,
+        into: str | None = None,
+        *,
+        strategy: str = "auto",
+        on_conflict: str = "fail",
+        key: str | Sequence[str] | None = None,
+        copy: bool = False,
+        pin: bool = True,
+        squash: bool = True,
+        dry_run: bool = False,
+        message: str | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> MergePlan:
+        """Bring what a branch did since it forked (or was merged last) into another branch.
+
+        ``source`` is a branch, a tag or ``(branch, version)``; "main" is main. ``into`` is a
+        branch, by default the one that is open. All of it becomes one version, or with
+        ``squash=False`` one per version of the source. ``strategy``: "auto", "fast-forward" (refuse
+        if ``into`` has moved) or "replay". ``on_conflict`` decides where both sides changed the
+        same: "fail", "ours" (``into`` stays) or "theirs" (the source is taken). ``key`` names
+        columns that identify a row; without it stable row ids or the unenforced primary key do.
+
+        No data is copied: files of the source are read where they are. A tag on the merged version
+        ("merged-dev-7") keeps them, also from cleaning and deleting by pylance, which does not know
+        that they are read; ``pin=False`` leaves it out. ``copy=True`` copies the files, needs no
+        tag, and ``into`` stands alone. pylance has no merge, and reads what this one makes.
+
+        Returns the plan, with the version that it made. This object stays at its version. Raises
+        CommitConflictError (nothing was changed), RefNotFoundError, VersionNotFoundError,
+        InvalidInputError, TooMuchWriteContentionError, StorageError.
+        """
+        options = verbs.merging.options_of(strategy, on_conflict, key, copy, squash=squash, pin=pin)
+        branch = self._snapshot.branch
+        plan = verbs.merging.plan_branch(self._session, branch, source, into, options)
+        if dry_run:
+            return plan
+        if squash:
+            return plan.commit(message, progress=progress)
+        return verbs.merging.merge_one_by_one(self._session, plan, options, message, progress)
 
 
 def _tag(tag: Tag) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Travel(OpenedVersion):
     @property
     def branches(self) -> Branches:
         """The dataset's branches (main has no entry)."""
-        return Branches(self._session)
+        return Branches(self._session, self._snapshot)
 
     def checkout_version(self, version: Ref) -> Self:
         """Return the dataset at another version.

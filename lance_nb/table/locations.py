@@ -49,7 +49,7 @@ class Locations:
         """
         if base_id is None:
             return self.home, path
-        base = self._base(base_id)
+        base = self.base(base_id)
         inside = path if base.is_dataset_root else path.partition("/")[2]
         return self._store(base), inside
 
@@ -85,11 +85,12 @@ class Locations:
         Raises InvalidInputError for a place that has not been allowed.
         """
         if base_id is not None:
-            return self._store(self._base(base_id)), check_relative_path(uri)
+            return self._store(self.base(base_id)), check_relative_path(uri)
         folder, _, name = uri.rpartition("/")
         return self._open(BasePath(-1, folder)), check_relative_path(name)
 
-    def _base(self, base_id: int) -> BasePath:
+    def base(self, base_id: int) -> BasePath:
+        """Return a base path by its id. Raises CorruptFileError."""
         base = next((base for base in self.bases if base.id == base_id), None)
         if base is None:
             known = ", ".join(str(base.id) for base in self.bases) or "none"

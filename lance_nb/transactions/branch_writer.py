@@ -17,7 +17,7 @@ Source: spec page "branch and tag"; layout and identifiers as pylance 14.0.2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from lance_nb.errors import (
@@ -32,6 +32,7 @@ from lance_nb.errors import (
 from lance_nb.format.layout import VERSIONS, branch_path, branch_root
 from lance_nb.format.refs import Branch, check_branch_name
 from lance_nb.storage.base import Store
+from lance_nb.storage.registry import split_uri
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
 from lance_nb.transactions.commit import commit
@@ -42,7 +43,7 @@ from lance_nb.transactions.operations.clone import Clone
 from lance_nb.transactions.ref_record import create_record, replace_record
 from lance_nb.transactions.tag_writer import PlaceOf, check_metadata, locate
 from lance_nb.transactions.transaction import Transaction
-from lance_nb.transactions.version_source import VersionSource
+from lance_nb.transactions.version_source import Version, VersionSource, parse_version
 
 UNFINISHED_AFTER_S = 60
 _NS = 1_000_000_000
@@ -192,13 +193,60 @@ class BranchWriter:
         found = [one.name for one in self.root.list_recursive(folder)]
         return [path for path in found if not path.startswith(tuple(inner))]
 
+    def _readers(self, name: str) -> list[str]:
+        """List the branches that read files of this one because they have merged it.
+
+        Those that started from it are told by ``dependents``.
+        """
+        known = refs.list_branches(self.root)
+        mine = known[name].identifier if name in known else ()
+        folder = self.place_of(name).home.uri
+        found = []
+        for other in (None, *known):
+            is_child = other is not None and mine and known[other].identifier[: len(mine)] == mine
+            if is_child or other == name:
+                continue
+            version = _reads_from(self.place_of(other), folder)
+            if version is not None:
+                shown = refs.MAIN if other is None else f"branch {other!r}"
+                found.append(f"{shown} (version {version} reads files that it has merged)")
+        return found
+
     def _check_unused(self, name: str) -> None:
-        users = dependents(self.root, name)
+        users = [*dependents(self.root, name), *self._readers(name)]
         if users:
             raise RefConflictError(
                 f"branch {name!r} cannot be deleted: {', '.join(users)} would lose what they refer "
                 "to; delete them first, or force it"
             )
+
+
+def _reads_from(place: CommitPlace, folder: str) -> int | None:
+    """Return the newest version of a branch that reads files in a folder, None if none does."""
+    wanted = _plain(folder)
+    for name in reversed(place.slots.list_names()):
+        try:
+            data = place.slots.read(name)
+        except ObjectNotFoundError:
+            continue  # cleaned up meanwhile
+        found = parse_version(data, name, f"{place.home.uri}/{name.path}")
+        ids = {one.id for one in found.manifest.base_paths if _plain(one.path) == wanted}
+        if ids and not ids.isdisjoint(_bases_in_use(found)):
+            return name.version
+    return None
+
+
+def _plain(uri: str) -> tuple[str, str]:
+    scheme, path = split_uri(uri)
+    return scheme, path.rstrip("/")
+
+
+def _bases_in_use(version: Version) -> Iterator[int | None]:
+    yield from (one.base_id for one in version.indices)
+    for fragment in version.manifest.fragments:
+        yield from (one.base_id for one in fragment.files)
+        if fragment.deletion_file is not None:
+            yield fragment.deletion_file.base_id
 
 
 def dependents(root: Store, name: str) -> list[str]:

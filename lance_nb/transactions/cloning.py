@@ -168,13 +168,17 @@ def _below(store: Store, folder: str, target: str) -> Iterator[tuple[Store, str,
 
 
 def _copy(one: _Copy, home: Store) -> int:
-    """Copy one file, in pieces; return its size."""
-    size_bytes = one.store.size(one.path)
-    writer = home.create(one.target)
+    return copy_file(one.store, one.path, home, one.target)
+
+
+def copy_file(store: Store, path: str, home: Store, target: str) -> int:
+    """Copy one file, in pieces; return its size. Raises StorageError."""
+    size_bytes = store.size(path)
+    writer = home.create(target)
     try:
         for start in range(0, size_bytes, PIECE_BYTES):
             stop = min(start + PIECE_BYTES, size_bytes)
-            writer.write([one.store.read_range(one.path, ByteRange(start, stop))])
+            writer.write([store.read_range(path, ByteRange(start, stop))])
         writer.finish()
     except StorageError:
         writer.abort()

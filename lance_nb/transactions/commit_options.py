@@ -20,7 +20,7 @@ from lance_nb.table.locations import Locations
 from lance_nb.table.refs import branch_store
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.manifest_slots import ManifestSlots, slots_of
-from lance_nb.transactions.operation import BuildOptions, Snapshotted
+from lance_nb.transactions.operation import ApplyContext, BuildOptions, Built, Snapshotted
 from lance_nb.transactions.transaction import Transaction
 
 # Called with the version about to be written; held while its slot is created.
@@ -72,7 +72,9 @@ class CommitOptions:
     which is what lets two deletions in one fragment both succeed. ``message`` becomes a property of
     the transaction. ``enable_v2_manifest_paths`` and ``build`` matter when the commit creates the
     dataset (``build.detached_version`` is chosen by the commit). ``clone_source`` loads versions of
-    the dataset that a Clone starts from.
+    the dataset that a Clone starts from. ``apply`` makes the version instead of the operation that
+    is recorded beside it. ``is_exact``: the change fits its read version only; any other commit
+    since is a retryable conflict.
     """
 
     max_retries: int = MAX_RETRIES
@@ -85,6 +87,8 @@ class CommitOptions:
     affected_rows: Mapping[int, DeletionVector] | None = None
     build: BuildOptions = field(default_factory=BuildOptions)
     clone_source: Callable[[int], Snapshotted] | None = None
+    apply: Callable[[ApplyContext], Built] | None = None
+    is_exact: bool = False
 
     def __post_init__(self) -> None:
         if self.max_retries < 0:

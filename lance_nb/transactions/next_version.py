@@ -5,6 +5,7 @@ Source: manifest_building.py, invariants.py.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from lance_nb.transactions.invariants import check_invariants
@@ -12,13 +13,17 @@ from lance_nb.transactions.operation import ApplyContext, Built
 from lance_nb.transactions.transaction import Transaction
 
 
-def build(transaction: Transaction, ctx: ApplyContext) -> Built:
-    """Apply a transaction and check the outcome.
+def build(
+    transaction: Transaction,
+    ctx: ApplyContext,
+    apply: Callable[[ApplyContext], Built] | None = None,
+) -> Built:
+    """Apply a transaction and check the outcome; ``apply`` makes it instead of the operation.
 
     Raises what the operation raises, and InternalError for an outcome that no dataset may have:
     such a version is never written.
     """
-    built = transaction.operation.apply(ctx)
+    built = (apply or transaction.operation.apply)(ctx)
     name = "" if ctx.options.no_transaction_file else transaction.file_name
     manifest = replace(built.manifest, transaction_file=name, tag=transaction.tag)
     built = replace(built, manifest=manifest)

@@ -91,7 +91,7 @@ def stamp_some_updated(fragment: Fragment, offsets: Iterable[int], version: int)
     before = fragment.last_updated_at_versions
     if not isinstance(before, InlineSequence):
         return fragment
-    versions = _versions(before, fragment.physical_rows).copy()
+    versions = versions_of(before, fragment.physical_rows).copy()
     chosen = np.fromiter(offsets, np.int64)
     if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(versions)):
         raise InvalidInputError(
@@ -114,7 +114,7 @@ def stamp_moved_rows(
     ids, created = _created_versions(sources)
     stamped = []
     for one in fragments:
-        wanted = _all_row_ids(one)
+        wanted = all_row_ids(one)
         at = np.searchsorted(ids, wanted)
         at[at == len(ids)] = 0
         known = ids[at] == wanted if len(ids) else np.zeros(len(wanted), np.bool_)
@@ -132,10 +132,10 @@ def _created_versions(sources: Iterable[Fragment]) -> tuple[U64s, U64s]:
     for one in sources:
         if one.row_ids is None:
             continue
-        ids.append(_all_row_ids(one))
+        ids.append(all_row_ids(one))
         created = one.created_at_versions
         if isinstance(created, InlineSequence):
-            versions.append(_versions(created, one.physical_rows))
+            versions.append(versions_of(created, one.physical_rows))
         else:
             versions.append(np.full(len(ids[-1]), CREATED_UNKNOWN, np.uint64))
     if not ids:
@@ -145,7 +145,7 @@ def _created_versions(sources: Iterable[Fragment]) -> tuple[U64s, U64s]:
     return joined[order], joined_versions[order]
 
 
-def _all_row_ids(fragment: Fragment) -> U64s:
+def all_row_ids(fragment: Fragment) -> U64s:
     """Return one id per row: counts are compared before anything is expanded."""
     found = row_ids_of(fragment)
     if found.num_rows != fragment.physical_rows:
@@ -154,7 +154,8 @@ def _all_row_ids(fragment: Fragment) -> U64s:
     return found.to_numpy()
 
 
-def _versions(sequence: InlineSequence, num_rows: int) -> U64s:
+def versions_of(sequence: InlineSequence, num_rows: int) -> U64s:
+    """Return one version per row."""
     return RowVersionSequence.from_bytes(sequence.data, physical_rows=num_rows).to_numpy()
 
 

@@ -1,0 +1,282 @@
+"""Fragments changed on two sides: files, deletion vectors and stamps, each merged by itself.
+
+A fragment that only one side changed is as that side has it. Where both did, column data comes from
+the side that wrote it, deleted rows are those of both (and rows that one side brought back live).
+What a side has newly written is taken over; what it removed, goes.
+
+Limits: a fragment that one side rewrote (compacted) and the other changed is a conflict: where its
+rows went is recorded nowhere.
+Source: message DataFragment of lance.table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from lance_nb.encodings.base import Ints
+from lance_nb.format.fragment import TOMBSTONE, Fragment
+from lance_nb.transactions.branch_merge.ends import Ends
+from lance_nb.transactions.branch_merge.findings import COLUMNS, FRAGMENTS, THEIRS, Findings
+from lance_nb.transactions.branch_merge.homes import Homes, homes_of, same_deletions
+from lance_nb.transactions.branch_merge.matching import Match, file_name
+from lance_nb.transactions.branch_merge.places import FilePlaces
+from lance_nb.transactions.branch_merge.schemas import MergedSchema
+from lance_nb.transactions.branch_merge.stamps import merged_stamps
+
+NO_ROWS: Ints = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """What of one version is what of another, for each two of the three."""
+
+    base_source: Match
+    base_target: Match
+    source_target: Match
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A fragment of the target as it will be; ``deleted`` None: the deletion file stays."""
+
+    fragment: Fragment
+    deleted: Ints | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """Rows that one side wrote anew while the other wrote columns of their old place."""
+
+    base_id: int
+    offsets: Ints
+    by_source: bool
+    fields: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergedFragments:
+    """What becomes of the target's fragments (by their id), and what comes from the source.
+
+    ``both_gone``: rows of the base (by base fragment id) that both sides took from their place.
+    ``revived``: fragments with rows that live again. ``rewritten``: fields whose values changed in
+    place, by fragment.
+    """
+
+    changed: dict[int, Changed] = field(default_factory=dict)
+    removed: set[int] = field(default_factory=set)
+    added: list[Fragment] = field(default_factory=list)
+    both_gone: dict[int, Ints] = field(default_factory=dict)
+    revived: set[int] = field(default_factory=set)
+    rewritten: dict[int, set[int]] = field(default_factory=dict)
+    lacking: list[Lacking] = field(default_factory=list)
+
+
+class FragmentMerge:
+    """One merge of fragments."""
+
+    def __init__(
+        self,
+        ends: Ends,
+        matches: Matches,
+        schema: MergedSchema,
+        places: FilePlaces,
+        findings: Findings,
+        *,
+        rewritten: tuple[frozenset[str], frozenset[str]],
+    ) -> None:
+        self._ends, self._matches, self._places = ends, matches, places
+        self._findings = findings
+        self._schema = schema
+        self._rewritten = rewritten
+        ids = schema.fields
+        inner = matches.base_source.fields
+        self._base_fields = {one: ids[s] for one, s in inner.items() if s in ids}
+        self._base_fields.update(matches.base_target.fields)
+        self.out = MergedFragments()
+
+    def run(self) -> MergedFragments:
+        """Merge every fragment."""
+        source, target = self._ends.source, self._ends.target
+        of_base, to_target = (
+            self._matches.base_source.fragments,
+            self._matches.base_target.fragments,
+        )
+        for base in self._ends.base.fragments.values():
+            s, t = of_base.get(base.id), to_target.get(base.id)
+            self._merge(
+                base,
+                None if s is None else source.fragments[s],
+                None if t is None else target.fragments[t],
+            )
+        known = set(of_base.values())
+        present = self._matches.source_target.fragments
+        for one in source.fragments.values():
+            if one.id in known:
+                continue
+            if one.id in present:
+                self._merge_shared(one, target.fragments[present[one.id]])
+            else:
+                self.out.added.append(one)
+        return self.out
+
+    def _merge(self, base: Fragment, s: Fragment | None, t: Fragment | None) -> None:
+        if s is None:
+            self._gone_on_source(base, t)
+            return
+        fields = self._written(base, s)
+        moved = not same_deletions(self._ends.base, base, self._ends.source, s)
+        if not fields and not moved:
+            return
+        if t is None:
+            self._gone_on_target(base, s, fields)
+        else:
+            self._both(base, s, t, fields)
+
+    # --- gone on one side -------------------------------------------------------------------------
+
+    def _gone_on_source(self, base: Fragment, t: Fragment | None) -> None:
+        was_rewritten = self._was_rewritten(base, 0)
+        if t is None:
+            if was_rewritten or self._was_rewritten(base, 1):
+                self._report_rewritten(base, "rewritten on one side and gone on the other")
+            else:
+                self.out.both_gone[base.id] = self._ends.base.live(base)
+            return
+        live, there = self._ends.base.live(base), self._ends.target.deleted(t)
+        gone = np.intersect1d(live, there, assume_unique=True)
+        fields = self._written_on_target(base, t)
+        if was_rewritten and (gone.size or fields):
+            self._report_rewritten(base, "rewritten (compacted) on the source and changed here")
+            return
+        if gone.size:
+            self.out.both_gone[base.id] = gone
+        if fields and live.size > gone.size:
+            rest = np.setdiff1d(live, gone, assume_unique=True)
+            self.out.lacking.append(Lacking(base.id, rest, True, tuple(sorted(fields))))
+        self.out.removed.add(t.id)
+
+    def _gone_on_target(self, base: Fragment, s: Fragment, fields: set[int]) -> None:
+        if self._was_rewritten(base, 1):
+            self._report_rewritten(base, "changed on the source and rewritten (compacted) here")
+            return
+        live, there = self._ends.base.live(base), self._ends.source.deleted(s)
+        gone = np.intersect1d(live, there, assume_unique=True)
+        if gone.size:
+            self.out.both_gone[base.id] = gone
+        if fields:
+            self.out.lacking.append(Lacking(base.id, live, False, tuple(sorted(fields))))
+
+    def _was_rewritten(self, base: Fragment, side: int) -> bool:
+        names = self._rewritten[side]
+        return any(file_name(self._ends.base, file) in names for file in base.files)
+
+    def _report_rewritten(self, base: Fragment, what: str) -> None:
+        self._findings.report(
+            FRAGMENTS,
+            f"fragment {base.id} was {what}",
+            choices=(),
+            remedy="Where its rows went is not recorded: merge the other changes first, with "
+            "squash=False or cherry_pick, and compact afterwards",
+            fragments=(base.id,),
+        )
+
+    # --- on both sides ----------------------------------------------------------------------------
+
+    def _both(self, base: Fragment, s: Fragment, t: Fragment, fields: set[int]) -> None:
+        before = self._ends.base.deleted(base)
+        theirs, mine = self._ends.source.deleted(s), self._ends.target.deleted(t)
+        s_new = np.setdiff1d(theirs, before, assume_unique=True)
+        t_new = np.setdiff1d(mine, before, assume_unique=True)
+        both = np.intersect1d(s_new, t_new, assume_unique=True)
+        if both.size:
+            self.out.both_gone[base.id] = both
+        revived = np.intersect1d(
+            np.setdiff1d(before, theirs, assume_unique=True), mine, assume_unique=True
+        )
+        if revived.size:
+            self.out.revived.add(t.id)
+        deleted = np.setdiff1d(np.union1d(mine, s_new), revived, assume_unique=True)
+        self._note_lacking(base, t, fields, s_new, t_new)
+        taken = self._taken(base, s, t, fields)
+        kept = self._with_files(s, t, taken) if taken else t
+        is_new = bool(taken) or revived.size > 0
+        stamped = merged_stamps(self._ends, base, s, kept, revived) if is_new else kept
+        moved = not np.array_equal(deleted, mine)
+        if stamped != t or moved:
+            self.out.changed[t.id] = Changed(stamped, deleted if moved else None)
+
+    def _merge_shared(self, s: Fragment, t: Fragment) -> None:
+        """Merge a fragment that is newer than the base and on both sides: picked or merged."""
+        theirs, mine = self._ends.source.deleted(s), self._ends.target.deleted(t)
+        deleted = np.union1d(theirs, mine)
+        here, there = self._homes(s), homes_of(self._ends.target, t)
+        fields = {one for one, name in here.items() if there.get(one) != name}
+        taken = {one for one in fields if one not in there or one in self._schema.added}
+        kept = self._with_files(s, t, taken) if taken else t
+        moved = deleted.size > mine.size
+        if kept != t or moved:
+            self.out.changed[t.id] = Changed(kept, deleted if moved else None)
+
+    def _note_lacking(
+        self, base: Fragment, t: Fragment, fields: set[int], s_new: Ints, t_new: Ints
+    ) -> None:
+        theirs = self._written_on_target(base, t)
+        if fields and t_new.size:
+            self.out.lacking.append(Lacking(base.id, t_new, False, tuple(sorted(fields))))
+        if theirs and s_new.size:
+            self.out.lacking.append(Lacking(base.id, s_new, True, tuple(sorted(theirs))))
+
+    def _taken(self, base: Fragment, s: Fragment, t: Fragment, fields: set[int]) -> set[int]:
+        """Return the fields whose data the source has written, conflicts decided."""
+        before, here = self._base_homes(base), homes_of(self._ends.target, t)
+        there = self._homes(s)
+        taken = {one for one in fields if here.get(one) != there[one]}
+        rivals = {one for one in taken if here.get(one) != before.get(one)}
+        if rivals:
+            names = ", ".join(repr(self._schema.schema.path_of(one)) for one in sorted(rivals))
+            text = f"values of column {names} of fragment {base.id} were written on both sides"
+            decided = self._findings.report(COLUMNS, text, fragments=(base.id,), fields=rivals)
+            if decided != THEIRS:
+                taken -= rivals
+        for one in taken & before.keys():
+            self.out.rewritten.setdefault(t.id, set()).add(one)
+        return taken
+
+    def _with_files(self, s: Fragment, t: Fragment, taken: set[int]) -> Fragment:
+        """Take columns from the source's files; the target's old ones become tombstones."""
+        files = [
+            replace(one, fields=tuple(TOMBSTONE if f in taken else f for f in one.fields))
+            for one in t.files
+        ]
+        for file in s.files:
+            fields = tuple(self._schema.fields.get(one, TOMBSTONE) for one in file.fields)
+            if taken.isdisjoint(fields):
+                continue
+            chosen = tuple(one if one in taken else TOMBSTONE for one in fields)
+            files.append(replace(self._places.file(file), fields=chosen))
+        left = (one for one in files if any(number != TOMBSTONE for number in one.fields))
+        return replace(t, files=tuple(left))
+
+    # --- where fields are -------------------------------------------------------------------------
+
+    def _written(self, base: Fragment, s: Fragment) -> set[int]:
+        before, here = self._base_homes(base), self._homes(s)
+        known = self._schema.schema.field_by_id
+        return {
+            one for one, name in here.items() if before.get(one) != name and known(one) is not None
+        }
+
+    def _written_on_target(self, base: Fragment, t: Fragment) -> set[int]:
+        before, here = self._base_homes(base), homes_of(self._ends.target, t)
+        known = self._schema.schema.field_by_id
+        return {
+            one for one, name in here.items() if before.get(one) != name and known(one) is not None
+        }
+
+    def _base_homes(self, base: Fragment) -> Homes:
+        return homes_of(self._ends.base, base, self._base_fields)
+
+    def _homes(self, s: Fragment) -> Homes:
+        return homes_of(self._ends.source, s, self._schema.fields)

@@ -1,0 +1,170 @@
+"""What of one version is what of another: fragments, fields, rows.
+
+Where two versions number alike, a number says it. Elsewhere a fragment is known by its data files:
+their names are unique, also after they were copied. A field is known by the column of a file that
+holds it, and if no file does, by its path. A row is known by its place in the fragment.
+
+Limits: names shorter than ``UNIQUE_NAME`` say nothing: then the folder has to be the same as well.
+Source: messages DataFragment and DataFile of lance.table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.format.schema import Schema
+from lance_nb.transactions.branch_merge.ends import Shared, Side
+from lance_nb.transactions.row_lineage import all_row_ids
+
+UNIQUE_NAME = 32
+
+U64s = npt.NDArray[np.uint64]
+
+
+def file_name(side: Side, file: DataFile) -> str:
+    """Return what a data file is known by."""
+    if len(file.path) >= UNIQUE_NAME:
+        return file.path
+    return "\n".join(side.places.of_file(file))
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Ids of one version -> ids of another, for what is in both."""
+
+    fragments: Mapping[int, int]
+    fields: Mapping[int, int]
+
+
+def match(one: Side, other: Side, shared: Shared, *, by_path: bool = False) -> Match:
+    """Find out what of ``one`` is what of ``other``.
+
+    ``by_path``: fields that no file shows are matched by their path and type.
+    """
+    fragments = _match_fragments(one, other, shared)
+    return Match(fragments, _match_fields(one, other, shared, fragments, by_path=by_path))
+
+
+def _match_fragments(one: Side, other: Side, shared: Shared) -> dict[int, int]:
+    found = {
+        number: number
+        for number in one.fragments
+        if shared.has_fragment(number) and number in other.fragments
+    }
+    rest = [number for number in one.fragments if not shared.has_fragment(number)]
+    if not rest:
+        return found
+    names = {
+        file_name(other, file): fragment.id
+        for fragment in other.fragments.values()
+        for file in fragment.files
+    }
+    for number in rest:
+        hits = (names.get(file_name(one, file)) for file in one.fragments[number].files)
+        place = next((hit for hit in hits if hit is not None), None)
+        if place is not None:
+            found[number] = place
+    return found
+
+
+def _match_fields(
+    one: Side, other: Side, shared: Shared, fragments: Mapping[int, int], *, by_path: bool
+) -> dict[int, int]:
+    mine, theirs = one.manifest.schema, other.manifest.schema
+    every = [field.id for field in mine.walk()]
+    found = {
+        number: number
+        for number in every
+        if shared.has_field(number) and theirs.field_by_id(number) is not None
+    }
+    rest = {number for number in every if not shared.has_field(number)}
+    for left, right in fragments.items():
+        if not rest:
+            break
+        for number, place in _shared_columns(
+            one, one.fragments[left], other, other.fragments[right]
+        ):
+            if number in rest and theirs.field_by_id(place) is not None:
+                found[number] = place
+                rest.discard(number)
+    if by_path:
+        found.update(_by_path(mine, theirs, rest, shared))
+    _add_parents(mine, theirs, found, rest)
+    return found
+
+
+def _shared_columns(
+    one: Side, left: Fragment, other: Side, right: Fragment
+) -> Iterator[tuple[int, int]]:
+    columns = {
+        (file_name(other, file), column): field
+        for file in right.files
+        for field, column in zip(file.fields, file.column_indices, strict=False)
+        if field >= 0
+    }
+    for file in left.files:
+        name = file_name(one, file)
+        for field, column in zip(file.fields, file.column_indices, strict=False):
+            if field >= 0 and (name, column) in columns:
+                yield field, columns[name, column]
+
+
+def _by_path(
+    mine: Schema, theirs: Schema, rest: set[int], shared: Shared
+) -> Iterator[tuple[int, int]]:
+    paths = {
+        (theirs.path_of(field.id), field.logical_type): field.id
+        for field in theirs.walk()
+        if not shared.has_field(field.id)
+    }
+    for number in sorted(rest):
+        field = mine.field_by_id(number)
+        if field is not None and (key := (mine.path_of(number), field.logical_type)) in paths:
+            yield number, paths[key]
+
+
+def _add_parents(mine: Schema, theirs: Schema, found: dict[int, int], rest: set[int]) -> None:
+    """Fields with children are in no file of their own: their children tell."""
+    for number, place in list(found.items()):
+        here, there = mine.field_by_id(number), theirs.field_by_id(place)
+        while here is not None and there is not None and here.parent_id in rest:
+            found.setdefault(here.parent_id, there.parent_id)
+            here = mine.field_by_id(here.parent_id)
+            there = theirs.field_by_id(there.parent_id)
+
+
+@dataclass(frozen=True, slots=True)
+class RowIds:
+    """Stable row ids of one version -> those of another, where they differ; sorted."""
+
+    before: U64s
+    after: U64s
+
+    def of(self, ids: U64s) -> tuple[U64s, npt.NDArray[np.bool_]]:
+        """Return the ids in the other version, and which of them are known to differ."""
+        if not self.before.size:
+            return ids, np.zeros(ids.size, np.bool_)
+        at = np.searchsorted(self.before, ids)
+        at[at == self.before.size] = 0
+        known = self.before[at] == ids
+        return np.where(known, self.after[at], ids), known
+
+
+def match_rows(one: Side, other: Side, fragments: Mapping[int, int]) -> RowIds:
+    """Find out which rows of matched fragments have other ids in the other version."""
+    before, after = [], []
+    for left, right in fragments.items():
+        mine, theirs = one.fragments[left], other.fragments[right]
+        if mine.row_ids is None or mine.row_ids == theirs.row_ids:
+            continue
+        before.append(all_row_ids(mine))
+        after.append(all_row_ids(theirs))
+    if not before:
+        return RowIds(np.empty(0, np.uint64), np.empty(0, np.uint64))
+    joined, order = np.unique(np.concatenate(before), return_index=True)
+    return RowIds(joined, np.concatenate(after)[order])

@@ -1,0 +1,261 @@
+"""What a merge makes of the target: the next version, and the operation that is recorded for it.
+
+The version is built from the outcome itself. What is recorded beside it is what other writers see
+when they check whether their change can follow: the operation of the format that says the same, or
+else one that claims more, so that nothing is let through that should not be.
+
+==========================================  =========================================
+outcome                                     recorded as
+==========================================  =========================================
+new fragments only                          Append
+rows deleted only                           Delete
+rows added, deleted, updated, compacted     Update
+config and metadata only                    UpdateConfig
+columns dropped, renamed, reordered only    Project
+columns with data, rows, settings           Merge
+indices only                                CreateIndex
+indices or values written in place, and     Overwrite
+anything else
+==========================================  =========================================
+
+Limits: a recorded Merge does not name settings that change with it: who sets the same key at the
+same time comes after.
+Source: messages of ``Transaction``; conflict_rules.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from lance_nb.errors import InternalError
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.manifest_values import BasePath
+from lance_nb.format.schema import Schema
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.branch_merge.ends import Side
+from lance_nb.transactions.branch_merge.indices import Indices
+from lance_nb.transactions.branch_merge.places import FileCopy
+from lance_nb.transactions.index_upkeep import retain_useful
+from lance_nb.transactions.manifest_building import Draft, check_changeable
+from lance_nb.transactions.next_version import build
+from lance_nb.transactions.operation import ApplyContext, Built, Operation, Snapshotted
+from lance_nb.transactions.operations.append import Append
+from lance_nb.transactions.operations.create_index import CreateIndex
+from lance_nb.transactions.operations.delete import Delete
+from lance_nb.transactions.operations.merge import Merge
+from lance_nb.transactions.operations.overwrite import Overwrite
+from lance_nb.transactions.operations.project import Project
+from lance_nb.transactions.operations.update import Update, UpdateMode
+from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateMap
+from lance_nb.transactions.pending_deletions import PendingDeletions
+from lance_nb.transactions.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The next version of ``target``.
+
+    ``changed`` and ``removed`` are fragments of the target, ``added`` new ones with their ids.
+    ``rewritten``: fields whose values changed in place, by fragment. ``revived``: fragments with
+    rows that live again. ``pending``: deletion vectors to be written, ``copies``: files to be
+    copied, before it is committed. ``foreign_bases``: base paths in folders of other branches.
+    """
+
+    target: Side
+    schema: Schema
+    config: Mapping[str, str]
+    table_metadata: Mapping[str, str]
+    bases: tuple[BasePath, ...]
+    changed: Mapping[int, Fragment]
+    removed: frozenset[int]
+    added: tuple[Fragment, ...]
+    indices: Indices
+    next_row_id: int
+    rewritten: Mapping[int, set[int]] = field(default_factory=dict)
+    revived: frozenset[int] = frozenset()
+    pending: PendingDeletions = field(default_factory=PendingDeletions, repr=False)
+    copies: tuple[FileCopy, ...] = ()
+    foreign_bases: frozenset[int] = frozenset()
+
+    @property
+    def refers_to_source(self) -> bool:
+        """Whether the target will read files that it did not read before, in another's folder."""
+        before = {file for one in self.target.fragments.values() for file in one.files}
+        files = {file for one in (*self.added, *self.changed.values()) for file in one.files}
+        known = {one.uuid for one in self.target.indices}
+        bases = {file.base_id for file in files - before}
+        bases |= {one.base_id for one in self.indices if one.uuid not in known}
+        return not self.foreign_bases.isdisjoint(bases)
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the target is like that already."""
+        return not (
+            self.changes_fragments
+            or self.changes_schema
+            or self.changes_settings
+            or self.changes_indices
+        )
+
+    @property
+    def changes_fragments(self) -> bool:
+        """Whether fragments come, go or change."""
+        return bool(self.changed or self.removed or self.added)
+
+    @property
+    def changes_schema(self) -> bool:
+        """Whether columns or their metadata change."""
+        return self.schema != self.target.manifest.schema
+
+    @property
+    def changes_settings(self) -> bool:
+        """Whether the configuration or the table metadata changes."""
+        now = self.target.manifest
+        return (self.config, self.table_metadata) != (now.config, now.table_metadata)
+
+    @property
+    def changes_indices(self) -> bool:
+        """Whether there are other indices."""
+        return {one.uuid for one in self.indices} != {one.uuid for one in self.target.indices}
+
+    def preview(self) -> Snapshot:
+        """Return the version that a commit would make now; files to be copied are not there yet."""
+        target = self.target
+        context = ApplyContext(
+            target.manifest, target.indices, _no_version, target.manifest.timestamp_ns or 0
+        )
+        transaction = Transaction(target.version, self.operation(), "preview")
+        built = build(transaction, context, self.apply)
+        self.pending.remember(target.snapshot.locations.home, target.snapshot.deletions)
+        where = replace(
+            target.snapshot.locations, bases=built.manifest.base_paths, opened={}, checked=set()
+        )
+        return replace(target.snapshot, manifest=built.manifest, locations=where, projections={})
+
+    def apply(self, ctx: ApplyContext) -> Built:
+        """Return the version. ``ctx.current`` is the target."""
+        current = self.target.manifest if ctx.current is None else ctx.current
+        check_changeable(current)
+        draft = Draft(ctx, current)
+        draft.manifest = replace(
+            current,
+            config=self.config,
+            table_metadata=self.table_metadata,
+            base_paths=self.bases,
+            next_row_id=max(self.next_row_id, current.next_row_id),
+        )
+        draft.set_schema(self.schema)
+        gone: dict[int, Fragment | None] = dict.fromkeys(self.removed)
+        if gone or self.changed:
+            draft.change({**self.changed, **gone})
+        if self.changes_schema:
+            self._drop_files(draft)
+        if self.added:
+            draft.append(self.added)
+            draft.use_fragment_ids(one.id for one in self.added)
+            if any(one.id <= _highest(self.target) for one in self.added):
+                draft.set_fragments(draft.manifest.fragments, self.added)  # not only appended
+        draft.indices = list(self.indices)
+        retain_useful(draft)
+        return draft.finish()
+
+    def _drop_files(self, draft: Draft) -> None:
+        """Leave out files of untouched fragments that hold no column any more."""
+        left = {one.id for one in self.schema.walk()}
+        changes = {}
+        for one in draft.manifest.fragments:
+            files = tuple(
+                file for file in one.files if not left.isdisjoint(file.fields) or not file.fields
+            )
+            if len(files) < len(one.files):
+                changes[one.id] = replace(one, files=files)
+        if changes:
+            draft.change(changes)
+
+    # --- what is recorded -------------------------------------------------------------------------
+
+    def operation(self) -> Operation:
+        """Return the operation that is recorded."""
+        rows, settings = self.changes_fragments, self.changes_settings
+        if self.changes_indices and not (rows or settings or self.changes_schema):
+            return self._create_index()
+        in_place = bool(self.rewritten)
+        if self.changes_indices or (in_place and (self.changes_schema or settings)):
+            return Overwrite(self.schema, self._all_fragments())
+        if self.changes_schema:
+            return self._schema_operation(rows, settings)
+        if not rows:
+            return self._update_config()
+        if settings:
+            return Merge(self._all_fragments(), self.schema)
+        return self._row_operation(in_place)
+
+    def _schema_operation(self, rows: bool, settings: bool) -> Operation:
+        now = self.target.manifest.schema
+        same_metadata = self.schema.metadata == now.metadata
+        if not rows and not settings and same_metadata:
+            return Project(Schema(self.schema.fields))
+        if not rows and self.schema.fields == now.fields:
+            return self._update_config()
+        return Merge(self._all_fragments(), self.schema)
+
+    def _row_operation(self, in_place: bool) -> Operation:
+        changed, removed = tuple(self.changed.values()), tuple(sorted(self.removed))
+        if not changed and not removed:
+            return Append(self.added)
+        if not self.added and not in_place and not self.revived:
+            return Delete(changed, removed)
+        fields = {one for fields in self.rewritten.values() for one in fields}
+        alone = in_place and not self.added and not removed and not self.pending.vectors
+        return Update(
+            removed_fragment_ids=removed,
+            updated_fragments=changed,
+            new_fragments=self.added,
+            fields_modified=tuple(sorted(fields)),
+            update_mode=UpdateMode.REWRITE_COLUMNS if alone else UpdateMode.REWRITE_ROWS,
+        )
+
+    def _create_index(self) -> CreateIndex:
+        here = {one.uuid for one in self.target.indices}
+        after = {one.uuid for one in self.indices}
+        return CreateIndex(
+            tuple(one for one in self.indices if one.uuid not in here),
+            tuple(one for one in self.target.indices if one.uuid not in after),
+        )
+
+    def _update_config(self) -> UpdateConfig:
+        now = self.target.manifest
+        return UpdateConfig(
+            _changes(now.config, self.config),
+            _changes(now.table_metadata, self.table_metadata),
+            _changes(_texts(now.schema.metadata), _texts(self.schema.metadata)),
+        )
+
+    def _all_fragments(self) -> tuple[Fragment, ...]:
+        kept = (
+            self.changed.get(one.id, one)
+            for one in self.target.fragments.values()
+            if one.id not in self.removed
+        )
+        return (*kept, *self.added)
+
+
+def _no_version(version: int) -> Snapshotted:
+    raise InternalError(f"a merge looks at no other version, and not at {version}")
+
+
+def _highest(side: Side) -> int:
+    known = side.manifest.max_fragment_id
+    return max(side.fragments, default=-1) if known is None else known
+
+
+def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> UpdateMap | None:
+    changed: dict[str, str | None] = {
+        key: after.get(key) for key in {**before, **after} if before.get(key) != after.get(key)
+    }
+    return UpdateMap(changed) if changed else None
+
+
+def _texts(metadata: Mapping[str, bytes]) -> dict[str, str]:
+    return {key: value.decode("utf-8", "replace") for key, value in metadata.items()}

@@ -1,0 +1,119 @@
+"""Where the target finds the files of the source: base paths, or copies of its own.
+
+A file in the source's folder gets a base path in the target, as a branch has one for its parent's
+files; so no data is copied. With ``copies`` each such file is copied into the target's folder,
+under the same name, and the target stands alone.
+
+Limits: the copies are made when the merge is committed; a merge that fails leaves them behind.
+Source: message BasePath of lance.table; pylance 14.0.2 reads such a target on main and on branches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from lance_nb.format.fragment import DataFile
+from lance_nb.format.manifest_values import BasePath
+from lance_nb.storage.base import Store
+from lance_nb.storage.registry import split_uri
+from lance_nb.transactions.branch_merge.ends import Side
+
+Place = tuple[tuple[str, str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class FileCopy:
+    """A file, or a folder of them, to be copied to ``path`` of the target's folder."""
+
+    store: Store
+    source_path: str
+    path: str
+    is_folder: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlaces:
+    """Translates base ids of the source into those of the target, adding base paths as needed."""
+
+    source: Side
+    target: Side
+    copies_files: bool = False
+    inherited: tuple[str, ...] = ()  # folders that the target depends on anyway
+    added: list[BasePath] = field(default_factory=list)
+    copies: dict[str, FileCopy] = field(default_factory=dict)
+    known: dict[int | None, int | None] = field(default_factory=dict)
+
+    @property
+    def bases(self) -> tuple[BasePath, ...]:
+        """The base paths of the outcome."""
+        return (*self.target.manifest.base_paths, *self.added)
+
+    def file(self, file: DataFile) -> DataFile:
+        """Return a data file of the source as the target names it."""
+        return replace(file, base_id=self.of(file.location(), file.base_id))
+
+    def folder(self, path: str, base_id: int | None) -> int | None:
+        """Return the base under which the target finds a folder of the source."""
+        return self.of(path, base_id, is_folder=True)
+
+    def of(self, path: str, base_id: int | None, *, is_folder: bool = False) -> int | None:
+        """Return the base under which the target finds a file of the source."""
+        if base_id not in self.known:
+            self.known[base_id] = self._base(base_id)
+        found = self.known[base_id]
+        if found is None or not self.copies_files or self._is_inherited(base_id):
+            return found
+        store, place = self.source.snapshot.locations.locate(path, base_id)
+        self.copies.setdefault(path, FileCopy(store, place, path, is_folder))
+        return None
+
+    def foreign(self) -> frozenset[int]:
+        """Return the base paths of the outcome that the target would not depend on otherwise."""
+        mine = {_split(one) for one in self.inherited}
+        return frozenset(one.id for one in self.needed() if _split(one.path) not in mine)
+
+    def _is_inherited(self, base_id: int | None) -> bool:
+        place = _split(self._source_base(base_id).path)
+        return any(_split(one) == place for one in self.inherited)
+
+    def needed(self) -> tuple[BasePath, ...]:
+        """Return the base paths of the outcome, without those that copies have spared."""
+        if not self.copies_files:
+            return self.bases
+        kept = (
+            one for one in self.added if any(_split(i) == _split(one.path) for i in self.inherited)
+        )
+        return (*self.target.manifest.base_paths, *kept)
+
+    def _base(self, base_id: int | None) -> int | None:
+        wanted = self._source_base(base_id)
+        place = _place(wanted)
+        if place == ((_split(self.target.snapshot.locations.home.uri)), True):
+            return None
+        for one in self.bases:
+            if _place(one) == place:
+                return one.id
+        taken = {one.id for one in self.bases}
+        names = {one.name for one in self.bases}
+        new = replace(
+            wanted,
+            id=max(taken, default=0) + 1,
+            name=None if wanted.name in names else wanted.name,
+        )
+        self.added.append(new)
+        return new.id
+
+    def _source_base(self, base_id: int | None) -> BasePath:
+        locations = self.source.snapshot.locations
+        if base_id is None:
+            return BasePath(0, locations.home.uri, True, self.source.branch)
+        return locations.base(base_id)
+
+
+def _place(base: BasePath) -> Place:
+    return _split(base.path), base.is_dataset_root
+
+
+def _split(uri: str) -> tuple[str, str]:
+    scheme, place = split_uri(uri)
+    return scheme, place.rstrip("/")

@@ -1,0 +1,267 @@
+"""Plan a merge of branches, the picking of one change, or its reverting; nothing is written.
+
+Source: none; Lance has no merge of branches. Conflicts that the commit rules call incompatible
+(everything was replaced on one side) are decided for the whole content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.transactions.branch_merge.ancestry import (
+    Merges,
+    ancestry,
+    base_of,
+    fork_of,
+)
+from lance_nb.transactions.branch_merge.conflict_rows import ConflictingRows, conflict_table
+from lance_nb.transactions.branch_merge.ends import ALL_SHARED, Ends, History, Side, Step
+from lance_nb.transactions.branch_merge.findings import (
+    CONTENT,
+    OURS,
+    THEIRS,
+    Findings,
+    MergeConflict,
+)
+from lance_nb.transactions.branch_merge.grid import pair_table
+from lance_nb.transactions.branch_merge.history import (
+    Repository,
+    load_line,
+    own_steps,
+    records_of,
+    shared_since,
+    steps_from,
+    uuids_of,
+)
+from lance_nb.transactions.branch_merge.outcome import Outcome
+from lance_nb.transactions.branch_merge.records import MERGE, MergeRecord
+from lance_nb.transactions.branch_merge.three_way import MergeChoices, Merged, merge_versions
+
+UP_TO_DATE, FAST_FORWARD, REPLAY = "up-to-date", "fast-forward", "replay"
+_REPLACING = frozenset({"overwrite", "restore", "unknown", "update_mem_wal_state", "data_overlay"})
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRequest:
+    """What is asked for. ``keys``: columns that identify a row."""
+
+    on_conflict: str = "fail"
+    keys: tuple[str, ...] = ()
+    copies_files: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What was found out. ``merged`` is None when there is nothing to do."""
+
+    ends: Ends
+    record: MergeRecord
+    strategy: str
+    merged: Merged | None
+    conflicts: tuple[MergeConflict, ...]
+    notes: tuple[str, ...]
+    request: MergeRequest
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The next version, None when there is nothing to do."""
+        return None if self.merged is None else self.merged.outcome
+
+    def pairs(self) -> pa.Table:
+        """Return every transaction of the source against every one of the target."""
+        ends = self.ends
+        return pair_table(ends.source_history.steps, ends.target_history.steps, self.conflicts)
+
+    def conflicting_rows(self, num_rows: int) -> pa.Table:
+        """Return some rows that both sides changed."""
+        rows: ConflictingRows | None = None if self.merged is None else self.merged.conflicting_rows
+        if rows is None or not len(rows.base):
+            return pa.table({"_rowaddr": pa.array([], pa.uint64())})
+        return conflict_table(self.ends, rows, num_rows)
+
+
+def plan_merge(
+    repository: Repository, source: Side, target: Side, request: MergeRequest
+) -> Planned:
+    """Plan to merge a version of one branch into another branch. Raises InvalidInputError."""
+    if source.branch == target.branch:
+        name = source.branch or "main"
+        raise InvalidInputError(f"branch {name!r} cannot be merged into itself")
+    branches = repository.branches()
+    lines = (
+        ancestry(branches, source.branch, source.version),
+        ancestry(branches, target.branch, target.version),
+    )
+    fork = fork_of(*lines)
+    since_fork = tuple(steps_from(repository, side, fork) for side in lines)
+    merges = tuple(Merges.of(records_of(steps)) for steps in since_fork)
+    base = base_of(*lines, (merges[0], merges[1]))
+    steps = (
+        own_steps(since_fork, lines, base, holds_base=base.in_source),
+        own_steps(since_fork[::-1], lines[::-1], base, holds_base=base.in_target),
+    )
+    fork_side = load_line(repository, fork, lines)
+    base_side = fork_side if base.line == fork else load_line(repository, base.line, lines)
+    shared = shared_since(fork_side)
+    histories = [History(one, repository.load) for one in steps]
+    ends = Ends(
+        base_side,
+        source,
+        target,
+        ALL_SHARED if base.in_source else shared,
+        ALL_SHARED if base.in_target else shared,
+        shared,
+        histories[0],
+        histories[1],
+        base_side.version if base.in_source else fork_side.version,
+    )
+    strategy = UP_TO_DATE if not steps[0] else REPLAY if steps[1] else FAST_FORWARD
+    record = MergeRecord(
+        MERGE,
+        source.branch,
+        lines[0][0].identity,
+        source.version,
+        base.line.branch,
+        base.line.version,
+        target.version,
+        strategy,
+        transactions=uuids_of(steps[0]),
+    )
+    inherited = tuple(repository.home_uri(one.branch) for one in lines[1] if not one.is_gone)
+    return _plan(ends, record, request, inherited)
+
+
+def plan_change(
+    repository: Repository,
+    change: tuple[Side, Side],
+    target: Side,
+    request: MergeRequest,
+    kind: str,
+) -> Planned:
+    """Plan to do to the target what turned one version of a branch into another one.
+
+    For reverting, the first of the two is the version that made the change.
+    """
+    before, after = change
+    branches = repository.branches()
+    lines = (
+        ancestry(branches, after.branch, after.version),
+        ancestry(branches, target.branch, target.version),
+    )
+    fork = fork_of(*lines)
+    made = max(before, after, key=lambda one: one.version)
+    is_one_line = any(
+        one.identity == lines[0][0].identity and one.version >= made.version for one in lines[1]
+    )
+    shared = ALL_SHARED
+    if not is_one_line:
+        shared = shared_since(load_line(repository, fork, lines))
+    done = tuple(
+        Step(made.branch, made.version, one)
+        for one in repository.transactions(made.branch, [made.version])
+    )
+    start = replace(lines[0][0], version=made.version) if is_one_line else fork
+    later = steps_from(repository, lines[1], start)
+    record = MergeRecord(
+        kind,
+        made.branch,
+        lines[0][0].identity,
+        made.version,
+        before.branch,
+        before.version,
+        target.version,
+        REPLAY if later else FAST_FORWARD,
+        transactions=uuids_of(done),
+    )
+    ends = Ends(
+        before,
+        after,
+        target,
+        ALL_SHARED,
+        shared,
+        shared,
+        History(done, repository.load),
+        History(later, repository.load),
+        before.version,
+    )
+    inherited = tuple(repository.home_uri(one.branch) for one in lines[1] if not one.is_gone)
+    return _plan(ends, record, request, inherited)
+
+
+def _plan(
+    ends: Ends, record: MergeRecord, request: MergeRequest, inherited: tuple[str, ...]
+) -> Planned:
+    findings = Findings(request.on_conflict)
+    if record.strategy == UP_TO_DATE:
+        return Planned(ends, record, UP_TO_DATE, None, (), (), request)
+    choices = MergeChoices(_keys(ends, request.keys), request.copies_files, inherited)
+    whole = _replaced_content(ends, findings) if record.strategy != FAST_FORWARD else None
+    used = ends
+    if whole == OURS:
+        used = replace(
+            ends, base=ends.source, base_source=ALL_SHARED, base_target=ends.source_target
+        )
+    elif whole == THEIRS:
+        used = replace(
+            ends, base=ends.target, base_source=ends.source_target, base_target=ALL_SHARED
+        )
+    if whole is not None:
+        nothing = History((), ends.source_history.load)
+        used = replace(used, source_history=nothing, target_history=nothing)
+        choices = replace(choices, keys=())
+    merged = merge_versions(used, choices, findings)
+    _note_unknown(ends, findings)
+    conflicts = tuple(findings.conflicts)
+    decided = request.on_conflict if any(one.resolution for one in conflicts) else None
+    record = replace(record, on_conflict=decided, is_copied=bool(merged.outcome.copies))
+    return Planned(ends, record, record.strategy, merged, conflicts, tuple(findings.notes), request)
+
+
+def _replaced_content(ends: Ends, findings: Findings) -> str | None:
+    """Tell which side's content is taken as a whole, because one side replaced all of it."""
+    for history, where in ((ends.source_history, "the source"), (ends.target_history, "here")):
+        done = history.arms() & _REPLACING
+        if "unknown" in done and _shares_fragments(ends):
+            done -= {"unknown"}
+        if done:
+            names = ", ".join(sorted(one.replace("_", " ") for one in done))
+            text = f"the whole content was replaced on {where} ({names})".replace("on here", "here")
+            remedy = "on_conflict='ours' keeps what is here, 'theirs' takes the source as it is"
+            return findings.report(CONTENT, text, remedy=remedy)
+    return None
+
+
+def _shares_fragments(ends: Ends) -> bool:
+    """Whether some fragment of the base is on both sides still (or the base has none)."""
+    base = set(ends.base.fragments)
+    return not base or bool(base & set(ends.source.fragments) & set(ends.target.fragments))
+
+
+def _note_unknown(ends: Ends, findings: Findings) -> None:
+    for history, where in (
+        (ends.source_history, "the source"),
+        (ends.target_history, "the target"),
+    ):
+        unknown = [one.label for one in history.steps if one.transaction is None]
+        if unknown:
+            shown = ", ".join(unknown[:5]) + (", ..." if len(unknown) > 5 else "")
+            findings.note(f"what versions {shown} of {where} did is not recorded any more")
+
+
+def _keys(ends: Ends, wanted: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns that identify a row: those asked for, else the primary key."""
+    if wanted:
+        for side in (ends.base, ends.source, ends.target):
+            for name in wanted:
+                side.manifest.schema.field(name)
+        return tuple(wanted)
+    keys = [one for one in ends.base.manifest.schema.fields if one.keys.primary]
+    ordered = sorted(keys, key=lambda one: one.keys.primary_position)
+    names = [one.name for one in ordered]
+    sides = (ends.source, ends.target)
+    everywhere = all(name in side.manifest.schema.names for side in sides for name in names)
+    return tuple(names) if everywhere else ()

@@ -1,0 +1,119 @@
+"""What a merge leaves in the properties of its transaction, so that the next one knows.
+
+==============================  ===================================================================
+property                        value
+==============================  ===================================================================
+lance_nb.merge.kind             "merge", "cherry-pick" or "revert"
+lance_nb.merge.source_branch    branch of the source, "main" for main
+lance_nb.merge.source_id        identity of that branch (two branches of one name differ in it)
+lance_nb.merge.source_version   version of it that was merged, picked or reverted
+lance_nb.merge.base_branch      branch of the base
+lance_nb.merge.base_version     version of it that both sides started from
+lance_nb.merge.target_version   version that the merge was done to
+lance_nb.merge.strategy         "fast-forward" or "replay"
+lance_nb.merge.on_conflict      how conflicts were decided, if there were any
+lance_nb.merge.copied           "true" if data files were copied
+lance_nb.merge.pin              tag on the merged version, which keeps the files that are read there
+lance_nb.merge.transactions     ids of the transactions that were merged, with commas between
+==============================  ===================================================================
+
+Limits: at most ``IDS_MAX`` transactions are listed. Writers that do not know these properties keep
+them in their versions and write none; what they say is believed as far as the versions it names
+exist.
+Source: field ``transaction_properties`` of Transaction; the names are our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+PREFIX = "lance_nb.merge."
+IDS_MAX = 100
+MERGE, PICK, REVERT = "merge", "cherry-pick", "revert"
+MAIN = "main"
+_DIGITS_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRecord:
+    """One merge, pick or revert, as its transaction tells of it."""
+
+    kind: str
+    source_branch: str | None
+    source_id: str
+    source_version: int
+    base_branch: str | None
+    base_version: int
+    target_version: int
+    strategy: str
+    on_conflict: str | None = None
+    is_copied: bool = False
+    pin: str | None = None
+    transactions: tuple[str, ...] = ()
+
+    def properties(self) -> dict[str, str]:
+        """Return the properties of the transaction."""
+        values = {
+            "kind": self.kind,
+            "source_branch": self.source_branch or MAIN,
+            "source_id": self.source_id,
+            "source_version": str(self.source_version),
+            "base_branch": self.base_branch or MAIN,
+            "base_version": str(self.base_version),
+            "target_version": str(self.target_version),
+            "strategy": self.strategy,
+        }
+        if self.on_conflict is not None:
+            values["on_conflict"] = self.on_conflict
+        if self.is_copied:
+            values["copied"] = "true"
+        if self.pin is not None:
+            values["pin"] = self.pin
+        if self.transactions:
+            values["transactions"] = ",".join(self.transactions[:IDS_MAX])
+        return {PREFIX + name: value for name, value in values.items()}
+
+
+def record_of(properties: Mapping[str, str]) -> MergeRecord | None:
+    """Read the record of a merge from properties; None if there is none that makes sense."""
+    found = {
+        name.removeprefix(PREFIX): value
+        for name, value in properties.items()
+        if name.startswith(PREFIX)
+    }
+    numbers = [
+        _number(found.get(name, ""))
+        for name in ("source_version", "base_version", "target_version")
+    ]
+    if found.get("kind") not in (MERGE, PICK, REVERT) or any(one is None for one in numbers):
+        return None
+    source, base, target = (one or 0 for one in numbers)
+    return MergeRecord(
+        found["kind"],
+        _branch(found.get("source_branch", MAIN)),
+        found.get("source_id", ""),
+        source,
+        _branch(found.get("base_branch", MAIN)),
+        base,
+        target,
+        found.get("strategy", ""),
+        found.get("on_conflict"),
+        found.get("copied") == "true",
+        found.get("pin"),
+        _ids(found.get("transactions", "")),
+    )
+
+
+def _number(text: str) -> int | None:
+    is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX
+    return int(text) if is_number else None
+
+
+def _branch(name: str) -> str | None:
+    return None if name == MAIN else name
+
+
+def _ids(text: str) -> tuple[str, ...]:
+    parts: Sequence[str] = text.split(",") if text else ()
+    return tuple(parts[:IDS_MAX])

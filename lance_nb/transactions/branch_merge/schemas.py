@@ -1,0 +1,239 @@
+"""A schema changed on two sides: fields added, dropped, renamed, made nullable, annotated.
+
+The target's fields stay in their order; what the source added comes behind. A field that both sides
+added under one name is a conflict, and so is one that one side dropped and the other changed.
+
+Limits: the new type of a cast column is a new field with the old name, as the format has it.
+Source: message Field of lance.file; ids are given as ``manifest_building`` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from lance_nb.format.field import TOP, Field
+from lance_nb.format.schema import Schema
+from lance_nb.transactions.branch_merge.ends import Ends, Side
+from lance_nb.transactions.branch_merge.findings import COLUMNS, OURS, THEIRS, Findings
+from lance_nb.transactions.branch_merge.matching import Match
+from lance_nb.transactions.branch_merge.settings import merge_maps
+
+_ATTRIBUTES = ("name", "nullable", "logical_type", "keys", "extension_name", "encoding")
+
+
+@dataclass(frozen=True, slots=True)
+class MergedSchema:
+    """``fields``: ids of the source -> ids of the outcome. ``added`` and ``dropped`` are ids there.
+
+    ``tightened``: fields that take no nulls any more and did before.
+    """
+
+    schema: Schema
+    fields: Mapping[int, int]
+    added: frozenset[int]
+    dropped: frozenset[int]
+    tightened: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """The outcome in the making: nodes without children, in order."""
+
+    nodes: dict[int, Field] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, schema: Schema) -> _Tree:
+        return cls({one.id: replace(one, children=()) for one in schema.walk()})
+
+    def named(self, parent: int, name: str) -> Field | None:
+        return next(
+            (one for one in self.nodes.values() if (one.parent_id, one.name) == (parent, name)),
+            None,
+        )
+
+    def remove(self, number: int) -> set[int]:
+        """Take a field out, with all below it; return their ids."""
+        gone = {number}
+        for one in list(self.nodes.values()):  # parents stand before their children
+            if one.parent_id in gone:
+                gone.add(one.id)
+        for one_id in gone:
+            self.nodes.pop(one_id, None)
+        return gone
+
+    def build(self, metadata: Mapping[str, bytes]) -> Schema:
+        below: dict[int, list[Field]] = {}
+        for one in self.nodes.values():
+            below.setdefault(one.parent_id, []).append(one)
+
+        def whole(node: Field) -> Field:
+            return replace(node, children=tuple(whole(one) for one in below.get(node.id, ())))
+
+        return Schema(tuple(whole(one) for one in below.get(TOP, ())), metadata)
+
+
+class SchemaMerge:
+    """One merge of schemas."""
+
+    def __init__(self, ends: Ends, findings: Findings) -> None:
+        sides = (ends.base, ends.source, ends.target)
+        self._base, self._source, self._target = (one.manifest.schema for one in sides)
+        self._next_id = first_new_field_id(ends.target)
+        self._is_one_line = ends.source_target.field_id is None
+        self._findings = findings
+        self._tree = _Tree.of(self._target)
+        self._ids: dict[int, int] = {}
+        self._added: set[int] = set()
+        self._dropped: set[int] = set()
+        self._tightened: set[int] = set()
+
+    def run(self, of_base: Match, to_target: Match, present: Mapping[int, int]) -> MergedSchema:
+        """Merge. ``of_base``: base -> source, ``to_target``: base -> target.
+
+        ``present``: fields of the source -> those of the target that hold the same data.
+        """
+        bases = {there: here for here, there in of_base.fields.items()}
+        for here in self._base.walk():
+            if here.id not in of_base.fields and here.id in to_target.fields:
+                self._drop(here, to_target.fields[here.id])
+        for one in self._source.walk():
+            here_id = bases.get(one.id)
+            if here_id is None:
+                is_known = one.parent_id in bases
+                self._add(one, present.get(one.id), is_base_parent=is_known)
+            elif here_id in to_target.fields:
+                self._change(here_id, one, to_target.fields[here_id])
+            else:
+                self._left_out(here_id, one)
+        self._check_names()
+        if [to_target.fields.get(one.id) for one in self._base.walk()] == [
+            one.id for one in self._target.walk()
+        ]:
+            self._reorder()
+        metadata = merge_maps(
+            self._base.metadata,
+            self._source.metadata,
+            self._target.metadata,
+            "schema metadata",
+            self._findings,
+        )
+        return MergedSchema(
+            self._tree.build(metadata),
+            self._ids,
+            frozenset(self._added),
+            frozenset(self._dropped),
+            frozenset(self._tightened),
+        )
+
+    def _reorder(self) -> None:
+        """Take the source's order, where the target has left its own alone."""
+        place = {
+            self._ids[one.id]: at
+            for at, one in enumerate(self._source.walk())
+            if one.id in self._ids
+        }
+        nodes = sorted(self._tree.nodes.values(), key=lambda one: place.get(one.id, len(place)))
+        self._tree.nodes.clear()
+        self._tree.nodes.update((one.id, one) for one in nodes)
+
+    def _check_names(self) -> None:
+        names = [(one.parent_id, one.name) for one in self._tree.nodes.values()]
+        for _, name in sorted({one for one in names if names.count(one) > 1}):
+            text = f"there would be two columns {name!r}: renamed on one side, added on the other"
+            self._findings.report(COLUMNS, text, choices=(), remedy="Rename one of them first")
+
+    def _drop(self, here: Field, there_id: int) -> None:
+        there = self._target.field_by_id(there_id)
+        if there is None or there_id not in self._tree.nodes:
+            return
+        grown = len(list(there.walk())) > len(list(here.walk()))
+        if grown or _differs(here, there) or here.metadata != there.metadata:
+            path = self._target.path_of(there_id)
+            text = f"column {path!r} is dropped on the source and changed here"
+            if self._findings.report(COLUMNS, text, fields=(there_id,)) != THEIRS:
+                return
+        self._dropped |= self._tree.remove(there_id)
+
+    def _add(self, one: Field, present: int | None, *, is_base_parent: bool) -> None:
+        parent = TOP if one.parent_id == TOP else self._ids.get(one.parent_id)
+        if present is not None and present in self._tree.nodes:
+            self._ids[one.id] = present
+            return
+        if parent is None:
+            if is_base_parent:  # else it was left out, and so are its parts
+                text = f"column {self._source.path_of(one.id)!r} was added in a column that is gone"
+                self._findings.report(COLUMNS, text, choices=(OURS,))
+            return
+        rival = self._tree.named(parent, one.name)
+        if rival is not None:
+            text = f"column {self._source.path_of(one.id)!r} was added on both sides"
+            if self._findings.report(COLUMNS, text, fields=(rival.id,)) == OURS:
+                return
+            self._dropped |= self._tree.remove(rival.id)
+        number = self._new_id(one.id)
+        self._ids[one.id] = number
+        self._added.add(number)
+        self._tree.nodes[number] = replace(one, id=number, parent_id=parent, children=())
+
+    def _new_id(self, wanted: int) -> int:
+        """Keep the source's id if nobody had it here, or on one line, where ids come back."""
+        if self._is_one_line and wanted not in self._tree.nodes:
+            return wanted
+        number = max(wanted, self._next_id)
+        self._next_id = number + 1
+        return number
+
+    def _change(self, here_id: int, one: Field, there_id: int) -> None:
+        here, there = self._base.field_by_id(here_id), self._tree.nodes.get(there_id)
+        if here is None or there is None:
+            return
+        self._ids[one.id] = there_id
+        changes: dict[str, object] = {}
+        for name in _ATTRIBUTES:
+            mine, before, now = getattr(one, name), getattr(here, name), getattr(there, name)
+            if mine in (before, now):
+                continue
+            if now != before:
+                path = self._target.path_of(there_id)
+                text = f"{name} of column {path!r} is {mine!r} on the source, {now!r} here"
+                if self._findings.report(COLUMNS, text, fields=(there_id,)) != THEIRS:
+                    continue
+            changes[name] = mine
+        if there.nullable and changes.get("nullable") is False:
+            self._tightened.add(there_id)
+        if one.metadata != here.metadata:
+            what = f"metadata of column {self._target.path_of(there_id)!r},"
+            changes["metadata"] = merge_maps(
+                here.metadata, one.metadata, there.metadata, what, self._findings
+            )
+        if changes:
+            self._tree.nodes[there_id] = replace(there, **changes)  # type: ignore[arg-type]
+
+    def _left_out(self, here_id: int, one: Field) -> None:
+        """Leave out what the target dropped; a conflict if the source changed it."""
+        here = self._base.field_by_id(here_id)
+        if here is not None and (_differs(here, one) or here.metadata != one.metadata):
+            path = self._source.path_of(one.id)
+            text = f"column {path!r} is changed on the source and dropped here"
+            self._findings.report(COLUMNS, text, choices=(OURS,))
+
+
+def _differs(one: Field, other: Field) -> bool:
+    return any(getattr(one, name) != getattr(other, name) for name in _ATTRIBUTES)
+
+
+def first_new_field_id(side: Side) -> int:
+    """Return the first field id that no version up to this one can have given."""
+    manifest = side.manifest
+    in_files = (
+        number
+        for fragment in side.fragments.values()
+        for file in fragment.files
+        for number in file.fields
+    )
+    known = manifest.max_allocated_field_id
+    return (
+        max(manifest.schema.max_field_id, max(in_files, default=-1), -1 if known is None else known)
+        + 1
+    )

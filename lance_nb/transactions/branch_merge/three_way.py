@@ -1,0 +1,290 @@
+"""Merge three versions: what the source did since the base is done to the target.
+
+Nothing is written here: deletion vectors wait in memory, files to be copied are listed.
+
+Limits: see the modules that merge schemas, fragments, rows and indices.
+Source: none; Lance has no merge of branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lance_nb.encodings.base import Ints
+from lance_nb.errors import NotSupportedError
+from lance_nb.format.deletion_vector import DeletionVector
+from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.transactions.branch_merge.conflict_rows import NO_CONFLICTS, ConflictingRows
+from lance_nb.transactions.branch_merge.ends import Ends
+from lance_nb.transactions.branch_merge.findings import COLUMNS, Findings
+from lance_nb.transactions.branch_merge.fragments import (
+    Changed,
+    FragmentMerge,
+    Matches,
+    MergedFragments,
+)
+from lance_nb.transactions.branch_merge.homes import translated_files
+from lance_nb.transactions.branch_merge.indices import IndexFacts, merge_indices
+from lance_nb.transactions.branch_merge.matching import match, match_rows
+from lance_nb.transactions.branch_merge.outcome import Outcome
+from lance_nb.transactions.branch_merge.places import FilePlaces
+from lance_nb.transactions.branch_merge.row_merge import RowMerge
+from lance_nb.transactions.branch_merge.rows import rewritten_files
+from lance_nb.transactions.branch_merge.schemas import MergedSchema, SchemaMerge
+from lance_nb.transactions.branch_merge.settings import merge_maps
+from lance_nb.transactions.branch_merge.stamps import NewIds, RowHistory, new_ids
+from lance_nb.transactions.pending_deletions import PendingDeletions
+from lance_nb.transactions.row_lineage import all_row_ids
+
+
+@dataclass(frozen=True, slots=True)
+class MergeChoices:
+    """How to merge. ``keys``: columns that identify a row. ``inherited``: see FilePlaces."""
+
+    keys: tuple[str, ...] = ()
+    copies_files: bool = False
+    inherited: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The outcome, and the rows that both sides changed."""
+
+    outcome: Outcome
+    conflicting_rows: ConflictingRows = NO_CONFLICTS
+
+
+def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Merged:
+    """Merge; conflicts go to ``findings``. Raises NotSupportedError, CorruptFileError."""
+    _check_alike(ends)
+    matches = Matches(
+        match(ends.base, ends.source, ends.base_source),
+        match(ends.base, ends.target, ends.base_target, by_path=True),
+        match(ends.source, ends.target, ends.source_target),
+    )
+    schema = SchemaMerge(ends, findings).run(
+        matches.base_source, matches.base_target, matches.source_target.fields
+    )
+    places = FilePlaces(ends.source, ends.target, choices.copies_files, choices.inherited)
+    rewritten = (
+        rewritten_files(ends.source, ends.source_history),
+        rewritten_files(ends.target, ends.target_history),
+    )
+    fragments = FragmentMerge(ends, matches, schema, places, findings, rewritten=rewritten).run()
+    decided = RowMerge(ends, matches, choices.keys, findings).run(fragments)
+    builder = _Builder(ends, matches, schema, places, fragments)
+    outcome = builder.outcome(decided.source, decided.target, findings)
+    _check_nulls(outcome, schema, builder.source_to_target().values(), findings)
+    return Merged(outcome, decided.rows)
+
+
+def _check_alike(ends: Ends) -> None:
+    if len({one.has_row_ids for one in (ends.base, ends.source, ends.target)}) > 1:
+        raise NotSupportedError(
+            "one side has stable row ids and the other has not: such branches cannot be merged"
+        )
+
+
+class _Builder:
+    """Puts the outcome together."""
+
+    def __init__(
+        self,
+        ends: Ends,
+        matches: Matches,
+        schema: MergedSchema,
+        places: FilePlaces,
+        fragments: MergedFragments,
+    ) -> None:
+        self._ends, self._matches, self._schema = ends, matches, schema
+        self._places, self._fragments = places, fragments
+        self._pending = PendingDeletions()
+        self._removed = set(fragments.removed)
+        self._numbers: dict[int, int] = {}
+
+    def outcome(
+        self,
+        drop_source: Mapping[int, Ints],
+        drop_target: Mapping[int, Ints],
+        findings: Findings,
+    ) -> Outcome:
+        ends = self._ends
+        rows = match_rows(ends.source, ends.target, self.source_to_target())
+        ids = new_ids(ends, rows, self._fragments.added)
+        added = self._added(drop_source, ids)
+        changed = self._changed(drop_target)
+        facts = IndexFacts(
+            self._same_fragments(changed),
+            self._schema.fields,
+            self._fragments.rewritten,
+            frozenset(self._fragments.revived | self._brought_back()),
+            ids.keeps_ids,
+        )
+        now, base, source = (one.manifest for one in (ends.target, ends.base, ends.source))
+        config = merge_maps(base.config, source.config, now.config, "config key", findings)
+        metadata = merge_maps(
+            base.table_metadata, source.table_metadata, now.table_metadata,
+            "table metadata key", findings,
+        )  # fmt: skip
+        indices = merge_indices(ends, facts, self._places, findings)
+        return Outcome(
+            ends.target,
+            self._schema.schema,
+            config,
+            metadata,
+            self._places.needed(),
+            changed,
+            frozenset(self._removed),
+            added,
+            indices,
+            ids.next_row_id,
+            self._fragments.rewritten,
+            facts.revived,
+            self._pending,
+            tuple(self._places.copies.values()),
+            self._places.foreign(),
+        )
+
+    def source_to_target(self) -> dict[int, int]:
+        """Return fragments of the source that are in the target too, through the base or not."""
+        there = self._matches.base_target.fragments
+        found = dict(self._matches.source_target.fragments)
+        for base, source in self._matches.base_source.fragments.items():
+            if base in there:
+                found[source] = there[base]
+        return found
+
+    # --- fragments --------------------------------------------------------------------------------
+
+    def _changed(self, drop: Mapping[int, Ints]) -> dict[int, Fragment]:
+        target = self._ends.target
+        plans = dict(self._fragments.changed)
+        for number, offsets in drop.items():
+            known = plans.get(number, Changed(target.fragments[number]))
+            before = target.deleted(target.fragments[number])
+            deleted = before if known.deleted is None else known.deleted
+            plans[number] = Changed(known.fragment, np.union1d(deleted, offsets))
+        changed = {}
+        for number, plan in plans.items():
+            made = self._with_deletions(plan.fragment, plan.deleted, target.num_rows(plan.fragment))
+            if made is None:
+                self._removed.add(number)
+            elif number not in self._removed:
+                changed[number] = made
+        return changed
+
+    def _with_deletions(
+        self, fragment: Fragment, deleted: Ints | None, num_rows: int
+    ) -> Fragment | None:
+        """Give a fragment a new deletion vector; None if no row is left."""
+        if deleted is None:
+            return fragment
+        if deleted.size == num_rows:
+            return None
+        if not deleted.size:
+            return replace(fragment, deletion_file=None)
+        mask = np.zeros(num_rows, np.bool_)
+        mask[deleted] = True
+        vector = DeletionVector.from_mask(mask)
+        file = self._pending.add(fragment.id, self._ends.target.version, vector)
+        return replace(fragment, deletion_file=file)
+
+    def _added(self, drop: Mapping[int, Ints], ids: NewIds) -> tuple[Fragment, ...]:
+        ends = self._ends
+        history = RowHistory(ends.target.fragments.values()) if ends.source.has_row_ids else None
+        kept = self._left(drop)
+        self._numbers = self._choose_ids([one for one, _ in kept])
+        made = []
+        for one, deleted in kept:
+            files = translated_files(one, self._schema.fields, self._places)
+            new = replace(one, id=self._numbers[one.id], files=files, deletion_file=None)
+            if history is not None:
+                new = history.stamped(
+                    new, ids.of(all_row_ids(one)), ends.untouched_until, ends.target.version + 1
+                )
+            finished = self._with_deletions(new, deleted, ends.source.num_rows(one))
+            if finished is not None:
+                made.append(finished)
+        return tuple(sorted(made, key=lambda one: one.id))
+
+    def _left(self, drop: Mapping[int, Ints]) -> list[tuple[Fragment, Ints]]:
+        """Return the source's new fragments that have rows left, with their deleted rows."""
+        source, found = self._ends.source, []
+        for one in self._fragments.added:
+            deleted = source.deleted(one)
+            if one.id in drop:
+                deleted = np.union1d(deleted, drop[one.id])
+            if deleted.size < source.num_rows(one):
+                found.append((one, deleted))
+        return found
+
+    def _choose_ids(self, added: Sequence[Fragment]) -> dict[int, int]:
+        """Keep ids that nobody had here (or that come back on one line), else give new ones."""
+        numbers = [one.id for one in added]
+        now = self._ends.target.manifest.max_fragment_id
+        highest = max(self._ends.target.fragments, default=-1) if now is None else now
+        if self._ends.source_target.fragment_id is None or min(numbers, default=0) > highest:
+            return {one: one for one in numbers}
+        return {one: highest + 1 + at for at, one in enumerate(sorted(numbers))}
+
+    def _brought_back(self) -> set[int]:
+        """Return fragments that come back under the id they had."""
+        if self._ends.source_target.fragment_id is not None:
+            return set()
+        return set(self._numbers.values())
+
+    def _same_fragments(self, changed: Mapping[int, Fragment]) -> dict[int, int]:
+        """Return fragments of the source that are in the outcome with the source's data."""
+        target, source = self._ends.target, self._ends.source
+        found = dict(self._numbers)
+        for there, here in self.source_to_target().items():
+            now = changed.get(here, target.fragments[here])
+            mine = _columns(source.fragments[there].files, self._schema.fields)
+            if here not in self._removed and mine <= _columns(now.files):
+                found[there] = here
+        return found
+
+
+def _columns(
+    files: Iterable[DataFile], fields: Mapping[int, int] | None = None
+) -> set[tuple[str, int]]:
+    """Return (file, field) for every column, by the ids of the outcome."""
+    ids = ((one.path, field) for one in files for field in one.fields if field >= 0)
+    if fields is None:
+        return set(ids)
+    return {(path, fields[field]) for path, field in ids if field in fields}
+
+
+def _check_nulls(
+    outcome: Outcome, schema: MergedSchema, known: Iterable[int], findings: Findings
+) -> None:
+    """Report columns without nulls that have no value in some row.
+
+    ``known``: fragments of the target that the source has as well; what it forbids there holds.
+    """
+    leaves = [one for one in schema.schema.leaves() if not one.nullable]
+    added = {one.id for one in leaves if one.id in schema.added}
+    tightened = {one.id for one in leaves if one.id in schema.tightened}
+    if not added and not tightened:
+        return
+    checked = set(known)
+    num_rows = 0
+    for one in outcome.target.fragments.values():
+        now = outcome.changed.get(one.id, one)
+        held = {field for file in now.files for field in file.fields}
+        may_be_null = not added <= held or (tightened and one.id not in checked)
+        if one.id not in outcome.removed and may_be_null:
+            num_rows += now.num_rows
+    if num_rows:
+        names = ", ".join(repr(schema.schema.path_of(one)) for one in sorted(added | tightened))
+        findings.report(
+            COLUMNS,
+            f"column {names} takes no nulls on the source; {num_rows:,} rows here may have some",
+            choices=(),
+            remedy="Allow nulls on the source first, or fill them here",
+            fields=added | tightened,
+            num_rows=num_rows,
+        )
