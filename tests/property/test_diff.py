@@ -107,7 +107,7 @@ class History:
         self.rows = {key: dict(row) for key, row in self.versions[version].items()}
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("stable", [True, False])
 def test_a_diff_applied_to_one_version_gives_the_other(seed: int, stable: bool) -> None:
     history = History(seed, stable=stable)
@@ -116,7 +116,7 @@ def test_a_diff_applied_to_one_version_gives_the_other(seed: int, stable: bool) 
     choose = random.Random(seed)
     pairs = list(combinations(sorted(history.versions), 2))
 
-    for older, newer in choose.sample(pairs, min(5, len(pairs))):
+    for older, newer in choose.sample(pairs, min(3, len(pairs))):
         for ends in ((older, newer), (newer, older)):
             a, b = history.versions[ends[0]], history.versions[ends[1]]
             for key in (None, "id"):

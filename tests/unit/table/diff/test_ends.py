@@ -1,0 +1,102 @@
+"""Refs of a diff, and what two versions have in common."""
+
+from __future__ import annotations
+
+import pytest
+
+import lance_nb
+from lance_nb.errors import InvalidRefError, RefNotFoundError, VersionNotFoundError
+from lance_nb.table.diff.ends import Past, find_ends, target_of
+
+
+@pytest.fixture
+def forked(past):
+    """Main has 7 versions; ``dev`` forks at 4 and has 5 and 6; ``fix`` forks from dev at 5."""
+    ds = past()
+    ds.create_branch("dev", 4)
+    for number in (11, 12):
+        lance_nb.dataset(ds.uri, ("dev", None)).delete(f"id = {number}")
+    lance_nb.dataset(ds.uri, ("dev", None)).create_branch("fix", ("dev", 5))
+    lance_nb.dataset(ds.uri, ("fix", None)).delete("id = 0")
+    ds.tags.create("first", 1)
+    return ds
+
+
+@pytest.mark.parametrize(
+    ("ref", "expected"),
+    [
+        (3, (None, 3)), ("3", (None, 3)), ("HEAD", (None, 7)), ("HEAD~2", (None, 5)),
+        ("first", (None, 1)), ("tag:first", (None, 1)), ("dev", ("dev", None)),
+        ("dev:5", ("dev", 5)), (("dev", 5), ("dev", 5)), ("main:2", (None, 2)),
+        ("main", (None, None)),
+    ],
+)  # fmt: skip
+def test_a_ref_means_a_version(forked, ref, expected) -> None:
+    found = target_of(forked.opened[0], ref, None)
+
+    assert (found.branch, found.version) == expected
+
+
+def test_numbers_and_head_are_of_the_branch_in_view(forked) -> None:
+    source = forked.opened[0]
+
+    assert target_of(source, "HEAD~1", "dev").version == 5
+    assert target_of(source, "5", "dev").branch == "dev"
+
+
+@pytest.mark.parametrize(
+    ("ref", "error"),
+    [
+        ("nobody", RefNotFoundError), ("dev:x", InvalidRefError), (":3", InvalidRefError),
+        ("HEAD~9", VersionNotFoundError), (2.5, InvalidRefError), ("nobody:3", RefNotFoundError),
+    ],
+)  # fmt: skip
+def test_a_ref_that_means_nothing_is_refused(forked, ref, error) -> None:
+    with pytest.raises(error):
+        target_of(forked.opened[0], ref, None)
+
+
+def _ends(ds, a, b):
+    return find_ends(
+        ds.opened[0], ds.checkout_version(a).opened[1], ds.checkout_version(b).opened[1]
+    )
+
+
+def _told(ends) -> list[tuple]:
+    return [(one.side, one.branch, one.after, one.upto) for one in ends.between]
+
+
+def test_on_one_branch_the_older_version_is_the_ancestor(forked) -> None:
+    assert _ends(forked, 2, 5).ancestor == Past(None, 2)
+    assert _told(_ends(forked, 2, 5)) == [("b", None, 2, 5)]
+    assert _told(_ends(forked, 5, 2)) == [("a", None, 2, 5)]
+    assert _told(_ends(forked, 5, 5)) == []
+
+
+def test_branches_meet_where_they_forked(forked) -> None:
+    ends = _ends(forked, ("fix", None), (None, 7))
+
+    assert ends.ancestor == Past(None, 4)
+    assert _told(ends) == [("a", "dev", 4, 5), ("a", "fix", 5, 6), ("b", None, 4, 7)]
+
+
+def test_a_version_before_the_fork_is_in_the_past_of_the_branch(forked) -> None:
+    ends = _ends(forked, (None, 2), ("dev", 6))
+
+    assert ends.ancestor == Past(None, 2)
+    assert _told(ends) == [("b", None, 2, 4), ("b", "dev", 4, 6)]
+
+
+def test_branches_of_one_branch_meet_on_it(forked) -> None:
+    ends = _ends(forked, ("dev", 6), ("fix", 6))
+
+    assert ends.ancestor == Past("dev", 5)
+    assert _told(ends) == [("a", "dev", 5, 6), ("b", "fix", 5, 6)]
+
+
+def test_the_first_version_of_a_branch_is_the_one_it_was_forked_from(forked) -> None:
+    ends = _ends(forked, ("dev", 4), (None, 4))
+
+    assert ends.ancestor == Past(None, 4)
+    assert _told(ends) == []
+    assert forked.diff(("dev", 4), 4).counts.is_empty
