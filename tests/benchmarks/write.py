@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import lance
 import numpy as np
@@ -147,6 +148,49 @@ def _append(name: str, fragments: int, goal: float) -> Written:
     return Written(compared)
 
 
+def changes(rows: int) -> Iterator[Case]:
+    """Rows that change: an upsert of a tenth of the rows, half of them new; one column of all."""
+    count = rows // 10
+    random = np.random.default_rng(3)
+    target = {"id": np.arange(count), "x": random.random(count)}
+    target |= {"s": [f"value {i % 1000}" for i in range(count)]}
+    half = count // 20
+    keys = np.concatenate([random.choice(count, half, replace=False), count + np.arange(half)])
+    source = pa.table(
+        {
+            "id": random.permutation(keys),
+            "x": random.random(2 * half),
+            "s": [f"new {i}" for i in range(2 * half)],
+        }
+    )
+
+    def upsert(dataset: Any) -> None:
+        merge = dataset.merge_insert("id").when_matched_update_all()
+        merge.when_not_matched_insert_all().execute(source)
+
+    name = f"upsert {2 * half:,} rows into {count:,}"
+    yield name, partial(_change, name, pa.table(target), upsert)
+    wide = {**target, **{f"w{n}": random.random(count) for n in range(8)}}
+    name = f"update one of 11 columns, {count:,} rows"
+    yield name, partial(_change, name, pa.table(wide), lambda one: one.update({"x": "x + 1"}))
+
+
+def _change(name: str, target: pa.Table, change: Callable[[Any], object]) -> Written:
+    lance.write_dataset(target, str(HOME / "base"))
+    numbers = itertools.count()
+    for number in range(2 * (RUNS + 1)):
+        shutil.copytree(HOME / "base", HOME / f"change{number}", copy_function=os.link)
+    compared = compare(
+        name,
+        lambda: change(lance_nb.dataset(str(HOME / f"change{next(numbers)}"))),
+        lambda: change(lance.dataset(str(HOME / f"change{next(numbers)}"))),
+        runs=RUNS,
+    )
+    for path in (HOME / "base", *HOME.glob("change*")):
+        shutil.rmtree(path)
+    return Written(compared)
+
+
 def sizes(found: list[Written]) -> str:
     """Lay the file sizes out as a Markdown table."""
     lines = ["| file | lance_nb MB | pylance MB | ratio |", "|---|--:|--:|--:|"]
@@ -171,7 +215,8 @@ def main() -> None:
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir(parents=True)
     try:
-        cases = [*files(options.rows), *datasets(options.rows), *appends(options.rows)]
+        kinds = (files, datasets, appends, changes)
+        cases = [one for kind in kinds for one in kind(options.rows)]
         found = [run() for name, run in cases if options.only in name]
     finally:
         shutil.rmtree(HOME, ignore_errors=True)
