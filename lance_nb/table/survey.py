@@ -61,7 +61,7 @@ class Survey:
     def fork_versions(self, branch: str | None) -> dict[int, list[str]]:
         """Return the versions of a branch that other branches started from, with their names."""
         found: dict[int, list[str]] = {}
-        for name, version in forks(self.branches, branch):
+        for name, version in sorted(set(forks(self.branches, branch))):
             found.setdefault(version, []).append(name)
         return found
 

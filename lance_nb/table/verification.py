@@ -171,7 +171,7 @@ def _missing(
     if store.uri == root or store.uri.startswith(f"{root}/"):
         inside = store.uri[len(root) :].lstrip("/")
         whole = f"{inside}/{path}" if inside else path
-        found = whole in there
+        found = whole in there or (file.kind != INDEX and store.exists(path))  # behind a link
     else:
         found = bool(store.list_recursive(path)) if file.kind == INDEX else store.exists(path)
     return None if found else (MISSING, "versions from this one on refer to it")

@@ -147,7 +147,7 @@ def explanation_of(
     branches = [
         CleanupReferencedBranch(name, version, False)
         for version, names in sorted(forks.items())
-        for name in sorted(set(names))
+        for name in names
     ]
     return CleanupExplanation(
         read_version,

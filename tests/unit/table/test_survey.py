@@ -1,0 +1,42 @@
+"""A survey: branches, their versions, and which versions others stand on."""
+
+from __future__ import annotations
+
+from lance_nb.format.layout import branch_path, tag_path
+from lance_nb.format.refs import Branch, Tag
+from lance_nb.storage.memory import MemoryStore
+from lance_nb.table.survey import forks, take_survey
+
+BRANCHES = {
+    "dev": Branch(None, 2, ((2, "a"),), 1, 1),
+    "deep": Branch("dev", 3, ((2, "a"), (3, "b")), 1, 1),
+    "orphaned": Branch("gone", 9, ((4, "c"), (9, "d")), 1, 1),
+}
+
+
+def test_branches_of_branches_stand_on_every_version_below_them():
+    assert set(forks(BRANCHES, None)) == {("dev", 2), ("deep", 2), ("orphaned", 4)}
+    assert set(forks(BRANCHES, "dev")) == {("deep", 3)}
+    assert set(forks(BRANCHES, "gone")) == {("orphaned", 9)}
+
+
+def test_a_survey_finds_branches_without_a_record_and_records_without_versions():
+    store = MemoryStore("survey")
+    store.write("_versions/18446744073709551614.manifest", b"x")
+    store.write("_versions/d9223372036854775810.manifest", b"x")
+    store.write("tree/being/made/_versions/18446744073709551613.manifest", b"x")
+    store.write("data/a.lance", b"rows")
+    store.write(branch_path("dev"), BRANCHES["dev"].to_bytes())
+    store.write(tag_path("v1"), Tag(1, None, 1, 1, 1).to_bytes())
+    found = take_survey(store)
+    assert {folder: line.numbers for folder, line in found.lines.items()} == {
+        "": [1],
+        "tree/being/made": [2],
+        "tree/dev": [],
+    }
+    assert [one.version for one in found.lines[""].detached] == [9223372036854775810]
+    assert found.tagged_versions(None) == {1: ["v1"]}
+    assert found.fork_versions(None) == {2: ["dev"]}
+    assert found.without({"v1"}, {"dev"}).tags == {}
+    assert found.manifest("", found.lines[""].names[0]) is not None
+    assert len(found.files) == 6
