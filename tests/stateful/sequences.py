@@ -21,11 +21,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.stateful import columns_verbs, history_verbs, rows_verbs, upkeep_verbs
+from tests.stateful import columns_verbs, history_verbs, merging_verbs, rows_verbs, upkeep_verbs
 from tests.stateful.world import OURS, PYLANCE, World, compare, read
 
 STEPS = 30
-VERBS = rows_verbs.VERBS | columns_verbs.VERBS | history_verbs.VERBS | upkeep_verbs.VERBS
+VERBS = (
+    rows_verbs.VERBS
+    | merging_verbs.VERBS
+    | columns_verbs.VERBS
+    | history_verbs.VERBS
+    | upkeep_verbs.VERBS
+)
 SHORTENING_S = 120.0
 _IN_MEMORY = "/dev/shm"
 
