@@ -5,6 +5,7 @@ import pyarrow.compute as pc
 import pytest
 
 import lance_nb
+from lance_nb.dataset.verbs import updating
 from lance_nb.errors import (
     ColumnNotFoundError,
     InvalidInputError,
@@ -160,3 +161,74 @@ def test_edits_of_the_same_rows_are_not_staged_together(make):
     stage = make().stage().update({"name": "'x'"}, where="id < 5").delete("id = 4")
     with pytest.raises(InvalidInputError, match="same rows"):
         stage.commit()
+
+
+def wide(uri, **options):
+    columns = {
+        "id": range(20),
+        "x": [n * 1.5 for n in range(20)],
+        "s": [f"s{n}" for n in range(20)],
+    }
+    return lance_nb.write_dataset(pa.table(columns), uri, max_rows_per_file=8, **options)
+
+
+def test_columns_are_written_anew_and_rows_stay(uri):
+    made = wide(uri, enable_stable_row_ids=True)
+    made.delete("id = 3")
+    before = made.to_table([], with_row_id=True, with_row_address=True)
+    assert made.update({"x": "x + id"}, "id < 6", mode="columns") == {"num_rows_updated": 5}
+    assert made.to_table([], with_row_id=True, with_row_address=True).equals(before)
+    found = made.to_table(["id", "x", "s", "_row_last_updated_at_version"]).to_pydict()
+    assert found["x"] == [n * 2.5 if n < 6 else n * 1.5 for n in range(20) if n != 3]
+    assert found["s"] == [f"s{n}" for n in range(20) if n != 3]
+    assert found["_row_last_updated_at_version"] == [3] * 5 + [1] * 14
+    operation = made.read_transaction(3).operation
+    assert (operation.fields_modified, len(operation.updated_fragments)) == ((1,), 1)
+    assert [one.fields for one in operation.updated_fragments[0].files] == [(0, -2, 2), (1,)]
+
+
+def test_columns_can_be_written_anew_twice(uri):
+    made = wide(uri)
+    made.update({"s": "upper(s)", "x": "0"}, mode="columns")
+    made.update({"s": "NULL"}, "id = 19", mode="columns")
+    assert made.to_table(["s"]).to_pydict()["s"] == [f"S{n}" for n in range(19)] + [None]
+    assert made.update({"x": "1"}, "id > 99", mode="columns") == {"num_rows_updated": 0}
+    assert made.version == 4
+
+
+def test_small_datasets_move_rows_unless_asked_otherwise(uri):
+    made = wide(uri)
+    made.update({"x": "0"})
+    assert made.read_transaction(2).operation.fields_modified == ()
+    with pytest.raises(InvalidInputError, match="'auto', 'rows', 'columns'"):
+        made.update({"x": "0"}, mode="cells")
+    with pytest.raises(NotSupportedError, match=r"version 2\.2"):
+        made.update({"x": "0"}, data_storage_version="2.0")
+
+
+@pytest.mark.parametrize(("where", "by_columns"), [("id % 2 = 0", True), ("id = 1", False)])
+def test_the_cheaper_way_is_taken(uri, monkeypatch, where, by_columns):
+    monkeypatch.setattr("lance_nb.transactions.rewrite_cost.SAVED_BYTES_MIN", 0)
+    monkeypatch.setattr(updating, "SAVED_BYTES_MIN", 0)
+    made = wide(uri)
+    expected = made.to_table(["x"], filter=f"NOT ({where})").num_rows
+    made.update({"x": "-1"}, where)
+    assert made.count_rows("x >= 0") == expected
+    assert bool(made.read_transaction(2).operation.fields_modified) is by_columns
+
+
+def test_columns_give_way_to_a_concurrent_change_of_the_fragment(uri):
+    one = wide(uri)
+    other = lance_nb.dataset(uri)
+    other.delete("id = 1")
+    one.update({"x": "-1"}, "id < 3", mode="columns")  # planned again on the newest version
+    assert one.version == 3
+    assert one.to_table(["id"], filter="x = -1").to_pydict() == {"id": [0, 2]}
+
+
+def test_a_failing_update_of_columns_leaves_no_file(uri, files):
+    made = wide(uri)
+    before = files()
+    with pytest.raises(PredicateError):
+        made.update({"id": "CAST(s AS BIGINT)"}, mode="columns")
+    assert files() == before
