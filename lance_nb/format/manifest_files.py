@@ -17,7 +17,6 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -176,25 +175,24 @@ class ManifestFiles:
         return tuple((more - less).elements()), tuple((less - more).elements())
 
 
-def files_of(fragment: bytes, path: str) -> tuple[NamedFile, ...]:
+def files_of(fragment: bytes, path: str) -> Files:
     """Return the files that a serialized fragment names. Raises CorruptFileError."""
     message = parse(pb.DataFragment, fragment, path)
-    found = [
-        NamedFile(
-            DATA,
-            f"{layout.DATA}/{file.path}",
-            file.base_id if file.HasField("base_id") else None,
-            file.file_size_bytes,
-        )
-        for file in chain(message.files, (overlay.data_file for overlay in message.overlays))
-    ]
+    found = [_data_file(file) for file in message.files]
     if message.HasField("deletion_file"):
         found.append(_deletion(message.id, message.deletion_file))
+    if message.overlays:
+        found += [_data_file(overlay.data_file) for overlay in message.overlays]
     for oneof in _SEQUENCES:
         arm = message.WhichOneof(oneof)
         if arm is not None and arm.startswith("external"):
             found.append(NamedFile(DATA, f"{layout.DATA}/{getattr(message, arm).path}"))
     return tuple(found)
+
+
+def _data_file(file: pb.DataFile) -> NamedFile:
+    base_id = file.base_id if file.HasField("base_id") else None
+    return NamedFile(DATA, f"{layout.DATA}/{file.path}", base_id, file.file_size_bytes)
 
 
 def _transaction(name: str) -> Files:
