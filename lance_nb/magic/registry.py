@@ -8,13 +8,22 @@ from collections.abc import Mapping
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.magic.verb import Verb
-from lance_nb.magic.verbs import history, looking, refs, sql, staging
+from lance_nb.magic.verbs import (
+    comparing,
+    history,
+    looking,
+    maintenance,
+    refs,
+    sql,
+    staging,
+)
 
 GROUPS: Mapping[str, tuple[Verb, ...]] = {
     "look": looking.VERBS,
-    "history": history.VERBS,
+    "history": (*history.VERBS, *comparing.VERBS),
     "branches and tags": refs.VERBS,
     "change": staging.VERBS,
+    "maintenance": maintenance.VERBS,
     "ask": sql.VERBS,
 }
 VERBS: Mapping[str, Verb] = {verb.name: verb for group in GROUPS.values() for verb in group}

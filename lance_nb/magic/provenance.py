@@ -1,0 +1,155 @@
+"""``lance_nb.provenance``: commits remember who made them, in which notebook, from which cell.
+
+    lance_nb.provenance.enable(author="Ada")      # off until then
+    ds.delete("price < 0")
+    ds.history(1)[0].properties                   # lance_nb.provenance.author, cell_id, ...
+    with lance_nb.provenance.context(message="monthly load"):
+        ds.insert(rows)
+    lance_nb.provenance.disable()
+
+The cell is the one that the kernel is running: its id and source come with the request, as
+JupyterLab and VS Code send it. The notebook's path comes from the server (``JPY_SESSION_NAME``), or
+from VS Code.
+
+Limits: outside of a notebook only author and message are known. A commit that a widget makes names
+no cell. Paths are as the server has them, so that they do not tell where a home folder lies.
+Source: request metadata ``cellId`` of Jupyter frontends; properties: lance_nb.dataset.provenance.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lance_nb.dataset import provenance as hook
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.transaction_summary import MESSAGE_PROPERTY
+
+SESSION_NAME = "JPY_SESSION_NAME"
+_VSCODE_FILE = "__vsc_ipynb_file__"
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenanceSettings:
+    """What commits say. ``records_cell``: notebook, cell and code too."""
+
+    author: str | None = None
+    message: str | None = None
+    records_cell: bool = True
+
+
+class Provenance:
+    """Whether, and what, commits record about where they come from. Off by default."""
+
+    def __init__(self) -> None:
+        self._settings: ProvenanceSettings | None = None
+        self._inner: ContextVar[ProvenanceSettings | None] = ContextVar("provenance", default=None)
+
+    @property
+    def settings(self) -> ProvenanceSettings | None:
+        """What commits say here and now, None when they say nothing."""
+        return self._inner.get() or self._settings
+
+    def enable(
+        self, author: str | None = None, *, message: str | None = None, notebook: bool = True
+    ) -> None:
+        """Record from now on ``author``, ``message`` and, with ``notebook``, path, cell and code.
+
+        Raises InvalidInputError for what is no text.
+        """
+        self._settings = ProvenanceSettings(
+            _text("author", author), _text("message", message), notebook
+        )
+        hook.set_source(self.properties)
+
+    def disable(self) -> None:
+        """Record nothing from now on, except inside of a ``context``."""
+        self._settings = None
+
+    @contextmanager
+    def context(
+        self,
+        author: str | None = None,
+        *,
+        message: str | None = None,
+        notebook: bool | None = None,
+    ) -> Iterator[None]:
+        """Record for the commits of a ``with`` block; what is left out is as it was before."""
+        before = self.settings or ProvenanceSettings()
+        inner = replace(
+            before,
+            author=before.author if author is None else _text("author", author),
+            message=before.message if message is None else _text("message", message),
+            records_cell=before.records_cell if notebook is None else notebook,
+        )
+        hook.set_source(self.properties)
+        token = self._inner.set(inner)
+        try:
+            yield
+        finally:
+            self._inner.reset(token)
+
+    def properties(self) -> dict[str, str]:
+        """Return what a commit would record now."""
+        settings = self.settings
+        if settings is None:
+            return {}
+        known = {hook.AUTHOR: settings.author, MESSAGE_PROPERTY: settings.message}
+        found = {name: value for name, value in known.items() if value}
+        return {**found, **running_cell()} if settings.records_cell else found
+
+
+provenance = Provenance()
+
+
+def _text(name: str, value: str | None) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise InvalidInputError(f"{name} is text, not {type(value).__name__}")
+    return value
+
+
+# --- the cell that is running ---------------------------------------------------------------------
+
+
+def running_cell() -> dict[str, str]:
+    """Return what is known of the cell that runs now; nothing outside of a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    kernel = getattr(shell, "kernel", None)
+    if kernel is None:
+        return {}
+    found = {hook.NOTEBOOK: _notebook(shell)}
+    request = _request(kernel)
+    code = _mapping(request.get("content")).get("code")
+    if isinstance(code, str):
+        metadata = _mapping(request.get("metadata"))
+        found[hook.CELL_ID] = metadata.get("cellId") or metadata.get("cell_id")
+        found[hook.EXECUTION_COUNT] = str(shell.execution_count)
+        found[hook.CODE_SHA256] = code_hash(code)
+    return {name: value for name, value in found.items() if isinstance(value, str) and value}
+
+
+def code_hash(source: str) -> str:
+    """Return the SHA-256 of a cell's source."""
+    return hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()
+
+
+def _request(kernel: Any) -> Mapping[str, Any]:
+    """Return the message that the kernel is answering."""
+    ask = getattr(kernel, "get_parent", None)
+    return _mapping(ask("shell") if callable(ask) else getattr(kernel, "_parent_header", None))
+
+
+def _notebook(shell: Any) -> str | None:
+    path = _mapping(getattr(shell, "user_ns", None)).get(_VSCODE_FILE)
+    return path if isinstance(path, str) and path else os.environ.get(SESSION_NAME)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
