@@ -6,7 +6,8 @@ halving; what that version did tells where the row came from: a Rewrite moved it
 it back, an Update wrote it anew (by row id or key the old row is found among those that vanished),
 anything else created it. Columns written anew in place are found by halving, too.
 
-Limits: about a logarithm of the number of versions is read per step of the life. By address
+Limits: about a logarithm of the number of versions is read per step of the life; see past.py for
+restores. By address
 an Update that wrote the row anew cannot be told from one that created or deleted it: the step is
 "written" or "gone". Versions that were cleaned up are not known: the first that is left tells where
 the row was "found".
@@ -16,8 +17,6 @@ Source: our own; transactions of lance.table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -31,47 +30,23 @@ from lance_nb.table.diff.origins import find_origins, read_transaction
 from lance_nb.table.diff.past import VersionPath
 from lance_nb.table.diff.placed import in_fragment, read_window
 from lance_nb.table.diff.renames import find_renames
+from lance_nb.table.diff.row_event import (
+    CREATED,
+    DELETED,
+    EXTENDED,
+    FOUND,
+    GONE,
+    MOVED,
+    RESTORED,
+    UPDATED,
+    WRITTEN,
+    RowEvent,
+    Stay,
+)
 from lance_nb.table.diff.sides import Sides
 from lance_nb.table.diff.whereabouts import Place, Wanted, place_in, vanished
 from lance_nb.table.ordering import Addresses
 from lance_nb.table.projection import project
-
-CREATED, UPDATED, MOVED, DELETED = "created", "updated", "moved", "deleted"
-RESTORED, FOUND, EXTENDED = "restored", "found", "extended"
-WRITTEN, GONE = "written", "gone"
-
-
-@dataclass(frozen=True, slots=True)
-class RowEvent:
-    """One step of the life of a row: what the version ``version`` did to it.
-
-    ``event``: created, updated, moved, restored, deleted; "extended" when it got a new column;
-    "written" or "gone" when a row known by address was created or deleted, or updated elsewhere;
-    "found" where the trace begins.
-    ``old`` and ``new`` are its values before and after, None where there are none or they did not
-    change; ``columns`` names those that differ. ``fragment_id`` and ``offset`` say where it is
-    afterwards (of a deleted row: where it was).
-    """
-
-    version: int
-    branch: str | None
-    timestamp: datetime | None
-    operation: str | None
-    event: str
-    fragment_id: int
-    offset: int
-    old: Mapping[str, Any] | None = None
-    new: Mapping[str, Any] | None = None
-    columns: tuple[str, ...] = ()
-    message: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Stay:
-    """A row at one place; ``position`` is that of a version that has it there."""
-
-    position: int
-    place: Place
 
 
 class RowHistory:
@@ -124,8 +99,17 @@ class RowHistory:
 
     def _arrival(self, stay: Stay) -> Stay:
         """Return the first version from which on the row is at its place."""
-        holds = lambda position: self._place_at(position, stay.place) is not None  # noqa: E731
-        first = self._path.first_with(holds, 0, stay.position)
+
+        def holds(position: int) -> bool:
+            return self._place_at(position, stay.place) is not None
+
+        first = stay.position
+        while True:
+            low = self._path.last_restore(first)
+            first = self._path.first_with(holds, low, first)
+            if first > low or not low or not holds(low - 1):
+                break
+            first = low - 1  # the restore changed nothing for the row
         place = self._place_at(first, stay.place)
         return Stay(first, stay.place if place is None else place)
 

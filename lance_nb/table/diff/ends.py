@@ -136,6 +136,23 @@ def _since(chain: list[Past], side: str, ancestor: int) -> Iterator[Stretch]:
             yield Stretch(side, chain[at].branch, start, chain[at].version)
 
 
+def ancestor_of(ends: Ends) -> Snapshot | None:
+    """Load the common ancestor, None if it is not there any more."""
+    past = ends.ancestor
+    if past is None:
+        return None
+    for one in (ends.a, ends.b):
+        if (one.branch, one.version) == (past.branch, past.version):
+            return one
+    places = [past.branch, *(one.branch for one in ends.between if one.after == past.version)]
+    for branch in dict.fromkeys(places):  # a branch begins with a copy of its parent's version
+        try:
+            return ends.source.load(Target(branch, past.version))
+        except VersionNotFoundError:
+            continue
+    return None
+
+
 def target_of(source: Source, ref: Ref, branch: str | None) -> Target:
     """Find out what a ref means, seen from ``branch``.
 

@@ -19,10 +19,10 @@ import pyarrow as pa
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import InvalidInputError
 from lance_nb.table.diff.columns import ColumnPair
-from lance_nb.table.diff.ends import Ends
+from lance_nb.table.diff.ends import Ends, ancestor_of
 from lance_nb.table.diff.identity import Identity
 from lance_nb.table.diff.placed import PlacedRows, read_window
-from lance_nb.table.diff.plan import RowPlan, ancestor_of
+from lance_nb.table.diff.plan import RowPlan
 from lance_nb.table.ordering import Addresses
 from lance_nb.table.projection import project
 

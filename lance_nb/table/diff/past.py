@@ -5,7 +5,8 @@ it was forked from. So every number up to the one in view stands for one version
 there.
 
 Limits: a few snapshots are kept; finding when something began to be so reads as many manifests as
-the logarithm of the number of versions.
+the logarithm of the number of versions. What was so, ended, and is so again because a version was
+restored is told apart if that happened within ``RESTORES_WITHIN`` versions.
 Source: spec page "branch and tag".
 """
 
@@ -22,6 +23,7 @@ from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 
 _SNAPSHOTS_MAX = 32
+RESTORES_WITHIN = 256  # versions that are searched for one that restored another
 
 
 class VersionPath:
@@ -71,6 +73,14 @@ class VersionPath:
             return self._source.log(self._branches[number]).transaction(number)
         except VersionNotFoundError:
             return None
+
+    def last_restore(self, position: int) -> int:
+        """Return the newest version up to ``position`` that restored another one, 0 if none did."""
+        for at in range(position, max(position - RESTORES_WITHIN, 0), -1):
+            done = self.transaction(at)
+            if done is not None and done.operation == "Restore":
+                return at
+        return 0
 
     def first_with(self, holds: Callable[[int], bool], low: int, high: int) -> int:
         """Return the first position in ``[low, high]`` from which on ``holds`` is true.

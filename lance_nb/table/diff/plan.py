@@ -18,19 +18,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from lance_nb.encodings.base import Ints
-from lance_nb.errors import VersionNotFoundError
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.diff.columns import ColumnPair, Home, Homes
-from lance_nb.table.diff.ends import Ends
+from lance_nb.table.diff.ends import Ends, ancestor_of
 from lance_nb.table.diff.fragments import FragmentMatch, Pair, Places
 from lance_nb.table.diff.manifest_tables import fragments_at
 from lance_nb.table.diff.origins import Piece, find_origins
 from lance_nb.table.diff.placed import FragmentRows, PlacedRows, live_rows
 from lance_nb.table.diff.transactions_between import deleted_offsets
 from lance_nb.table.fragment_reader import confirmed_rows
-from lance_nb.table.refs import Target
 from lance_nb.table.row_id_index import live_offsets
-from lance_nb.table.snapshot import Snapshot
 
 # What an origin is called: the side that has it alone ("" when it is older than both), its id.
 RootKey = tuple[str, int]
@@ -281,20 +278,3 @@ def _max_shared_id(ends: Ends) -> int:
     if most is None:
         return int(max(found.manifest.fragments.counts().ids, default=-1))
     return most
-
-
-def ancestor_of(ends: Ends) -> Snapshot | None:
-    """Load the common ancestor, None if it is not there any more."""
-    past = ends.ancestor
-    if past is None:
-        return None
-    for one in (ends.a, ends.b):
-        if (one.branch, one.version) == (past.branch, past.version):
-            return one
-    places = [past.branch, *(one.branch for one in ends.between if one.after == past.version)]
-    for branch in dict.fromkeys(places):  # a branch begins with a copy of its parent's version
-        try:
-            return ends.source.load(Target(branch, past.version))
-        except VersionNotFoundError:
-            continue
-    return None

@@ -13,9 +13,8 @@ from __future__ import annotations
 from lance_nb.errors import NotFoundError
 from lance_nb.format.rewrite_groups import restored_version
 from lance_nb.format.schema import Schema
-from lance_nb.table.diff.ends import Ends
+from lance_nb.table.diff.ends import Ends, ancestor_of
 from lance_nb.table.diff.origins import read_transaction
-from lance_nb.table.diff.plan import ancestor_of
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 
