@@ -10,6 +10,7 @@ Layout and source: see ``layouts/mini_block_layout``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -42,8 +43,10 @@ from lance_nb.encodings.repdef import (
     visible_entries,
 )
 from lance_nb.encodings.slicing import expand_ranges, gather_ranges
+from lance_nb.errors import CorruptFileError
 
 _SPARSE_SHARE = 8  # values are fetched one by one when at most one in eight is wanted
+_WARM = 2  # times that single values have been fetched
 _JOINED_VALUES_MAX = 1 << 18  # of a page: larger ones gain nothing from company
 
 
@@ -92,6 +95,8 @@ class MiniBlockPage:
             )
         if num_list_layers(self._layers) and parts.rows is None:
             raise corrupt("a repetition index on a page of lists", "none")
+        self._parsed: ParsedChunks | None = None
+        self._num_fetches = 0
         self._can_gather = parts.rows is None and codecs.can_gather(layout.value_compression)
 
     @property
@@ -194,30 +199,48 @@ class MiniBlockPage:
 
     def _fetch(self, positions: Ints, owners: Ints, buffer: PageBuffer) -> DecodedPage:
         """Fetch single values; ``owners`` are their chunks, ascending, with repeats."""
-        parsed = parse_chunks(self._layout, self._table.part(owners), buffer)
-        before = self._table.value_ends[owners] - self._table.num_values[owners]
-        inside = positions - before
-        wanted = Wanted(np.arange(owners.size), inside)
+        inside = positions - (self._table.value_ends[owners] - self._table.num_values[owners])
+        parsed = self._all_parsed(buffer)
+        numbers = owners
+        if parsed is None:
+            parsed = parse_chunks(self._layout, self._table.part(owners), buffer)
+            numbers = np.arange(owners.size)
+        wanted = Wanted(numbers, inside)
         values = self._codecs.gather(self._layout.value_compression, parsed.values, wanted)
         definition = None
         if parsed.definition is not None:
-            definition = self._fetch_levels(parsed.definition, parsed.num_levels, owners, inside)
+            definition = self._fetch_levels(parsed.definition, parsed.num_levels, wanted, owners)
             check_levels(None, definition, self._layers)
         return DecodedPage(self._with_dictionary(values), None, definition, self._layers)
 
+    def _all_parsed(self, buffer: PageBuffer) -> ParsedChunks | None:
+        """Return the headers of all chunks, read when single values are fetched once more.
+
+        The first time, only the chunks that are needed are looked at: the others may not be in
+        memory. None then, for a page that is not whole, and where some chunk is damaged: that is
+        no matter to those who do not want it.
+        """
+        if buffer.span_starts is not None:
+            return None
+        self._num_fetches += 1
+        if self._num_fetches == _WARM:
+            with suppress(CorruptFileError):
+                self._parsed = parse_chunks(self._layout, self._table, buffer)
+        return self._parsed
+
     def _fetch_levels(
-        self, buffer: ChunkBuffer, num_levels: Ints, owners: Ints, inside: Ints
+        self, buffer: ChunkBuffer, num_levels: Ints, wanted: Wanted, owners: Ints
     ) -> AnyLevels:
         """Decode the levels of every chunk once and pick the wanted ones."""
         is_new = np.ones(owners.size, np.bool_)
         is_new[1:] = owners[1:] != owners[:-1]
-        once = np.flatnonzero(is_new)
+        once = wanted.chunk[is_new]
         counts = num_levels[once]
         each = ChunkBuffer(buffer.data, buffer.starts[once], buffer.sizes[once])
         blocks = Chunks((each,), counts)
         levels = decode_levels(self._layout.def_compression, blocks, self._codecs)
         begins = (np.cumsum(counts) - counts)[np.cumsum(is_new) - 1]
-        found: AnyLevels = levels[begins + inside]
+        found: AnyLevels = levels[begins + wanted.position]
         return found
 
     def _decode_nothing(self) -> DecodedPage:

@@ -22,6 +22,8 @@ from lance_nb.table.scan import LiveRows, empty_table, row_columns
 from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.snapshot import Snapshot
 
+_FAR_APART = 16  # rows, on average: hardly any are neighbours, and looking for them costs more
+
 
 def take_rows(
     snapshot: Snapshot, projection: Projection, positions: Sequence[int] | pa.Array | np.ndarray
@@ -71,7 +73,9 @@ def _take_fragment(
 
 
 def ranges_of(offsets: Ints) -> Rows:
-    """Join sorted, distinct offsets into ranges."""
+    """Join sorted, distinct offsets into ranges; those that lie far apart stay single."""
+    if int(offsets[-1]) - int(offsets[0]) >= _FAR_APART * offsets.size:
+        return Rows(offsets, offsets + 1)
     breaks = np.flatnonzero(np.diff(offsets) != 1) + 1
     firsts = np.concatenate(([0], breaks))
     lasts = np.concatenate((breaks, [offsets.size])) - 1

@@ -24,8 +24,10 @@ from lance_nb.encodings.base import (
     corrupt,
 )
 from lance_nb.encodings.kernels import ranges
+from lance_nb.encodings.kernels.bitpack import words_at
 from lance_nb.errors import NotSupportedError
 
+_WORD_BYTES = {size: np.dtype(f"<u{size}") for size in (2, 4, 8)}
 _MOST_BITS = 1 << 36  # of one value: keeps every product of the checks below inside 64 bits
 
 
@@ -73,8 +75,7 @@ class Flat:
             at = values.data[starts + wanted.position // 8]
             data = np.packbits(at >> (wanted.position % 8).astype(np.uint8) & 1, bitorder="little")
         else:
-            found = ranges.rows(values.data, starts + wanted.position * (bits // 8), bits // 8)
-            data = np.ascontiguousarray(found).reshape(-1)
+            data = _values_at(values.data, starts + wanted.position * (bits // 8), bits // 8)
         return FixedWidth(bits, wanted.position.size, data)
 
     def decode_blocks(
@@ -91,6 +92,12 @@ class Flat:
         if not isinstance(values, FixedWidth) or values.bits_per_value != bits:
             raise corrupt(f"flat values of {bits} bits", _described(values))
         return values
+
+
+def _values_at(data: Bytes, at: Ints, size: int) -> Bytes:
+    if size in _WORD_BYTES:
+        return words_at(data, at, _WORD_BYTES[size]).view(np.uint8)
+    return np.ascontiguousarray(ranges.rows(data, at, size)).reshape(-1)
 
 
 def _checked_bits(encoding: encodings21.Flat) -> int:

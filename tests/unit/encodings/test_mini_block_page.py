@@ -108,3 +108,32 @@ def test_single_values_are_those_of_the_whole_page(wanted: set[int]) -> None:
         valid = [True] * len(wanted) if level.validity is None else level.validity.tolist()
         ints = [one if ok else None for one, ok in zip(leaves(found), valid, strict=True)]
         assert ints == [numbers[at] for at in sorted(wanted)]
+
+
+def fetched(reader: MiniBlockPage, page: Page, *wanted: int) -> list[int]:
+    buffers = {number: PageBuffer(page.array(number)) for number in range(len(page.buffers))}
+    return leaves(reader.decode(rows_of(*((at, at + 1) for at in wanted)), buffers))
+
+
+def test_a_page_that_is_asked_again_gives_the_same_values() -> None:
+    page = nullable_page(list(range(5000)))
+    reader = page.open()
+    for wanted in ([0, 1023, 1024, 4999], [7], [2048, 3000], [0, 4999]):
+        assert fetched(reader, page, *wanted) == [at % 4096 for at in wanted]
+
+
+def test_damage_in_another_chunk_is_no_matter_to_those_who_do_not_want_it() -> None:
+    page = nullable_page(list(range(4096)))
+    words, chunks = page.buffers
+    size = len(chunks) // 4
+    damaged = Page(
+        page.arm,
+        page.message,
+        (words, chunks[: 3 * size + 2] + b"\xff" * 6 + chunks[3 * size + 8 :]),
+        page.num_rows,
+    )
+    reader = damaged.open()
+    for _ in range(4):
+        assert fetched(reader, damaged, 5, 1030) == [5, 1030]
+        with pytest.raises(CorruptFileError):
+            fetched(reader, damaged, 5, 4000)

@@ -98,7 +98,12 @@ def test_each_fragment_is_read_once(history):
 
 @pytest.mark.parametrize(
     ("offsets", "ranges"),
-    [([4], [(4, 5)]), ([0, 1, 2], [(0, 3)]), ([0, 2, 3, 9], [(0, 1), (2, 4), (9, 10)])],
+    [
+        ([4], [(4, 5)]),
+        ([0, 1, 2], [(0, 3)]),
+        ([0, 2, 3, 9], [(0, 1), (2, 4), (9, 10)]),
+        ([5, 6, 1000], [(5, 6), (6, 7), (1000, 1001)]),  # far apart: not looked for
+    ],
 )
 def test_offsets_are_joined_into_ranges(offsets, ranges):
     found = ranges_of(np.array(offsets, np.int64))
