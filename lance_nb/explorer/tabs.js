@@ -1,6 +1,7 @@
 // What stands in the tabs of the explorer, in their order. A new tab is a line here and one in registry.py.
 
 import { mountRows } from "./widgets/rows.js";
+import { mountStorage } from "./widgets/storage.js";
 
 /**
  * @typedef {Object} Tab
@@ -12,4 +13,5 @@ import { mountRows } from "./widgets/rows.js";
  */
 export const TABS = [
   { id: "rows", label: "Rows", mount: mountRows },
+  { id: "storage", label: "Storage", mount: mountStorage },
 ];

@@ -43,6 +43,8 @@ class FileSource:
     def view(self, start: int, stop: int) -> memoryview:
         """Return bytes ``[start, stop)`` of the file. Raises CorruptFileError outside of it."""
         self._check(start, stop)
+        if self.is_mapped:
+            meter.count(stop - start)
         if start >= self._tail_start:
             return self._tail[start - self._tail_start : stop - self._tail_start]
         return self._store.read_range(self._path, ByteRange(start, stop))

@@ -35,6 +35,7 @@ export function detailPane(el, main, announce) {
       show(content, shown);
       version.hidden = true;
       other.hidden = false;
+      main.classList.add("lnb-detailed");
       other.scrollTop = 0;
       fold(false);
       announce(words);
@@ -48,6 +49,7 @@ export function detailPane(el, main, announce) {
       show(content);
       other.hidden = true;
       version.hidden = false;
+      main.classList.remove("lnb-detailed");
       back?.focus?.({ preventScroll: true });
       before = null;
     },

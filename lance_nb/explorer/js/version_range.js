@@ -26,8 +26,11 @@ export function versionRange(ctx) {
      * a move of B that is no drag travels there.
      */
     set({ a, b }, { dragging = false } = {}) {
-      if (dragging) moving = { a: a ?? moving?.a ?? null, b: b ?? moving?.b ?? null };
+      const stays = range.get().a;
+      if (dragging) moving = { a: a ?? stays, b: b ?? moving?.b ?? null };
       else {
+        // Who drags B means a range: A stays where it was meanwhile.
+        if (moving) pinned = stays;
         moving = null;
         if (a !== undefined) pinned = a;
         if (b) ctx.travel(b);

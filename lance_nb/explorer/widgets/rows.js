@@ -304,7 +304,7 @@ export function mountRows(el, ctx) {
     scroller.setAttribute("aria-colcount", String(state.numColumns + 1));
     scroller.classList.toggle("lnb-broken", Boolean(state.error));
     paint();
-  });
+  }, ["rows"]);
 }
 
 function spark(shades) {

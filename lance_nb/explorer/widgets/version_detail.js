@@ -35,7 +35,7 @@ export function mountVersionDetail(el, ctx) {
       detail.properties.length ? section("properties", "Properties", String(detail.properties.length), h("dl", { class: "lnb-entries" }, detail.properties.map(entry))) : null,
       detail.transaction.length ? section("transaction", "Transaction", "", h("dl", { class: "lnb-entries" }, detail.transaction.map(entry))) : null,
     ].filter(Boolean));
-  });
+  }, ["detail"]);
 }
 
 function entry({ label, value }) {

@@ -1,0 +1,190 @@
+// The fragments as bars on a canvas: width is rows, height bytes per row, hatched what is deleted.
+
+import { h, perFrame, bytes, count, plural } from "./dom.js";
+import { hatch, onTheme, penOf, percent, themeColours } from "./canvas.js";
+
+const HEIGHT = 132;
+const STRIP = 6; // the coverage by indices, below the bars
+const COLUMNS = ["id", "count", "rows", "deleted", "bytes", "files", "covered"];
+
+/**
+ * @param {import("./view.js").Context} ctx
+ * @param {{zoom: (first: number, stop: number) => void, open: (id: number) => void, told: (words: string) => void}} on
+ */
+export function fragmentStrip(ctx, on) {
+  const canvas = h("canvas", { class: "lnb-fm-canvas", "aria-hidden": "true" });
+  const element = h("div", { class: "lnb-fm", role: "slider", tabindex: "0", "aria-label": "fragments; Enter opens one, plus and minus zoom", "aria-valuemin": "0" }, canvas);
+  let model = null;
+  let columns = null;
+  let lefts = [];
+  let chosen = 0;
+  let hovered = -1;
+
+  const paint = perFrame(() => {
+    const width = element.clientWidth;
+    if (!model || !width) return;
+    place(width);
+    const pen = penOf(canvas, width, HEIGHT);
+    const colours = themeColours(element, ["replace", "remove", "fork", "line", "ink", "bg", "hover"]);
+    const striped = hatch(pen, colours.remove);
+    const most = Math.max(1, ...columns.rows.map((rows, at) => (rows ? columns.bytes[at] / rows : 0)));
+    const indexed = model.totals.indices > 0;
+    const room = HEIGHT - 4 - (indexed ? STRIP + 2 : 0);
+    pen.clearRect(0, 0, width, HEIGHT);
+    for (let at = 0; at < model.num_bins; at += 1) {
+      const left = lefts[at];
+      const wide = Math.max(0.6, lefts[at + 1] - left - (lefts[at + 1] - left > 3 ? 1 : 0));
+      const tall = 3 + (room - 3) * Math.sqrt(columns.rows[at] ? columns.bytes[at] / columns.rows[at] / most : 0);
+      const top = 4 + room - tall;
+      if (at === hovered) {
+        pen.fillStyle = colours.hover;
+        pen.fillRect(left, 0, wide, HEIGHT);
+      }
+      pen.globalAlpha = at === hovered || at === chosen ? 1 : 0.78;
+      pen.fillStyle = colours.replace;
+      pen.fillRect(left, top, wide, tall);
+      const gone = columns.rows[at] ? (tall * columns.deleted[at]) / columns.rows[at] : 0;
+      if (gone > 0) {
+        pen.fillStyle = colours.bg;
+        pen.fillRect(left, top, wide, Math.max(1, gone));
+        pen.fillStyle = gone > 3 && wide > 3 ? striped : colours.remove;
+        pen.fillRect(left, top, wide, Math.max(1.5, gone));
+      }
+      pen.globalAlpha = 1;
+      if (indexed) {
+        pen.fillStyle = colours.line;
+        pen.fillRect(left, HEIGHT - STRIP, wide, STRIP);
+        pen.fillStyle = colours.fork;
+        pen.fillRect(left, HEIGHT - STRIP, wide * (columns.rows[at] ? columns.covered[at] / columns.rows[at] : 1), STRIP);
+      }
+      if (at === chosen) {
+        pen.strokeStyle = colours.ink;
+        pen.lineWidth = 1.5;
+        pen.strokeRect(left + 0.25, top - 0.25, Math.max(1, wide - 0.5), tall);
+      }
+    }
+  });
+
+  /** Bars as wide as their rows; what holds next to none still shows. */
+  function place(width) {
+    const total = columns.rows.reduce((sum, rows) => sum + rows, 0);
+    const least = Math.max(1, total / (model.num_bins * 12));
+    const weights = columns.rows.map((rows) => Math.max(rows, least));
+    const all = weights.reduce((sum, weight) => sum + weight, 0);
+    lefts = [0];
+    for (const weight of weights) lefts.push(lefts.at(-1) + (weight * width) / all);
+  }
+
+  function under(event) {
+    const x = event.clientX - canvas.getBoundingClientRect().left;
+    let low = 0;
+    let high = lefts.length - 1;
+    while (low + 1 < high) {
+      const middle = (low + high) >> 1;
+      if (lefts[middle] <= x) low = middle;
+      else high = middle;
+    }
+    return model?.num_bins ? Math.min(low, model.num_bins - 1) : -1;
+  }
+
+  /** A bin as words. */
+  function words(at) {
+    if (!model || at < 0 || at >= model.num_bins) return "";
+    const many = columns.count[at] > 1;
+    const name = many ? `${count(columns.count[at])} fragments from ${columns.id[at]}` : `fragment ${columns.id[at]}`;
+    const rows = columns.rows[at];
+    const parts = [name, plural(rows, "row"), columns.deleted[at] && `${percent(columns.deleted[at], rows)} deleted`, bytes(columns.bytes[at]),
+      rows && `${bytes(columns.bytes[at] / rows)} per row`, plural(columns.files[at], "file"), columns.covered[at] < rows && "not covered by every index"];
+    return parts.filter(Boolean).join(" · ");
+  }
+
+  function choose(at) {
+    chosen = Math.max(0, Math.min(model.num_bins - 1, at));
+    element.setAttribute("aria-valuenow", String(chosen));
+    element.setAttribute("aria-valuetext", words(chosen));
+    on.told(words(chosen));
+    paint();
+  }
+
+  function open(at) {
+    if (columns.count[at] > 1) zoomTo(at, at + 1);
+    else on.open(columns.id[at]);
+  }
+
+  /** Ask for the fragments of some bins; their positions follow from the counts before them. */
+  function zoomTo(from, to) {
+    const before = columns.count.slice(0, from).reduce((sum, one) => sum + one, model.first);
+    const inside = columns.count.slice(from, to).reduce((sum, one) => sum + one, 0);
+    on.zoom(before, before + Math.max(1, inside));
+  }
+
+  function zoom(inward) {
+    const bins = model.num_bins;
+    if (inward) {
+      const half = Math.max(1, Math.round(bins / 4));
+      if (bins > 1) zoomTo(Math.max(0, chosen - half), Math.min(bins, chosen + half));
+      return;
+    }
+    const size = model.stop - model.first;
+    on.zoom(Math.max(0, model.first - Math.ceil(size / 2)), Math.min(model.num_fragments, model.stop + Math.ceil(size / 2)));
+  }
+
+  element.addEventListener("keydown", (event) => {
+    if (!model?.num_bins || event.altKey || event.ctrlKey || event.metaKey) return;
+    const act = {
+      ArrowLeft: () => choose(chosen - 1), ArrowRight: () => choose(chosen + 1), PageUp: () => choose(chosen - 10), PageDown: () => choose(chosen + 10),
+      Home: () => choose(0), End: () => choose(model.num_bins - 1), Enter: () => open(chosen), "+": () => zoom(true), "-": () => zoom(false),
+    }[event.key];
+    if (!act) return;
+    event.preventDefault();
+    event.stopPropagation();
+    act();
+  });
+  element.addEventListener("pointermove", (event) => {
+    const at = under(event);
+    if (at === hovered) return;
+    hovered = at;
+    on.told(words(at));
+    paint();
+  });
+  element.addEventListener("pointerleave", () => {
+    hovered = -1;
+    if (model) on.told(words(chosen));
+    paint();
+  });
+  element.addEventListener("click", (event) => {
+    const at = under(event);
+    if (at < 0) return;
+    choose(at);
+    open(at);
+  });
+  const observer = new ResizeObserver(paint);
+  observer.observe(element);
+  ctx.onClose(onTheme(paint));
+  ctx.onClose(() => {
+    observer.disconnect();
+    paint.cancel();
+  });
+
+  return {
+    element,
+    zoom,
+    show(found, buffers) {
+      const arrays = buffers.map((buffer) => {
+        const view = buffer instanceof ArrayBuffer ? new Uint8Array(buffer) : new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
+        return Array.from(new Float64Array(view.slice().buffer));
+      });
+      model = found;
+      columns = Object.fromEntries(COLUMNS.map((name, at) => [name, arrays[at]]));
+      hovered = -1;
+      element.setAttribute("aria-valuemax", String(Math.max(0, model.num_bins - 1)));
+      if (model.num_bins) choose(Math.min(chosen, model.num_bins - 1));
+      paint();
+    },
+    /** Mark a fragment by its id, if it is in the span. */
+    mark(id) {
+      const at = columns?.id.findLastIndex((first) => first <= id) ?? -1;
+      if (at >= 0) choose(at);
+    },
+  };
+}

@@ -1,0 +1,192 @@
+"""The frame of the explorer in a bare page: tabs, refs, handles, news, play, the meter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from lance_nb.explorer.app import Explorer
+from tests.ui.bare_page import OpenWidget, Screenshot
+from tests.unit.explorer.fakes import FakeDataset, many_versions, small_dataset
+
+pytestmark = pytest.mark.ui
+
+
+def look_for_news(page: Page) -> None:
+    """The explorer looks when its page comes to the front, too."""
+    expect(page.locator("section.lnb")).to_have_attribute("data-kernel", "live")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+
+def commit(dataset: FakeDataset) -> None:
+    main = dataset.lanes[None]
+    main[max(main) + 1] = replace(main[max(main)], version=max(main) + 1, tags=())
+
+
+def without_some(dataset: FakeDataset, gone: range) -> FakeDataset:
+    for number in gone:
+        del dataset.lanes[None][number]
+    return dataset
+
+
+def test_tabs_are_walked_with_the_keyboard(open_widget: OpenWidget) -> None:
+    page = open_widget(Explorer(small_dataset())).page
+    tabs = page.get_by_role("tablist", name="views")
+    tabs.get_by_role("tab", name="Rows").focus()
+    page.keyboard.press("End")
+    last = tabs.get_by_role("tab").last
+    expect(last).to_be_focused()
+    expect(last).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".lnb-panel:visible")).to_have_count(1)
+    page.keyboard.press("ArrowRight")
+    expect(tabs.get_by_role("tab", name="Rows")).to_be_focused()
+    expect(page.locator(".lnb-panel-rows")).to_be_visible()
+
+
+def test_what_is_typed_is_completed_and_taken_with_the_keyboard(
+    open_widget: OpenWidget, screenshot: Screenshot
+) -> None:
+    page = open_widget(Explorer(small_dataset())).page
+    box = page.get_by_role("combobox", name="go to a version")
+    box.fill("v")
+    choices = page.get_by_role("listbox", name="versions, tags").get_by_role("option")
+    expect(choices).to_have_count(2)
+    screenshot(page)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(choices.last).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Enter")
+    expect(page.locator(".lnb-here-ref")).to_have_text("main:2")
+    expect(box).to_have_value("")
+    box.fill("dev")
+    choices.first.click()
+    expect(page.locator(".lnb-here-ref")).to_have_text("dev:3")
+
+
+def test_ten_thousand_versions_are_completed_without_reading_any(open_widget: OpenWidget) -> None:
+    dataset = many_versions(10_000)
+    page = open_widget(Explorer(dataset)).page
+    expect(page.locator(".lnb-here-ref")).to_have_text("main:10000")
+    expect(page.locator(".lnb-tl-bar.lnb-op-unknown")).to_have_count(0)
+    before = list(dataset.reads)
+    page.get_by_role("combobox", name="go to a version").fill("77")
+    choices = page.get_by_role("listbox", name="versions, tags").get_by_role("option")
+    expect(choices).to_have_count(6)
+    expect(choices.first).to_contain_text("77")
+    assert dataset.reads == before
+
+
+def test_the_handle_a_is_moved_by_keys_and_followed_by_the_readout(
+    open_widget: OpenWidget, screenshot: Screenshot
+) -> None:
+    page = open_widget(Explorer(small_dataset())).page
+    a = page.get_by_role("slider", name="A, the version")
+    expect(a).to_have_attribute("aria-valuetext", "main:3")
+    page.locator(".lnb-tl-plane").focus()
+    page.keyboard.press("[")
+    expect(a).to_have_attribute("aria-valuetext", "main:2")
+    readout = page.locator(".lnb-tl-readout")
+    expect(readout).to_contain_text("main:2 → main:4")
+    expect(readout).to_contain_text("2 versions · +4 −9 rows")
+    screenshot(page)
+    page.keyboard.press("]")
+    expect(a).to_have_attribute("aria-valuetext", "main:3")
+    page.get_by_role("button", name="unpin A").click()
+    expect(readout).to_contain_text("Update")
+
+
+def test_the_handle_b_is_dragged_to_another_version(open_widget: OpenWidget) -> None:
+    page = open_widget(Explorer(small_dataset())).page
+    start = page.get_by_role("slider", name="B, the version").bounding_box()
+    goal = page.get_by_role("option", name="main version 1,").bounding_box()
+    assert start
+    assert goal
+    page.mouse.move(start["x"] + 8, start["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(goal["x"] + goal["width"] / 2, start["y"] + 8, steps=8)
+    expect(page.locator(".lnb-tl-readout")).to_contain_text("→ main:1")
+    expect(page.locator(".lnb-here-ref")).to_have_text("main:4")
+    page.mouse.up()
+    expect(page.locator(".lnb-here-ref")).to_have_text("main:1")
+
+
+def test_shift_and_a_click_spans_a_range(open_widget: OpenWidget) -> None:
+    page = open_widget(Explorer(small_dataset())).page
+    page.get_by_role("option", name="main version 1,").click(modifiers=["Shift"])
+    expect(page.locator(".lnb-here-ref")).to_have_text("main:1")
+    expect(page.get_by_role("slider", name="A, the version")).to_have_attribute(
+        "aria-valuetext", "main:4"
+    )
+
+
+def test_the_history_plays_to_its_end(open_widget: OpenWidget) -> None:
+    page = open_widget(Explorer(small_dataset())).page
+    play = page.get_by_role("button", name="play the history")
+    play.click()
+    expect(play).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".lnb-here-ref")).to_have_text("main:1")
+    expect(page.locator(".lnb-here-ref")).to_have_text("main:4")
+    expect(play).to_have_attribute("aria-pressed", "false")
+
+
+def test_versions_that_were_cleaned_up_are_hatched(
+    open_widget: OpenWidget, screenshot: Screenshot
+) -> None:
+    dataset = without_some(many_versions(40), range(3, 9))
+    page = open_widget(Explorer(without_some(dataset, range(1, 2)))).page
+    expect(page.locator(".lnb-tl-gap")).to_have_count(2)
+    expect(page.get_by_title("versions 3 to 8 were cleaned up")).to_be_visible()
+    expect(page.get_by_title("version 1 was cleaned up")).to_be_visible()
+    screenshot(page)
+
+
+def test_commits_of_others_appear_without_moving_anybody(
+    open_widget: OpenWidget, screenshot: Screenshot
+) -> None:
+    dataset = small_dataset()
+    page = open_widget(Explorer(dataset)).page
+    page.locator(".lnb-panel-rows .lnb-grid-number").first.click()
+    expect(page.locator(".lnb-grid-status")).to_contain_text("1 selected")
+    commit(dataset)
+    commit(dataset)
+    look_for_news(page)
+    news = page.get_by_role("button", name="2 new versions → 6")
+    expect(news).to_be_visible()
+    expect(page.locator(".lnb-tl-bar")).to_have_count(8)
+    expect(page.locator(".lnb-here-ref")).to_have_text("main:4")
+    expect(page.locator(".lnb-grid-status")).to_contain_text("1 selected")
+    screenshot(page)
+    news.click()
+    expect(page.locator(".lnb-here-ref")).to_have_text("main:6")
+    expect(news).to_have_count(0)
+
+
+def test_a_version_that_is_cleaned_up_beneath_its_reader_is_told(open_widget: OpenWidget) -> None:
+    dataset = small_dataset()
+    page = open_widget(Explorer(dataset.checkout_version(2))).page
+    del dataset.lanes[None][2]
+    look_for_news(page)
+    expect(page.locator(".lnb-marks")).to_contain_text("this version was cleaned up")
+
+
+def test_the_meter_tells_what_an_action_cost(open_widget: OpenWidget) -> None:
+    page = open_widget(Explorer(small_dataset())).page
+    meter = page.locator(".lnb-io")
+    expect(meter).to_contain_text("0 requests · 0 B")
+    page.evaluate(
+        """window.deliver([{content: {id: 'nobody', ok: true, result: {},
+        io: {requests: 5, bytes: 5000, ms: 7}}, buffers: []}])"""
+    )
+    expect(meter).to_contain_text("0 requests")  # an answer that nobody asked for costs nothing
+
+
+def test_details_can_be_folded_away(open_widget: OpenWidget) -> None:
+    page = open_widget(Explorer(small_dataset())).page
+    details = page.get_by_role("button", name="details")
+    details.click()
+    expect(page.locator(".lnb-part-detail")).to_be_hidden()
+    expect(details).to_have_attribute("aria-pressed", "false")
+    details.click()
+    expect(page.locator(".lnb-part-detail")).to_be_visible()
