@@ -8,6 +8,7 @@ from typing import Any
 
 from lance_nb.dataset import verbs
 from lance_nb.dataset.opened import OpenedVersion
+from lance_nb.table.refs import Target
 
 _RETRY_TIMEOUT = timedelta(seconds=30)
 Values = Mapping[str, str | None]
@@ -82,8 +83,13 @@ class Changing(OpenedVersion):
         return {"num_rows_updated": count}
 
     def restore(self) -> None:
-        """Make this version the newest one again, as a new version of its branch."""
-        self._change(verbs.committing.restore_to(self.version))
+        """Make this version the newest one again, as a new version of its branch.
+
+        It takes the place of what is the newest by then, whatever came in between.
+        """
+        newest = self._session.load(Target(self._snapshot.branch, None))
+        operation = verbs.committing.restore_to(self._snapshot.version)
+        self._snapshot = verbs.committing.commit_operation(self._session, newest, operation)
 
     # --- settings ---------------------------------------------------------------------------------
 

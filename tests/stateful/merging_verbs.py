@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from lance_nb.errors import CommitConflictError, NotSupportedError
 from tests.stateful.columns import KEY, UID, Values
-from tests.stateful.model import Row, Snapshot
-from tests.stateful.world import World
+from tests.stateful.model import LEARNED, Row, Snapshot
+from tests.stateful.world import OURS, World
 
 UPDATES = ("all", "all", "some columns", "if", "nothing", "delete")
 
@@ -81,4 +82,60 @@ def _updated(row: Row, source: Values, matched: str, version: int) -> Row:
     return replace(row, values={**row.values, **source}, updated=version)
 
 
-VERBS = {merge_insert: 4}
+def merge_branch(world: World) -> bool:
+    """Bring what a branch did since it forked into the branch that it started from."""
+    lines = world.model.lines
+    sides = [
+        name
+        for name, line in lines.items()
+        if line.parent and line.parent[0] == world.branch and not line.is_merged
+        and lines[world.branch].head.schema == line.head.schema
+        and line.parent[1] in lines[world.branch].versions
+        and lines[world.branch].versions[line.parent[1]].schema == line.head.schema
+    ]  # fmt: skip
+    if not sides:
+        return False
+    name = world.chance.choice(sorted(sides))
+    line, copies = lines[name], world.chance.random() < 0.5
+    base, head = lines[world.branch].versions[line.parent[1]], world.head
+    expected, disputed = three_ways(base, head, line.head)
+    world.actor = OURS
+    world.says(f"branches.merge {name}, copy={copies}; both changed {sorted(disputed)}")
+    try:
+        plan = world.dataset().branches.merge(name, world.branch or "main", key="uid", copy=copies)
+    except (CommitConflictError, NotSupportedError):
+        world.landed(head)
+        return True
+    assert not disputed, "two changes of one row were merged"
+    line.is_merged = True
+    world.model.tags |= {
+        tag: (one["branch"], one["version"])
+        for tag, one in world.at(OURS).tags.list().items()
+        if tag.startswith("merged-")
+    }
+    now = world.at(OURS, branch=world.branch).version
+    world.landed(replace(expected, version=now) if plan.version else head, ordered=False)
+    return True
+
+
+def three_ways(base: Snapshot, ours: Snapshot, theirs: Snapshot) -> tuple[Snapshot, set[int]]:
+    """Merge by uid; also return the uids of rows that both changed, or one changed and one lost."""
+    old = {one.uid: one for one in base.rows}
+    mine, other = ({one.uid: one for one in side.rows} for side in (ours, theirs))
+    rows, disputed = [], set()
+    for uid in {**mine, **other}:
+        before, left, right = (side.get(uid) for side in (old, mine, other))
+        changed = [side is None or before is None or side.values != before.values
+                   for side in (left, right)]  # fmt: skip
+        if before is None:
+            rows.append(left or replace(right, row_id=None, created=LEARNED, updated=LEARNED))
+        elif all(changed):
+            disputed.add(uid)
+        elif not changed[1]:
+            rows += [left] if left else []
+        elif right:
+            rows.append(replace(left, values=right.values, updated=LEARNED))
+    return ours.with_rows(rows), disputed
+
+
+VERBS = {merge_insert: 4, merge_branch: 2}

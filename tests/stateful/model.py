@@ -13,6 +13,8 @@ from tests.stateful.columns import UID, Values
 
 ROW_ID, CREATED, UPDATED = "_rowid", "_row_created_at_version", "_row_last_updated_at_version"
 
+LEARNED = -1  # a version that only reading tells, once
+
 
 @dataclass(frozen=True)
 class Row:
@@ -115,6 +117,7 @@ class Line:
     versions: dict[int, Snapshot] = field(default_factory=dict)
     used: dict[int, Used] = field(default_factory=dict)
     parent: tuple[str | None, int] | None = None
+    is_merged: bool = False  # into its parent, which is told apart only once
 
     def started(self, name: str | None, number: int) -> Line:
         """Return a branch of this one (whose name is given) that begins at a version."""

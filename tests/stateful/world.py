@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from tests.stateful.columns import UID, Values, schema_for, value_for
-from tests.stateful.model import CREATED, ROW_ID, UPDATED, Line, Model, Row, Snapshot, Used
+from tests.stateful.model import CREATED, LEARNED, ROW_ID, UPDATED, Line, Model, Row, Snapshot, Used
 
 OURS, PYLANCE = "ours", "pylance"
 
@@ -149,6 +149,16 @@ class World:
             rows = tuple(by_uid[one] for one in uids)
         if expected.stable and len(rows) == found.num_rows:
             rows = self._with_ids(rows, found[ROW_ID].to_pylist())
+            rows = tuple(
+                replace(
+                    one,
+                    created=created if one.created == LEARNED else one.created,
+                    updated=updated if one.updated == LEARNED else one.updated,
+                )
+                for one, created, updated in zip(
+                    rows, found[CREATED].to_pylist(), found[UPDATED].to_pylist(), strict=True
+                )
+            )
         return replace(expected, rows=rows)
 
     def _with_ids(self, rows: tuple[Row, ...], ids: list[int]) -> tuple[Row, ...]:
