@@ -41,6 +41,7 @@ if _typing.TYPE_CHECKING:
     from lance_nb.dataset.operations import LanceOperation
     from lance_nb.dataset.scanner_builder import ScannerBuilder
     from lance_nb.dataset.two_versions import diff
+    from lance_nb.dataset.verbs.batch_udf import BatchUDF, BatchUDFCheckpoint, batch_udf
     from lance_nb.dataset.verbs.compaction_steps import (
         Compaction,
         CompactionMetrics,
@@ -54,15 +55,28 @@ if _typing.TYPE_CHECKING:
     from lance_nb.format.fragment import DataFile
     from lance_nb.format.fragment import Fragment as FragmentMetadata
     from lance_nb.format.schema import Schema as LanceSchema
+    from lance_nb.magic.provenance import provenance
     from lance_nb.magic.shell import load_ipython_extension, unload_ipython_extension
     from lance_nb.table.blobs import BlobFile
     from lance_nb.table.diff import Diff
+    from lance_nb.transactions.cleanup_result import (
+        CleanupCandidateFile,
+        CleanupExplanation,
+        CleanupReferencedBranch,
+        CleanupStats,
+    )
     from lance_nb.transactions.transaction import Transaction
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BatchUDF",
+    "BatchUDFCheckpoint",
     "BlobFile",
+    "CleanupCandidateFile",
+    "CleanupExplanation",
+    "CleanupReferencedBranch",
+    "CleanupStats",
     "ColumnNotFoundError",
     "CommitConflictError",
     "CommitError",
@@ -99,11 +113,13 @@ __all__ = [
     "Transaction",
     "VersionNotFoundError",
     "__version__",
+    "batch_udf",
     "dataset",
     "diff",
     "errors",
     "explore",
     "load_ipython_extension",
+    "provenance",
     "unload_ipython_extension",
     "write_dataset",
     "write_fragments",
@@ -117,6 +133,13 @@ dataset = _open_dataset
 # plain read does without.
 _LAZY = {
     "BlobFile": "lance_nb.table.blobs",
+    "BatchUDF": "lance_nb.dataset.verbs.batch_udf",
+    "BatchUDFCheckpoint": "lance_nb.dataset.verbs.batch_udf",
+    "batch_udf": "lance_nb.dataset.verbs.batch_udf",
+    "CleanupCandidateFile": "lance_nb.transactions.cleanup_result",
+    "CleanupExplanation": "lance_nb.transactions.cleanup_result",
+    "CleanupReferencedBranch": "lance_nb.transactions.cleanup_result",
+    "CleanupStats": "lance_nb.transactions.cleanup_result",
     "Compaction": "lance_nb.dataset.verbs.compaction_steps",
     "CompactionMetrics": "lance_nb.dataset.verbs.compaction_steps",
     "CompactionOptions": "lance_nb.dataset.verbs.compaction_steps",
@@ -138,6 +161,7 @@ _LAZY = {
     "write_fragments": "lance_nb.dataset.creating",
     "Explorer": "lance_nb.explorer.app",
     "explore": "lance_nb.explorer.app",
+    "provenance": "lance_nb.magic.provenance",
     "load_ipython_extension": "lance_nb.magic.shell",
     "unload_ipython_extension": "lance_nb.magic.shell",
 }

@@ -35,6 +35,14 @@ class Unsupported(OpenedVersion):
         """Raise NotSupportedError: a scan sorts, with ``order_by``."""
         raise NotSupportedError("a dataset has an order of its own; scan with order_by=...")
 
+    def replace_schema(self, schema: Any) -> NoReturn:
+        """Raise NotSupportedError, as pylance does: change metadata, or alter columns."""
+        raise NotSupportedError(
+            "the schema of a dataset is not replaced as a whole: use update_schema_metadata and "
+            "update_field_metadata for metadata, alter_columns, add_columns and drop_columns for "
+            "columns"
+        )
+
     def filter(self, expression: Any) -> NoReturn:
         """Raise NotSupportedError: a scan filters, with ``filter``."""
         raise NotSupportedError("a dataset has all its rows; scan with filter=...")

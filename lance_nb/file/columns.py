@@ -201,17 +201,21 @@ def _build(
         below = level.length * type_.list_size
     arrays = []
     validity = level.validity
+    own: list[Mask | None] = []
     for child, child_type in children:
         part = _first_leaf(child, found)
+        own.append(None if part is None else part.levels[depth].validity)
         if part is None:
             arrays.append(pa.nulls(below, child_type))
         else:
             if pa.types.is_struct(type_):
-                validity = _either(validity, part.levels[depth].validity)
+                validity = _either(validity, own[-1])
             arrays.append(_build(child, child_type, found, depth + 1, part))
             if len(arrays[-1]) != below:
                 where = f"{below} values of field {child.name!r}"
                 raise CorruptFileError("", None, where, str(len(arrays[-1])))
+    if pa.types.is_struct(type_):
+        arrays = [_shown(one, mask, validity) for one, mask in zip(arrays, own, strict=True)]
     buffers = [validity_buffer(validity)]
     if level.offsets is not None:
         buffers.append(_offsets_buffer(level, type_))
@@ -227,6 +231,14 @@ def _either(known: Mask | None, other: Mask | None) -> Mask | None:
     if len(other) != len(known):
         raise CorruptFileError("", None, f"{len(known)} values in every leaf", str(len(other)))
     return known | other
+
+
+def _shown(values: pa.Array, own: Mask | None, validity: Mask | None) -> pa.Array:
+    """Make values null where only another file says that their struct is there."""
+    if own is None or own is validity or (validity is not None and np.array_equal(own, validity)):
+        return values
+    place = np.arange(len(values), dtype=np.int64)
+    return values.take(pa.array(place, mask=~own))
 
 
 def _check_nesting(level: Level, type_: pa.DataType) -> None:

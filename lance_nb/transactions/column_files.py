@@ -16,13 +16,15 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from lance_nb.errors import InvalidInputError
+from lance_nb.errors import InvalidInputError, SchemaMismatchError
 from lance_nb.format.field import Field
 from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
 from lance_nb.format.manifest import Manifest
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
+from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions
+from lance_nb.transactions.schema_change import extended
 
 _ONE_FILE = 1 << 62
 
@@ -30,14 +32,20 @@ _ONE_FILE = 1 << 62
 def extend_schema(manifest: Manifest, added: pa.Schema) -> tuple[Schema, Schema]:
     """Return the schema with columns added at its end, and the added part, with new field ids.
 
-    Raises InvalidInputError for a column that exists already.
+    A struct that is there already gets the new ones of its fields (files of version 2.2 only).
+    Raises SchemaMismatchError for a column that exists already.
     """
     schema = manifest.schema
-    for name in added.names:
-        if name in schema.names:
-            raise InvalidInputError(f"column {name!r} exists already in the dataset")
-    part = Schema.from_arrow(added.remove_metadata(), first_id=next_field_id(manifest))
-    return Schema((*schema.fields, *part.fields), schema.metadata), part
+    made = Schema.from_arrow(added.remove_metadata()).fields
+    grows = next((one.name for one in made if one.name in schema.names), None)
+    after, part = extended(schema, made, next_field_id(manifest))
+    version = storage_version(manifest)
+    if grows is not None and version != "2.2":
+        raise SchemaMismatchError(
+            f"column {grows!r} is a struct: a field can be added to it in files of version 2.2, "
+            f"not in those of version {version}"
+        )
+    return after, part
 
 
 def next_field_id(manifest: Manifest) -> int:

@@ -10,7 +10,8 @@ Source: ``LanceDataset.alter_columns`` and ``drop_columns`` of pylance 14.0.2, m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,6 +59,51 @@ class Alteration:
         return cls(**given)
 
 
+def extended(schema: Schema, added: Iterable[Field], next_id: int) -> tuple[Schema, Schema]:
+    """Return the schema with fields added, and the added part, with ids from ``next_id`` on.
+
+    A struct, or a list of structs, that is there gets the new ones of its fields. Raises
+    SchemaMismatchError for a field that is there already.
+    """
+    ids = itertools.count(next_id)
+    after, part = _grown(schema.fields, tuple(added), -1, ids)
+    return Schema(after, schema.metadata), Schema(part, schema.metadata)
+
+
+def _grown(
+    known: tuple[Field, ...], added: tuple[Field, ...], parent_id: int, ids: Iterator[int]
+) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
+    by_name = {one.name: one for one in known}
+    parts = []
+    for one in added:
+        found = by_name.get(one.name)
+        if found is None:
+            by_name[one.name] = made = _numbered(one, parent_id, ids)
+        elif _has_parts(found) and found.logical_type == one.logical_type:
+            after, below = _grown(found.children, one.children, found.id, ids)
+            by_name[one.name] = replace(found, children=after)
+            made = replace(found, children=below)
+        else:
+            raise SchemaMismatchError(f"column {one.name!r} exists already in the dataset")
+        parts.append(made)
+    return tuple(by_name.values()), tuple(parts)
+
+
+def _has_parts(field: Field) -> bool:
+    """Tell whether fields can be added: to a struct, or to the structs in a list."""
+    return not field.extension_name and field.logical_type in (
+        "struct",
+        "list.struct",
+        "large_list.struct",
+    )
+
+
+def _numbered(field: Field, parent_id: int, ids: Iterator[int]) -> Field:
+    number = next(ids)
+    children = tuple(_numbered(one, number, ids) for one in field.children)
+    return replace(field, id=number, parent_id=parent_id, children=children)
+
+
 def without_fields(schema: Schema, paths: Iterable[str]) -> Schema:
     """Return the schema without the fields named; a struct without fields goes too.
 
@@ -88,7 +134,7 @@ def altered(schema: Schema, alterations: Iterable[Alteration], next_id: int) -> 
         field = schema.field(one.path)
         changed = field
         if one.name is not None:
-            changed = replace(changed, name=_checked_name(one.name))
+            changed = replace(changed, name=_checked_name(one.name, field))
         if one.nullable is not None:
             changed = replace(changed, nullable=one.nullable)
         if one.data_type is not None and one.data_type != _arrow_type(field):
@@ -144,9 +190,13 @@ def _arrow_type(field: Field) -> pa.DataType:
     return Schema((field,), {}).to_arrow(storage=True).field(0).type
 
 
-def _checked_name(name: str) -> str:
+def _checked_name(name: str, field: Field) -> str:
     if not isinstance(name, str) or not name:
         raise InvalidInputError(f"a column name is a text, not {name!r}")
+    if "." in name and field.parent_id < 0:
+        raise SchemaMismatchError(
+            f"top-level column {name!r} cannot contain '.': did you mean a field of a struct?"
+        )
     return name
 
 

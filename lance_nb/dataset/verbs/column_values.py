@@ -3,19 +3,22 @@
 Each kind says which columns it makes and gives their values fragment by fragment, for every
 physical row in order, deleted ones included (null where there is nothing to compute them from).
 
-Limits: a stream is read once, fragment after fragment; a join holds its table in memory.
+Limits: a stream is read once, fragment after fragment, a window of rows at a time; a join holds its
+table in memory, and the key column of a fragment.
 Source: ``LanceDataset.add_columns`` and ``LanceFragment.merge_columns`` of pylance 14.0.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.dataset.verbs.batch_udf import BatchUDF
+from lance_nb.dataset.verbs.function_columns import FunctionColumns
 from lance_nb.dataset.verbs.physical_rows import (
     integers_or_null,
     partners,
@@ -24,13 +27,10 @@ from lance_nb.dataset.verbs.physical_rows import (
 )
 from lance_nb.dataset.verbs.sources import reader_of
 from lance_nb.dataset.verbs.writing import file_version_of
-from lance_nb.errors import (
-    InvalidInputError,
-    NotSupportedError,
-    SchemaMismatchError,
-)
+from lance_nb.errors import ColumnNotFoundError, NotSupportedError, SchemaMismatchError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
+from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.scan_request import plan_request
 from lance_nb.table.snapshot import Snapshot
@@ -38,7 +38,7 @@ from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.fragment_writer import WriteOptions
 from lance_nb.transactions.row_rewrite import cast
 
-BatchFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
+_WINDOW_ROWS = 64 * 1024
 
 
 class ColumnValues(Protocol):
@@ -74,7 +74,8 @@ def values_of(
     if isinstance(given, Mapping) and given and all(isinstance(v, str) for v in given.values()):
         return ExpressionColumns(snapshot, dict(given), batch_size)
     if callable(given) and not hasattr(given, "__arrow_c_stream__"):
-        return FunctionColumns(snapshot, given, columns, batch_size)
+        function = given if isinstance(given, BatchUDF) else BatchUDF(given)
+        return FunctionColumns(snapshot, function, columns, batch_size)
     return StreamedColumns(snapshot, reader_of(given, reader_schema), is_whole=is_whole)
 
 
@@ -98,64 +99,6 @@ class ExpressionColumns:
 
     def finish(self) -> None:
         """Do nothing: every row was computed."""
-
-
-class FunctionColumns:
-    """Columns that a function makes of batches; it is called for deleted rows too."""
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        function: BatchFunction,
-        columns: Sequence[str] | None,
-        batch_size: int | None,
-    ) -> None:
-        self._snapshot = snapshot
-        self._function = function
-        self._columns = columns
-        self._batch_size = batch_size
-        self._first: tuple[int, pa.RecordBatch, Iterator[pa.RecordBatch]] | None = None
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of the first batch, which is computed to find out."""
-        if self._first is None:
-            for fragment in self._snapshot.manifest.fragments:
-                made = self._computed(fragment)
-                batch = next(made, None)
-                if batch is not None:
-                    self._first = (fragment.id, batch, made)
-                    return batch.schema
-            raise InvalidInputError("there are no rows to call the function with")
-        return self._first[1].schema
-
-    def batches(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
-        """Call the function for the batches of a fragment."""
-        if self._first is not None and self._first[0] == fragment.id:
-            _, batch, rest = self._first
-            yield batch
-            yield from rest
-        else:
-            yield from self._computed(fragment)
-
-    def finish(self) -> None:
-        """Do nothing: every batch was computed."""
-
-    def _computed(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
-        source = physical_batches(self._snapshot, fragment, self._columns, self._batch_size)
-        for batch in source:
-            made = self._function(batch)
-            if isinstance(made, pa.Table):
-                made = made.combine_chunks().to_batches()[0] if made.num_rows else None
-            if not isinstance(made, pa.RecordBatch):
-                raise InvalidInputError(
-                    f"the function returns record batches, not {type(made).__name__}"
-                )
-            if made.num_rows != batch.num_rows:
-                raise InvalidInputError(
-                    f"the function made {made.num_rows} rows out of {batch.num_rows}"
-                )
-            yield made
 
 
 class StreamedColumns:
@@ -225,6 +168,23 @@ class JoinedColumns:
     right: pa.Table
     on: tuple[str, str]
 
+    def __post_init__(self) -> None:
+        """Check the keys. Raises ColumnNotFoundError, SchemaMismatchError."""
+        left_on, right_on = self.on
+        if right_on not in self.right.schema.names:
+            raise ColumnNotFoundError(right_on, tuple(self.right.schema.names))
+        found = self.right.schema.field(right_on).type
+        if left_on in (ROW_ID, ROW_ADDRESS):
+            wanted = pa.uint64()
+        else:
+            wanted = key_type(self.snapshot.manifest.schema, left_on)
+        if not _fits(found, wanted):
+            raise SchemaMismatchError(
+                f"key {right_on!r} is {found}, but {left_on!r} of the dataset is {wanted}: cast one"
+            )
+        if len(self.right.schema.names) < 2:
+            raise SchemaMismatchError("there is no column beside the key: nothing would be added")
+
     @property
     def schema(self) -> pa.Schema:
         """All columns of the table but the key; any may be null."""
@@ -235,10 +195,25 @@ class JoinedColumns:
         """Return the values of the partners, null without one."""
         partner = partners(self.snapshot, fragment, self.right, self.on)
         added = self.right.drop_columns([self.on[1]]).cast(self.schema)
-        yield from added.take(integers_or_null(partner)).to_batches()
+        for start in range(0, len(partner), _WINDOW_ROWS):
+            window = partner[start : start + _WINDOW_ROWS]
+            yield from added.take(integers_or_null(window)).to_batches()
 
     def finish(self) -> None:
         """Do nothing: a join uses what it needs."""
+
+
+def key_type(schema: Schema, path: str) -> pa.DataType:
+    """Return the type of a column. Raises ColumnNotFoundError."""
+    return Schema((schema.field(path),), {}).to_arrow().field(0).type
+
+
+def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Tell whether keys of the two types are compared; text is text however it is stored."""
+    if found == wanted:
+        return True
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_dictionary)
+    return any(one(found) for one in texts) and any(one(wanted) for one in texts)
 
 
 @dataclass(frozen=True, slots=True)

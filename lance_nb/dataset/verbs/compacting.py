@@ -11,28 +11,32 @@ Source: ``lance.optimize.Compaction`` and ``LanceDataset.optimize`` of pylance 1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from types import TracebackType
-from typing import Self
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from lance_nb.dataset.session import Session
-from lance_nb.dataset.verbs.committing import commit_operation, replanned
+from lance_nb.dataset.verbs.committing import (
+    DEFAULTS,
+    NO_PROPERTIES,
+    commit_operation,
+    commit_staged,
+    replanned,
+)
+from lance_nb.dataset.verbs.telling import Progress, Told
 from lance_nb.dataset.verbs.writing import file_version_of
 from lance_nb.errors import (
     InvalidInputError,
     RetryableCommitConflictError,
-    StorageError,
     TooMuchWriteContentionError,
 )
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
-from lance_nb.format.fragment import Fragment
+from lance_nb.format.fragment import DataFile
 from lance_nb.format.fragment_reuse import MovedGroup
-from lance_nb.storage.base import Store
 from lance_nb.table.indices import read_indices
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
+from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.compaction import CompactionTask, plan_compaction
 from lance_nb.transactions.compaction_options import CompactionOptions
 from lance_nb.transactions.compaction_run import CompactionMetrics, Rewritten, run_task
@@ -40,8 +44,8 @@ from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.operations.reserve_fragments import ReserveFragments
 from lance_nb.transactions.operations.rewrite import Rewrite, RewriteGroup
 from lance_nb.transactions.reuse_entry import recorded_groups, with_record
-
-Progress = Callable[[int, int], None]
+from lance_nb.transactions.staged import Replacement, StagedWrite
+from lance_nb.transactions.unoffered_files import UnofferedFiles
 
 _COMMITS_MAX = 10
 
@@ -72,7 +76,7 @@ def execute(
                 f"this task is not one of {session.uri!r}: fragment {one.id} of version "
                 f"{task.read_version} is another one there"
             )
-    told = _Told(task.num_rows, progress)
+    told = Told(task.num_rows, progress)
     version = file_version_of(storage_version(snapshot.manifest))
     return run_task(snapshot, task, options, version, told.add)
 
@@ -89,17 +93,35 @@ def compact(
     """
 
     def attempt(base: Snapshot) -> tuple[Snapshot, CompactionMetrics]:
-        tasks = plan(base, options)
-        if not tasks:
-            return base, CompactionMetrics()
-        version = file_version_of(storage_version(base.manifest))
-        told = _Told(sum(task.num_rows for task in tasks), progress)
-        with _Unoffered(base.locations.home) as files:
-            for task in tasks:
-                files.add(run_task(base, task, options, version, told.add))
-            return commit(session, base.branch, files.results, options, files.offer)
+        with UnofferedFiles(base.locations.home) as files:
+            results = run(base, options, progress)
+            if not results:
+                return base, CompactionMetrics()
+            files.add(_files(results))
+            return commit(session, base.branch, results, options, files.offer)
 
     return replanned(session, snapshot, attempt)
+
+
+def run(
+    snapshot: Snapshot, options: CompactionOptions, progress: Progress | None = None
+) -> list[Rewritten]:
+    """Plan and run all tasks; nothing is committed. After an error no new file remains."""
+    tasks = plan(snapshot, options)
+    if not tasks:
+        return []
+    version = file_version_of(storage_version(snapshot.manifest))
+    told = Told(sum(task.num_rows for task in tasks), progress)
+    results: list[Rewritten] = []
+    with UnofferedFiles(snapshot.locations.home) as files:
+        for task in tasks:
+            results.append(run_task(snapshot, task, options, version, told.add))
+            files.add(_files(results[-1:]))
+    return results
+
+
+def _files(results: Iterable[Rewritten]) -> Iterator[DataFile]:
+    return (file for one in results for part in one.new_fragments for file in part.files)
 
 
 def commit(
@@ -108,6 +130,9 @@ def commit(
     results: Sequence[Rewritten],
     options: CompactionOptions,
     offered: Callable[[], None] = lambda: None,
+    *,
+    how: CommitOptions = DEFAULTS,
+    properties: Mapping[str, str] = NO_PROPERTIES,
 ) -> tuple[Snapshot, CompactionMetrics]:
     """Put the new fragments in the place of the old ones, on the newest version.
 
@@ -132,7 +157,8 @@ def commit(
         operation = _operation(base, results, numbered, recorded)
         offered()
         try:
-            made = commit_operation(session, base, operation)
+            staged = StagedWrite(base.version, operation)
+            made = commit_staged(session, branch, staged, how, properties)
         except RetryableCommitConflictError as error:
             conflict, base = error, session.load(Target(branch, None))
             continue
@@ -203,54 +229,34 @@ def _check_unchanged(base: Snapshot, results: Iterable[Rewritten]) -> None:
                 )
 
 
-class _Unoffered:
-    """Results whose files are removed again, unless they have been offered to a commit."""
+@dataclass(frozen=True, slots=True)
+class StagedCompaction(Replacement):
+    """A compaction that is run and not committed; its commit may take two versions."""
 
-    def __init__(self, home: Store) -> None:
-        self._home = home
-        self._is_offered = False
-        self.results: list[Rewritten] = []
+    results: tuple[Rewritten, ...] = ()
+    options: CompactionOptions = field(default_factory=CompactionOptions)
 
-    def add(self, result: Rewritten) -> None:
-        """Take care of a result."""
-        self.results.append(result)
-
-    def offer(self) -> None:
-        """From now on the files stay, whatever happens."""
-        self._is_offered = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
+    def commit(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None or self._is_offered:
-            return
-        for path in _paths(one for result in self.results for one in result.new_fragments):
-            try:
-                self._home.delete(path)
-            except StorageError:
-                continue  # an orphan is harmless, and the error on its way says more
+        session: Session,
+        branch: str | None,
+        how: CommitOptions,
+        properties: Mapping[str, str],
+    ) -> Snapshot:
+        """Commit it, as ``Compaction.commit`` does."""
+        made, _ = commit(
+            session, branch, self.results, self.options, how=how, properties=properties
+        )
+        return made
 
 
-def _paths(fragments: Iterable[Fragment]) -> list[str]:
-    return [file.location() for one in fragments for file in one.files]
-
-
-class _Told:
-    """Adds up rows and tells (rows done, rows in all)."""
-
-    def __init__(self, num_rows: int, progress: Progress | None) -> None:
-        self._num_rows = num_rows
-        self._progress = progress
-        self._done = 0
-
-    def add(self, num_rows: int) -> None:
-        """Count rows."""
-        self._done += num_rows
-        if self._progress is not None:
-            self._progress(self._done, self._num_rows)
+def stage(
+    snapshot: Snapshot, options: CompactionOptions, progress: Progress | None
+) -> StagedCompaction:
+    """Plan and run a compaction. Raises InvalidInputError when there is nothing to do."""
+    results = run(snapshot, options, progress)
+    if not results:
+        raise InvalidInputError("no fragment is worth compacting with these options")
+    new = tuple(part for one in results for part in one.new_fragments)
+    groups = tuple(RewriteGroup(one.old_fragments, one.new_fragments) for one in results)
+    return StagedCompaction(Rewrite(groups), new, tuple(results), options)

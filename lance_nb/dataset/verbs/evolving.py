@@ -9,13 +9,14 @@ Source: ``LanceDataset.drop_columns``, ``alter_columns``, ``add_columns``, ``mer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from lance_nb.dataset.session import Session
+from lance_nb.dataset.verbs.batch_udf import BatchUDF
 from lance_nb.dataset.verbs.column_values import (
     CastColumns,
     ColumnValues,
@@ -24,8 +25,12 @@ from lance_nb.dataset.verbs.column_values import (
     values_of,
 )
 from lance_nb.dataset.verbs.committing import commit_operation, replanned
+from lance_nb.dataset.verbs.function_columns import FunctionColumns
 from lance_nb.dataset.verbs.sources import reader_of
-from lance_nb.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
+from lance_nb.dataset.verbs.telling import Progress, Told
+from lance_nb.errors import NotSupportedError, SchemaMismatchError
+from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.format.schema import Schema
 from lance_nb.table.filtered_scan import RowChoice, count_selected
 from lance_nb.table.predicate import compile_filter
 from lance_nb.table.projection import project
@@ -41,11 +46,90 @@ from lance_nb.transactions.schema_change import (
     preserves_nullability,
     without_fields,
 )
+from lance_nb.transactions.staged import Replacement
+from lance_nb.transactions.unoffered_files import UnofferedFiles
 
 
-def evolve(session: Session, snapshot: Snapshot, plan: Callable[[Snapshot], Operation]) -> Snapshot:
+class Work:
+    """One attempt: where new files are noted, and who is told how far it is."""
+
+    def __init__(self, files: UnofferedFiles, progress: Progress | None = None) -> None:
+        self.files = files
+        self._progress = progress
+
+    def write(
+        self, snapshot: Snapshot, part: Schema, values: FragmentValues
+    ) -> tuple[Fragment, ...]:
+        """Write the values of new columns for every fragment."""
+        fragments = snapshot.manifest.fragments
+        told = Told(sum(one.physical_rows for one in fragments), self._progress)
+        return tuple(self._write_one(snapshot, one, part, values, told) for one in fragments)
+
+    def _write_one(
+        self, snapshot: Snapshot, one: Fragment, part: Schema, values: FragmentValues, told: Told
+    ) -> Fragment:
+        kept = values if isinstance(values, FunctionColumns) and values.is_checkpointed else None
+        known = None if kept is None else kept.known_fragment(one, part)
+        if known is not None:
+            told.add(one.physical_rows)
+            return known
+        batches = _counted(values.batches(one), told)
+        made = write_columns(snapshot.locations.home, one, part, batches, options_of(snapshot))
+        if kept is None:
+            self.files.add(_new_files(one, made))
+        else:
+            kept.keep_fragment(made)
+        return made
+
+
+Plan = Callable[[Snapshot, Work], Operation]
+
+
+class FragmentValues(Protocol):
+    """Values of new columns, fragment by fragment."""
+
+    def batches(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        """Yield the values for all physical rows of a fragment; fragments come in order."""
+        ...
+
+
+def evolve(
+    session: Session, snapshot: Snapshot, plan: Plan, progress: Progress | None = None
+) -> Snapshot:
     """Commit a change of columns, planned again after a retryable conflict."""
-    return replanned(session, snapshot, lambda base: commit_operation(session, base, plan(base)))
+
+    def attempt(base: Snapshot) -> Snapshot:
+        with UnofferedFiles(base.locations.home) as files:
+            operation = plan(base, Work(files, progress))
+            files.offer()
+            return commit_operation(session, base, operation)
+
+    return replanned(session, snapshot, attempt)
+
+
+def staged(snapshot: Snapshot, plan: Plan, progress: Progress | None = None) -> Replacement:
+    """Make a change of columns as an edit that is not committed."""
+    with UnofferedFiles(snapshot.locations.home) as files:
+        operation = plan(snapshot, Work(files, progress))
+    if not isinstance(operation, Merge):
+        return Replacement(operation)
+    written = tuple(
+        Fragment(after.id, added, 0)
+        for before, after in zip(snapshot.manifest.fragments, operation.fragments, strict=True)
+        if (added := _new_files(before, after))
+    )
+    return Replacement(operation, written)
+
+
+def _new_files(before: Fragment, after: Fragment) -> tuple[DataFile, ...]:
+    known = {one.path for one in before.files}
+    return tuple(one for one in after.files if one.path not in known)
+
+
+def _counted(batches: Iterable[pa.RecordBatch], told: Told) -> Iterator[pa.RecordBatch]:
+    for one in batches:
+        yield one
+        told.add(one.num_rows)
 
 
 def alterations_of(given: Sequence[Any]) -> list[Alteration]:
@@ -58,14 +142,12 @@ def drop(snapshot: Snapshot, columns: Sequence[str]) -> Operation:
     return Project(without_fields(snapshot.manifest.schema, columns), preserves_nullability=True)
 
 
-def alter(snapshot: Snapshot, alterations: Sequence[Alteration]) -> Operation:
+def alter(snapshot: Snapshot, alterations: Sequence[Alteration], work: Work) -> Operation:
     """Rename columns, change whether they may be null, or cast them.
 
     Raises ColumnNotFoundError, InvalidInputError (nulls in a column that is to have none).
     """
     before = snapshot.manifest.schema
-    if not alterations:
-        raise InvalidInputError("alter_columns takes at least one alteration")
     after = altered(before, alterations, next_field_id(snapshot.manifest))
     for one in alterations:
         if one.nullable is False and before.field(one.path).nullable:
@@ -83,44 +165,50 @@ def alter(snapshot: Snapshot, alterations: Sequence[Alteration]) -> Operation:
             "in files of version 2.0 a field of a struct cannot be cast by itself; overwrite the "
             "dataset in version 2.2 first"
         )
-    home, options = snapshot.locations.home, options_of(snapshot)
-    fragments = [
-        write_columns(home, one, cast.part, cast.batches(one), options)
-        for one in snapshot.manifest.fragments
-    ]
-    return Merge(tuple(fragments), after, preserves_nullability=keeps)
+    fragments = work.write(snapshot, cast.part, cast)
+    return Merge(fragments, after, preserves_nullability=keeps)
 
 
-def add(
-    snapshot: Snapshot,
-    transforms: Any,
-    read_columns: Sequence[str] | None,
-    reader_schema: pa.Schema | None,
-    batch_size: int | None,
-) -> Operation:
+@dataclass(frozen=True, slots=True)
+class NewColumns:
+    """What ``add_columns`` was asked for."""
+
+    transforms: Any
+    read_columns: Sequence[str] | None = None
+    reader_schema: pa.Schema | None = None
+    batch_size: int | None = None
+
+
+def add(snapshot: Snapshot, wanted: NewColumns, work: Work) -> Operation:
     """Add columns: of nulls, of SQL expressions, by a function, or streamed in row order."""
-    fields = _null_fields(transforms)
+    fields = _null_fields(wanted.transforms)
     if fields is not None:
-        for one in fields:
-            if not one.nullable:
+        schema, part = extend_schema(snapshot.manifest, fields)
+        for one in part.walk():
+            if not one.nullable and snapshot.manifest.schema.field_by_id(one.id) is None:
                 raise SchemaMismatchError(
                     f"column {one.name!r} would be all null: make it nullable"
                 )
-        schema, _ = extend_schema(snapshot.manifest, fields)
         return Merge(tuple(snapshot.manifest.fragments), schema, preserves_nullability=True)
     values = values_of(
         snapshot,
-        transforms,
-        columns=read_columns,
-        batch_size=batch_size,
-        reader_schema=reader_schema,
+        wanted.transforms,
+        columns=wanted.read_columns,
+        batch_size=wanted.batch_size,
+        reader_schema=wanted.reader_schema,
     )
-    return _merged(snapshot, values)
+    return _merged(snapshot, values, work)
 
 
-def merge(snapshot: Snapshot, right: pa.Table, on: tuple[str, str]) -> Operation:
+def merge(snapshot: Snapshot, right: pa.Table, on: tuple[str, str], work: Work) -> Operation:
     """Add the columns of a table by a left join. Raises ColumnNotFoundError."""
-    return _merged(snapshot, JoinedColumns(snapshot, right, on))
+    return _merged(snapshot, JoinedColumns(snapshot, right, on), work)
+
+
+def forget(transforms: Any) -> None:
+    """Remove the checkpoint of a function whose columns are committed."""
+    if isinstance(transforms, BatchUDF) and transforms.cache is not None:
+        transforms.cache.cleanup()
 
 
 def read_right(data: Any, schema: pa.Schema | None) -> pa.Table:
@@ -128,13 +216,16 @@ def read_right(data: Any, schema: pa.Schema | None) -> pa.Table:
     return reader_of(data, schema).read_all()
 
 
-def _merged(snapshot: Snapshot, values: ColumnValues) -> Operation:
+def _merged(snapshot: Snapshot, values: ColumnValues, work: Work) -> Operation:
     schema, part = extend_schema(snapshot.manifest, values.schema)
-    home, options = snapshot.locations.home, options_of(snapshot)
-    fragments = tuple(
-        write_columns(home, one, part, values.batches(one), options)
-        for one in snapshot.manifest.fragments
-    )
+    lists = [one.name for one in part if one.logical_type.endswith("list.struct")]
+    known = set(snapshot.manifest.schema.names)
+    if known.intersection(lists):
+        raise NotSupportedError(
+            f"column {lists[0]!r} is a list: a field of its structs can be added as null (hand in "
+            "a schema), not with values"
+        )
+    fragments = work.write(snapshot, part, values)
     values.finish()
     keeps = preserves_nullability(snapshot.manifest.schema, schema)
     return Merge(fragments, schema, preserves_nullability=keeps)
@@ -143,6 +234,8 @@ def _merged(snapshot: Snapshot, values: ColumnValues) -> Operation:
 def _null_fields(transforms: Any) -> pa.Schema | None:
     if isinstance(transforms, pa.Schema):
         return transforms
+    if isinstance(transforms, Mapping) and not transforms:
+        return pa.schema([])
     if isinstance(transforms, pa.Field):
         return pa.schema([transforms])
     is_list = isinstance(transforms, list) and transforms

@@ -18,20 +18,29 @@ Source: lance_nb.transactions.staged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from lance_nb.dataset.merge_insert import MergeClauseBuilder
 from lance_nb.dataset.session import Session
-from lance_nb.dataset.verbs import deleting, updating, upserting, writing
+from lance_nb.dataset.verbs import (
+    compacting,
+    deleting,
+    evolving,
+    updating,
+    upserting,
+    writing,
+)
 from lance_nb.dataset.verbs.committing import NO_PROPERTIES, commit_staged
 from lance_nb.dataset.verbs.stage_preview import StagePreview, preview_of
+from lance_nb.dataset.verbs.telling import Progress
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.schema import Schema
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit_options import CommitOptions
+from lance_nb.transactions.compaction_options import CompactionOptions
 from lance_nb.transactions.merge_insert import MergePlan
 from lance_nb.transactions.merge_insert_clauses import MergeClauses
 from lance_nb.transactions.merge_insert_source import SourceRows
@@ -103,6 +112,42 @@ class Stage:
         self._edits.append(edit)
         return self
 
+    def add_columns(
+        self,
+        transforms: Any,
+        read_columns: Sequence[str] | None = None,
+        reader_schema: pa.Schema | None = None,
+        batch_size: int | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> Stage:
+        """Add columns, as ``LanceDataset.add_columns`` does; their files are written at once."""
+        wanted = evolving.NewColumns(transforms, read_columns, reader_schema, batch_size)
+        return self._evolve(lambda base, work: evolving.add(base, wanted, work), progress)
+
+    def alter_columns(
+        self, *alterations: Mapping[str, Any], progress: Progress | None = None
+    ) -> Stage:
+        """Rename, cast or change columns, as ``LanceDataset.alter_columns`` does."""
+        wanted = evolving.alterations_of(alterations)
+        return self._evolve(lambda base, work: evolving.alter(base, wanted, work), progress)
+
+    def drop_columns(self, columns: Sequence[str]) -> Stage:
+        """Drop columns, by name or dotted path."""
+        return self._evolve(lambda base, _: evolving.drop(base, columns), None)
+
+    def compact(self, *, progress: Progress | None = None, **options: Any) -> Stage:
+        """Join small fragments, with the options of ``ds.optimize.compact_files``."""
+        self._check_open(alone=True)
+        wanted = CompactionOptions.of(options, self._snapshot.manifest.config)
+        self._edits.append(compacting.stage(self._snapshot, wanted, progress))
+        return self
+
+    def _evolve(self, plan: evolving.Plan, progress: Progress | None) -> Stage:
+        self._check_open(alone=True)
+        self._edits.append(evolving.staged(self._snapshot, plan, progress))
+        return self
+
     def restore(self, version: int) -> Stage:
         """Go back to an older version of this branch."""
         self._check_open(alone=True)
@@ -147,13 +192,12 @@ class Stage:
         self._check_usable()
         staged = self.staged
         self._state = "offered to a commit"
-        made = commit_staged(
-            self._session,
-            self._snapshot.branch,
-            staged,
-            CommitOptions(message=message),
-            transaction_properties,
-        )
+        branch, options = self._snapshot.branch, CommitOptions(message=message)
+        first = self._edits[0]
+        if isinstance(first, compacting.StagedCompaction):
+            made = first.commit(self._session, branch, options, transaction_properties)
+        else:
+            made = commit_staged(self._session, branch, staged, options, transaction_properties)
         self._state = "committed"
         return made.version
 
@@ -181,8 +225,8 @@ class Stage:
         stands_alone = any(isinstance(edit, Replacement) for edit in self._edits)
         if self._edits and (alone or stands_alone):
             raise InvalidInputError(
-                "overwrite and restore cannot be combined with other edits in one transaction: "
-                "commit or discard this stage, and make another one"
+                "overwrite, restore, compact and changes of columns cannot be combined with other "
+                "edits in one transaction: commit or discard this stage, and make another one"
             )
 
     def __repr__(self) -> str:

@@ -165,14 +165,14 @@ def test_a_record_of_others_in_between_is_kept(make, uri, monkeypatch):
     first, second = (task.execute(made) for task in made.optimize.plan_compaction(
         target_rows_per_fragment=4).tasks)  # fmt: skip
     once = [first]
-    commit_operation = compacting.commit_operation
+    commit_staged = compacting.commit_staged
 
-    def late(session, snapshot, operation):
-        if isinstance(operation, Rewrite) and once:
+    def late(session, branch, staged, *more):
+        if isinstance(staged.operation, Rewrite) and once:
             lance_nb.dataset(uri).optimize.commit_compaction([once.pop()])
-        return commit_operation(session, snapshot, operation)
+        return commit_staged(session, branch, staged, *more)
 
-    monkeypatch.setattr(compacting, "commit_operation", late)
+    monkeypatch.setattr(compacting, "commit_staged", late)
     made.optimize.commit_compaction([second])
     (described,) = (one for one in made.describe_indices() if one.name == "tree")
     assert (described.num_rows_indexed, described.num_unindexed_rows) == (10, 0)

@@ -9,6 +9,7 @@ from lance_nb.errors import (
     InvalidInputError,
     NotSupportedError,
     PredicateError,
+    SchemaMismatchError,
 )
 
 NESTED = pa.table(
@@ -99,13 +100,13 @@ def test_a_column_may_lose_its_right_to_nulls(make):
 @pytest.mark.parametrize(
     ("alterations", "error"),
     [
-        ([], InvalidInputError),
         ([{"path": "id"}], InvalidInputError),
         ([{"name": "x"}], InvalidInputError),
         ([{"path": "id", "nonsense": 1}], InvalidInputError),
         ([{"path": "nope", "name": "x"}], ColumnNotFoundError),
         ([{"path": "id", "name": "name"}], InvalidInputError),
         ([{"path": "id", "name": ""}], InvalidInputError),
+        ([{"path": "id", "name": "a.b"}], SchemaMismatchError),
         ([{"path": "id", "data_type": pa.string()}], InvalidInputError),
         ([{"path": "name", "data_type": pa.binary()}], InvalidInputError),
         (["id"], InvalidInputError),
@@ -140,7 +141,7 @@ def test_streams_have_as_many_rows_as_the_dataset(make, files):
     for count, reason in ((9, "too early"), (11, "more rows")):
         with pytest.raises(InvalidInputError, match=reason):
             made.add_columns(pa.table({"n": list(range(count))}))
-    assert set(files()) >= set(before)
+    assert files() == before
     assert made.version == 1
 
 
@@ -169,6 +170,92 @@ def test_a_change_of_columns_is_planned_again_after_others_wrote(make, rows, uri
     made.add_columns({"twice": "id * 2"})
     assert made.version == 3
     assert made.to_table()["twice"].to_pylist() == [*range(0, 20, 2), *range(0, 20, 2)]
+
+
+def test_a_struct_gets_new_fields(make):
+    made = make(NESTED)
+    made.add_columns(pa.field("s", pa.struct([("z", pa.int32())])))
+    assert made.to_table()["s"].to_pylist()[0] == {"x": 1, "y": "a", "z": None}
+    made.add_columns(pa.table({"s": [{"w": 7}, {"w": 8}, None], "n": [1, 2, 3]}))
+    assert made.schema.names == ["id", "s", "l", "n"]
+    assert made.to_table()["s"].to_pylist() == [
+        {"x": 1, "y": "a", "z": None, "w": 7},
+        {"x": None, "y": None, "z": None, "w": 8},  # the struct is there where either part is
+        {"x": 3, "y": None, "z": None, "w": None},
+    ]
+    ids = [one.id for one in made.lance_schema.walk()]
+    assert len(ids) == len(set(ids))
+    for again in (pa.field("s", pa.struct([("x", pa.int64())])), pa.field("id", pa.int64())):
+        with pytest.raises(SchemaMismatchError, match="exists already"):
+            made.add_columns(again)
+
+
+def test_structs_of_older_files_get_none(make):
+    made = make(NESTED, data_storage_version="2.1")
+    with pytest.raises(SchemaMismatchError, match=r"version 2\.2"):
+        made.add_columns(pa.field("s", pa.struct([("z", pa.int32())])))
+
+
+def test_structs_in_lists_get_fields_of_nulls_only(make):
+    made = make(pa.table({"l": [[{"a": 1}], []]}))
+    made.add_columns(pa.field("l", pa.list_(pa.struct([("b", pa.int32())]))))
+    assert made.to_table()["l"].to_pylist() == [[{"a": 1, "b": None}], []]
+    with pytest.raises(NotSupportedError, match="list"):
+        made.add_columns(pa.table({"l": [[{"c": 1}], []]}))
+
+
+def test_a_change_tells_how_far_it_is(make):
+    seen = []
+    made = make(max_rows_per_file=4)
+    for change in (
+        lambda tell: made.add_columns({"twice": "id * 2"}, progress=tell),
+        lambda tell: made.alter_columns({"path": "id", "data_type": pa.int16()}, progress=tell),
+        lambda tell: made.merge(pa.table({"name": ["n1"], "x": [1]}), "name", progress=tell),
+    ):
+        change(lambda done, total: seen.append((done, total)))
+        assert seen[-1] == (10, 10)
+
+
+def test_an_interrupt_leaves_no_new_file(make, files):
+    made = make(max_rows_per_file=4)
+    before = files()
+
+    def stop(done, _total):
+        if done > 4:
+            raise KeyboardInterrupt
+
+    for change in (
+        lambda: made.add_columns({"twice": "id * 2"}, progress=stop),
+        lambda: made.alter_columns({"path": "id", "data_type": pa.int16()}, progress=stop),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            change()
+        assert files() == before
+
+
+def test_joins_that_make_no_sense_say_so(make, files):
+    made = make()
+    before = files()
+    for right, on, error, reason in (
+        ({"id": [1], "x": [1]}, ("none", "id"), ColumnNotFoundError, "'none'"),
+        ({"id": [1], "x": [1]}, ("id", "none"), ColumnNotFoundError, "'none'"),
+        ({"id": [1], "name": ["a"]}, ("id", "id"), SchemaMismatchError, "exists already"),
+        ({"id": ["a"], "x": [1]}, ("id", "id"), SchemaMismatchError, "is string"),
+        ({"id": [1]}, ("id", "id"), SchemaMismatchError, "beside the key"),
+    ):
+        with pytest.raises(error, match=reason):
+            made.merge(pa.table(right), *on)
+    assert files() == before
+
+
+def test_nothing_to_change_is_no_mistake(make):
+    made = make()
+    made.alter_columns()
+    made.add_columns({})
+    made.drop_columns([])
+    assert made.schema.names == ["id", "name"]
+    with pytest.raises(NotSupportedError, match="update_schema_metadata"):
+        made.replace_schema(made.schema)
 
 
 def test_truncating_keeps_the_schema(make, rows):

@@ -97,7 +97,7 @@ def test_columns_come_from_a_function_of_batches(fragment, uri):
 
 def test_a_function_returns_as_many_rows_as_it_got(fragment, files):
     before = files()
-    with pytest.raises(InvalidInputError, match="1 rows out of 10"):
+    with pytest.raises(InvalidInputError, match="1 rows out of 9"):
         fragment.merge_columns(lambda _: pa.record_batch({"x": [1]}))
     with pytest.raises(InvalidInputError, match="record batches, not int"):
         fragment.merge_columns(lambda _: 7)

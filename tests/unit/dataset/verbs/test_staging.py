@@ -122,3 +122,39 @@ def test_it_says_what_it_is(make):
     stage = make().stage().delete("id = 1")
     assert repr(stage) == "<lance_nb.Stage on main:1, open, 1 edits>"
     assert stage.read_version == 1
+
+
+def test_columns_are_changed_when_the_stage_is_committed(make, files):
+    made = make(max_rows_per_file=4)
+    before = files()
+    stage = made.stage().add_columns({"twice": "id * 2"})
+    assert made.version == 1
+    assert stage.preview().num_rows_after == 10
+    assert len(stage.staged.data_files) == 3
+    assert stage.discard() == 3
+    assert files() == before
+    assert made.stage().add_columns({"twice": "id * 2"}).commit("more") == 2
+    made = made.checkout_latest() or made
+    made.stage().alter_columns({"path": "twice", "name": "double"}).commit()
+    made.checkout_latest()
+    made.stage().drop_columns(["name"]).commit()
+    made.checkout_latest()
+    assert made.schema.names == ["id", "double"]
+    assert made.to_table()["double"].to_pylist() == list(range(0, 20, 2))
+
+
+def test_a_compaction_waits_for_the_commit(make, files, rows):
+    made = make(max_rows_per_file=2)
+    before = files()
+    assert made.stage().compact(target_rows_per_fragment=4).discard() == 2
+    assert files() == before
+    stage = made.stage().compact()
+    with pytest.raises(InvalidInputError, match="one transaction"):
+        stage.delete("id = 1")
+    assert stage.commit("compacted") == 2
+    made.checkout_latest()
+    assert len(made.get_fragments()) == 1
+    assert made.version_info(2).message == "compacted"
+    assert made.to_table().equals(rows)
+    with pytest.raises(InvalidInputError, match="no fragment"):
+        made.stage().compact()
