@@ -36,7 +36,7 @@ from lance_nb.table.survey import Survey
 __all__ = ["Freed", "Space", "space_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Space:
     """The bytes of one dataset; see the module for its tables."""
 
@@ -48,12 +48,12 @@ class Space:
     orphan_bytes: int
     bookkeeping_bytes: int
     other_bytes: int
-    files: pa.Table = field(repr=False)
-    versions: pa.Table = field(repr=False)
-    refs: pa.Table = field(repr=False)
-    kinds: pa.Table = field(repr=False)
+    files: pa.Table
+    versions: pa.Table
+    refs: pa.Table
+    kinds: pa.Table
     damaged: tuple[str, ...] = ()
-    _account: SpaceAccount | None = field(repr=False, compare=False, default=None)
+    _account: SpaceAccount | None = field(default=None, compare=False)
 
     def freed_if(
         self,
@@ -83,7 +83,7 @@ class Space:
         what_if = WhatIf(frozenset(drop_tags), frozenset(drop_branches), branch, delete_unverified)
         return self._account.freed(policy, what_if)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [f"{self.uri}: {self.total_bytes:,} bytes in {self.num_files:,} files"]
         for name in ("current", "old", "orphan", "bookkeeping", "other"):
             size = getattr(self, f"{name}_bytes")

@@ -69,7 +69,7 @@ class CleanupReferencedBranch:
     cleanup_candidate: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CleanupExplanation:
     """What a clean-up would delete. ``stats`` counts all of it, listed or not."""
 
@@ -88,7 +88,7 @@ class CleanupExplanation:
         ]
         return pa.Table.from_pylist(rows, schema=CANDIDATES)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         stats = self.stats
         files = sum(
             (
