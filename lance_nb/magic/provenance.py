@@ -130,7 +130,7 @@ def running_cell() -> dict[str, str]:
     if isinstance(code, str):
         metadata = _mapping(request.get("metadata"))
         found[hook.CELL_ID] = metadata.get("cellId") or metadata.get("cell_id")
-        found[hook.EXECUTION_COUNT] = str(shell.execution_count)
+        found[hook.EXECUTION_COUNT] = _execution_count(shell)
         found[hook.CODE_SHA256] = code_hash(code)
     return {name: value for name, value in found.items() if isinstance(value, str) and value}
 
@@ -144,6 +144,15 @@ def _request(kernel: Any) -> Mapping[str, Any]:
     """Return the message that the kernel is answering."""
     ask = getattr(kernel, "get_parent", None)
     return _mapping(ask("shell") if callable(ask) else getattr(kernel, "_parent_header", None))
+
+
+def _execution_count(shell: Any) -> str | None:
+    """Return the number of the running cell: its source is remembered before it runs.
+
+    ``shell.execution_count`` is that number or the next one, depending on the release.
+    """
+    known = getattr(getattr(shell, "history_manager", None), "input_hist_raw", None)
+    return str(len(known) - 1) if isinstance(known, list) and len(known) > 1 else None
 
 
 def _notebook(shell: Any) -> str | None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from lance_nb.dataset import provenance
 from lance_nb.dataset.session import Session
 from lance_nb.storage.sync_later import synced_together
 from lance_nb.table.refs import Target
@@ -67,6 +68,7 @@ def commit_transaction(
     session: Session, branch: str | None, transaction: Transaction, options: CommitOptions
 ) -> Snapshot:
     """Commit a transaction as it is and return the new version."""
+    transaction = provenance.stamped(transaction, options.message)
     committed = commit(place_of(session, branch), transaction, options)
     return session.snapshot(committed.manifest, branch)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from lance_nb.dataset import provenance
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.branching import tag_writer
 from lance_nb.dataset.verbs.committing import place_of
@@ -295,6 +296,7 @@ class _Committer:
             planned,
             tag_writer(self.session) if self.options.pin else None,
             message=message,
+            properties=provenance.properties(),
             progress=progress,
         )
         if done is None:
