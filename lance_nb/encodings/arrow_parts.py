@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_nb.encodings.base import Ints
+from lance_nb.encodings.base import Bytes, Ints
 
 Mask = npt.NDArray[np.bool_]
 
@@ -42,6 +42,21 @@ def _null_bits(array: pa.Array) -> Mask:
     bits = np.unpackbits(packed, count=stop - first // 8 * 8, bitorder="little")[first % 8 :]
     missing: Mask = np.logical_not(bits.view(bool))
     return missing
+
+
+def packed_bits(array: pa.BooleanArray) -> Bytes:
+    """Return booleans without nulls as bits, lowest first; those after the last one are zero."""
+    count = len(array)
+    if not count:
+        return np.zeros(0, np.uint8)
+    if array.offset % 8:
+        return np.packbits(array.to_numpy(zero_copy_only=False), bitorder="little")
+    size, rest = -(-count // 8), count % 8
+    bits = np.frombuffer(array.buffers()[1], np.uint8, size, array.offset // 8)
+    if rest and bits[-1] >> rest:  # Arrow leaves them as they are
+        bits = bits.copy()
+        bits[-1] &= (1 << rest) - 1
+    return bits
 
 
 def _null_items(array: pa.DictionaryArray) -> Mask:

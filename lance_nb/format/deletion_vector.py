@@ -24,7 +24,12 @@ from pyroaring import BitMap
 
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import DeletionFileType
-from lance_nb.format.roaring import bitmap_from_mask, check_portable, mask_from_bitmap
+from lance_nb.format.roaring import (
+    bitmap_from_bits,
+    bitmap_from_mask,
+    check_portable,
+    mask_from_bitmap,
+)
 
 ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 BITMAP_THRESHOLD = 5000  # pylance writes Arrow below, Roaring from here on
@@ -54,6 +59,11 @@ class DeletionVector:
     def from_mask(cls, mask: Mask) -> DeletionVector:
         """Build from a mask, True where the row is deleted."""
         return cls(BitMap.deserialize(bitmap_from_mask(mask)))
+
+    @classmethod
+    def from_bits(cls, bits: npt.NDArray[np.uint8]) -> DeletionVector:
+        """Build from a bitmap, lowest bit first, set where the row is deleted."""
+        return cls(BitMap.deserialize(bitmap_from_bits(bits)))
 
     def __len__(self) -> int:
         return len(self._bitmap)

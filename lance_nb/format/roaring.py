@@ -35,22 +35,33 @@ _ARRAY_MAX = 4096
 _BITMAP_BYTES = 8192
 _NO_OFFSETS_BELOW = 4
 _HEADER = struct.Struct("<II")
+_BITS_SET = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(
+    axis=1, dtype=np.uint8
+)
 
 
 def bitmap_from_mask(mask: npt.NDArray[np.bool_]) -> bytes:
     """Return the portable bytes of the positions where ``mask`` is True."""
-    num_blocks = -(-len(mask) // _CONTAINER_ROWS)
-    padded = np.zeros(num_blocks * _CONTAINER_ROWS, np.bool_)
-    padded[: len(mask)] = mask
-    blocks = padded.reshape(num_blocks, _CONTAINER_ROWS)
-    cardinality = np.count_nonzero(blocks, axis=1) if num_blocks else np.zeros(0, np.int64)
+    return bitmap_from_bits(np.packbits(mask, bitorder="little"))
+
+
+def bitmap_from_bits(bits: npt.NDArray[np.uint8]) -> bytes:
+    """Return the portable bytes of the positions of the bits that are set, lowest bit first.
+
+    That is how dense containers hold them, so their bytes are copied as they are.
+    """
+    padded = np.zeros(-(-len(bits) // _BITMAP_BYTES) * _BITMAP_BYTES, np.uint8)
+    padded[: len(bits)] = bits
+    blocks = padded.reshape(-1, _BITMAP_BYTES)
+    cardinality = _BITS_SET[blocks].sum(axis=1, dtype=np.int64)
     keys = np.flatnonzero(cardinality)
     containers = []
     for key in keys:
         if cardinality[key] <= _ARRAY_MAX:
-            containers.append(np.flatnonzero(blocks[key]).astype("<u2").tobytes())
+            unpacked = np.unpackbits(blocks[key], bitorder="little")
+            containers.append(np.flatnonzero(unpacked).astype("<u2").tobytes())
         else:
-            containers.append(np.packbits(blocks[key], bitorder="little").tobytes())
+            containers.append(blocks[key].tobytes())
     descriptive = np.empty((len(keys), 2), "<u2")
     descriptive[:, 0], descriptive[:, 1] = keys, cardinality[keys] - 1
     first = _HEADER.size + 8 * len(keys)

@@ -13,10 +13,11 @@ Limits: memory holds one window (see scan.WINDOW_BYTES).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +55,8 @@ from lance_nb.table.take import ranges_of
 # From this share of surviving rows on, reading a whole range and thinning it out is faster than
 # reading the rows one by one. An estimate: gathering a value costs about fifty times decoding it.
 DENSE_SHARE = 0.02
+
+T = TypeVar("T")
 
 # A field and the form (with some of its children, perhaps) in which it was decoded.
 ColumnKey = tuple[int, pa.DataType]
@@ -340,6 +343,23 @@ def selected_table(
     return result_table(projection, stored, found, rows.num_rows)
 
 
+def passing_bits(
+    snapshot: Snapshot, condition: Filter, fragments: Sequence[Fragment]
+) -> Iterator[tuple[Fragment, pa.BooleanArray]]:
+    """Yield fragments with a bit for each of their rows, set where it passes the filter.
+
+    For fragments without deleted rows, and files younger than 0.1. Each comes in pieces, in order.
+    """
+    choice = RowChoice(condition, tuple(fragments))
+    columns = filter_projection(snapshot.manifest.schema, condition)
+
+    def passing(window: _Window) -> tuple[Fragment, pa.BooleanArray]:
+        _, values = _decoded(snapshot, columns, condition, window)
+        return window.fragment, condition.bits(values, window.num_rows)
+
+    yield from _side_by_side(snapshot, columns, _windows(snapshot, choice, columns), passing)
+
+
 def count_selected(snapshot: Snapshot, choice: RowChoice) -> int:
     """Count the rows of a scan, decoding the filter's columns only."""
     condition = choice.filter
@@ -353,9 +373,19 @@ def count_selected(snapshot: Snapshot, choice: RowChoice) -> int:
         return condition.count(values, window.num_rows)
 
     windows = _promising(snapshot, choice, columns, condition)
+    return sum(_side_by_side(snapshot, columns, windows, count))
+
+
+def _side_by_side(
+    snapshot: Snapshot,
+    columns: Projection,
+    windows: Iterator[_Window],
+    work: Callable[[_Window], T],
+) -> Iterator[T]:
+    """Do the work of every window, in threads where there is much of it; results in order."""
     first = next(windows, None)
     if first is None:
-        return 0
+        return
     busy = is_large(snapshot, columns, FragmentTask(first.fragment, first.start, first.stop, 0))
-    work = (partial(count, window) for window in chain([first], windows))
-    return sum(run_side_by_side(work, cpu_count() if busy else 1))
+    tasks = (partial(work, window) for window in chain([first], windows))
+    yield from run_side_by_side(tasks, cpu_count() if busy else 1)

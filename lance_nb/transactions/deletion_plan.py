@@ -15,12 +15,14 @@ from itertools import groupby
 from operator import attrgetter
 
 import numpy as np
+import pyarrow as pa
 
+from lance_nb.encodings.arrow_parts import packed_bits
 from lance_nb.encodings.base import Ints
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.deletions import read_deletions
-from lance_nb.table.filtered_scan import RowChoice, Selected, select_rows
+from lance_nb.table.filtered_scan import RowChoice, Selected, passing_bits, select_rows
 from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.predicate import Filter
 from lance_nb.table.projection import project
@@ -91,10 +93,33 @@ def plan_deletion(
 
     Raises PredicateError, CorruptFileError, StorageError.
     """
-    only = None if fragments is None else tuple(fragments)
-    found = _rows_by_fragment(snapshot, RowChoice(condition, only))
-    plans = tuple(deletion_of(snapshot, fragment, rows) for fragment, rows in found)
-    return DeletionPlan(snapshot.version, condition.text, plans)
+    among = list(snapshot.manifest.fragments) if fragments is None else fragments
+    whole = [one for one in among if _is_whole(one)]
+    rest = tuple(one for one in among if not _is_whole(one))
+    plans = {one.fragment.id: one for one in _deletions_of_whole(snapshot, condition, whole)}
+    for fragment, rows in _rows_by_fragment(snapshot, RowChoice(condition, rest)):
+        plans[fragment.id] = deletion_of(snapshot, fragment, rows)
+    found = tuple(plans[one.id] for one in among if one.id in plans)
+    return DeletionPlan(snapshot.version, condition.text, found)
+
+
+def _is_whole(fragment: Fragment) -> bool:
+    """Tell whether no row is deleted yet: then what a filter says of a row is all there is."""
+    has_statistics = any(file.is_legacy for file in fragment.files)  # which may spare pages
+    return fragment.deletion_file is None and not has_statistics
+
+
+def _deletions_of_whole(
+    snapshot: Snapshot, condition: Filter, fragments: Sequence[Fragment]
+) -> Iterator[FragmentDeletion]:
+    """Return what fragments without deleted rows lose; the filter's bits are kept as bits."""
+    passing = passing_bits(snapshot, condition, fragments)
+    for _, pieces in groupby(passing, key=lambda one: one[0].id):
+        listed = list(pieces)
+        bits = pa.concat_arrays([one for _, one in listed])
+        if bits.true_count:
+            rows = DeletionVector.from_bits(packed_bits(bits))
+            yield FragmentDeletion(listed[0][0], rows, rows)
 
 
 def plan_offsets(snapshot: Snapshot, fragment: Fragment, offsets: Ints) -> DeletionPlan:

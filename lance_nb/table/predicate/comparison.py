@@ -216,6 +216,16 @@ def as_mask(value: Value, num_rows: int) -> np.ndarray[Any, Any]:
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
+def as_bits(value: Value, num_rows: int) -> pa.BooleanArray:
+    """Turn a predicate's value into an array without nulls: null counts as false."""
+    import pyarrow.compute as pc
+
+    if isinstance(value, pa.Scalar):
+        return pa.array(np.full(num_rows, bool(value.as_py())))
+    array = one_array(value)
+    return pc.fill_null(array, False) if array.null_count else array
+
+
 def count_true(value: Value, num_rows: int) -> int:
     """Count the rows in which a predicate's value is true."""
     if isinstance(value, pa.Scalar):

@@ -21,7 +21,7 @@ from lance_nb.table.predicate.arithmetic import arithmetic
 from lance_nb.table.predicate.arrow_expression import arrow_paths, evaluate_arrow
 from lance_nb.table.predicate.binder import bind_sql
 from lance_nb.table.predicate.casts import cast_value
-from lance_nb.table.predicate.comparison import as_mask, count_true
+from lance_nb.table.predicate.comparison import as_bits, as_mask, count_true
 from lance_nb.table.predicate.deep_calls import call_deeply
 from lance_nb.table.predicate.expression import (
     Call,
@@ -53,6 +53,10 @@ class Filter:
     def mask(self, columns: Columns, num_rows: int) -> np.ndarray[Any, Any]:
         """Tell for every row whether it is wanted. Raises PredicateError for a row's value."""
         return as_mask(self._value(columns, num_rows), num_rows)
+
+    def bits(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
+        """Tell for every row whether it is wanted, in bits. Raises PredicateError."""
+        return as_bits(self._value(columns, num_rows), num_rows)
 
     def count(self, columns: Columns, num_rows: int) -> int:
         """Count the rows that are wanted. Raises PredicateError for a row's value."""

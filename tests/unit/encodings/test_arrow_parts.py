@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_nb.encodings.arrow_parts import fixed_size_items, list_ranges, nulls_of
+from lance_nb.encodings.arrow_parts import fixed_size_items, list_ranges, nulls_of, packed_bits
 
 
 @pytest.mark.parametrize("offset", [0, 1, 7, 8, 9, 20])
@@ -44,3 +45,13 @@ def test_items_of_fixed_size_lists_follow_the_offset():
     items = fixed_size_items(array)
     assert len(items) == 4
     assert items.to_pylist()[2:] == [3, 4]
+
+
+@pytest.mark.parametrize("offset", [0, 3, 8, 16])
+@pytest.mark.parametrize("count", [0, 1, 8, 13, 64])
+def test_bits_begin_at_the_first_value_and_end_in_zeros(offset: int, count: int):
+    values = [True] * 100
+    values[offset + 2 : offset + 5] = [False] * 3
+    bits = packed_bits(pa.array(values).slice(offset, count))
+    expected = np.packbits(np.array(values[offset : offset + count], bool), bitorder="little")
+    assert bits.tolist() == expected.tolist()

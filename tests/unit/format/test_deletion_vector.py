@@ -161,3 +161,10 @@ def test_any_damage_is_a_lance_error_or_a_vector(kind: str):
             continue
         except Exception as error:
             raise AssertionError(f"{what} escaped as {type(error).__name__}") from error
+
+
+def test_bits_and_mask_make_the_same_vector():
+    mask = np.random.default_rng(1).random(200_001) < 0.1
+    assert DeletionVector.from_bits(np.packbits(mask, bitorder="little")) == (
+        DeletionVector.from_mask(mask)
+    )

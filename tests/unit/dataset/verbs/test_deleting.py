@@ -80,3 +80,17 @@ def test_nested_columns_can_be_asked_for(uri):
     made = lance_nb.write_dataset(table, uri)
     assert made.delete("s.x = 2") == {"num_deleted_rows": 1}
     assert made.to_table().to_pydict() == {"s": [{"x": 1}, None]}
+
+
+def test_fragments_with_and_without_deleted_rows_are_told_in_order(make, monkeypatch):
+    monkeypatch.setattr("lance_nb.table.scan.WINDOW_BYTES", 16)  # several windows per fragment
+    made = make(max_rows_per_file=4)
+    made.delete("id = 5")
+    assert made.delete("id IN (1, 4, 5, 9) OR id = 6") == {"num_deleted_rows": 4}
+    assert made.to_table()["id"].to_pylist() == [0, 2, 3, 7, 8]
+    assert [one.num_deletions for one in made.get_fragments()] == [1, 3, 1]
+
+
+def test_a_predicate_that_is_null_deletes_nothing(make):
+    made = make()
+    assert made.delete("name = NULL") == {"num_deleted_rows": 0}
