@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -57,6 +57,7 @@ class Changing(OpenedVersion):
         data_storage_version: str | None = None,
         *,
         mode: str = "auto",
+        progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, int]:
         """Give columns new values, SQL expressions over the old ones, in rows that pass a filter.
 
@@ -64,7 +65,8 @@ class Changing(OpenedVersion):
         where the dataset has stable ones); "columns" writes the updated columns anew for all rows
         of the fragments and moves none, but gives way to every concurrent change of these
         fragments; "auto" takes columns where that saves some megabytes, or where another column
-        holds blobs. Returns ``{"num_rows_updated": n}``; a version is made even when no row passes.
+        holds blobs. ``progress``, also ours, is called with rows done and rows in all. Returns
+        ``{"num_rows_updated": n}``; a version is made even when no row passes.
         ``data_storage_version`` is the dataset's own or None. Raises ColumnNotFoundError,
         PredicateError, NotSupportedError (a blob column that would be written again),
         InvalidInputError, CommitConflictError, TooMuchWriteContentionError.
@@ -77,6 +79,7 @@ class Changing(OpenedVersion):
             updates,
             where,
             mode=mode,
+            progress=progress,
             max_retries=conflict_retries,
             timeout_s=retry_timeout.total_seconds(),
         )

@@ -11,7 +11,7 @@ pylance 14.0.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -59,17 +59,24 @@ class RowRewrite:
         return self.deletion.num_rows
 
 
+def _nobody(num_rows: int) -> None:
+    """Tell nobody how many rows are done."""
+
+
 def rewrite_rows(
     snapshot: Snapshot,
     updates: Updates,
     choice: RowChoice,
     options: WriteOptions,
     found: Sequence[Touched] | None = None,
+    *,
+    told: Callable[[int], None] = _nobody,
 ) -> RowRewrite:
     """Write the chosen rows again, with values from SQL expressions.
 
-    ``found``: the rows, if they have been looked for already. Raises ColumnNotFoundError,
-    InvalidInputError, PredicateError, NotSupportedError; no file remains then.
+    ``found``: the rows, if they have been looked for already. ``told`` is called with numbers of
+    rows that have been written. Raises ColumnNotFoundError, InvalidInputError, PredicateError,
+    NotSupportedError; no file remains then.
     """
     schema = snapshot.manifest.schema
     check_updates(schema, updates)
@@ -89,6 +96,7 @@ def rewrite_rows(
                 for batch in table.drop_columns([ROW_ID]).to_batches():
                     writer.write(batch)
                 offsets.append(window.physical)
+                told(len(window.physical))
             deletions.append(deletion_of(snapshot, fragment, np.concatenate(offsets)))
         fragments = writer.finish()
     text = "" if condition is None else condition.text
@@ -121,7 +129,12 @@ def find_rows(snapshot: Snapshot, choice: RowChoice) -> list[Touched]:
 
 
 def rewrite_values(
-    snapshot: Snapshot, updates: Updates, found: Sequence[Touched], options: WriteOptions
+    snapshot: Snapshot,
+    updates: Updates,
+    found: Sequence[Touched],
+    options: WriteOptions,
+    *,
+    told: Callable[[int], None] = _nobody,
 ) -> ColumnRewrite:
     """Write the updated columns of all rows again, beside the others; rows stay where they are.
 
@@ -135,7 +148,9 @@ def rewrite_values(
 
     def values(fragment: Fragment, first: int, last: int) -> pa.Table:
         rows = rows_of[fragment.id][first:last]
-        return change.values(Selected(fragment, rows, rows, {}), part.to_arrow())
+        made = change.values(Selected(fragment, rows, rows, {}), part.to_arrow())
+        told(len(rows))
+        return made
 
     return rewrite_columns(snapshot, part, found, values, options)
 

@@ -55,6 +55,10 @@ def update(dataset: Any, options: dict[str, Any]) -> None:
     dataset.update({"text": "concat(text, '!')", "n": "n + 1"}, where="n < 60", **options)
 
 
+def update_columns(dataset: Any, options: dict[str, Any]) -> None:
+    dataset.update({"n": "n + 1"}, where="n < 60", mode="columns", **options)
+
+
 def upsert(dataset: Any, options: dict[str, Any]) -> None:
     builder = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
     builder.execute(table(ROWS // 2, ROWS), **options)
@@ -78,9 +82,30 @@ def clean_up(dataset: Any, options: dict[str, Any]) -> None:
 
 VERBS: dict[str, Verb] = {
     one.__name__: one
-    for one in (append, overwrite, delete, update, upsert, add, cast, compact, clean_up)
+    for one in (
+        append,
+        overwrite,
+        delete,
+        update,
+        update_columns,
+        upsert,
+        add,
+        cast,
+        compact,
+        clean_up,
+    )
 }
-TELL = {"append", "overwrite", "upsert", "add", "cast", "compact", "clean_up"}
+TELL = {
+    "append",
+    "overwrite",
+    "update",
+    "update_columns",
+    "upsert",
+    "add",
+    "cast",
+    "compact",
+    "clean_up",
+}
 
 
 @pytest.fixture(scope="module")

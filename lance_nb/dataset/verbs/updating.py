@@ -10,6 +10,7 @@ from typing import Any
 
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import commit_staged, replanned
+from lance_nb.dataset.verbs.telling import Progress, Told
 from lance_nb.dataset.verbs.writing import WriteRequest, file_version_of
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import Fragment
@@ -46,7 +47,7 @@ def plan(
 
 
 def plan_in_mode(
-    snapshot: Snapshot, updates: Updates, where: Any, mode: str
+    snapshot: Snapshot, updates: Updates, where: Any, mode: str, progress: Progress | None = None
 ) -> RowRewrite | ColumnRewrite:
     """Write what changes as whole rows or as columns, whatever is asked for or cheaper.
 
@@ -60,14 +61,16 @@ def plan_in_mode(
     choice = RowChoice(check(snapshot, updates, where, by_columns=by_columns))
     options = WriteRequest().write_options(storage_version(snapshot.manifest))
     is_small = int(snapshot.manifest.fragments.counts().size_bytes.sum()) < SAVED_BYTES_MIN
-    if not by_columns and (is_small or not may_be_columns):
+    if progress is None and not by_columns and (is_small or not may_be_columns):
         return rewrite_rows(snapshot, updates, choice, options)
     found = find_rows(snapshot, choice)
     part = updated_part(schema, updates)
     counted = [(fragment, int(rows.size)) for fragment, rows in found]
-    if by_columns or columns_are_cheaper(snapshot, counted, part):
-        return rewrite_values(snapshot, updates, found, options)
-    return rewrite_rows(snapshot, updates, choice, options, found)
+    told = Told(sum(count for _, count in counted), progress).add
+    cheaper = may_be_columns and not is_small and columns_are_cheaper(snapshot, counted, part)
+    if by_columns or cheaper:
+        return rewrite_values(snapshot, updates, found, options, told=told)
+    return rewrite_rows(snapshot, updates, choice, options, found, told=told)
 
 
 def check(
@@ -102,6 +105,7 @@ def update(
     mode: str,
     max_retries: int,
     timeout_s: float,
+    progress: Progress | None = None,
 ) -> tuple[Snapshot, int]:
     """Update and commit; return the new version and the number of rows that changed.
 
@@ -110,7 +114,7 @@ def update(
     """
 
     def attempt(base: Snapshot) -> tuple[Snapshot, int]:
-        planned = plan_in_mode(base, updates, where, mode)
+        planned = plan_in_mode(base, updates, where, mode, progress)
         staged = combine(base, [planned])
         return commit_staged(session, base.branch, staged), planned.num_rows
 
