@@ -7,6 +7,7 @@
     │   ├── SchemaMismatchError (OSError)
     │   ├── InvalidRefError (OSError)
     │   ├── PredicateError (OSError)
+    │   ├── ArgumentError (TypeError, OverflowError)
     │   ├── MergeInsertError (OSError)
     │   └── CleanupError (OSError)
     ├── NotFoundError (LookupError)                fix the name
@@ -77,6 +78,10 @@ class InvalidRefError(InvalidInputError, OSError):
 
 class PredicateError(InvalidInputError, OSError):
     """A filter cannot be parsed or does not fit the schema."""
+
+
+class ArgumentError(InvalidInputError, TypeError, OverflowError):
+    """An argument is of the wrong type, or a number that its type cannot be."""
 
 
 class MergeInsertError(InvalidInputError, OSError):

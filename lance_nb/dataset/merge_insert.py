@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lance_nb.dataset import verbs
 from lance_nb.dataset.opened import OpenedVersion
-from lance_nb.errors import InvalidInputError, MergeInsertError, NotSupportedError
+from lance_nb.errors import ArgumentError, InvalidInputError, MergeInsertError, NotSupportedError
 
 if TYPE_CHECKING:
     from lance_nb.format.schema import Schema
@@ -98,16 +98,16 @@ class MergeInsertBuilder(MergeClauseBuilder):
     def conflict_retries(self, max_retries: int) -> Self:
         """Set how often to start over from the newest version after a conflict (10)."""
         if not isinstance(max_retries, int):
-            raise TypeError(f"max_retries is a number, not {type(max_retries).__name__}")
+            raise ArgumentError(f"max_retries is a number, not {type(max_retries).__name__}")
         if max_retries < 0:
-            raise OverflowError(f"max_retries is at least 0, not {max_retries}")
+            raise ArgumentError(f"max_retries is at least 0, not {max_retries}")
         self._retries = max_retries
         return self
 
     def retry_timeout(self, timeout: timedelta) -> Self:
         """Set how long to keep starting over (30 seconds); the first attempt is always made."""
         if not isinstance(timeout, timedelta):
-            raise TypeError(f"timeout is a timedelta, not {type(timeout).__name__}")
+            raise ArgumentError(f"timeout is a timedelta, not {type(timeout).__name__}")
         if timeout < timedelta(0):
             raise InvalidInputError(f"a timeout is not negative: {timeout}")
         self._timeout = timeout
@@ -125,7 +125,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
     def use_index(self, use_index: bool) -> Self:
         """Do nothing: keys are read from the dataset whether there is an index or not."""
         if not isinstance(use_index, bool):
-            raise TypeError(f"use_index is a bool, not {type(use_index).__name__}")
+            raise ArgumentError(f"use_index is a bool, not {type(use_index).__name__}")
         return self
 
     def write_mode(self, mode: str) -> Self:

@@ -7,7 +7,7 @@ Source: ``MergeInsertBuilder`` of pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -28,16 +28,17 @@ from lance_nb.transactions.merge_insert_source import SourceRows
 NOTHING: Ints = np.zeros(0, np.int64)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Found:
     """What the join says: matches that change rows, rows that go, source rows that are new."""
 
-    changes: list[Matches] = field(default_factory=list)
-    gone: list[tuple[Fragment, Ints]] = field(default_factory=list)
-    new: Ints = field(default_factory=lambda: NOTHING)
+    changes: tuple[Matches, ...]
+    gone: tuple[tuple[Fragment, Ints], ...]
+    new: Ints
 
     @property
     def num_updated_rows(self) -> int:
+        """Target rows that get new values."""
         return sum(one.source.size for one in self.changes)
 
 
@@ -54,7 +55,8 @@ def find_rows(
     names = list(clauses.on)
     keys = KeyNumbers(typed(source.columns(names), snapshot.manifest.schema))
     is_matched = np.zeros(source.num_rows, np.bool_)
-    found = Found()
+    changes: list[Matches] = []
+    going: list[tuple[Fragment, Ints]] = []
     for every in join(snapshot, keys, names, seen):
         is_matched[every.source] = True
         gone = _lonely(snapshot, clauses, every)
@@ -67,14 +69,13 @@ def find_rows(
         if clauses.matched in (WhenMatched.UPDATE, WhenMatched.DELETE):
             _check_unambiguous(source, names, matches)
         if clauses.matched is WhenMatched.UPDATE and matches.source.size:
-            found.changes.append(replace(matches, lonely=NOTHING))
+            changes.append(replace(matches, lonely=NOTHING))
         elif clauses.matched is WhenMatched.DELETE:
             gone = np.union1d(gone, matches.physical)
         if gone.size:
-            found.gone.append((matches.fragment, gone))
-    if clauses.inserts:
-        found.new = np.flatnonzero(~is_matched)
-    return found
+            going.append((matches.fragment, gone))
+    new = np.flatnonzero(~is_matched) if clauses.inserts else NOTHING
+    return Found(tuple(changes), tuple(going), new)
 
 
 def typed(keys: pa.Table, schema: Schema) -> pa.Table:

@@ -17,7 +17,7 @@ from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import commit_staged, replanned
 from lance_nb.dataset.verbs.sources import reader_of
 from lance_nb.dataset.verbs.writing import WriteRequest
-from lance_nb.errors import ColumnNotFoundError, InvalidInputError, LanceError
+from lance_nb.errors import ArgumentError, ColumnNotFoundError, InvalidInputError, LanceError
 from lance_nb.format.merged_logs import MergedLog
 from lance_nb.format.schema import Schema
 from lance_nb.table.diff.identity import primary_key
@@ -51,13 +51,13 @@ __all__ = [
 def start(schema: Schema, on: str | Iterable[str] | None) -> MergeClauses:
     """Return clauses that do nothing yet, for a key; None is the unenforced primary key.
 
-    Raises ColumnNotFoundError, InvalidInputError, TypeError.
+    Raises ColumnNotFoundError, InvalidInputError, ArgumentError.
     """
     if on is not None and not isinstance(on, str | Iterable):
-        raise TypeError(f"on is a column or several, not {type(on).__name__}")
+        raise ArgumentError(f"on is a column or several, not {type(on).__name__}")
     names = [on] if isinstance(on, str) else list(on or ())
     if not all(isinstance(one, str) for one in names):
-        raise TypeError("on is a column or several, each a text")
+        raise ArgumentError("on is a column or several, each a text")
     key = primary_key(schema)
     resolved = tuple(dict.fromkeys(_resolved(schema, one) for one in names)) or key
     if not resolved:
