@@ -8,6 +8,7 @@ needs and that are too young to be judged.
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import cache
 
 from lance_nb.errors import LanceError
 from lance_nb.format.layout import branch_root
@@ -40,6 +41,15 @@ CELLS_MIN = 200
 
 
 def prepared() -> Table:
+    """Return a table with a copy of what ``_written`` has made."""
+    table = Table(seed=5)
+    for path, data in _written().items():
+        table.inner.write(path, data)
+    return table
+
+
+@cache
+def _written() -> dict[str, bytes]:
     """Six versions, each with a data file of its own; one is tagged, one has a branch."""
     table = Table(seed=5)
     made = table.create()
@@ -54,8 +64,7 @@ def prepared() -> Table:
 
     TagWriter(table.inner, place, table.environment).create("kept", Target(None, TAGGED))
     BranchWriter(table.inner, place, table.environment).create("dev", Target(None, FORKED))
-    table.root.steps.clear()
-    return table
+    return {one.name: bytes(table.inner.read(one.name)) for one in table.inner.list_recursive("")}
 
 
 def clean(table: Table, *, delete_unverified: bool = False) -> None:
