@@ -92,14 +92,23 @@ class Snapshot:
         self, passes: Callable[[Row], bool], change: Callable[[Values], Values]
     ) -> Snapshot:
         """Return the next version: rows that pass are changed and move behind the others."""
-        kept = [one for one in self.rows if not passes(one)]
+        changed = self.updated_in_place(passes, change)
+        both = list(zip(self.rows, changed.rows, strict=True))
+        kept = [new for old, new in both if not passes(old)]
+        moved = [new for old, new in both if passes(old)]
+        return replace(changed, rows=tuple(kept + moved))
+
+    def updated_in_place(
+        self, passes: Callable[[Row], bool], change: Callable[[Values], Values]
+    ) -> Snapshot:
+        """Return the next version: rows that pass are changed and stay where they are."""
         number = self.version + 1
-        moved = [
+        return self.with_rows(
             replace(one, values={**one.values, **change(one.values)}, updated=number)
-            for one in self.rows
             if passes(one)
-        ]
-        return self.with_rows(kept + moved)
+            else one
+            for one in self.rows
+        )
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from tests.stateful.columns import (
     schema_for,
     update_for,
 )
-from tests.stateful.world import World
+from tests.stateful.model import Snapshot
+from tests.stateful.world import OURS, World
 
 
 def append(world: World) -> bool:
@@ -92,10 +93,14 @@ def update(world: World) -> bool:
     if chance.random() < 0.85:
         condition = condition_for(chance, head.schema, head.uids)
     chosen = {one.uid for one in head.rows if condition is None or condition.holds(one.values)}
-    world.says(f"update {values} where {condition and condition.text}  ({len(chosen)} rows)")
-    done = world.dataset().update(values, where=condition and condition.text)
+    in_place = world.actor == OURS and chance.random() < 0.3
+    options = {"mode": "columns"} if in_place else {}
+    text = condition and condition.text
+    world.says(f"update {values} where {text}, {options}  ({len(chosen)} rows)")
+    done = world.dataset().update(values, where=text, **options)
     assert done["num_rows_updated"] == len(chosen)
-    world.landed(head.updated(lambda row: row.uid in chosen, change))
+    moves = Snapshot.updated_in_place if in_place else Snapshot.updated
+    world.landed(moves(head, lambda row: row.uid in chosen, change))
     return True
 
 
