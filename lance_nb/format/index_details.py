@@ -39,7 +39,8 @@ def index_settings(index: IndexMetadata, path: str = "") -> dict[str, Any]:
     if index.kind == "Vector":
         return _vector_settings(parse(pb.VectorIndexDetails, index.details, path))
     if index.kind == "Inverted":
-        return _fields(parse(pb.InvertedIndexDetails, index.details, path))
+        found = _fields(parse(pb.InvertedIndexDetails, index.details, path))
+        return found | {"language": found["language"].strip('"')}  # it is written as JSON
     return {}
 
 
