@@ -164,6 +164,12 @@ class Schema:
         return Schema(tuple(_prune(top, wanted, passed) for top in kept), self.metadata)
 
 
+def primary_key(schema: Schema) -> tuple[str, ...]:
+    """Return the columns of the unenforced primary key in their order, none if there is none."""
+    marked = [one for one in schema if one.keys.primary]
+    return tuple(one.name for one in sorted(marked, key=lambda one: one.keys.primary_position))
+
+
 def _prune(top: Field, wanted: set[int], passed: set[int]) -> Field:
     """Keep the wanted fields whole and, of those only passed through, the children on the way."""
     if id(top) in wanted:

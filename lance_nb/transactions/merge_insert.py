@@ -12,7 +12,7 @@ Source: ``MergeInsertBuilder`` of pylance 14.0.2; message ``Transaction.Update``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +23,10 @@ from lance_nb.errors import MergeInsertError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment, InlineSequence
 from lance_nb.format.key_filter import KeyFilter
-from lance_nb.format.merged_logs import MergedLog
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.schema import Schema
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.column_rewrite import ColumnRewrite, rewrite_columns
+from lance_nb.transactions.column_rewrite import rewrite_columns
 from lance_nb.transactions.deletion_plan import DeletionPlan, deletion_of
 from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions
 from lance_nb.transactions.merge_insert_clauses import (
@@ -36,41 +35,13 @@ from lance_nb.transactions.merge_insert_clauses import (
     column_obstacles,
 )
 from lance_nb.transactions.merge_insert_join import Matches
+from lance_nb.transactions.merge_insert_plan import MergePlan
 from lance_nb.transactions.merge_insert_rows import RowMaker, windows
 from lance_nb.transactions.merge_insert_search import Found, find_rows, typed
 from lance_nb.transactions.merge_insert_source import SourceRows
 from lance_nb.transactions.rewrite_cost import columns_are_cheaper
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class MergePlan:
-    """An upsert whose files are written and that is not committed."""
-
-    deletion: DeletionPlan
-    fragments: tuple[Fragment, ...]
-    fields: tuple[int, ...]
-    num_updated_rows: int = 0
-    num_inserted_rows: int = 0
-    inserted_keys: KeyFilter | None = None
-    columns: ColumnRewrite | None = None
-    logs: tuple[MergedLog, ...] = ()
-
-    @property
-    def num_deleted_rows(self) -> int:
-        """Rows that go without being replaced."""
-        moved = 0 if self.columns is not None else self.num_updated_rows
-        return self.deletion.num_rows - moved
-
-    @property
-    def stats(self) -> dict[str, int]:
-        """The counts as pylance gives them."""
-        return {
-            "num_inserted_rows": self.num_inserted_rows,
-            "num_updated_rows": self.num_updated_rows,
-            "num_deleted_rows": self.num_deleted_rows,
-        }
 
 
 def plan_merge(

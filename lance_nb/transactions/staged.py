@@ -24,7 +24,7 @@ from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.column_rewrite import ColumnRewrite
 from lance_nb.transactions.deletion_plan import DeletionPlan, FragmentDeletion
-from lance_nb.transactions.merge_insert import MergePlan
+from lance_nb.transactions.merge_insert_plan import MergePlan
 from lance_nb.transactions.operation import Operation, operation_name
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.update import Update

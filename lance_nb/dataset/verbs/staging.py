@@ -41,8 +41,8 @@ from lance_nb.format.schema import Schema
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.compaction_options import CompactionOptions
-from lance_nb.transactions.merge_insert import MergePlan
 from lance_nb.transactions.merge_insert_clauses import MergeClauses
+from lance_nb.transactions.merge_insert_plan import MergePlan
 from lance_nb.transactions.merge_insert_source import SourceRows
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.row_rewrite import RowRewrite

@@ -19,21 +19,21 @@ from lance_nb.dataset.verbs.sources import reader_of
 from lance_nb.dataset.verbs.writing import WriteRequest
 from lance_nb.errors import ArgumentError, ColumnNotFoundError, InvalidInputError, LanceError
 from lance_nb.format.merged_logs import MergedLog
-from lance_nb.format.schema import Schema
-from lance_nb.table.diff.identity import primary_key
+from lance_nb.format.schema import Schema, primary_key
 from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.environment import new_uuid
 from lance_nb.transactions.fragment_writer import WriteOptions
-from lance_nb.transactions.merge_insert import MergePlan, Progress, plan_merge
+from lance_nb.transactions.merge_insert import Progress, plan_merge
 from lance_nb.transactions.merge_insert_clauses import (
     WRITE_MODES,
     MergeClauses,
     WhenMatched,
     check_clauses,
 )
+from lance_nb.transactions.merge_insert_plan import MergePlan
 from lance_nb.transactions.merge_insert_source import MEMORY_BYTES, SourceRows
 from lance_nb.transactions.staged import StagedWrite, combine
 from lance_nb.transactions.transaction import Transaction

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
-from lance_nb.format.schema import Schema
+from lance_nb.format.schema import primary_key
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.snapshot import Snapshot
 
@@ -83,9 +83,3 @@ def _key(names: tuple[str, ...], reason: str) -> Identity:
 def has_row_ids(snapshot: Snapshot) -> bool:
     """Tell whether row ids are stable in a version."""
     return bool(snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS)
-
-
-def primary_key(schema: Schema) -> tuple[str, ...]:
-    """Return the columns of the unenforced primary key in their order, none if there is none."""
-    marked = [one for one in schema if one.keys.primary]
-    return tuple(one.name for one in sorted(marked, key=lambda one: one.keys.primary_position))
