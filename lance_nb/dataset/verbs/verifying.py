@@ -12,6 +12,7 @@ from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.space import read_all
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.manifest_files import VersionFiles
+from lance_nb.table.dangling import Dataset
 from lance_nb.table.deletion_cache import DeletionCache
 from lance_nb.table.file_cache import FileCache
 from lance_nb.table.fragment_checks import cheap_checks
@@ -19,7 +20,6 @@ from lance_nb.table.locations import Locations
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.survey import take_survey
-from lance_nb.table.verification import Dataset
 from lance_nb.table.verification import verify as verify_dataset
 from lance_nb.table.verification_report import Verification
 
