@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeVar
 
 from lance_nb.errors import InvalidInputError
@@ -60,6 +61,8 @@ class EncodingOptions:
         cls, metadata: Mapping[str, bytes], file_version: tuple[int, int]
     ) -> EncodingOptions:
         """Read the keys of a field. Raises InvalidInputError for a value that has no meaning."""
+        if not any(key.startswith(PREFIX) or key == "packed" for key in metadata):
+            return _without_wishes(file_version)
         keys = _Keys(metadata)
         options = cls(
             file_version=file_version,
@@ -120,6 +123,12 @@ class EncodingOptions:
     def chunk_bytes(self) -> int:
         """Bytes aimed at for the values of one mini-block chunk."""
         return self.minichunk_size_bytes or _CHUNK_BYTES
+
+
+@lru_cache(maxsize=8)
+def _without_wishes(file_version: tuple[int, int]) -> EncodingOptions:
+    """Return the options of most fields."""
+    return EncodingOptions(file_version=file_version)
 
 
 class _Keys:

@@ -15,6 +15,10 @@ import argparse
 import itertools
 import os
 import shutil
+import subprocess
+import sys
+import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -28,10 +32,11 @@ from lance.file import LanceFileWriter
 
 import lance_nb
 from tests.benchmarks.read import COLUMNS, DATA
-from tests.benchmarks.timing import Comparison, compare, table
+from tests.benchmarks.timing import Comparison, Timing, compare, table
 
 HOME = DATA / "write"
 RUNS = 5
+PROCESSES, APPENDS = 4, 25
 # Text that does not repeat is stored as it is; the goal for strings was found with it.
 LETTERS = "text, random letters"
 # name of a column of the read benchmark -> (share of the rows, goal)
@@ -191,6 +196,92 @@ def _change(name: str, target: pa.Table, change: Callable[[Any], object]) -> Wri
     return Written(compared)
 
 
+def wide(_: int) -> Iterator[Case]:
+    """A new dataset of many columns and few rows: what a column costs besides its bytes."""
+    name = "dataset of 1,000 columns and 10 rows"
+    yield name, partial(_wide, name)
+
+
+def _wide(name: str) -> Written:
+    columns = [pa.array(range(10)), pa.array([f"text {at}" for at in range(10)])]
+    data = pa.table({f"c{at}": columns[at % 2] for at in range(1000)})
+    mine, other = str(HOME / "wide_ours"), str(HOME / "wide_theirs")
+    compared = compare(
+        name,
+        lambda: lance_nb.write_dataset(data, mine, mode="overwrite"),
+        lambda: lance.write_dataset(data, other, mode="overwrite"),
+        runs=RUNS,
+    )
+    return Written(compared)
+
+
+def deletions(rows: int) -> Iterator[Case]:
+    """A tenth of the rows, from a dataset without deleted ones."""
+    yield "delete 10 %", partial(_delete, rows)
+
+
+def _delete(rows: int) -> Written:
+    start = str(HOME / "delete")
+    lance.write_dataset(pa.table({"c": _column("bit-packed int64, narrow", rows)}), start)
+
+    def delete(module: Any) -> None:
+        module.dataset(start, version=1).restore()
+        module.dataset(start).delete("c < 100")
+
+    name = f"delete 10 % of {rows:,} rows, restored before"
+    compared = compare(name, lambda: delete(lance_nb), lambda: delete(lance), goal=1.5, runs=RUNS)
+    return Written(compared)
+
+
+def processes(_: int) -> Iterator[Case]:
+    """Four processes that append to one dataset, each as fast as it can."""
+    yield "4 processes appending", _processes
+
+
+APPENDING = """
+import sys, pyarrow as pa
+module, path = __import__(sys.argv[1]), sys.argv[2]
+rows = pa.table({"c": [1, 2, 3]})
+module.write_dataset(rows, path + sys.argv[3])
+module.write_dataset(rows, path + sys.argv[3], mode="append")
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(APPENDS):
+    module.write_dataset(rows, path, mode="append")
+""".replace("APPENDS", str(APPENDS))
+
+
+def _processes() -> Written:
+    def begin(module: str, path: str) -> list[subprocess.Popen[str]]:
+        command = [sys.executable, "-c", APPENDING, module, path]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        begun = [subprocess.Popen([*command, str(at)], **pipes) for at in range(PROCESSES)]
+        for one in begun:
+            one.stdout.readline()  # imports are done
+        return begun
+
+    def rate(module: str) -> Timing:
+        path = str(HOME / f"appended_{module}_{uuid.uuid4().hex}")
+        lance.write_dataset(pa.table({"c": [1, 2, 3]}), path)
+        begun = begin(module, path)
+        wall, cpu = time.perf_counter(), os.times()
+        for one in begun:
+            one.communicate("go\n")
+        after = os.times()
+        used = after.children_user + after.children_system
+        count = PROCESSES * APPENDS
+        if lance.dataset(path).count_rows() != 3 * (count + 1):
+            raise SystemExit(f"{module} lost rows of {path}")
+        used -= cpu.children_user + cpu.children_system
+        return Timing((time.perf_counter() - wall) / count, used / count)
+
+    found = [(rate("lance_nb"), rate("lance")) for _ in range(3)]
+    ours = min((one for one, _ in found), key=lambda one: one.wall)
+    theirs = min((one for _, one in found), key=lambda one: one.wall)
+    name = f"append of {PROCESSES} processes at a time (cpu with imports)"
+    return Written(Comparison(name, ours, theirs, goal=1))
+
+
 def sizes(found: list[Written]) -> str:
     """Lay the file sizes out as a Markdown table."""
     lines = ["| file | lance_nb MB | pylance MB | ratio |", "|---|--:|--:|--:|"]
@@ -215,7 +306,7 @@ def main() -> None:
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir(parents=True)
     try:
-        kinds = (files, datasets, appends, changes)
+        kinds = (files, datasets, appends, changes, wide, deletions, processes)
         cases = [one for kind in kinds for one in kind(options.rows)]
         found = [run() for name, run in cases if options.only in name]
     finally:
