@@ -99,58 +99,66 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """The distinct values of one part of the key: a hash table, or ``table`` from ``lowest``."""
+    """The distinct values of one part of the key: ``values``, or a ``table`` from ``lowest`` on."""
 
-    values: pa.Array
+    count: int
+    values: Any = None
     lowest: int = 0
     table: Any = None
 
     @property
     def size(self) -> int:
         """Numbers in use: one more than the values, for null."""
-        return len(self.values) + 1
+        return self.count + 1
 
     @classmethod
     def of(cls, part: _Part) -> _Column:
         import pyarrow.compute as pc
 
+        if pt.is_integer(part.values.type) and part.values.null_count < len(part.values):
+            bounds = pc.min_max(part.values)
+            lowest, highest = bounds["min"].as_py(), bounds["max"].as_py()
+            if highest - lowest < min(_TABLE_SIZE_MAX, max(len(part.values) * _NARROW, 1 << 16)):
+                return cls._narrow(part.values.drop_null().to_numpy(), lowest, highest)
         values = pc.unique(part.values).drop_null()
-        if not pt.is_integer(values.type) or not len(values):
-            return cls(values)
-        bounds = pc.min_max(values)
-        lowest, highest = bounds["min"].as_py(), bounds["max"].as_py()
-        span = highest - lowest + 1
-        if span > min(_TABLE_SIZE_MAX, max(len(values) * _NARROW, 1 << 16)):
-            return cls(values)
-        table = np.full(span, -1, np.int64)
-        table[_distances(values.to_numpy(), lowest)] = np.arange(len(values))
-        return cls(values, lowest, table)
+        return cls(len(values), values)
+
+    @classmethod
+    def _narrow(cls, values: np.ndarray, lowest: int, highest: int) -> _Column:
+        is_there = np.zeros(highest - lowest + 1, np.bool_)
+        is_there[_distances(values, lowest)] = True
+        table = np.cumsum(is_there) - 1
+        table[~is_there] = -1
+        return cls(int(table.max()) + 1, None, lowest, table)
 
     def find(self, part: _Part) -> Ints:
         """Return the number of each value, -1 for others and for nulls that match nothing."""
         column = part.values
-        if self.table is not None and not column.null_count:
-            return self._look_up(column.to_numpy())
-        import pyarrow.compute as pc
-
-        numbers: Ints = np.full(len(column), -1, np.int64)
-        if len(self.values):
-            found = pc.index_in(column, value_set=self.values, skip_nulls=True)
-            numbers = pc.fill_null(found, -1).to_numpy().astype(np.int64)
-        if part.nulls_match and column.null_count:
-            numbers[column.is_null().to_numpy()] = len(self.values)
+        numbers = self._hashed(column) if self.table is None else self._looked_up(column)
+        if column.null_count:
+            numbers[column.is_null().to_numpy()] = self.count if part.nulls_match else -1
         return numbers
 
-    def _look_up(self, values: np.ndarray) -> Ints:
-        place = _distances(values, self.lowest)
+    def _hashed(self, column: pa.ChunkedArray) -> Ints:
+        import pyarrow.compute as pc
+
+        if not self.count:
+            return np.full(len(column), -1, np.int64)
+        found = pc.index_in(column, value_set=self.values, skip_nulls=True)
+        numbers: Ints = pc.fill_null(found, -1).to_numpy().astype(np.int64)
+        return numbers
+
+    def _looked_up(self, column: pa.ChunkedArray) -> Ints:
+        plain = column.fill_null(self.lowest) if column.null_count else column
+        place = _distances(plain.to_numpy(), self.lowest)
         inside = np.flatnonzero(place < np.uint64(len(self.table)))
-        found: Ints
+        numbers: Ints
         if inside.size == place.size:
-            found = self.table[place]
-            return found
-        found = np.full(values.shape, -1, np.int64)
-        found[inside] = self.table[place[inside]]
-        return found
+            numbers = self.table[place]
+            return numbers
+        numbers = np.full(place.shape, -1, np.int64)
+        numbers[inside] = self.table[place[inside]]
+        return numbers
 
 
 def _distances(values: np.ndarray, lowest: int) -> np.ndarray:
