@@ -15,8 +15,12 @@ from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.layout import NamingScheme, list_versions, parse_manifest_name
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
+from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.versions import load_latest, version_names
 from lance_nb.transactions.batch import commit_batch
+from lance_nb.transactions.branch_merge.committing import commit_merge
+from lance_nb.transactions.branch_merge.ends import Side
+from lance_nb.transactions.branch_merge.planning import MergeRequest, plan_merge
 from lance_nb.transactions.branch_writer import UNFINISHED_AFTER_S, BranchWriter
 from lance_nb.transactions.cloning import deep_clone, shallow_clone
 from lance_nb.transactions.commit import commit
@@ -28,6 +32,7 @@ from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateMap
 from lance_nb.transactions.tag_writer import TagWriter
+from lance_nb.transactions.version_source import VersionSource
 from tests.support.committing import SCHEMA, Table, file_names, fragment
 
 
@@ -169,6 +174,47 @@ def _delete_branch(table: Table, _: Any) -> None:
         _branches(table).delete("dev", force=True)
 
 
+# --- merges ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Versions:
+    """Every version of a table, for planning a merge."""
+
+    root: Any
+
+    def branches(self) -> Any:
+        return refs.list_branches(self.root)
+
+    def load(self, branch: str | None, version: int | None) -> Side:
+        place = CommitPlace.of(self.root, branch)
+        source = VersionSource(place.slots)
+        head = source.head(version or 0)
+        found = source.load(version or (head.version if head else 0))
+        where = place.locations(found.manifest)
+        return Side.of(Snapshot(found.manifest, where, branch), found.indices)
+
+    def transactions(self, branch: str | None, versions: Any) -> Any:
+        source = VersionSource(CommitPlace.of(self.root, branch).slots)
+        source.head(1)
+        return iter([source.transaction(one) for one in versions])
+
+    def home_uri(self, branch: str | None) -> str:
+        return CommitPlace.of(self.root, branch).home.uri
+
+
+def _with_two_sides(table: Table) -> None:
+    _with_branch(table)
+    dev = CommitPlace.of(table.inner, "dev")
+    commit(dev, table.appending(2, "dev"), table.options())
+
+
+def _merge(table: Table, _: Any) -> None:
+    known = _Versions(table.root)
+    planned = plan_merge(known, known.load("dev", None), known.load(None, None), MergeRequest())
+    commit_merge(table.place, planned, _tags(table), table.options())
+
+
 # --- clones, names --------------------------------------------------------------------------------
 
 
@@ -228,6 +274,7 @@ SCENARIOS = {
     "tag deleted": _tagging(lambda tags: tags.delete("v1"), _with_tag),
     "branch created": Scenario(lambda table: _existing(table, 3), _create_branch, _branch_state),
     "branch deleted": Scenario(_with_branch, _delete_branch, _branch_state),
+    "branch merged": Scenario(_with_two_sides, _merge, _branch_state, needs_listings=True),
     "shallow clone": _cloned(shallow_clone),
     "deep clone": _cloned(deep_clone),
     "V1 names migrated": Scenario(

@@ -1,4 +1,4 @@
-"""Maintenance and upserts while another process keeps writing: nothing is lost, nothing doubled."""
+"""Maintenance, upserts and merges beside a process that keeps writing: no row lost, none doubled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.requirements import require_pylance
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-SECONDS = 1.5
+SECONDS = 1.0
 OURS_FIRST, THEIRS_FIRST = 10_000_000, 1
 Counts = dict[int, int]
 Work = Callable[[str, int, Counts], None]
@@ -52,7 +52,21 @@ def upsert(uri: str, number: int, mine: Counts) -> None:
     mine |= counts
 
 
-WORK: dict[str, Work] = {one.__name__: one for one in (compact, clean_up, upsert)}
+def merge_branch(uri: str, number: int, mine: Counts) -> None:
+    new = [OURS_FIRST + number * 4 + at for at in range(4)]
+    old = sorted(mine)[-3:]
+    side = lance_nb.dataset(uri).create_branch(f"side{number}")
+    side.insert(rows(new))
+    side.update({"count": "count + 1"}, where=f"id IN ({', '.join(map(str, old))})")
+    until_done(
+        lambda: lance_nb.dataset(uri).branches.merge(
+            f"side{number}", "main", key="id", copy=number % 2 == 0
+        )
+    )
+    mine |= {one: mine[one] + 1 for one in old} | dict.fromkeys(new, 0)
+
+
+WORK: dict[str, Work] = {one.__name__: one for one in (compact, clean_up, upsert, merge_branch)}
 
 
 @pytest.mark.parametrize(
