@@ -1,4 +1,4 @@
-"""Maintenance, upserts and merges beside a process that keeps writing: no row lost, none doubled."""
+"""Maintenance, upserts and merges beside a process that writes on: no row lost, none doubled."""
 
 from __future__ import annotations
 

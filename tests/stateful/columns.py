@@ -68,7 +68,7 @@ class Condition:
 def schema_for(chance: random.Random, file_version: str) -> pa.Schema:
     """Choose columns for a new table."""
     names = OF_2_0 if file_version == "2.0" else list(KINDS)
-    chosen = chance.sample(names, chance.randint(1, 3))
+    chosen = chance.sample(names, chance.randint(1, 2))
     fields = [(UID, pa.int64()), (KEY, pa.int64())]
     return pa.schema([*fields, *((name, KINDS[name][0]) for name in sorted(chosen))])
 

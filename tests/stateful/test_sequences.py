@@ -12,7 +12,7 @@ from tests.support.requirements import require_pylance
 
 RUNS = 300
 SHARES = 6  # so that two workers share the time
-READ_AGAIN = 0.3  # of the old versions by us, at the end; the long form reads all
+READ_AGAIN = 0.15  # of the old versions by us, at the end; the long form reads all
 
 
 @pytest.mark.interop
