@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
+from lance_nb.dataset.verbs import upserting
 from lance_nb.errors import (
     InvalidInputError,
     MergeInsertError,
@@ -323,3 +324,25 @@ def test_a_stage_holds_one_upsert_and_can_be_thrown_away(make, files):
         stage.update({"name": "'x'"}, where="id = 9").preview()
     assert stage.discard() == 2
     assert files() == before
+
+
+def test_a_source_beyond_memory_goes_through_a_file(make, monkeypatch, tmp_path):
+    monkeypatch.setattr(upserting, "MEMORY_BYTES", 1)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made = make(max_rows_per_file=3)
+    merge = upsert(made).when_not_matched_by_source_delete("id < 2")
+    assert merge.execute(NEW.to_reader(1)) == counts(1, 2, 2)
+    assert sorted(pairs(made)) == list(range(2, 11))
+    assert not list(tmp_path.iterdir())
+
+
+def test_auto_takes_columns_where_they_are_cheaper(uri, monkeypatch):
+    monkeypatch.setattr("lance_nb.transactions.rewrite_cost.SAVED_BYTES_MIN", 0)
+    wide = pa.table({"id": range(100), "a": [1.5] * 100, "text": [f"{n:0200}" for n in range(100)]})
+    made = lance_nb.write_dataset(wide, uri)
+    part = pa.table({"id": range(60), "a": [2.5] * 60})
+    assert made.merge_insert("id").when_matched_update_all().execute(part) == counts(0, 60, 0)
+    assert made.read_transaction(2).operation.fields_modified == (1,)
+    assert upsert(made).execute(part) == counts(0, 60, 0)
+    assert made.read_transaction(3).operation.fields_modified == ()
+    assert made.to_table(["text"]).num_rows == 100
