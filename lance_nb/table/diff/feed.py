@@ -21,7 +21,7 @@ import pyarrow as pa
 from lance_nb.errors import InvalidInputError
 from lance_nb.table.diff.columns import choose_columns, pair_columns
 from lance_nb.table.diff.ends import Ends, Source, find_ends
-from lance_nb.table.diff.identity import BY_ADDRESS, Identity, choose_identity
+from lance_nb.table.diff.identity import BY_ADDRESS, Identity, choose_identity, has_row_ids
 from lance_nb.table.diff.renames import find_renames
 from lance_nb.table.diff.value import Diff
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, project
@@ -54,7 +54,7 @@ class Feed:
             pa.field(VERSION, pa.uint64()),
             pa.field(TIME, pa.timestamp("us", "UTC")),
         ]
-        if self.identity.is_row_id:
+        if has_row_ids(self.ends.a) and has_row_ids(self.ends.b):
             fields.append(pa.field(ROW_ID, pa.uint64()))
         values = project(self.ends.b.manifest.schema, list(self.columns)).schema
         return pa.schema([*fields, *(one.with_nullable(True) for one in values)])

@@ -12,7 +12,7 @@ Source: messages DataFragment and DataFile of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import ne
 
@@ -22,6 +22,8 @@ import numpy.typing as npt
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import DataFile, DeletionFile, Fragment
+from lance_nb.format.fragment_bases import with_bases
+from lance_nb.format.manifest_values import BasePath
 from lance_nb.storage.registry import split_uri
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
@@ -90,8 +92,6 @@ def match_fragments(a: Snapshot, b: Snapshot) -> FragmentMatch:
     ids_a, ids_b = a.manifest.fragments.counts().ids, b.manifest.fragments.counts().ids
     _, at_a, at_b = np.intersect1d(ids_a, ids_b, assume_unique=True, return_indices=True)
     differs = _bytes_differ(a, b, at_a, at_b)
-    if not _same_place(a, b):
-        differs[:] = True
     alone = np.ones(at_a.size, np.bool_)
     changed = []
     equal = at_a.size - int(differs.sum())
@@ -111,21 +111,37 @@ def match_fragments(a: Snapshot, b: Snapshot) -> FragmentMatch:
 
 
 def _bytes_differ(a: Snapshot, b: Snapshot, at_a: Ints, at_b: Ints) -> npt.NDArray[np.bool_]:
-    """Tell for each id that both have whether the serialized fragments differ."""
+    """Tell for each id that both have whether the serialized fragments differ.
+
+    Paths mean places on each side: where bases have other ids, those of ``a`` are exchanged.
+    """
     left, right = list(a.manifest.fragments.raw), list(b.manifest.fragments.raw)
-    is_prefix = at_a.size == len(left) <= len(right) and np.array_equal(at_a, at_b)
-    if is_prefix and np.array_equal(at_a, np.arange(at_a.size)):
-        return np.fromiter(map(ne, left, right), np.bool_, at_a.size)
-    one = map(left.__getitem__, at_a.tolist())
+    changes = _base_changes(a, b)
+    if changes is None:
+        return np.ones(at_a.size, np.bool_)
+    if any(old != new for old, new in changes.items()):
+        chosen = [left[at] for at in at_a.tolist()]
+        one: Iterable[bytes] = with_bases(chosen, changes, a.manifest.path)
+    else:
+        one = map(left.__getitem__, at_a.tolist())
     other = map(right.__getitem__, at_b.tolist())
     return np.fromiter(map(ne, one, other), np.bool_, at_a.size)
 
 
-def _same_place(a: Snapshot, b: Snapshot) -> bool:
-    """Tell whether equal paths and base ids mean equal files."""
-    same_home = a.locations.home.uri == b.locations.home.uri
-    left = {one.id: one for one in a.manifest.base_paths}
-    return same_home and all(left.get(one.id, one) == one for one in b.manifest.base_paths)
+def _base_changes(a: Snapshot, b: Snapshot) -> dict[int | None, int | None] | None:
+    """Return what ``b`` calls each base of ``a`` (None: its folder); None if it has not all."""
+    places_b = {_place(one): one.id for one in reversed(b.manifest.base_paths)}
+    names: dict[tuple[str, str, bool], int | None] = dict(places_b)
+    names[*_split(b.locations.home.uri), True] = None
+    wanted: dict[int | None, tuple[str, str, bool]] = {None: (*_split(a.locations.home.uri), True)}
+    wanted |= {one.id: _place(one) for one in a.manifest.base_paths}
+    if not all(place in names for place in wanted.values()):
+        return None
+    return {number: names[place] for number, place in wanted.items()}
+
+
+def _place(base: BasePath) -> tuple[str, str, bool]:
+    return (*_split(base.path), base.is_dataset_root)
 
 
 def _compared(

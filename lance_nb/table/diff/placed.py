@@ -111,8 +111,10 @@ def live_rows(snapshot: Snapshot, fragments: Iterable[Fragment]) -> PlacedRows:
 
 def placed(fragments: tuple[Fragment, ...], owner: Ints, physical: Ints) -> Addresses:
     """List rows: the number of their fragment, and their offset in it."""
-    unknown = np.zeros(physical.size, np.int64)  # places in the dataset do not matter here
-    return Addresses(fragments, owner, physical, unknown, np.zeros(physical.size, np.bool_))
+    # Places in the dataset do not matter here, and no row is deleted: neither takes memory.
+    unknown = np.broadcast_to(np.int64(0), physical.shape)
+    live = np.broadcast_to(np.False_, physical.shape)
+    return Addresses(fragments, owner, physical, unknown, live)
 
 
 def in_fragment(fragment: Fragment, physical: Ints) -> Addresses:

@@ -16,7 +16,7 @@ from lance_nb.table.diff.changed import Comparison
 from lance_nb.table.diff.columns import ColumnPair, choose_columns
 from lance_nb.table.diff.ends import Ends
 from lance_nb.table.diff.fragments import FragmentMatch
-from lance_nb.table.diff.identity import Identity
+from lance_nb.table.diff.identity import Identity, has_row_ids
 from lance_nb.table.diff.matching import MatchedRows, match_rows
 from lance_nb.table.diff.plan import RowPlan, plan_rows
 from lance_nb.table.diff.row_tables import (
@@ -71,6 +71,7 @@ class RowLevel:
         self._ends = ends
         self._pairs = pairs
         self._identity = identity
+        self._with_ids = has_row_ids(ends.a) and has_row_ids(ends.b)
         self._plan: RowPlan = plan_rows(ends, match, pairs, identity.key)
         self._rows: MatchedRows = match_rows(ends, self._plan, identity, pairs)
         self._compared: dict[tuple[str, ...], Comparison] = {}
@@ -94,7 +95,7 @@ class RowLevel:
         chosen = [kinds] if isinstance(kinds, str) else list(kinds)
         if any(one not in KINDS for one in chosen) or len(set(chosen)) != len(chosen):
             raise InvalidInputError(f"kinds are among {', '.join(KINDS)}, once each; not {kinds!r}")
-        view = RowView(self._ends, choose_columns(self._pairs, columns), self._identity.is_row_id)
+        view = RowView(self._ends, choose_columns(self._pairs, columns), self._with_ids)
         comparison = self._comparison(columns, new_columns)
         batches = self._batches(view, comparison, chosen, page)
         return pa.RecordBatchReader.from_batches(view.rows_schema, batches)
@@ -104,7 +105,7 @@ class RowLevel:
         page.check()
         comparison = self._comparison(columns, new_columns)
         keys = choose_columns(self._pairs, self._identity.key)
-        view = CellView(self._ends, comparison.pairs, keys, self._identity.is_row_id)
+        view = CellView(self._ends, comparison.pairs, keys, self._with_ids)
         stop = None if page.limit is None else page.offset + page.limit
         batches = view.batches(comparison, (page.offset, stop), page.batch_size)
         return pa.RecordBatchReader.from_batches(view.schema, batches)
@@ -114,7 +115,7 @@ class RowLevel:
     ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         """Yield changed rows as they were and as they are."""
         page.check()
-        view = RowView(self._ends, choose_columns(self._pairs, columns), self._identity.is_row_id)
+        view = RowView(self._ends, choose_columns(self._pairs, columns), self._with_ids)
         return changed_sides(view, self._comparison(columns, False), page.batch_size)
 
     def removed_row_ids(self) -> np.ndarray:

@@ -62,7 +62,7 @@ def test_cells_have_old_and_new_values_of_what_changed(past) -> None:
     diff = past().diff(1, key="id")
 
     cells = diff.cells().read_all()
-    assert cells.schema.names == ["_rowaddr", "id", "u", "t"]
+    assert cells.schema.names == ["_rowid", "_rowaddr", "id", "u", "t"]
     assert [(row["id"], row["u"], row["t"]) for row in cells.to_pylist()] == [
         (1, {"old": 1.0, "new": 101.0}, None),
         (7, {"old": 7.0, "new": 107.0}, None),
