@@ -110,7 +110,15 @@ def _item_layer(entries: Entries, nulls: Mask | None) -> Entries:
     layer = len(entries.lists)
     lists = (*entries.lists, False)
     if nulls is None:
-        return replace(entries, lists=lists)
+        return Entries(
+            entries.num_entries,
+            entries.num_rows,
+            entries.depths,
+            entries.codes,
+            entries.visible,
+            lists,
+            entries.seen,
+        )
     codes, hit = _coded(entries, nulls, 2 * layer + 1)
     seen = entries.seen | (1 << 2 * layer + 1 if hit else 0)
     return replace(entries, codes=codes, lists=lists, seen=seen)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -69,7 +69,9 @@ class FileSink:
         places = self.add_buffers(buffers)
         starts, sizes = (tuple(place[side] for place in places) for side in (0, 1))
         mine = self._columns[column]
-        mine.pages.append(replace(page, buffer_offsets=starts, buffer_sizes=sizes))
+        mine.pages.append(
+            PageMetadata(starts, sizes, page.num_rows, page.encoding_url, page.encoding)
+        )
         mine.first_rows.append(first_row)
 
     def add_buffers(self, buffers: Sequence[PageBuffer]) -> list[tuple[int, int]]:
