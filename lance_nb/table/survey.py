@@ -85,8 +85,7 @@ class Survey:
 def take_survey(root: Store) -> Survey:
     """Look at a dataset. Raises FormatError for a damaged tag or branch, StorageError."""
     listing = root.list_recursive("")
-    branches = refs.list_branches(root)
-    tags = refs.list_tags(root)
+    branches, tags = refs_of(root)
     folders = homes_in(listing, branches)
     files = tuple(classified(listing, folders))
     listed: dict[str, list[str]] = {folder: [] for folder in folders}
@@ -96,6 +95,20 @@ def take_survey(root: Store) -> Survey:
     lines = {folder: line_of(root, folder, listed[folder]) for folder in folders}
     manifests = {one.path: one for one in files if one.kind == MANIFEST}
     return Survey(root, files, lines, tags, branches, manifests)
+
+
+def refs_of(root: Store) -> tuple[dict[str, Branch], dict[str, Tag]]:
+    """Read all branches and tags; main is None in them, whichever way it was written."""
+    branches = {name: _normal_branch(one) for name, one in refs.list_branches(root).items()}
+    return branches, {name: _normal(tag) for name, tag in refs.list_tags(root).items()}
+
+
+def _normal(tag: Tag) -> Tag:
+    return replace(tag, branch=None) if tag.branch == refs.MAIN else tag
+
+
+def _normal_branch(branch: Branch) -> Branch:
+    return replace(branch, parent_branch=None) if branch.parent_branch == refs.MAIN else branch
 
 
 def line_of(root: Store, folder: str, listed: list[str]) -> LineOfVersions:

@@ -27,7 +27,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 from lance_nb.errors import InvalidInputError, NotFoundError, StorageError, VersionNotFoundError
 from lance_nb.format.layout import DETACHED_BIT, VERSIONS, ManifestName, branch_root
@@ -38,7 +37,7 @@ from lance_nb.table import refs
 from lance_nb.table.cleanup_plan import Candidate, CleanupPlan, Rule, make_plan
 from lance_nb.table.file_references import References, check_complete
 from lance_nb.table.retention import Age, Protection, RetentionPolicy, is_settled, removable
-from lance_nb.table.survey import LineOfVersions, Survey, line_of, take_survey
+from lance_nb.table.survey import LineOfVersions, Survey, line_of, refs_of, take_survey
 from lance_nb.table.versions import describe_versions
 from lance_nb.transactions.cleanup_result import CleanupStats, stats_of
 from lance_nb.transactions.environment import Environment
@@ -207,7 +206,8 @@ class Cleanup:
         """Leave out versions that were tagged or forked since the survey."""
         if not plan.names:
             return plan
-        fresh = replace(survey, **_refs_now(self._root))
+        branches, tags = refs_of(self._root)
+        fresh = replace(survey, branches=branches, tags=tags)
         line = survey.lines[self._folder]
         protection = self._protection(fresh, line)
         stay = {*protection.tags, *protection.forks}
@@ -261,10 +261,6 @@ class Cleanup:
 
     def _store(self, survey: Survey) -> Store:
         return survey.store(self._folder)
-
-
-def _refs_now(root: Store) -> dict[str, Any]:
-    return {"tags": refs.list_tags(root), "branches": refs.list_branches(root)}
 
 
 def _commit_time(home: Store, name: ManifestName) -> datetime | None:

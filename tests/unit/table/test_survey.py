@@ -37,6 +37,8 @@ def test_a_survey_finds_branches_without_a_record_and_records_without_versions()
     assert [one.version for one in found.lines[""].detached] == [9223372036854775810]
     assert found.tagged_versions(None) == {1: ["v1"]}
     assert found.fork_versions(None) == {2: ["dev"]}
+    store.write(tag_path("v1"), Tag(1, "main", 1, 1, 1).to_bytes())
+    assert take_survey(store).tagged_versions(None) == {1: ["v1"]}
     assert found.without({"v1"}, {"dev"}).tags == {}
     assert found.manifest("", found.lines[""].names[0]) is not None
     assert len(found.files) == 6

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_nb.format.layout import DETACHED_BIT, branch_root, manifest_path
+from lance_nb.storage import local
+from lance_nb.storage.local import LocalStore
 from lance_nb.table.refs import Target
 from lance_nb.table.retention import RetentionPolicy
 from lance_nb.table.versions import load_latest, load_version, version_names
@@ -276,3 +280,23 @@ def test_an_interrupted_cleanup_leaves_versions_whole():
         assert all(
             table.inner.exists(f"data/{file.path}") for one in found.fragments for file in one.files
         )
+
+
+def test_on_a_disk_manifests_are_gone_for_good_before_files_follow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    table = Table(seed=2, inner=LocalStore(str(tmp_path)))
+    table.create()
+    for version in (1, 2):
+        overwrite(table, version)
+    done: list[str] = []
+    unlink = os.unlink
+    monkeypatch.setattr(os, "unlink", lambda path: done.append(f"delete {path}") or unlink(path))
+    monkeypatch.setattr(local, "sync_folder", lambda path: done.append(f"sync {path}"))
+    policy = RetentionPolicy.of(timedelta(0), None, None)
+    Cleanup(table.inner, "", 3, policy, CleanupOptions(environment=Environment())).run()
+    synced = done.index(f"sync {tmp_path}/_versions/")
+    assert synced == 2
+    assert all("_versions" in one for one in done[:synced])
+    assert all("_versions" not in one for one in done[synced + 1 :])
+    assert len(done) > 3
