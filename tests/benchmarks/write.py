@@ -180,8 +180,34 @@ def changes(rows: int) -> Iterator[Case]:
     yield name, partial(_change, name, pa.table(wide), lambda one: one.update({"x": "x + 1"}))
 
 
-def _change(name: str, target: pa.Table, change: Callable[[Any], object]) -> Written:
-    lance.write_dataset(target, str(HOME / "base"))
+def compactions(rows: int) -> Iterator[Case]:
+    """A hundred small fragments that become one; a tenth of the rows is deleted or none."""
+    count = rows // 10
+    random = np.random.default_rng(4)
+    target = {"id": np.arange(count), "x": random.random(count)}
+    target |= {"s": [f"value {i % 1000}" for i in range(count)], "t": _column(LETTERS, count)}
+    for share, what in (("", ""), ("id % 10 = 3", ", 10 % deleted")):
+        name = f"compact 100 fragments, {count:,} rows{what}"
+        run = partial(_change, name, pa.table(target), _compact, count // 100, share)
+        yield name, run
+
+
+def _compact(dataset: Any) -> None:
+    done = dataset.optimize.compact_files()
+    if done.fragments_removed != 100:
+        raise SystemExit(f"compacted {done.fragments_removed} fragments of 100")
+
+
+def _change(
+    name: str,
+    target: pa.Table,
+    change: Callable[[Any], object],
+    rows_per_file: int = 1 << 20,
+    deleted: str = "",
+) -> Written:
+    base = lance.write_dataset(target, str(HOME / "base"), max_rows_per_file=rows_per_file)
+    if deleted:
+        base.delete(deleted)
     numbers = itertools.count()
     for number in range(2 * (RUNS + 1)):
         shutil.copytree(HOME / "base", HOME / f"change{number}", copy_function=os.link)
@@ -306,7 +332,7 @@ def main() -> None:
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir(parents=True)
     try:
-        kinds = (files, datasets, appends, changes, wide, deletions, processes)
+        kinds = (files, datasets, appends, changes, compactions, wide, deletions, processes)
         cases = [one for kind in kinds for one in kind(options.rows)]
         found = [run() for name, run in cases if options.only in name]
     finally:
