@@ -281,6 +281,19 @@ def test_answers_with_and_without_indices_are_equal(
         check(found, verb)
 
 
+@pytest.mark.parametrize("engine", [lance_nb, "pylance"], ids=["ours", "pylance"])
+def test_a_column_with_an_index_is_not_cast(indexed: Path, tmp_path: Path, engine: Any) -> None:
+    lance = require_pylance()
+    place = tmp_path / "t.lance"
+    shutil.copytree(indexed, place)
+    dataset = (lance if engine == "pylance" else engine).dataset(str(place))
+    with pytest.raises(OSError, match=r"(?s)bloom.*drop_index\(\)"):
+        dataset.alter_columns({"path": "bloom", "data_type": pa.int32()})
+    dataset.drop_index("bloom_index")
+    dataset.alter_columns({"path": "bloom", "data_type": pa.int32()})
+    assert lance.dataset(str(place)).schema.field("bloom").type == pa.int32()
+
+
 def played(engine: Any, verb: str, source: Path, place: Path) -> Any:
     """Do a verb on a copy of the dataset; return the copy as pylance opens it."""
     shutil.copytree(source, place)

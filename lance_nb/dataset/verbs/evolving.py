@@ -10,6 +10,7 @@ Source: ``LanceDataset.drop_columns``, ``alter_columns``, ``add_columns``, ``mer
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -32,6 +33,7 @@ from lance_nb.errors import NotSupportedError, SchemaMismatchError
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.table.filtered_scan import RowChoice, count_selected
+from lance_nb.table.indices import read_indices
 from lance_nb.table.predicate import compile_filter
 from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
@@ -145,7 +147,8 @@ def drop(snapshot: Snapshot, columns: Sequence[str]) -> Operation:
 def alter(snapshot: Snapshot, alterations: Sequence[Alteration], work: Work) -> Operation:
     """Rename columns, change whether they may be null, or cast them.
 
-    Raises ColumnNotFoundError, InvalidInputError (nulls in a column that is to have none).
+    Raises ColumnNotFoundError, SchemaMismatchError (nulls in a column that is to have none, a cast
+    of a column that has an index).
     """
     before = snapshot.manifest.schema
     after = altered(before, alterations, next_field_id(snapshot.manifest))
@@ -159,6 +162,7 @@ def alter(snapshot: Snapshot, alterations: Sequence[Alteration], work: Work) -> 
     new = [one.id for one in typed.walk() if one.id not in old]
     if not new:
         return Project(after, preserves_nullability=keeps)
+    _check_no_indices(snapshot, old - {one.id for one in typed.walk()})
     cast = CastColumns(snapshot, typed.project_by_ids(new))
     if any(top.id in old for top in cast.part) and storage_version(snapshot.manifest) == "2.0":
         raise NotSupportedError(
@@ -242,6 +246,20 @@ def _null_fields(transforms: Any) -> pa.Schema | None:
     if is_list and all(isinstance(one, pa.Field) for one in transforms):
         return pa.schema(transforms)
     return None
+
+
+def _check_no_indices(snapshot: Snapshot, fields: AbstractSet[int]) -> None:
+    """Refuse to cast fields that indices are on: these could not be used any more."""
+    found = [one for one in read_indices(snapshot) if not fields.isdisjoint(one.fields)]
+    if found:
+        schema = snapshot.manifest.schema
+        ids = {one for index in found for one in index.fields if one in fields}
+        paths = sorted(schema.path_of(one) or str(one) for one in ids)
+        names = sorted({one.name for one in found})
+        raise SchemaMismatchError(
+            f"{', '.join(map(repr, paths))} cannot be cast: {', '.join(names)} would no longer fit "
+            "the values; call drop_index() first, and create the index again after the cast"
+        )
 
 
 def _check_no_nulls(snapshot: Snapshot, path: str) -> None:
