@@ -38,6 +38,7 @@ from lance_nb.transactions.branch_merge.planning import (
     plan_merge,
 )
 from lance_nb.transactions.branch_merge.records import PICK, REVERT
+from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
@@ -295,7 +296,7 @@ class _Committer:
             place_of(self.session, target.branch),
             planned,
             tag_writer(self.session) if self.options.pin else None,
-            message=message,
+            CommitOptions(message=message),
             properties=provenance.properties(),
             progress=progress,
         )

@@ -25,6 +25,7 @@ from lance_nb.transactions.tag_writer import TagWriter
 from lance_nb.transactions.transaction import Transaction
 
 Progress = Callable[[int, int], object]
+DEFAULTS = CommitOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,8 @@ def commit_merge(
     place: CommitPlace,
     planned: Planned,
     tags: TagWriter | None,
+    options: CommitOptions = DEFAULTS,
     *,
-    message: str | None = None,
     properties: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Committed | None:
@@ -55,7 +56,7 @@ def commit_merge(
     outcome.pending.write(place.home)
     pin = None if tags is None or not outcome.refers_to_source else pin_source(tags, planned)
     record = replace(planned.record, pin=None if pin is None else pin.name)
-    options = CommitOptions(message=message, apply=outcome.apply, is_exact=True)
+    options = replace(options, apply=outcome.apply, is_exact=True)
     transaction = Transaction(
         target.version,
         outcome.operation(),

@@ -82,11 +82,12 @@ def own_steps(
         record = _merge_of(one)
         if record is not None and _place_of(other, one) <= until:
             known = max(known, _place(mine, record.source_id, record.source_version))
+    known = _within(mine, known)
     kept = []
     for one in steps[0]:
         record = _merge_of(one)
         is_held = record is not None and (
-            _is_on(other, record.source_id)
+            _holds(other, record.source_id, record.source_version)
             and _place(other, record.source_id, record.source_version) <= until
         )
         if _place_of(mine, one) > known and not is_held:
@@ -99,8 +100,15 @@ def _merge_of(step: Step) -> MergeRecord | None:
     return record if record is not None and record.kind == MERGE else None
 
 
-def _is_on(lines: Ancestry, identity: str) -> bool:
-    return any(one.identity == identity for one in lines)
+def _holds(lines: Ancestry, identity: str, version: int) -> bool:
+    """Tell whether a version lies on a line of history."""
+    return any(one.identity == identity and version <= one.version for one in lines)
+
+
+def _within(lines: Ancestry, place: tuple[int, int]) -> tuple[int, int]:
+    """Go back to where a line was left: what its branch did afterwards is not on it."""
+    depth, version = -place[0], place[1]
+    return place if depth >= len(lines) else (-depth, min(version, lines[depth].version))
 
 
 def _place(lines: Ancestry, identity: str, version: int) -> tuple[int, int]:

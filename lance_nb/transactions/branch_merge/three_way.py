@@ -61,7 +61,7 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
     """Merge; conflicts go to ``findings``. Raises NotSupportedError, CorruptFileError."""
     _check_alike(ends)
     matches = Matches(
-        match(ends.base, ends.source, ends.base_source),
+        match(ends.base, ends.source, ends.base_source, by_path=True),
         match(ends.base, ends.target, ends.base_target, by_path=True),
         match(ends.source, ends.target, ends.source_target),
     )
@@ -169,7 +169,7 @@ class _Builder:
             plans[number] = Changed(known.fragment, np.union1d(deleted, offsets))
         changed = {}
         for number, plan in plans.items():
-            made = self._with_deletions(plan.fragment, plan.deleted, target.num_rows(plan.fragment))
+            made = self._with_deletions(plan.fragment, plan.deleted)
             if made is None:
                 self._removed.add(number)
             elif number not in self._removed:
@@ -177,15 +177,16 @@ class _Builder:
         return changed
 
     def _with_deletions(
-        self, fragment: Fragment, deleted: Ints | None, num_rows: int
+        self, fragment: Fragment, deleted: Ints | None, num_rows: int | None = None
     ) -> Fragment | None:
         """Give a fragment a new deletion vector; None if no row is left."""
         if deleted is None:
             return fragment
-        if deleted.size == num_rows:
-            return None
         if not deleted.size:
             return replace(fragment, deletion_file=None)
+        num_rows = self._ends.target.num_rows(fragment) if num_rows is None else num_rows
+        if deleted.size == num_rows:
+            return None
         mask = np.zeros(num_rows, np.bool_)
         mask[deleted] = True
         vector = DeletionVector.from_mask(mask)
@@ -205,7 +206,8 @@ class _Builder:
                 new = history.stamped(
                     new, ids.of(all_row_ids(one)), ends.untouched_until, ends.target.version + 1
                 )
-            finished = self._with_deletions(new, deleted, ends.source.num_rows(one))
+            num_rows = ends.source.num_rows(one) if deleted.size else None
+            finished = self._with_deletions(new, deleted, num_rows)
             if finished is not None:
                 made.append(finished)
         return tuple(sorted(made, key=lambda one: one.id))
@@ -217,7 +219,7 @@ class _Builder:
             deleted = source.deleted(one)
             if one.id in drop:
                 deleted = np.union1d(deleted, drop[one.id])
-            if deleted.size < source.num_rows(one):
+            if not deleted.size or deleted.size < source.num_rows(one):
                 found.append((one, deleted))
         return found
 
