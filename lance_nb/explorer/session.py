@@ -22,6 +22,7 @@ from lance_nb.explorer.models import cells, refs, text
 from lance_nb.explorer.models import timeline as timelines
 from lance_nb.explorer.models.dataset_card import DatasetCard, dataset_card
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
+from lance_nb.explorer.models.lens import Lens, lens_of
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.models.timeline import Timeline
@@ -71,6 +72,7 @@ class Session:
         self.locked = True
         self._kept: dict[Callable[[Session], Any], Any] = {}
         self.selected: list[tuple[int, int]] = []
+        self.lens = Lens()  # what the selected rows are positions of
         self.parts: dict[str, Part] = {}
         self._opened: OrderedDict[Place, Source] = OrderedDict()
         self._numbers: dict[str | None, Sequence[int]] = {}
@@ -122,6 +124,12 @@ class Session:
 
     def selection(self) -> pa.Table:
         """Return the selected rows of the version shown, in row order."""
+        if self.lens.filter is not None and self.selected:
+            names = self.dataset.schema.names
+            spans = sorted(self.selected)
+            return pa.concat_tables(
+                self.lens.rows(self.dataset, names, first, stop - first) for first, stop in spans
+            )
         rows = [row for first, stop in sorted(self.selected) for row in range(first, stop)]
         return self.dataset.take(rows)
 
@@ -182,7 +190,7 @@ class Session:
         }
 
     def _on_rows(self, args: Mapping[str, Any]) -> Answer:
-        page = row_page(self.open(place_of(args)), window_of(args))
+        page = row_page(self.open(place_of(args)), window_of(args), lens=lens_of(args))
         return Answer(page.to_json(), page.buffers)
 
     def _on_versions(self, args: Mapping[str, Any]) -> Answer:
@@ -204,8 +212,12 @@ class Session:
     def _on_cell(self, args: Mapping[str, Any]) -> Answer:
         source = self.open(place_of(args))
         row = integer(args, "row", low=0, high=MAX_COUNT)
-        at = integer(args, "column", low=0, high=len(source.schema) - 1)
-        column = source.take([row], columns=[source.schema.names[at]]).column(0)
+        lens = lens_of(args)
+        names = lens.names(source)
+        at = integer(args, "column", low=0, high=len(names) - 1)
+        column = lens.rows(source, [names[at]], row, 1).column(0)
+        if not len(column):
+            raise InvalidInputError(f"there is no row {row:,}")
         shown = cells.scalar_text(column[0], text.CELL_BYTES)
         return Answer({"text": shown, "null": not column[0].is_valid})
 
@@ -223,7 +235,7 @@ class Session:
         total = sum(stop - first for first, stop in selected)
         if total > MAX_SELECTED:
             raise InvalidInputError(f"at most {MAX_SELECTED:,} rows can be selected")
-        self.selected = selected
+        self.selected, self.lens = selected, lens_of(args)
         return Answer({"num_rows": total})
 
 

@@ -51,7 +51,7 @@ def test_every_kind_of_value_reads_in_the_browser_as_in_python(
     open_widget: OpenWidget, screenshot: Screenshot
 ) -> None:
     table = everything_table(12)
-    page = open_widget(RowGrid(one_table(table), height=400), width=1600).page
+    page = open_widget(RowGrid(one_table(table), height=480), width=1600).page
     expected = page_texts(page_of(table))
     for at, name in enumerate(table.column_names):
         page.locator(".lnb-grid").focus()

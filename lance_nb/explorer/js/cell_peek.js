@@ -6,8 +6,9 @@ import { errorCard } from "./error_card.js";
 /**
  * @param {import("./view.js").Context} ctx @param {HTMLElement} grid gets the focus back
  * @param {(column: number) => string} nameOf
+ * @param {Object} look filter and system columns of the grid
  */
-export function cellPeek(ctx, grid, nameOf) {
+export function cellPeek(ctx, grid, nameOf, look) {
   const element = h("div", { class: "lnb-peek", role: "dialog", "aria-label": "whole value", tabindex: "-1", hidden: true });
   let opened = 0;
 
@@ -25,7 +26,7 @@ export function cellPeek(ctx, grid, nameOf) {
     const { branch, version } = ctx.screen();
     let shown;
     try {
-      const { result } = await ctx.kernel.ask("cell", { branch, version, row, column });
+      const { result } = await ctx.kernel.ask("cell", { branch, version, row, column, ...look });
       shown = h("pre", { class: result.null ? "lnb-look-null" : "" }, result.text || "empty text");
     } catch (error) {
       shown = error.card ? errorCard(error.card) : h("p", {}, error.message);

@@ -15,12 +15,13 @@ export function gridKeys(element, grid) {
   });
 }
 
-function action(event, { state, page, moveTo, select, open, widen }) {
+function action(event, { state, page, moveTo, select, open, openRow, widen }) {
   const { row, column, numRows, numColumns } = state;
   if (event.altKey) {
     const by = { ArrowLeft: -16, ArrowRight: 16 }[event.key];
     return by && (() => widen(by));
   }
+  if (event.key === "Enter" && event.shiftKey) return numRows ? () => openRow(row) : null;
   if (event.key === "Enter") return numRows ? () => open(row, column) : null;
   if (event.key === " ") return numRows ? () => select(row, event.shiftKey) : null;
   const far = event.ctrlKey;

@@ -46,6 +46,11 @@ _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
         ),
     ),
     (
+        errors.PredicateError,
+        "This filter cannot be used",
+        "Filters are SQL over the columns, for example: id > 10 AND name LIKE 'a%'.",
+    ),
+    (
         errors.CancelledError,
         "Cancelled",
         "Start the action again when you want it.",

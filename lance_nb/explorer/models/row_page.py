@@ -32,6 +32,7 @@ import pyarrow as pa
 
 from lance_nb.explorer.models import cells, text
 from lance_nb.explorer.models.arrow_buffers import flags_of, numbers_of, validity_of
+from lance_nb.explorer.models.lens import SYSTEM_COLUMNS, Lens
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import Source
 
@@ -103,11 +104,14 @@ class RowPage:
         }
 
 
-def row_page(dataset: Source, window: Window, max_bytes: int = MAX_PAGE_BYTES) -> RowPage:
-    """Read one window of ``dataset``, cut to the limits of this module."""
-    names = dataset.schema.names[window.first_column :][: min(window.num_columns, MAX_COLUMNS)]
+def row_page(
+    dataset: Source, window: Window, max_bytes: int = MAX_PAGE_BYTES, lens: Lens | None = None
+) -> RowPage:
+    """Read one window of ``dataset`` as ``lens`` shows it, cut to the limits of this module."""
+    lens = lens or Lens()
+    names = lens.names(dataset)[window.first_column :][: min(window.num_columns, MAX_COLUMNS)]
     limit = max(1, min(window.limit, MAX_ROWS, _affordable_rows(dataset, names)))
-    table = dataset.to_table(columns=list(names), limit=limit, offset=window.offset)
+    table = lens.rows(dataset, names, window.offset, limit)
     page = page_of(table, window.offset, window.first_column)
     while page.size_bytes > max_bytes and page.num_rows > 1:
         fewer = max(1, min(page.num_rows // 2, page.num_rows * max_bytes // page.size_bytes))
@@ -117,7 +121,8 @@ def row_page(dataset: Source, window: Window, max_bytes: int = MAX_PAGE_BYTES) -
 
 def _affordable_rows(dataset: Source, names: list[str]) -> int:
     """How many rows may be decoded at once, judged by the widths of the types."""
-    width = sum(_width(dataset.schema.field(name).type) for name in names)
+    stored = [name for name in names if name not in SYSTEM_COLUMNS]
+    width = sum(_width(dataset.schema.field(name).type) for name in stored)
     return max(1, MAX_READ_BYTES // max(1, width))
 
 

@@ -1,6 +1,11 @@
 // The rows: a grid of recycled elements over any number of rows, filled from pages as they arrive.
 
-import { h, svg, setText, perFrame, count } from "../js/dom.js";
+import { h, setText, perFrame, count } from "../js/dom.js";
+import { fillCell, retire } from "../js/grid_cell.js";
+import { gridHead } from "../js/grid_head.js";
+import { columnProfiles } from "../js/column_profiles.js";
+import { rowsBar } from "../js/rows_bar.js";
+import { rowDetail } from "../js/row_detail.js";
 import { decodePage } from "../js/columns.js";
 import { errorCard } from "../js/error_card.js";
 import { pageStore } from "../js/page_store.js";
@@ -11,15 +16,16 @@ import { gridKeys } from "../js/grid_keys.js";
 import { widget } from "../js/view.js";
 
 const ROW = 28;
-const HEAD = 44;
+const HEAD = 62;
 let instances = 0;
 
 /** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
 export function mountRows(el, ctx) {
   const uid = `lnb-grid${(instances += 1)}`;
-  const head = h("div", { class: "lnb-grid-head", role: "row", "aria-rowindex": "1" });
+  const look = { filter: null, system: false };
   const body = h("div", { class: "lnb-grid-body", role: "rowgroup" });
-  const layer = h("div", { class: "lnb-grid-layer" }, h("div", { role: "rowgroup" }, head), body);
+  const headRow = h("div", { class: "lnb-grid-head", role: "row", "aria-rowindex": "1" });
+  const layer = h("div", { class: "lnb-grid-layer" }, h("div", { role: "rowgroup" }, headRow), body);
   const spacer = h("div", { class: "lnb-grid-spacer" });
   const scroller = h("div", { class: "lnb-grid", role: "grid", tabindex: "0", "aria-label": "rows", "aria-multiselectable": "true" }, layer, spacer);
   const note = h("div", { class: "lnb-grid-note" });
@@ -30,14 +36,17 @@ export function mountRows(el, ctx) {
     if (page) unlearned = page;
     paint();
   });
-  const peek = cellPeek(ctx, scroller, (column) => store.column(column)?.name ?? "");
-  el.append(h("div", { class: "lnb-rows" }, scroller, note, status, peek.element));
+  const peek = cellPeek(ctx, scroller, (column) => store.column(column)?.name ?? "", look);
+  const profiles = columnProfiles(ctx, () => paint());
+  const bar = rowsBar(ctx, { look, changed: lookAgain, found: (at) => moveTo(state.row, at) });
+  const more = h("button", { class: "lnb-link", type: "button", title: "all values of the row (Shift+Enter)", on: { click: () => openRow(state.row) } }, "whole row");
+  el.append(h("div", { class: "lnb-rows" }, bar.element, h("div", { class: "lnb-grid-place" }, scroller, note), h("div", { class: "lnb-grid-foot" }, status, more), peek.element));
   const pool = [];
-  const corner = h("div", { class: "lnb-grid-corner", role: "columnheader" }, "#");
-  const state = { numRows: 0, numColumns: 0, row: 0, column: 0, top: 0, down: true, seen: 0, selected: null, anchor: 0 };
+  const state = { numRows: 0, numColumns: 0, row: 0, column: 0, top: 0, down: true, seen: 0, turn: 0, selected: null, anchor: 0 };
   let unlearned = null; // a page that column widths are not fitted to yet: that needs fonts
   const size = { width: 0, height: 0 };
   let rowHeadWidth = 56;
+  const head = gridHead(headRow, { store, widths, profiles, paint: () => paint(), shown: () => pool.filter((line) => !line.hidden).map((line) => line.firstChild.lnb) });
 
   const paint = perFrame(() => {
     paintNote();
@@ -58,10 +67,11 @@ export function mountRows(el, ctx) {
     layer.style.height = `${size.height}px`;
     spacer.style.width = `${rowHeadWidth + widths.total(state.numColumns)}px`;
     spacer.style.height = `${Math.max(scroll.height + HEAD - size.height, 0)}px`;
-    paintHead(from, to, left);
+    head.paint(from, to, left, rowHeadWidth, state.column);
     paintRows(first, last, from, to, left);
     ctx.shared.window = { offset: Math.max(0, first - 20), first_column: Math.max(0, from - 4) };
     if (last > first && to > from) store.want([first, last], [from, to], state.down, state.numRows);
+    if (to > from) profiles.want(from, to, state.numRows);
     paintStatus(first, last);
   });
 
@@ -70,55 +80,6 @@ export function mountRows(el, ctx) {
     if (state.exact && Math.abs(state.exact.pixels - scroller.scrollTop) <= 1) return state.exact.top;
     state.exact = null;
     return scroll.topOf(scroller.scrollTop);
-  }
-
-  function paintHead(from, to, left) {
-    const wanted = to - from;
-    while (head.children.length - 1 < wanted) head.append(headCell());
-    if (head.firstChild !== corner) head.prepend(corner);
-    corner.style.width = `${rowHeadWidth}px`;
-    for (let at = 1; at < head.children.length; at += 1) {
-      const cell = head.children[at];
-      const index = from + at - 1;
-      cell.hidden = at > wanted;
-      if (cell.hidden) {
-        cell.className = "lnb-grid-column"; // the mark of the chosen column belongs to one that is seen
-        continue;
-      }
-      const column = store.column(index);
-      cell.lnb = index;
-      cell.style.transform = `translateX(${rowHeadWidth + widths.left(index) - left}px)`;
-      cell.style.width = `${widths.of(index)}px`;
-      cell.setAttribute("aria-colindex", String(index + 2));
-      cell.className = `lnb-grid-column lnb-look-${column?.look ?? "text"}${index === state.column ? " lnb-here" : ""}`;
-      setText(cell.children[0], column?.name ?? "…");
-      setText(cell.children[1], column?.type ?? "");
-      cell.title = column ? `${column.name}: ${column.type}` : "";
-    }
-  }
-
-  function headCell() {
-    const grip = h("span", { class: "lnb-grid-grip", "aria-hidden": "true" });
-    const cell = h("div", { class: "lnb-grid-column", role: "columnheader" }, h("b"), h("small"), grip);
-    grip.addEventListener("pointerdown", (event) => resize(event, cell.lnb, grip));
-    grip.addEventListener("dblclick", () => {
-      const rows = pool.filter((line) => !line.hidden).map((line) => line.firstChild.lnb);
-      widths.fit(cell.lnb, store.column(cell.lnb), rows.map((row) => store.cell(row, cell.lnb)));
-      paint();
-    });
-    return cell;
-  }
-
-  function resize(event, index, grip) {
-    event.preventDefault();
-    grip.setPointerCapture(event.pointerId);
-    const start = event.clientX - widths.of(index);
-    const move = (at) => {
-      widths.set(index, at.clientX - start);
-      paint();
-    };
-    grip.addEventListener("pointermove", move);
-    grip.addEventListener("pointerup", () => grip.removeEventListener("pointermove", move), { once: true });
   }
 
   function paintRows(first, last, from, to, left) {
@@ -170,32 +131,19 @@ export function mountRows(el, ctx) {
     }
   }
 
-  /** Hide a cell that is not needed now; its id must be free for the one that takes its place. */
-  function retire(cell) {
-    cell.hidden = true;
-    cell.lnb = null;
-    cell.className = "lnb-cell";
-    cell.removeAttribute("id");
-  }
-
   function paintCell(cell, row, index) {
-    const here = row === state.row && index === state.column;
     const key = `${state.seen}:${row}:${index}`;
     if (cell.lnb?.key !== key || !cell.lnb.filled) {
-      const value = store.cell(row, index);
-      cell.lnb = { key, row, index, filled: value !== undefined };
+      cell.lnb = { key, row, index, ...fillCell(cell, store.cell(row, index), store.column(index)) };
       cell.id = `${uid}-${row}-${index}`;
       cell.setAttribute("aria-colindex", String(index + 2));
-      cell.lnb.look = value ? `lnb-look-${value.look}${store.column(index).look === "number" ? " lnb-right" : ""}` : "lnb-waiting";
-      if (value?.spark) cell.replaceChildren(spark(value.spark), h("span", {}, value.text));
-      else setText(cell, value ? value.text : "");
     }
-    cell.className = `lnb-cell ${cell.lnb.look}${here ? " lnb-here" : ""}`;
+    cell.className = `lnb-cell ${cell.lnb.look}${row === state.row && index === state.column ? " lnb-here" : ""}`;
   }
 
   function paintNote() {
     const failure = store.failure ?? state.error;
-    note.replaceChildren(...(failure ? [errorCard(failure)] : !state.numRows ? [h("p", { class: "lnb-empty" }, "This version has no rows.")] : []));
+    note.replaceChildren(...(failure ? [errorCard(failure)] : !state.numRows ? [h("p", { class: "lnb-empty" }, look.filter ? "No row passes the filter." : "This version has no rows.")] : []));
     note.hidden = !note.firstChild;
   }
 
@@ -212,7 +160,45 @@ export function mountRows(el, ctx) {
     const same = !extend && state.selected?.[0] === row && state.selected[1] === row + 1;
     state.selected = same ? null : [Math.min(row, state.anchor), Math.max(row, state.anchor) + 1];
     const ranges = state.selected ? [state.selected] : [];
-    ctx.kernel.ask("select", { ranges }).catch((error) => ctx.announce(error.message));
+    ctx.kernel.ask("select", { ranges, ...look }).catch((error) => ctx.announce(error.message));
+    paint();
+  }
+
+  /** Every value of a row, in the pane beside. */
+  function openRow(row) {
+    if (state.numRows) rowDetail(ctx, { branch: ctx.screen().branch, version: ctx.screen().version, ...look }, row);
+  }
+
+  /** Another filter or other columns: count what is shown now, then begin again at the top. */
+  async function lookAgain(wanted) {
+    const { branch, version } = ctx.screen();
+    const turn = (state.turn += 1);
+    try {
+      const { result } = await ctx.kernel.ask("rows.look", { branch, version, ...wanted });
+      if (turn !== state.turn) return;
+      Object.assign(look, wanted);
+      begin({ branch, version }, result.num_rows, result.num_columns, null);
+      ctx.code(look.filter || look.system ? result.code : null);
+      scroller.scrollTop = 0;
+      bar.say(look.filter ? `${count(result.num_rows)} pass` : "");
+    } catch (error) {
+      if (turn === state.turn) bar.say(error); // what was shown stays
+    }
+  }
+
+  function begin(place, numRows, numColumns, page) {
+    state.seen += 1;
+    state.selected = null;
+    state.numRows = numRows;
+    state.numColumns = numColumns;
+    store.reset({ ...place, ...look }, page);
+    profiles.reset({ ...place, ...look });
+    unlearned = page;
+    rowHeadWidth = Math.max(44, 18 + 8 * count(numRows).length);
+    state.row = Math.min(state.row, Math.max(0, numRows - 1));
+    state.column = Math.min(state.column, Math.max(0, numColumns - 1));
+    scroller.setAttribute("aria-rowcount", String(numRows + 1));
+    scroller.setAttribute("aria-colcount", String(numColumns + 1));
     paint();
   }
 
@@ -272,6 +258,7 @@ export function mountRows(el, ctx) {
     moveTo,
     select,
     open: peek.open,
+    openRow,
     widen: (by) => {
       widths.set(state.column, widths.of(state.column) + by);
       paint();
@@ -289,27 +276,25 @@ export function mountRows(el, ctx) {
   ctx.onScreen((screen) => {
     const part = screen.rows;
     if (!part) return;
-    state.seen += 1;
-    state.selected = null;
     state.error = part.error ?? null;
-    state.numRows = part.num_rows ?? 0;
-    state.numColumns = part.num_columns ?? 0;
     const page = part.page ? decodePage(part.page, part.buffers) : null;
-    store.reset({ branch: screen.branch, version: screen.version }, page);
-    unlearned = page;
-    rowHeadWidth = Math.max(44, 18 + 8 * count(state.numRows).length);
-    state.row = Math.min(state.row, Math.max(0, state.numRows - 1));
-    state.column = Math.min(state.column, Math.max(0, state.numColumns - 1));
-    scroller.setAttribute("aria-rowcount", String(state.numRows + 1));
-    scroller.setAttribute("aria-colcount", String(state.numColumns + 1));
+    begin({ branch: screen.branch, version: screen.version }, part.num_rows ?? 0, part.num_columns ?? 0, page);
+    // What was asked of the version before is asked of this one.
+    state.turn += 1;
+    if (look.filter || look.system) lookAgain({ ...look });
+    else ctx.code(null);
     scroller.classList.toggle("lnb-broken", Boolean(state.error));
-    paint();
   }, ["rows"]);
-}
-
-function spark(shades) {
-  const points = Array.from(shades, (shade, at) => `${((at * 60) / Math.max(1, shades.length - 1)).toFixed(1)},${(15 - (shade * 14) / 255).toFixed(1)}`);
-  return svg("svg", { class: "lnb-spark", viewBox: "0 0 60 16", width: 60, height: 16, "aria-hidden": "true" }, svg("polyline", { points: points.join(" ") }));
+  return {
+    /** Come from elsewhere: to a row, or to the rows that pass a filter. */
+    open({ row, filter }) {
+      if (filter !== undefined) bar.filter(filter);
+      if (row !== undefined) {
+        moveTo(row, state.column);
+        scroller.focus({ preventScroll: true });
+      }
+    },
+  };
 }
 
 export default widget(mountRows, "rows of the dataset");

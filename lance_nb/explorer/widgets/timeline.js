@@ -6,6 +6,7 @@ import { laneMap } from "../js/lanes.js";
 import { rangeHandles } from "../js/range_handles.js";
 import { playButton } from "../js/play.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
+import { barHeight, rowWords, sentence } from "../js/version_words.js";
 import { widget } from "../js/view.js";
 
 const OVERSCAN = 8;
@@ -293,26 +294,6 @@ export function mountTimeline(el, ctx) {
     hovered = null;
     layout(!patched);
   }, ["timeline"]);
-}
-
-function barHeight(facts, tall, most) {
-  if (!facts) return 5;
-  const rows = (facts.added ?? 0) + (facts.removed ?? 0);
-  return rows ? 8 + (tall - 26) * (Math.log1p(rows) / Math.log1p(Math.max(most, 1))) : 5;
-}
-
-function rowWords(facts) {
-  if (facts.operation === "Damaged") return "";
-  if (facts.added === null) return plural(facts.rows, "row");
-  const parts = [facts.added && `+${plural(facts.added, "row")}`, facts.removed && `−${plural(facts.removed, "row")}`];
-  return parts.filter(Boolean).join(" ") || "no rows changed";
-}
-
-function sentence(lane, version, facts) {
-  const tags = lane.tags.find((tag) => tag.version === version);
-  const words = [`${lane.label} version ${version}`, tags && `tagged ${tags.names.join(", ")}`];
-  if (facts) words.push(facts.operation, rowWords(facts));
-  return words.filter(Boolean).join(", ");
 }
 
 export default widget(mountTimeline, "versions of the dataset");

@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from lance_nb.errors import LanceError, RefNotFoundError, VersionNotFoundError
+from lance_nb.errors import LanceError, PredicateError, RefNotFoundError, VersionNotFoundError
+from lance_nb.explorer.models.lens import SYSTEM_COLUMNS
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 Lanes = dict[str | None, dict[int, "FakeVersion"]]
@@ -97,8 +99,17 @@ class FakeDataset:
     def schema(self) -> pa.Schema:
         return self._here.table.schema
 
-    def count_rows(self) -> int:
-        return self._here.num_rows
+    def count_rows(self, filter: str | None = None) -> int:
+        return self._passing(filter).num_rows
+
+    def _passing(self, filter: str | None) -> pa.Table:
+        """Rows that pass a filter like ``id < 5``: that is all the SQL that is spoken here."""
+        if filter is None:
+            return self._here.table
+        name, _, limit = filter.partition(" < ")
+        if name not in self.schema.names or not limit.isdecimal():
+            raise PredicateError(f"cannot read {filter!r}: only NAME < NUMBER")
+        return self._here.table.filter(pc.less(self._here.table[name], int(limit)))
 
     def stats(self) -> FakeVersion:
         return self._here
@@ -142,10 +153,15 @@ class FakeDataset:
         *,
         limit: int | None = None,
         offset: int | None = None,
+        filter: str | None = None,
     ) -> pa.Table:
         if self.row_error is not None:
             raise self.row_error
-        table = self._here.table if columns is None else self._here.table.select(columns)
+        table = self._passing(filter)
+        ids = pa.array(range(table.num_rows), pa.uint64())
+        for name in SYSTEM_COLUMNS:
+            table = table.append_column(name, ids)
+        table = table.select(self.schema.names if columns is None else columns)
         return table.slice(offset or 0, limit)
 
     def take(self, indices: list[int], columns: list[str] | None = None) -> pa.Table:

@@ -1,0 +1,76 @@
+// What the values of the columns in sight look like: asked for in the background, drawn in the head.
+
+import { svg, count } from "./dom.js";
+
+const AT_ONCE = 12;
+const PAUSE_MS = 250; // the rows come first
+
+/** @param {import("./view.js").Context} ctx @param {() => void} changed called when profiles arrived */
+export function columnProfiles(ctx, changed) {
+  let place = null;
+  let known = new Map();
+  let asking = false;
+  let timer = 0;
+  let sight = null;
+
+  async function look() {
+    const { from, to, numRows } = sight;
+    const missing = [];
+    for (let at = from; at < to; at += 1) if (!known.has(at)) missing.push(at);
+    if (!missing.length || asking || !numRows || ctx.kernel.state !== "live") return;
+    const first = missing[0];
+    const wanted = Math.min(AT_ONCE, missing.at(-1) - first + 1);
+    const asked = place;
+    asking = true;
+    let found = [];
+    try {
+      ({ result: { profiles: found } } = await ctx.kernel.ask("rows.profile", { ...asked, first, count: wanted, num_rows: numRows }, { quiet: true }));
+    } catch {
+      // Columns whose values cannot be read have no picture; the rows themselves say why.
+    }
+    asking = false;
+    if (asked === place) {
+      for (let at = first; at < first + wanted; at += 1) known.set(at, null);
+      for (const profile of found) known.set(profile.column, profile);
+      changed();
+    }
+    look();
+  }
+
+  ctx.onClose(() => clearTimeout(timer));
+  return {
+    reset(next) {
+      place = next;
+      known = new Map();
+      clearTimeout(timer);
+      timer = 0;
+    },
+    want(from, to, numRows) {
+      sight = { from, to, numRows };
+      if (!timer) timer = setTimeout(() => { timer = 0; look(); }, PAUSE_MS);
+    },
+    /** Draw into a cell of the head; returns the same as words. */
+    draw(element, index) {
+      const profile = known.get(index) ?? null;
+      if (element.lnb === profile) return profile ? wordsOf(profile) : "";
+      element.lnb = profile;
+      element.replaceChildren(...(profile ? [picture(profile)] : []));
+      return profile ? wordsOf(profile) : "";
+    },
+  };
+}
+
+function picture(profile) {
+  const wide = 100;
+  const each = profile.bars.length ? wide / Math.max(profile.bars.length, 4) : 0;
+  const bars = profile.bars.map((height, at) => svg("rect", { x: (at * each).toFixed(2), y: (14 - (height * 13) / 255).toFixed(2), width: Math.max(0.5, each - 1).toFixed(2), height: ((height * 13) / 255).toFixed(2) }));
+  const nulls = profile.nulls ? [svg("rect", { class: "lnb-profile-null", x: 0, y: 15, width: wide * profile.nulls, height: 2 })] : [];
+  return svg("svg", { viewBox: `0 0 ${wide} 17`, preserveAspectRatio: "none", class: `lnb-profile-${profile.kind}` }, bars, nulls);
+}
+
+function wordsOf({ kind, sampled, nulls, distinct, low, high, labels }) {
+  return [
+    `${count(sampled)} rows looked at`, nulls ? `${(nulls * 100).toFixed(1)} % null` : "no nulls", `${count(distinct)} distinct`,
+    low && `${low} to ${high}`, labels.length && (kind === "text" || kind === "bool") && `commonest: ${labels.slice(0, 4).join(", ")}`,
+  ].filter(Boolean).join(" · ");
+}

@@ -1,0 +1,23 @@
+// One cell of the grid: its text or its spark line, and taking it out of use.
+
+import { h, svg, setText } from "./dom.js";
+
+/** Put a value in a cell. @returns {{filled: boolean, look: string}} */
+export function fillCell(cell, value, column) {
+  if (value?.spark) cell.replaceChildren(spark(value.spark), h("span", {}, value.text));
+  else setText(cell, value ? value.text : "");
+  return { filled: value !== undefined, look: value ? `lnb-look-${value.look}${column.look === "number" ? " lnb-right" : ""}` : "lnb-waiting" };
+}
+
+/** Hide a cell that is not needed now; its id must be free for the one that takes its place. */
+export function retire(cell) {
+  cell.hidden = true;
+  cell.lnb = null;
+  cell.className = "lnb-cell";
+  cell.removeAttribute("id");
+}
+
+function spark(shades) {
+  const points = Array.from(shades, (shade, at) => `${((at * 60) / Math.max(1, shades.length - 1)).toFixed(1)},${(15 - (shade * 14) / 255).toFixed(1)}`);
+  return svg("svg", { class: "lnb-spark", viewBox: "0 0 60 16", width: 60, height: 16, "aria-hidden": "true" }, svg("polyline", { points: points.join(" ") }));
+}

@@ -1,0 +1,23 @@
+// One version of the timeline in words, and the height of its bar.
+
+import { plural } from "./dom.js";
+
+export function barHeight(facts, tall, most) {
+  if (!facts) return 5;
+  const rows = (facts.added ?? 0) + (facts.removed ?? 0);
+  return rows ? 8 + (tall - 26) * (Math.log1p(rows) / Math.log1p(Math.max(most, 1))) : 5;
+}
+
+export function rowWords(facts) {
+  if (facts.operation === "Damaged") return "";
+  if (facts.added === null) return plural(facts.rows, "row");
+  const parts = [facts.added && `+${plural(facts.added, "row")}`, facts.removed && `−${plural(facts.removed, "row")}`];
+  return parts.filter(Boolean).join(" ") || "no rows changed";
+}
+
+export function sentence(lane, version, facts) {
+  const tags = lane.tags.find((tag) => tag.version === version);
+  const words = [`${lane.label} version ${version}`, tags && `tagged ${tags.names.join(", ")}`];
+  if (facts) words.push(facts.operation, rowWords(facts));
+  return words.filter(Boolean).join(", ");
+}

@@ -1,0 +1,73 @@
+"""What the grid looks at of a version: all rows or those that pass a filter, and system columns.
+
+Positions of rows count those that pass. ``system`` adds the columns that no schema names: row id,
+row address, and the versions that created and last updated the row (for datasets without stable
+row ids the format derives these from the fragment).
+
+Limits: a filter is at most ``MAX_FILTER_CHARS`` characters.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.explorer.models import refs, text
+from lance_nb.explorer.models.source import Source
+
+MAX_FILTER_CHARS = 2000
+SYSTEM_COLUMNS = (
+    "_rowid",
+    "_rowaddr",
+    "_row_created_at_version",
+    "_row_last_updated_at_version",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lens:
+    """Which rows and which columns are looked at."""
+
+    filter: str | None = None
+    system: bool = False
+
+    def names(self, dataset: Source) -> list[str]:
+        """Return the columns, in the order of the grid."""
+        return [*dataset.schema.names, *(SYSTEM_COLUMNS if self.system else ())]
+
+    def rows(self, dataset: Source, columns: list[str], offset: int, limit: int) -> pa.Table:
+        """Read rows by position."""
+        if self.filter is None:
+            return dataset.to_table(columns=columns, limit=limit, offset=offset)
+        return dataset.to_table(columns=columns, limit=limit, offset=offset, filter=self.filter)
+
+
+def lens_of(args: Mapping[str, Any]) -> Lens:
+    """Take a lens from the arguments of a request. Raises InvalidInputError."""
+    wanted, system = args.get("filter"), args.get("system", False)
+    if wanted is not None and (not isinstance(wanted, str) or len(wanted) > MAX_FILTER_CHARS):
+        raise InvalidInputError(f"a filter is a text of at most {MAX_FILTER_CHARS:,} characters")
+    if not isinstance(system, bool):
+        raise InvalidInputError("system must be true or false")
+    return Lens(wanted.strip() or None if wanted is not None else None, system)
+
+
+def lens_code(dataset: Source, lens: Lens) -> dict[str, str]:
+    """Return the lines that show the same rows, in Python and as a magic."""
+    opened = refs.python_line(dataset).removeprefix("ds = ")
+    asked = [f"filter={lens.filter!r}"] if lens.filter is not None else []
+    if lens.system:
+        names = ", ".join(map(repr, SYSTEM_COLUMNS))
+        asked.insert(0, f"columns=[*ds.schema.names, {names}]")
+        opened = f"(ds := {opened})"
+    where = f" --where {shlex.quote(lens.filter)}" if lens.filter is not None else ""
+    magic = refs.magic_line(dataset).replace("%lance at ", "%lance head ", 1)
+    return {
+        "python": text.line(f"{opened}.to_table({', '.join(asked)})", 4000),
+        "magic": text.line(f"{magic}{where}", 4000),
+    }
