@@ -111,6 +111,16 @@ def _normal_branch(branch: Branch) -> Branch:
     return replace(branch, parent_branch=None) if branch.parent_branch == refs.MAIN else branch
 
 
+def branch_folders(root: Store) -> list[str]:
+    """List the folders of branches that have a record or versions now.
+
+    pylance writes the versions of a new branch before its record.
+    """
+    prefix = f"{layout.TREE}/"
+    listing = [replace(one, name=prefix + one.name) for one in root.list_recursive(layout.TREE)]
+    return homes_in(listing, refs.branch_names(root))[1:]
+
+
 def line_of(root: Store, folder: str, listed: list[str]) -> LineOfVersions:
     """List the versions of a branch now; ``listed`` are names that were seen before.
 

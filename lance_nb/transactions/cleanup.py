@@ -16,8 +16,9 @@ that brings an old version back (restore) may land while its manifest is deleted
 Nothing is deleted when a manifest that is needed cannot be read, or has features this release does
 not know. Entries of an external manifest store stay: numbers are never used again.
 
-Limits: a restore that read its source before step 2 and commits after step 3 is not seen; a clone
-outside of the dataset is not known. A file that cannot be deleted is counted and left.
+Limits: a restore, or a new branch, that read its source before step 2 and commits after step 3 is
+not seen; a clone outside of the dataset is not known. A file that cannot be deleted is counted and
+left.
 Source: ``cleanup_old_versions`` of pylance 14.0.2; explorer guide, lance#9438.
 """
 
@@ -29,15 +30,21 @@ from datetime import UTC, datetime
 from functools import partial
 
 from lance_nb.errors import InvalidInputError, NotFoundError, StorageError, VersionNotFoundError
-from lance_nb.format.layout import DETACHED_BIT, VERSIONS, ManifestName, branch_root
+from lance_nb.format.layout import DETACHED_BIT, VERSIONS, ManifestName
 from lance_nb.format.manifest_files import ManifestFiles
 from lance_nb.storage.base import Store, sync_folder
 from lance_nb.storage.threads import THREADS_MAX, run_side_by_side
-from lance_nb.table import refs
 from lance_nb.table.cleanup_plan import Candidate, CleanupPlan, Rule, make_plan
 from lance_nb.table.file_references import References, check_complete
 from lance_nb.table.retention import Age, Protection, RetentionPolicy, is_settled, removable
-from lance_nb.table.survey import LineOfVersions, Survey, line_of, refs_of, take_survey
+from lance_nb.table.survey import (
+    LineOfVersions,
+    Survey,
+    branch_folders,
+    line_of,
+    refs_of,
+    take_survey,
+)
 from lance_nb.table.versions import describe_versions
 from lance_nb.transactions.cleanup_result import CleanupStats, stats_of
 from lance_nb.transactions.environment import Environment
@@ -223,8 +230,7 @@ class Cleanup:
     ) -> CleanupPlan:
         """Read what was committed since the survey, and what was not deleted after all."""
         gone = {one.version for one in plan.names}
-        created = (branch_root(name) for name in refs.branch_names(self._root))
-        for folder in sorted({*survey.lines, *created}):
+        for folder in sorted({*survey.lines, *branch_folders(self._root)}):
             line = survey.lines.get(folder, LineOfVersions(folder, None, (), ()))
             now = line_of(self._root, folder, [])
             before = set(line.numbers)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
-from lance_nb.format.layout import DETACHED_BIT, branch_root, manifest_path
+from lance_nb.format.layout import DETACHED_BIT, branch_path, branch_root, manifest_path
 from lance_nb.storage import local
 from lance_nb.storage.local import LocalStore
 from lance_nb.table.refs import Target
@@ -137,6 +137,20 @@ def test_a_branch_that_is_made_meanwhile_keeps_the_files_of_its_version():
     cleanup(table, 5).run()
     assert table.inner.exists("data/made-3.lance")
     assert load_latest(table.inner.child(branch_root("dev"))).version == 4
+
+
+def test_a_branch_that_is_being_made_without_a_record_keeps_them_too():
+    """pylance writes the first version of a branch before its record."""
+    table = history()
+    branches = BranchWriter(table.inner, place_of(table), table.environment)
+
+    def make() -> None:
+        branches.create("dev", Target(None, 4))
+        table.inner.delete(branch_path("dev"))
+
+    at_first_delete(table, make)
+    cleanup(table, 5).run()
+    assert table.inner.exists("data/made-3.lance")
 
 
 def test_files_of_a_write_that_is_going_on_stay_and_go_when_it_is_sure_that_nobody_writes():
