@@ -73,7 +73,7 @@ def _request(desk: Desk, words: list[str]) -> Request:
             f"{verb.name}: what is staged lives in a notebook; use %lance there"
         )
     rest = words[1:]
-    if verb.name != "open":
+    if verb.needs_dataset or verb.is_text:
         if not rest or rest[0].startswith("-"):
             raise InvalidInputError(f"usage: {PROG} {verb.name} URI ...; the dataset comes first")
         desk.open(rest.pop(0))

@@ -10,9 +10,11 @@ from lance_nb.explorer.models import text
 from lance_nb.magic.verb import Verb
 from lance_nb.magic.verbs import (
     comparing,
+    engines,
     history,
     looking,
     maintenance,
+    merging,
     refs,
     sql,
     staging,
@@ -21,10 +23,10 @@ from lance_nb.magic.verbs import (
 GROUPS: Mapping[str, tuple[Verb, ...]] = {
     "look": looking.VERBS,
     "history": (*history.VERBS, *comparing.VERBS),
-    "branches and tags": refs.VERBS,
+    "branches and tags": (*refs.VERBS, *merging.VERBS),
     "change": staging.VERBS,
     "maintenance": maintenance.VERBS,
-    "ask": sql.VERBS,
+    "ask": (*sql.VERBS, *engines.VERBS),
 }
 VERBS: Mapping[str, Verb] = {verb.name: verb for group in GROUPS.values() for verb in group}
 # Words that people try first.
