@@ -45,7 +45,6 @@ ABSENT: dict[str, dict[str, str]] = {
         "io_stats_snapshot": "requests are counted by a meter around the store, storage.metered",
         "new_file_session": _SESSION,
         "session": _SESSION,
-        "remap_row_addrs": "addresses of old versions are read at those versions",
     },
     "LanceFragment": {
         "create_from_file": "LanceFragment.create writes the file and describes it",
