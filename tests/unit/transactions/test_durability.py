@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import lance_nb
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.storage.local import LocalStore
 from lance_nb.transactions.commit import commit
@@ -46,13 +48,24 @@ def table(tmp_path: Path) -> Table:
 def test_a_manifest_is_synced_before_its_link_and_its_folder_after(table, tmp_path, monkeypatch):
     disk = _Disk(monkeypatch, tmp_path)
     commit(CommitPlace.of(table.inner), table.appending(1), table.options())
-    assert disk.log == [
-        "rename file _transactions",
-        "fsync file _versions",
-        "link file _versions",
-        "fsync folder _versions",
-        "rename file _versions",  # the hint, which nothing is lost without
-    ]
+    assert disk.log == ["fsync file _versions", "link file _versions", "fsync folder _versions"]
+
+
+def test_files_and_their_folders_are_synced_before_the_link_of_their_version(tmp_path, monkeypatch):
+    rows = pa.table({"id": range(10)})
+    lance_nb.write_dataset(rows, tmp_path, max_rows_per_file=4)
+    disk = _Disk(monkeypatch, tmp_path)
+    made = lance_nb.write_dataset(rows, tmp_path, mode="append", max_rows_per_file=4)
+    linked = disk.log.index("link file _versions")
+    assert disk.log[:linked].count("fsync file data") == 3
+    assert disk.log[:linked].count("fsync folder data") == 3
+    assert disk.log[linked:] == ["link file _versions", "fsync folder _versions"]
+    disk.log.clear()
+    made.delete("id % 2 = 0")
+    linked = disk.log.index("link file _versions")
+    assert disk.log[:linked].count("fsync file _deletions") == 6
+    assert disk.log[:linked].count("fsync folder _deletions") == 6
+    assert disk.log[linked:] == ["link file _versions", "fsync folder _versions"]
 
 
 def test_a_deletion_file_is_on_the_disk_when_it_is_handed_out(table, tmp_path, monkeypatch):
