@@ -7,6 +7,7 @@ inserted keys that the other one wrote.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,10 @@ def work(task: tuple[str, int, int, bool]) -> set[int]:
         import lance_nb as module
     else:
         import lance as module
-    chance, done = random.Random(worker), set()
+    chance, done, parent = random.Random(worker), set(), os.getppid()
     for _ in range(rounds):
+        if os.getppid() != parent:  # the test was killed
+            break
         keys = chance.sample(range(KEYS), AT_ONCE)
         _insert(module, uri, rows_of(keys, worker))
         done.update(keys)

@@ -293,3 +293,32 @@ def test_different_keys_need_no_second_attempt(order: str, tmp_path: Path) -> No
     for number, handle in enumerate(handles):
         inserting(handle).conflict_retries(0).execute(one_row(kind, 7 + number, number))
     assert lance.dataset(uri).count_rows() == 3
+
+
+KEYS: dict[str, list[pa.Array]] = {
+    "int64": [pa.array([-1, 0, 2**62])],
+    "int32": [pa.array([-1, 5, 7], pa.int32())],
+    "uint32": [pa.array([2**32 - 1, 5, 7], pa.uint32())],
+    "uint64": [pa.array([2**64 - 1, 5, 7], pa.uint64())],
+    "texts": [pa.array(["", "ab", "ü" * 40])],
+    "large texts": [pa.array(["", "ab", "x" * 99], pa.large_string())],
+    "bytes": [pa.array([b"\0", b"ab" * 16, b"c" * 37])],
+    "two columns": [pa.array(["a", "b", ""]), pa.array([1, 2, 3], pa.int32())],
+    "three columns": [pa.array([1, 2, 3]), pa.array(["a", "", "c"]), pa.array([b"", b"x", b"y"])],
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_filters_of_inserted_keys_are_those_of_pylance(name: str, tmp_path: Path) -> None:
+    lance = require_pylance()
+    mark = {"lance-schema:unenforced-primary-key": "true"}
+    fields = [pa.field(f"k{n}", one.type, False, mark) for n, one in enumerate(KEYS[name])]
+    rows = pa.table(KEYS[name], schema=pa.schema(fields))
+    filters = []
+    for engine, side in ((lance, "theirs"), (lance_nb, "ours")):
+        uri = str(tmp_path / side)
+        lance.write_dataset(rows.slice(0, 1), uri)
+        inserting(engine.dataset(uri)).execute(rows)
+        filters.append(lance_nb.dataset(uri).read_transaction(2).operation.inserted_rows)
+    assert filters[0] == filters[1]
+    assert filters[0].bitmap.strip(b"\0")
