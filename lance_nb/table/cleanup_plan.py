@@ -9,7 +9,7 @@ A reference protects by name, whatever base it goes through: names hold random i
 be spelled in many ways. Files that nobody here can know (``other``, ``ref``) stay.
 
 Limits: a clone outside of the dataset that refers to its files is not known.
-Source: ``cleanup_old_versions`` of pylance 14.0.2; guide on reliability, cleanup.
+Source: ``cleanup_old_versions`` of pylance 14.0.2.
 """
 
 from __future__ import annotations

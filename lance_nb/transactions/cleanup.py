@@ -19,7 +19,7 @@ not know. Entries of an external manifest store stay: numbers are never used aga
 Limits: a restore, or a new branch, that read its source before step 2 and commits after step 3 is
 not seen; a clone outside of the dataset is not known. A file that cannot be deleted is counted and
 left.
-Source: ``cleanup_old_versions`` of pylance 14.0.2; explorer guide, lance#9438.
+Source: ``cleanup_old_versions`` of pylance 14.0.2; lance#9438 (why not every manifest is read).
 """
 
 from __future__ import annotations
