@@ -51,6 +51,14 @@ class Indexing(OpenedVersion):
         """
         return table.indices.coverage(self._snapshot, index_name)
 
+    def remap_row_addrs(self, addrs: pa.Array) -> pa.Array | None:
+        """Follow row addresses through the compactions that the fragment-reuse index remembers.
+
+        Rows that are gone become null, addresses that no compaction moved stay. None when there is
+        no such index. Raises InvalidInputError for what are no addresses.
+        """
+        return table.row_moves.remap_row_addrs(self._snapshot, addrs)
+
     def drop_index(self, name: str) -> None:
         """Drop an index by its name, all segments; its files stay until a clean-up.
 

@@ -48,6 +48,15 @@ class MovedGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class MovedRows:
+    """One group as it was read: the map, and the ids and physical rows of old and new fragments."""
+
+    row_addrs: bytes
+    old_fragments: tuple[tuple[int, int], ...]
+    new_fragments: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DetailsFile:
     """Where the content is that does not lie in the manifest; the path is below the index."""
 
@@ -211,6 +220,20 @@ def moves(details: bytes) -> list[tuple[set[int], set[int]]]:
     return [
         ({one.id for one in group.old_fragments}, {one.id for one in group.new_fragments})
         for entry in entries
+        for group in entry.groups
+    ]
+
+
+def moved_rows(details: bytes) -> list[MovedRows]:
+    """Return every group, oldest rewrite first. Raises NotSupportedError."""
+    versions = _inline(details).inline.legacy_versions
+    return [
+        MovedRows(
+            group.changed_row_addrs,
+            tuple((one.id, one.physical_rows) for one in group.old_fragments),
+            tuple((one.id, one.physical_rows) for one in group.new_fragments),
+        )
+        for entry in sorted(versions, key=lambda entry: entry.dataset_version)
         for group in entry.groups
     ]
 

@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from lance_nb.table import page_pruning as page_pruning
     from lance_nb.table import row_id_index as row_id_index
     from lance_nb.table import row_ids as row_ids
+    from lance_nb.table import row_moves as row_moves
     from lance_nb.table import scan_request as scan_request
     from lance_nb.table import take as take
     from lance_nb.table import tiny_fragments as tiny_fragments
 else:
     _ON_DEMAND = frozenset({
-        "blob_scan", "blobs", "data_statistics", "deletions", "diff", "files", "history",
-        "indices", "inspect", "page_pruning", "row_id_index", "row_ids", "scan_request", "take",
+        "blob_scan", "blobs", "data_statistics", "deletions", "diff", "files", "history", "indices",
+        "inspect", "page_pruning", "row_id_index", "row_ids", "row_moves", "scan_request", "take",
         "tiny_fragments",
     })  # fmt: skip
 

@@ -125,6 +125,21 @@ def test_we_go_on_after_a_compaction_of_pylance_and_it_after_ours(
     assert len(details.inline.legacy_versions) == 3  # at last there was one fragment
 
 
+def test_row_addresses_are_followed_as_pylance_follows_them(lance: Any, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    made = lance.write_dataset(table(0, 600), uri, max_rows_per_file=50)
+    before = made.to_table(columns=["id"], with_row_address=True)["_rowaddr"].combine_chunks()
+    asked = pa.concat_arrays([before, pa.array([7, 99 << 32, (1 << 32) + 60], pa.uint64())])
+    assert lance_nb.dataset(uri).remap_row_addrs(asked) is made.remap_row_addrs(asked) is None
+    made.create_scalar_index("id", "BTREE")
+    for step in range(2):
+        lance.dataset(uri).delete(f"id % 20 = {step} OR id > {500 - step}")
+        lance_nb.dataset(uri).optimize.compact_files(target_rows_per_fragment=100 * 4**step)
+    found = lance_nb.dataset(uri).remap_row_addrs(asked)
+    assert found.equals(lance.dataset(uri).remap_row_addrs(asked))
+    assert found.null_count == 50
+
+
 def test_moves_are_forgotten_when_indices_have_been_built_anew(lance: Any, tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     lance.write_dataset(table(0, 600), uri, max_rows_per_file=50).create_scalar_index("id", "BTREE")
