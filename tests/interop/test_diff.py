@@ -12,6 +12,7 @@ import pytest
 
 import lance_nb
 from tests.support.diffs import Rows, check_diff
+from tests.support.random_history import RandomHistory
 
 pytestmark = pytest.mark.interop
 
@@ -46,9 +47,9 @@ def history(path: str, *, stable: bool) -> list[int]:
     return [int(one["version"]) for one in lance.dataset(path).versions()]
 
 
-def held(path: str, version: Any) -> Rows:
+def held(path: str, version: Any, by: str = "id") -> Rows:
     ds = lance.dataset(path, version=version)
-    return {row["id"]: row for row in ds.to_table().to_pylist()}
+    return {row[by]: row for row in ds.to_table().to_pylist()}
 
 
 @pytest.mark.parametrize("stable", [True, False])
@@ -105,6 +106,24 @@ def test_a_compaction_by_pylance_changes_no_row(tmp_path: Path) -> None:
     assert diff.identity == "row address"
     assert (diff.summary().added, diff.summary().removed, diff.summary().changed) == (0, 0, 0)
     assert diff.counts.fragments_added >= 1
+
+
+@pytest.mark.parametrize("stable", [True, False])
+@pytest.mark.parametrize("seed", [3, 11])
+def test_random_histories_by_pylance_are_compared(tmp_path: Path, seed: int, stable: bool) -> None:
+    made = RandomHistory(tmp_path, seed, stable_row_ids=stable)
+    made.run(10)
+    versions = [one["version"] for one in lance.dataset(made.path).versions()]
+    found = {number: held(made.path, number, by="a") for number in versions[::3]}
+    ds = lance_nb.dataset(made.path)
+
+    for a, b in permutations(found, 2):
+        check_diff(ds.diff(a, b, key="a"), found[a], found[b], by="a")
+    check_diff(ds.diff(min(found), max(found), key="_rowaddr"), *_ends(found), by="a")
+
+
+def _ends(found: dict[int, Rows]) -> tuple[Rows, Rows]:
+    return found[min(found)], found[max(found)]
 
 
 RANGES = [(1, 2), (1, 3), (2, 3), (3, 4), (4, 5), (1, 12), (5, 12), (0, 3), (3, 3), (6, 7), (7, 8)]
