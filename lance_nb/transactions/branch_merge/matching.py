@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.schema import Schema
-from lance_nb.transactions.branch_merge.ends import Shared, Side
+from lance_nb.transactions.branch_merge.ends import History, Shared, Side
 from lance_nb.transactions.row_lineage import all_row_ids
 
 UNIQUE_NAME = 32
@@ -136,6 +136,28 @@ def _add_parents(mine: Schema, theirs: Schema, found: dict[int, int], rest: set[
             found.setdefault(here.parent_id, there.parent_id)
             here = mine.field_by_id(here.parent_id)
             there = theirs.field_by_id(there.parent_id)
+
+
+def reborn_fields(side: Side, history: History, shared: Shared) -> frozenset[int]:
+    """Return ids of fields that were dropped since the base and then given to other fields.
+
+    A dropped field's id is free again once no file holds it. ``shared``: with the base.
+    """
+    now = {one.id for one in side.manifest.schema.walk()}
+    seen = {one for one in now if shared.has_field(one)}
+    gone: set[int] = set()
+    for step in history.steps:
+        ids = None if step.transaction is None else step.transaction.operation.footprint().field_ids
+        if ids is not None:
+            gone |= seen - ids
+            seen |= ids
+    return frozenset(gone & now)
+
+
+def without_fields(found: Match, left: frozenset[int], right: frozenset[int]) -> Match:
+    """Return a match without some fields of the one side and of the other."""
+    fields = {a: b for a, b in found.fields.items() if a not in left and b not in right}
+    return Match(found.fragments, fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,12 @@ from lance_nb.transactions.branch_merge.fragments import (
 )
 from lance_nb.transactions.branch_merge.homes import translated_files
 from lance_nb.transactions.branch_merge.indices import IndexFacts, merge_indices
-from lance_nb.transactions.branch_merge.matching import match, match_rows
+from lance_nb.transactions.branch_merge.matching import (
+    match,
+    match_rows,
+    reborn_fields,
+    without_fields,
+)
 from lance_nb.transactions.branch_merge.outcome import Outcome
 from lance_nb.transactions.branch_merge.places import FilePlaces
 from lance_nb.transactions.branch_merge.row_merge import RowMerge
@@ -60,11 +65,7 @@ class Merged:
 def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Merged:
     """Merge; conflicts go to ``findings``. Raises NotSupportedError, CorruptFileError."""
     _check_alike(ends)
-    matches = Matches(
-        match(ends.base, ends.source, ends.base_source, by_path=True),
-        match(ends.base, ends.target, ends.base_target, by_path=True),
-        match(ends.source, ends.target, ends.source_target),
-    )
+    matches = _matches(ends)
     schema = SchemaMerge(ends, findings).run(
         matches.base_source, matches.base_target, matches.source_target.fields
     )
@@ -79,6 +80,20 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
     outcome = builder.outcome(decided.source, decided.target, findings)
     _check_nulls(outcome, schema, builder.source_to_target().values(), findings)
     return Merged(outcome, decided.rows)
+
+
+def _matches(ends: Ends) -> Matches:
+    """Find out what is what; a field whose id was dropped and given again is another field."""
+    there = reborn_fields(ends.source, ends.source_history, ends.base_source)
+    here = reborn_fields(ends.target, ends.target_history, ends.base_target)
+    nothing: frozenset[int] = frozenset()
+    base_source = match(ends.base, ends.source, ends.base_source, by_path=True)
+    base_target = match(ends.base, ends.target, ends.base_target, by_path=True)
+    return Matches(
+        without_fields(base_source, nothing, there),
+        without_fields(base_target, nothing, here),
+        without_fields(match(ends.source, ends.target, ends.source_target), there, here),
+    )
 
 
 def _check_alike(ends: Ends) -> None:
