@@ -53,8 +53,9 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import ranges_of
 
 # From this share of surviving rows on, reading a whole range and thinning it out is faster than
-# reading the rows one by one. An estimate: gathering a value costs about fifty times decoding it.
-DENSE_SHARE = 0.02
+# reading the rows one by one. Measured on a million rows, with numpy: both cost the same at 5 % for
+# flat numbers, 8 % for packed ones, 11 % for short vectors, 13 % for text.
+DENSE_SHARE = 0.06
 
 T = TypeVar("T")
 
