@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from lance_nb.errors import CommitConflictError, NotSupportedError
+from lance_nb.errors import CommitConflictError, InvalidInputError, NotSupportedError
 from tests.stateful.columns import KEY, UID, Values
 from tests.stateful.model import LEARNED, Row, Snapshot
 from tests.stateful.world import OURS, World
@@ -138,4 +138,23 @@ def three_ways(base: Snapshot, ours: Snapshot, theirs: Snapshot) -> tuple[Snapsh
     return ours.with_rows(rows), disputed
 
 
-VERBS = {merge_insert: 4, merge_branch: 2}
+def revert(world: World) -> bool:
+    """Undo the newest version, if it can be undone."""
+    head = world.head
+    before = world.line.versions.get(head.version - 1)
+    if before is None:
+        return False
+    world.actor = OURS
+    world.says(f"revert {head.version}")
+    try:
+        world.dataset().revert(head.version, key="uid")
+    except (CommitConflictError, InvalidInputError, NotSupportedError):
+        world.landed(head)
+        return True
+    # Rows have their ids and values of before. A row that lives again was created by this version.
+    rows = [replace(one, created=LEARNED, updated=LEARNED) for one in before.rows]
+    world.landed(replace(before, version=head.version + 1, rows=tuple(rows)), ordered=False)
+    return True
+
+
+VERBS = {merge_insert: 4, merge_branch: 2, revert: 1}
