@@ -138,10 +138,13 @@ def _add_parents(mine: Schema, theirs: Schema, found: dict[int, int], rest: set[
             there = theirs.field_by_id(there.parent_id)
 
 
-def reborn_fields(side: Side, history: History, shared: Shared) -> frozenset[int]:
+def reborn_fields(
+    base: Side, side: Side, history: History, shared: Shared, found: Match
+) -> frozenset[int]:
     """Return ids of fields that were dropped since the base and then given to other fields.
 
-    A dropped field's id is free again once no file holds it. ``shared``: with the base.
+    A dropped field's id is free again once no file holds it. A field that came back with its data
+    is the one that it was. ``shared`` and ``found``: what base and side number alike and share.
     """
     now = {one.id for one in side.manifest.schema.walk()}
     seen = {one for one in now if shared.has_field(one)}
@@ -151,7 +154,20 @@ def reborn_fields(side: Side, history: History, shared: Shared) -> frozenset[int
         if ids is not None:
             gone |= seen - ids
             seen |= ids
-    return frozenset(gone & now)
+    names = {there: here for here, there in found.fields.items()}
+    lost = gone & now
+    return frozenset(one for one in lost if not _kept_data(base, side, found, names.get(one), one))
+
+
+def _kept_data(base: Side, side: Side, found: Match, here: int | None, there: int) -> bool:
+    """Tell whether some fragment holds a field in the same file as in the base."""
+    for left, right in found.fragments.items():
+        files = {file_name(base, f) for f in base.fragments[left].files if here in f.fields}
+        if any(
+            there in f.fields and file_name(side, f) in files for f in side.fragments[right].files
+        ):
+            return True
+    return False
 
 
 def without_fields(found: Match, left: frozenset[int], right: frozenset[int]) -> Match:

@@ -84,15 +84,16 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
 
 def _matches(ends: Ends) -> Matches:
     """Find out what is what; a field whose id was dropped and given again is another field."""
-    there = reborn_fields(ends.source, ends.source_history, ends.base_source)
-    here = reborn_fields(ends.target, ends.target_history, ends.base_target)
+    base, source, target = ends.base, ends.source, ends.target
     nothing: frozenset[int] = frozenset()
-    base_source = match(ends.base, ends.source, ends.base_source, by_path=True)
-    base_target = match(ends.base, ends.target, ends.base_target, by_path=True)
+    base_source = match(base, source, ends.base_source, by_path=True)
+    base_target = match(base, target, ends.base_target, by_path=True)
+    there = reborn_fields(base, source, ends.source_history, ends.base_source, base_source)
+    here = reborn_fields(base, target, ends.target_history, ends.base_target, base_target)
     return Matches(
         without_fields(base_source, nothing, there),
         without_fields(base_target, nothing, here),
-        without_fields(match(ends.source, ends.target, ends.source_target), there, here),
+        without_fields(match(source, target, ends.source_target), there, here),
     )
 
 

@@ -28,7 +28,7 @@ Row = tuple[int, dict[str, int | None]]
 
 @dataclass(frozen=True)
 class State:
-    """One version: rows by id, columns and their tokens, settings, how often it was compacted."""
+    """One version: rows by id, columns and their tokens, settings, its last compaction."""
 
     rows: dict[int, Row]
     columns: dict[str, int]
@@ -181,7 +181,7 @@ class Pair:
         handle.optimize.compact_files(target_rows_per_fragment=8 + number)
         handle.checkout_latest()
         if handle.version > before:
-            self.put(branch, replace(state, rewrites=state.rewrites + 1))
+            self.put(branch, replace(state, rewrites=next(_TOKENS)))
 
     # --- merges -----------------------------------------------------------------------------------
 
