@@ -84,7 +84,7 @@ def test_advice_comes_with_code_and_leads_to_its_fragment(
     expect(cards).to_have_count(2)
     expect(cards.first.locator("code")).to_contain_text("materialize_deletions_threshold=0.1")
     cards.first.get_by_role("button", name="see fragment 1").click()
-    expect(page.locator(".lnb-detail-other .lnb-detail-title")).to_have_text("Fragment 1")
+    expect(page.locator(".lnb-pane .lnb-detail-title")).to_have_text("Fragment 1")
     screenshot(page)
 
 
