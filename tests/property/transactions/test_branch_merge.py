@@ -254,7 +254,7 @@ steps = st.lists(
 
 
 @given(stable=st.booleans(), history=steps)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=16, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_merge_is_what_a_plain_model_says_or_names_the_conflict(
     stable: bool, history: list[tuple[int, str, int]]
 ) -> None:
