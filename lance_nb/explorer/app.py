@@ -29,7 +29,7 @@ class Explorer(LanceWidget):
 
     entry: ClassVar[str] = "app.js"
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline", "rows", "detail")
-    default_height: ClassVar[int] = 380
+    default_height: ClassVar[int] = 440
 
     @classmethod
     def answers(cls, session: Session) -> dict[str, Handler]:

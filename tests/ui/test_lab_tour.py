@@ -122,7 +122,7 @@ def test_a_dataset_at_the_end_of_a_cell_is_an_explorer(tour: NotebookPage) -> No
 def test_the_magic_shows_explorers_and_lists(tour: NotebookPage, screenshot: Screenshot) -> None:
     expect(label_of(bring(tour, 3))).to_have_text("main:17")
     expect(label_of(bring(tour, 4))).to_have_text("relabel:10")
-    listing = tour.page.locator(".jp-OutputArea details:visible", has_text="branch main")
+    listing = tour.page.locator(".jp-OutputArea details:visible", has_text="Versions of demo.lance")
     expect(listing).to_contain_text("17 (shown)")
     listing.scroll_into_view_if_needed()
     screenshot(tour.page)
