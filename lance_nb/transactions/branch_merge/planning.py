@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
+from lance_nb.format.field import Field
 from lance_nb.transactions.branch_merge.ancestry import (
     Merges,
     ancestry,
@@ -147,6 +148,7 @@ def plan_change(
     For reverting, the first of the two is the version that made the change.
     """
     before, after = change
+    _check_field_ids(before, after)
     branches = repository.branches()
     lines = (
         ancestry(branches, after.branch, after.version),
@@ -158,7 +160,9 @@ def plan_change(
         one.identity == lines[0][0].identity and one.version >= made.version for one in lines[1]
     )
     shared = ALL_SHARED
-    if not is_one_line:
+    if is_one_line:
+        _check_field_ids(made, target)
+    else:
         shared = shared_since(load_line(repository, fork, lines))
     done = tuple(
         Step(made.branch, made.version, one)
@@ -190,6 +194,27 @@ def plan_change(
     )
     inherited = tuple(repository.home_uri(one.branch) for one in lines[1] if not one.is_gone)
     return _plan(ends, record, request, inherited)
+
+
+def _check_field_ids(one: Side, other: Side) -> None:
+    """Refuse two versions between which an overwrite gave the ids of nested fields anew.
+
+    Only there has a field id another parent, or children in one of them alone. Raises
+    InvalidInputError.
+    """
+    known = {field.id: _nesting(field) for field in one.manifest.schema.walk()}
+    for field in other.manifest.schema.walk():
+        if known.get(field.id, _nesting(field)) != _nesting(field):
+            first, last = sorted((one.version, other.version))
+            raise InvalidInputError(
+                f"between versions {first} and {last} the dataset was overwritten with other "
+                "columns: no single change can be done or undone across that; restore() brings a "
+                "whole version back"
+            )
+
+
+def _nesting(field: Field) -> tuple[int, bool]:
+    return field.parent_id, bool(field.children)
 
 
 def _plan(

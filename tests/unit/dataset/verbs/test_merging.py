@@ -584,3 +584,16 @@ def test_row_versions_say_when_the_target_changed(make: Make) -> None:
     assert rows[30]["_row_created_at_version"] == 2
     assert len({row["_rowid"] for row in rows.values()}) == 12
     assert rows[3]["_rowid"] == 3
+
+
+def test_an_overwrite_by_other_nested_columns_is_not_undone_but_restored(pair: Pair) -> None:
+    main, _ = pair
+    before = _content(main)
+    main.insert(pa.table({"id": [{"a": 1}], "z": [2]}), mode="overwrite")
+
+    with pytest.raises(lance_nb.InvalidInputError, match=r"restore\(\)"):
+        main.revert(2)
+
+    main.checkout_version(1).restore()
+    main.checkout_latest()
+    assert _content(main) == before
