@@ -38,6 +38,12 @@ def test_a_version_that_listings_do_not_show_yet_counts(v2: bool):
     assert VersionSource(table.place.slots).head(9) is None
 
 
+@pytest.mark.parametrize("v2", [True, False])
+def test_a_version_is_read_before_anybody_asked_for_the_newest(v2: bool):
+    table = _table(enable_v2_manifest_paths=v2)
+    assert VersionSource(table.place.slots).load(1).manifest.version == 1
+
+
 def test_nothing_is_the_head_of_nothing():
     assert VersionSource(Table().place.slots).head(0) is None
     assert not VersionSource(Table().place.slots).has(1)
