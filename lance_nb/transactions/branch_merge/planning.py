@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.field import Field
+from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.branch_merge.ancestry import (
     Merges,
     ancestry,
@@ -148,7 +149,7 @@ def plan_change(
     For reverting, the first of the two is the version that made the change.
     """
     before, after = change
-    _check_field_ids(before, after)
+    _check_one_content(before, after)
     branches = repository.branches()
     lines = (
         ancestry(branches, after.branch, after.version),
@@ -161,7 +162,7 @@ def plan_change(
     )
     shared = ALL_SHARED
     if is_one_line:
-        _check_field_ids(made, target)
+        _check_one_content(made, target)
     else:
         shared = shared_since(load_line(repository, fork, lines))
     done = tuple(
@@ -196,21 +197,22 @@ def plan_change(
     return _plan(ends, record, request, inherited)
 
 
-def _check_field_ids(one: Side, other: Side) -> None:
+def _check_one_content(one: Side, other: Side) -> None:
     """Refuse two versions between which an overwrite gave the ids of nested fields anew.
 
-    Only there has a field id another parent, or children in one of them alone. Raises
-    InvalidInputError.
+    Only there has a field id another parent, or children in one of them alone; and only there do
+    data files get another file version. Raises InvalidInputError.
     """
     known = {field.id: _nesting(field) for field in one.manifest.schema.walk()}
-    for field in other.manifest.schema.walk():
-        if known.get(field.id, _nesting(field)) != _nesting(field):
-            first, last = sorted((one.version, other.version))
-            raise InvalidInputError(
-                f"between versions {first} and {last} the dataset was overwritten with other "
-                "columns: no single change can be done or undone across that; restore() brings a "
-                "whole version back"
-            )
+    fields = other.manifest.schema.walk()
+    is_clash = any(known.get(field.id, _nesting(field)) != _nesting(field) for field in fields)
+    if is_clash or storage_version(one.manifest) != storage_version(other.manifest):
+        first, last = sorted((one.version, other.version))
+        raise InvalidInputError(
+            f"between versions {first} and {last} the dataset was overwritten with other columns "
+            "or another file version: no single change can be done or undone across that; "
+            "restore() brings a whole version back"
+        )
 
 
 def _nesting(field: Field) -> tuple[int, bool]:

@@ -586,14 +586,13 @@ def test_row_versions_say_when_the_target_changed(make: Make) -> None:
     assert rows[3]["_rowid"] == 3
 
 
-def test_an_overwrite_by_other_nested_columns_is_not_undone_but_restored(pair: Pair) -> None:
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_an_overwrite_that_starts_anew_is_restored_not_undone(pair: Pair, version: str) -> None:
     main, _ = pair
-    before = _content(main)
-    main.insert(pa.table({"id": [{"a": 1}], "z": [2]}), mode="overwrite")
-
+    before, rows = _content(main), {"id": [{"a": 1}]} if version == "2.2" else {"z": [1]}
+    main.insert(pa.table(rows), mode="overwrite", data_storage_version=version)
     with pytest.raises(lance_nb.InvalidInputError, match=r"restore\(\)"):
         main.revert(2)
-
     main.checkout_version(1).restore()
     main.checkout_latest()
     assert _content(main) == before
