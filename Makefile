@@ -18,6 +18,13 @@ DEMO := notebooks/data/demo.lance
 DEMO_DONE := $(DEMO)/_refs/tags/reviewed.json
 OUT := notebooks/out
 
+# Tests write thousands of small datasets, and every commit waits for the disk several times; in
+# memory they do not. Only where there is room: 4 GB.
+SHM_FREE := $(shell df --output=avail /dev/shm 2>/dev/null | tail -n 1)
+ifeq ($(shell [ "$(or $(SHM_FREE),0)" -gt 4000000 ] && echo yes),yes)
+export PYTEST_DEBUG_TEMPROOT := /dev/shm
+endif
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: bench-read bench-write capabilities help lab demo demo-data test test-binder test-ceph test-setup test-fast test-interop test-interop-large test-ui test-spark lint protos clean race simulate stateful
