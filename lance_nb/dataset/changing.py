@@ -33,11 +33,13 @@ class Changing(OpenedVersion):
         *,
         conflict_retries: int = 10,
         retry_timeout: timedelta = _RETRY_TIMEOUT,
+        progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, int]:
         """Delete the rows that pass a filter (SQL text or a pyarrow expression).
 
         Returns ``{"num_deleted_rows": n}``. A version is made even when no row passes, as pylance
-        does. Raises PredicateError, CommitConflictError, TooMuchWriteContentionError.
+        does. ``progress``, ours, is called with rows looked at and rows in all. Raises
+        PredicateError, CommitConflictError, TooMuchWriteContentionError.
         """
         self._snapshot, count = verbs.deleting.delete(
             self._session,
@@ -45,6 +47,7 @@ class Changing(OpenedVersion):
             predicate,
             max_retries=conflict_retries,
             timeout_s=retry_timeout.total_seconds(),
+            progress=progress,
         )
         return {"num_deleted_rows": count}
 

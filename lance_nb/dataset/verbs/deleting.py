@@ -5,7 +5,7 @@ Source: ``LanceDataset.delete`` of pylance 14.0.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lance_nb.dataset.session import Session
@@ -14,8 +14,12 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.deletion_plan import DeletionPlan, plan_deletion
+from lance_nb.transactions.deletion_plan import DeletionPlan, FragmentDeletion, plan_deletion
 from lance_nb.transactions.staged import combine
+
+Progress = Callable[[int, int], None]
+# How many rows are looked at between two calls of a progress callback.
+ROWS_PER_PART = 1_000_000
 
 
 def plan(
@@ -30,6 +34,25 @@ def check(snapshot: Snapshot, predicate: Any) -> Filter:
     return compile_filter(predicate, project(snapshot.manifest.schema, None).schema)
 
 
+def _told(snapshot: Snapshot, predicate: Any, progress: Progress) -> DeletionPlan:
+    """Find the rows part by part, and tell how many rows have been looked at."""
+    condition = check(snapshot, predicate)
+    fragments = list(snapshot.manifest.fragments)
+    total = sum(one.physical_rows for one in fragments)
+    found: list[FragmentDeletion] = []
+    part: list[Fragment] = []
+    done = in_part = 0
+    for at, one in enumerate(fragments, 1):
+        part.append(one)
+        in_part += one.physical_rows
+        if in_part >= ROWS_PER_PART or at == len(fragments):
+            found += plan_deletion(snapshot, condition, part).fragments
+            done += in_part
+            part, in_part = [], 0
+            progress(done, total)
+    return DeletionPlan(snapshot.version, condition.text, tuple(found))
+
+
 def delete(
     session: Session,
     snapshot: Snapshot,
@@ -37,6 +60,7 @@ def delete(
     *,
     max_retries: int = 10,
     timeout_s: float = 30.0,
+    progress: Progress | None = None,
 ) -> tuple[Snapshot, int]:
     """Delete and commit; return the new version and the number of rows that it lost.
 
@@ -44,7 +68,7 @@ def delete(
     """
 
     def attempt(base: Snapshot) -> tuple[Snapshot, int]:
-        planned = plan(base, predicate)
+        planned = plan(base, predicate) if progress is None else _told(base, predicate, progress)
         staged = combine(base, [planned])
         return commit_staged(session, base.branch, staged), planned.num_rows
 

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 import lance_nb
+from lance_nb.dataset.verbs import deleting
 from lance_nb.errors import PredicateError
 
 
@@ -94,3 +95,13 @@ def test_fragments_with_and_without_deleted_rows_are_told_in_order(make, monkeyp
 def test_a_predicate_that_is_null_deletes_nothing(make):
     made = make()
     assert made.delete("name = NULL") == {"num_deleted_rows": 0}
+
+
+def test_progress_is_told_by_parts_and_the_result_is_the_same(make, monkeypatch):
+    monkeypatch.setattr(deleting, "ROWS_PER_PART", 3)
+    dataset = make(max_rows_per_file=2)
+    told: list[tuple[int, int]] = []
+    done = dataset.delete("id % 2 = 1", progress=lambda *step: told.append(step))
+    assert done == {"num_deleted_rows": 5}
+    assert told == [(4, 10), (8, 10), (10, 10)]
+    assert dataset.to_table()["id"].to_pylist() == [0, 2, 4, 6, 8]
