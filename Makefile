@@ -113,15 +113,15 @@ lint: $(VENV)/.stamp-test  ## ruff, mypy, import floors, generated files up to d
 	exit $$status
 
 test-fast: $(VENV)/.stamp-test  ## unit, property and house tests: no pylance, no browser
-	$(PY) -m pytest -n $(JOBS) -m "not interop and not slow and not ui and not spark" $(PYTEST_FLAGS)
+	$(PY) -m pytest -n $(JOBS) --dist worksteal -m "not interop and not slow and not ui and not spark" $(PYTEST_FLAGS)
 
 # Exit status 5 is pytest's "no tests": fine only while the folder does not exist.
 test-interop: $(VENV)/.stamp-test  ## compare with pylance; also the slow tests
-	$(PY) -m pytest -n $(JOBS) -m "(interop or slow) and not ui and not spark" $(PYTEST_FLAGS) \
+	$(PY) -m pytest -n $(JOBS) --dist worksteal -m "(interop or slow) and not ui and not spark" $(PYTEST_FLAGS) \
 	    || { [ $$? -eq 5 ] && [ ! -d tests/interop ]; }
 
 test-interop-large: $(VENV)/.stamp-test  ## the same with SIZE times the seeds (100; takes hours)
-	LANCE_NB_TEST_SCALE=$(SIZE) $(PY) -m pytest -n $(JOBS) -m "(interop or slow) and not ui and not spark" \
+	LANCE_NB_TEST_SCALE=$(SIZE) $(PY) -m pytest -n $(JOBS) --dist worksteal -m "(interop or slow) and not ui and not spark" \
 	    -o faulthandler_timeout=0 $(PYTEST_FLAGS) tests/interop tests/hostile
 
 test-ui: $(VENV)/.stamp-test  ## drive JupyterLab in a real browser

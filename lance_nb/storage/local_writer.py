@@ -75,11 +75,9 @@ class LocalObjectWriter:
                 if not replaces:
                     self._temporary = self._full  # is removed when it does not become durable
                 descriptor, full = self._descriptor, self._full
-                syncs = partial(_sync, full, descriptor), partial(_sync_folder, full)
-                if sync_later(descriptor, *syncs):
-                    self._descriptor = -1
-                    return
-                run_both(*syncs)
+                sync_file, sync_place = partial(_sync, full), partial(_sync_folder, full)
+                if not sync_later(descriptor, sync_file, sync_place):
+                    run_both(partial(sync_file, descriptor), sync_place)
                 self._close()
         except StorageError:
             self.abort()

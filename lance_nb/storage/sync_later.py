@@ -53,18 +53,25 @@ def synced_together() -> Iterator[None]:
         _waiting.syncs = None
 
 
-def sync_later(descriptor: int, *syncs: Callable[[], None]) -> bool:
-    """Take over an open file and make it durable in the background, then close it.
+def sync_later(
+    descriptor: int, sync_file: Callable[[int], None], *others: Callable[[], None]
+) -> bool:
+    """Make an open file durable in the background; the caller may close it at once.
 
-    ``syncs`` are what that takes, the first of them on the file itself; they run at the same time.
-    False outside of a block, or when no thread can be had: then all is left to the caller.
+    ``sync_file`` gets a descriptor of its own: an interrupt at any moment leaves no doubt about who
+    closes which. ``others`` run at the same time. False outside of a block, or when no thread can
+    be had: then all is left to the caller.
     """
     waiting = _waiting.syncs
-    first = None if waiting is None else begin(lambda: _closing(descriptor, syncs[0]))
-    if waiting is None or first is None:
+    if waiting is None:
+        return False
+    own = os.dup(descriptor)
+    first = begin(lambda: _closing(own, sync_file))
+    if first is None:
+        os.close(own)
         return False
     waiting.append(first)
-    for sync in syncs[1:]:
+    for sync in others:
         begun = begin(sync)
         if begun is None:
             sync()
@@ -82,8 +89,8 @@ def settle() -> None:
         syncs.popleft().result()
 
 
-def _closing(descriptor: int, sync: Callable[[], None]) -> None:
+def _closing(descriptor: int, sync: Callable[[int], None]) -> None:
     try:
-        sync()
+        sync(descriptor)
     finally:
         os.close(descriptor)

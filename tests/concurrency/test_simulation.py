@@ -13,7 +13,7 @@ import pytest
 from tests.concurrency.simulation import Simulation
 from tests.concurrency.turns import Turns
 
-RUNS = 2000
+RUNS = 1000
 SHARES = 4  # so that two workers share the time
 
 

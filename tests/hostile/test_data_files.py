@@ -26,7 +26,7 @@ def test_reading_a_damaged_file_ends_in_data_or_a_lance_error(name: str) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_many_more_damages_end_in_data_or_a_lance_error(name: str) -> None:
-    _fuzz(name, first=1000, count=int(500 * SCALE))
+    _fuzz(name, first=1000, count=int(250 * SCALE))
 
 
 def _fuzz(name: str, first: int, count: int) -> None:

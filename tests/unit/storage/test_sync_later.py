@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import wait
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from lance_nb.errors import StorageError
 from lance_nb.storage.base import write_new
 from lance_nb.storage.local import LocalStore
+from lance_nb.storage.local_writer import LocalObjectWriter
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.storage.sync_later import _waiting, settle, sync_later, synced_together
 
@@ -114,7 +116,7 @@ def test_a_file_that_takes_the_place_of_another_is_synced_at_once(store):
 
 
 def test_outside_of_a_block_nothing_is_taken_over():
-    assert not sync_later(-1, lambda: None)
+    assert not sync_later(-1, os.close)
     settle()
 
 
@@ -123,3 +125,21 @@ def test_stores_without_disks_write_as_ever():
     with synced_together():
         write_new(store, "a", b"1")
     assert bytes(store.read("a")) == b"1"
+
+
+def test_an_interrupt_while_a_sync_is_handed_over_closes_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def done_then_interrupted(task: Callable[[], None]) -> None:
+        task()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lance_nb.storage.sync_later.begin", done_then_interrupted)
+    writer = LocalObjectWriter(str(tmp_path / "x"))
+    writer.write([b"abc"])
+    before = os.open(tmp_path, os.O_RDONLY)
+    with pytest.raises(KeyboardInterrupt), synced_together():
+        writer.finish()
+    writer.abort()
+    os.close(before)  # a descriptor of somebody else's is still open
+    assert list(tmp_path.iterdir()) == []
