@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -10,6 +12,7 @@ from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.models import text
 from lance_nb.explorer.registry import VIEWS
 from tests.ui.bare_page import OpenWidget, Screenshot
+from tests.ui.waiting import eventually
 from tests.unit.explorer.fakes import many_versions, one_table, rows, small_dataset
 from tests.unit.explorer.payloads import PAYLOADS
 from tests.unit.explorer.test_pictures import hostile_dataset
@@ -54,6 +57,11 @@ def test_a_click_on_a_tag_or_a_branch_travels_there(open_widget: OpenWidget) -> 
     expect(page.locator(".lnb-here-ref")).to_have_text("dev:3")
 
 
+def _as_spoken(label: str) -> str:
+    branch, version = label.split(":")
+    return f"^{branch} version {version},"
+
+
 def test_the_timeline_is_travelled_with_the_keyboard(open_widget: OpenWidget) -> None:
     page = open_widget(Explorer(small_dataset())).page
     page.locator(".lnb-tl-plane").focus()
@@ -67,8 +75,10 @@ def test_the_timeline_is_travelled_with_the_keyboard(open_widget: OpenWidget) ->
     ]:
         page.keyboard.press(key)
         expect(page.locator(".lnb-here-ref")).to_have_text(label)
-    active = page.locator(".lnb-tl-plane").get_attribute("aria-activedescendant")
-    expect(page.locator(f"#{active}")).to_have_attribute("aria-selected", "true")
+        chosen = page.locator(".lnb-tl-bar[aria-selected='true']")
+        expect(chosen).to_have_attribute("aria-label", re.compile(_as_spoken(label)))
+        chosen_id = chosen.get_attribute("id") or "none"
+        expect(page.locator(".lnb-tl-plane")).to_have_attribute("aria-activedescendant", chosen_id)
 
 
 def test_keys_pressed_faster_than_the_kernel_answers_end_at_the_last_one(
@@ -215,6 +225,6 @@ def test_it_fits_narrow_and_wide_pages(
 ) -> None:
     page = open_widget(Explorer(small_dataset()), width=width, dark=dark).page
     expect(page.locator(".lnb-cell").first).to_have_text("0")
-    overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
-    assert overflow <= 0
+    too_wide = "document.documentElement.scrollWidth - window.innerWidth"
+    eventually(page, lambda: page.evaluate(too_wide) <= 0)
     screenshot(page)

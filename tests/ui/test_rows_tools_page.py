@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from lance_nb.explorer.app import Explorer
 from tests.ui.bare_page import OpenWidget, Screenshot
+from tests.ui.waiting import eventually
 from tests.unit.explorer.fakes import FakeDataset, one_table, small_dataset
 
 pytestmark = pytest.mark.ui
@@ -31,7 +32,7 @@ def test_a_filter_narrows_the_rows_and_becomes_code(
     expect(page.locator(".lnb-code-line")).to_contain_text(".to_table(filter='id < 7')")
     page.locator(".lnb-panel-rows .lnb-grid-number").nth(6).click()
     expect(page.locator(".lnb-grid-status")).to_contain_text("1 selected")
-    assert widget.selection.column("id").to_pylist() == [6]
+    eventually(page, lambda: widget.selection.column("id").to_pylist() == [6])
     screenshot(page)
     page.get_by_role("option", name="main version 2,").click()
     expect(page.locator(".lnb-here-ref")).to_have_text("main:2")

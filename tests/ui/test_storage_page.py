@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from lance_nb.explorer.app import Explorer
 from tests.ui.bare_page import OpenWidget, Screenshot
+from tests.ui.waiting import eventually
 from tests.unit.explorer.fakes import small_dataset
 from tests.unit.explorer.stored_datasets import worn_dataset
 
@@ -49,7 +50,7 @@ def test_the_map_shows_every_fragment_and_what_is_deleted(
     expect(bars).to_have_attribute("aria-valuenow", "1")
     expect(panel.locator(".lnb-st-readout")).to_contain_text("fragment 1 · 100 rows · 30.0 %")
     expect(page.locator(".lnb-code-line")).to_contain_text(".inspect.fragments()")
-    assert drawn(page, ".lnb-fm-canvas") > 10_000
+    eventually(page, lambda: drawn(page, ".lnb-fm-canvas") > 10_000)
     screenshot(page)
 
 
@@ -98,7 +99,8 @@ def test_every_byte_is_accounted_for_when_asked(
     expect(legend).to_contain_text("current")
     expect(page.locator(".lnb-su-table").nth(1)).to_contain_text("v1")
     legend.scroll_into_view_if_needed()
-    assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
+    too_wide = "document.documentElement.scrollWidth - window.innerWidth"
+    eventually(page, lambda: page.evaluate(too_wide) <= 0)
     screenshot(page)
     page.locator(".lnb-su-table").nth(1).get_by_role("button", name="main:2").click()
     expect(page.locator(".lnb-here-ref")).to_have_text("main:2")

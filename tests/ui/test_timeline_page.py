@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.widgets.timeline import Timeline
 from tests.ui.bare_page import OpenWidget, Screenshot
+from tests.ui.waiting import eventually
 from tests.unit.explorer.fakes import FakeDataset, FakeVersion, many_versions, rows
 
 pytestmark = pytest.mark.ui
@@ -22,7 +23,7 @@ def test_ten_thousand_versions_show_only_the_bars_in_sight(
     bare = open_widget(Timeline(dataset))
     bars = bare.page.locator(".lnb-tl-bar")
     expect(bars.last).to_be_visible()
-    assert bars.count() < 150
+    eventually(bare.page, lambda: bars.count() < 150)
     here = bare.page.locator(".lnb-tl-bar.lnb-here")
     expect(here).to_have_attribute("aria-label", re.compile("^main version 10000,"))
     described = len(set(dataset.reads))
@@ -31,7 +32,7 @@ def test_ten_thousand_versions_show_only_the_bars_in_sight(
     bare.page.locator(".lnb-tl-scroll").evaluate("(element) => { element.scrollLeft = 0 }")
     first = bare.page.get_by_role("option", name="main version 1,", exact=False).first
     expect(first).to_have_attribute("aria-label", "main version 1, Append, +50 rows")
-    assert bars.count() < 150
+    eventually(bare.page, lambda: bars.count() < 150)
     first.click()
     expect(here).to_have_attribute("aria-label", re.compile("^main version 1,"))
     screenshot(bare.page, "oldest")
