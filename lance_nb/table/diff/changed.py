@@ -78,10 +78,14 @@ class Comparison:
         self._steps = self._compare()
         self._lock = threading.Lock()
 
-    def rows(self, start: int, stop: int | None) -> Iterator[ChangedRows]:
+    def rows(
+        self, start: int, stop: int | None, progress: Progress | None = None
+    ) -> Iterator[ChangedRows]:
         """Yield the changed rows ``[start, stop)``, comparing as far as that needs."""
         position, number = 0, 0
         while stop is None or position < stop:
+            if progress is not None and number >= len(self._found):
+                progress(self._done, self.num_rows)
             if not self._has(number):
                 return
             part = self._found[number]
@@ -101,6 +105,16 @@ class Comparison:
                 progress(self._done, self.num_rows)
         if progress is not None:
             progress(self.num_rows, self.num_rows)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether everything is compared."""
+        return self._done >= self.num_rows
+
+    @property
+    def num_compared(self) -> int:
+        """Rows compared so far."""
+        return self._done
 
     @property
     def num_changed(self) -> int:

@@ -1,4 +1,4 @@
-"""The manifest level of a diff as Arrow tables: schema, fragments, files, indices, settings.
+"""The manifest level of a diff as Arrow tables: schema, indices, settings.
 
 Each function spells out the schema of its table; ``change`` is ``added``, ``removed``, ``changed``
 or, for a field that kept its id, ``renamed``. Everything comes from the two manifests.
@@ -20,8 +20,6 @@ from lance_nb.format.index_details import index_type
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest
 from lance_nb.format.schema import Schema
-from lance_nb.table.diff.ends import Ends
-from lance_nb.table.diff.fragments import FileKey, FragmentMatch, Places
 from lance_nb.table.indices import read_indices
 from lance_nb.table.snapshot import Snapshot
 
@@ -32,16 +30,6 @@ SCHEMA = pa.schema([
     ("old_type", pa.string()), ("new_type", pa.string()), ("old_nullable", pa.bool_()),
     ("new_nullable", pa.bool_()), ("old_field_id", pa.int32()), ("new_field_id", pa.int32()),
     ("metadata_changed", pa.bool_()),
-])  # fmt: skip
-FRAGMENTS = pa.schema([
-    ("change", pa.string()), ("fragment_id", pa.uint64()), ("rows_before", pa.uint64()),
-    ("rows_after", pa.uint64()), ("deleted_before", pa.uint64()), ("deleted_after", pa.uint64()),
-    ("files_before", pa.uint32()), ("files_after", pa.uint32()), ("bytes_before", pa.uint64()),
-    ("bytes_after", pa.uint64()), ("files_differ", pa.bool_()), ("deletions_differ", pa.bool_()),
-])  # fmt: skip
-FILES = pa.schema([
-    ("change", pa.string()), ("fragment_id", pa.uint64()), ("path", pa.string()),
-    ("size_bytes", pa.uint64()), ("file_version", pa.string()), ("columns", pa.list_(pa.string())),
 ])  # fmt: skip
 INDICES = pa.schema([
     ("change", pa.string()), ("name", pa.string()), ("uuid", pa.string()), ("type", pa.string()),
@@ -101,68 +89,9 @@ def _field_row(
     }
 
 
-def fragments_table(ends: Ends, match: FragmentMatch) -> pa.Table:
-    """One row per fragment that came, went or changed, ascending by id."""
-    rows = [_fragment_row(ADDED, None, one) for one in fragments_at(ends.b, match.only_b)]
-    rows += [_fragment_row(REMOVED, one, None) for one in fragments_at(ends.a, match.only_a)]
-    for pair in match.changed:
-        row = _fragment_row(CHANGED, pair.a, pair.b)
-        rows.append(
-            row | {"files_differ": pair.files_differ, "deletions_differ": pair.deletions_differ}
-        )
-    rows.sort(key=lambda row: (row["fragment_id"], row["change"]))
-    return pa.Table.from_pylist(rows, schema=FRAGMENTS)
-
-
 def fragments_at(snapshot: Snapshot, positions: Any) -> Iterator[Fragment]:
     """Yield the fragments at some positions of a version."""
     return (snapshot.manifest.fragments[at] for at in positions.tolist())
-
-
-def _fragment_row(change: str, one: Fragment | None, other: Fragment | None) -> Row:
-    row: Row = {"change": change, "fragment_id": (one or other).id}  # type: ignore[union-attr]
-    for when, fragment in (("before", one), ("after", other)):
-        if fragment is not None:
-            row |= {
-                f"rows_{when}": max(fragment.num_rows, 0),
-                f"deleted_{when}": fragment.num_deleted_rows,
-                f"files_{when}": len(fragment.files),
-                f"bytes_{when}": sum(file.size_bytes for file in fragment.files),
-            }
-    return row
-
-
-def files_table(ends: Ends, match: FragmentMatch) -> pa.Table:
-    """One row per data file that came or went."""
-    rows: list[Row] = []
-    before: dict[FileKey, Row] = {}
-    after: dict[FileKey, Row] = {}
-    changed_a = [pair.a for pair in match.changed if pair.files_differ]
-    changed_b = [pair.b for pair in match.changed if pair.files_differ]
-    for fragment in (*fragments_at(ends.a, match.only_a), *changed_a):
-        before |= _file_rows(REMOVED, ends.a, fragment)
-    for fragment in (*fragments_at(ends.b, match.only_b), *changed_b):
-        after |= _file_rows(ADDED, ends.b, fragment)
-    rows += [row for key, row in after.items() if key not in before]
-    rows += [row for key, row in before.items() if key not in after]
-    rows.sort(key=lambda row: (row["fragment_id"], row["change"]))
-    return pa.Table.from_pylist(rows, schema=FILES)
-
-
-def _file_rows(change: str, snapshot: Snapshot, fragment: Fragment) -> dict[FileKey, Row]:
-    schema, places = snapshot.manifest.schema, Places(snapshot.locations)
-    found = {}
-    for file in fragment.files:
-        names = [schema.path_of(field_id) for field_id in file.fields]
-        found[places.of_file(file)] = {
-            "change": change,
-            "fragment_id": fragment.id,
-            "path": file.path,
-            "size_bytes": file.size_bytes or None,
-            "file_version": f"{file.file_version[0]}.{file.file_version[1]}",
-            "columns": [name for name in names if name is not None],
-        }
-    return found
 
 
 def indices_table(a: Snapshot, b: Snapshot) -> pa.Table:

@@ -46,6 +46,29 @@ class RowSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class RowsFound:
+    """What is known of the rows so far: ``added`` and ``removed`` are exact.
+
+    ``changed`` is final when ``is_finished``; ``compared`` of ``to_compare`` rows were looked at.
+    """
+
+    added: int
+    removed: int
+    changed: int
+    is_finished: bool
+    compared: int
+    to_compare: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Which columns are compared: names (None: all), and whether new columns count."""
+
+    columns: Columns = None
+    new_columns: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """Which rows of a level are wanted. ``limit`` None: all that are left."""
 
@@ -88,24 +111,27 @@ class RowLevel:
         return RowSummary(rows.added.num_rows, rows.removed.num_rows, comparison.num_changed, cells)
 
     def rows(
-        self, columns: Columns, kinds: Sequence[str], new_columns: bool, page: Page
+        self, compared: Compared, kinds: Sequence[str], page: Page, show: Columns = None
     ) -> pa.RecordBatchReader:
         """Return the rows of some kinds, one kind after the other."""
         page.check()
         chosen = [kinds] if isinstance(kinds, str) else list(kinds)
         if any(one not in KINDS for one in chosen) or len(set(chosen)) != len(chosen):
             raise InvalidInputError(f"kinds are among {', '.join(KINDS)}, once each; not {kinds!r}")
-        view = RowView(self._ends, choose_columns(self._pairs, columns), self._with_ids)
-        comparison = self._comparison(columns, new_columns)
+        shown = choose_columns(self._pairs, compared.columns if show is None else show)
+        view = RowView(self._ends, shown, self._with_ids)
+        comparison = self._comparison(compared.columns, compared.new_columns)
         batches = self._batches(view, comparison, chosen, page)
         return pa.RecordBatchReader.from_batches(view.rows_schema, batches)
 
-    def cells(self, columns: Columns, new_columns: bool, page: Page) -> pa.RecordBatchReader:
+    def cells(self, compared: Compared, page: Page, show: Columns = None) -> pa.RecordBatchReader:
         """Return the old and new values of changed rows."""
         page.check()
-        comparison = self._comparison(columns, new_columns)
+        comparison = self._comparison(compared.columns, compared.new_columns)
         keys = choose_columns(self._pairs, self._identity.key)
-        view = CellView(self._ends, comparison.pairs, keys, self._with_ids)
+        wanted = {one.name for one in choose_columns(self._pairs, show)}
+        pairs = tuple(one for one in comparison.pairs if one.name in wanted)
+        view = CellView(self._ends, pairs, keys, self._with_ids)
         stop = None if page.limit is None else page.offset + page.limit
         batches = view.batches(comparison, (page.offset, stop), page.batch_size)
         return pa.RecordBatchReader.from_batches(view.schema, batches)
@@ -121,6 +147,19 @@ class RowLevel:
     def removed_row_ids(self) -> np.ndarray:
         """Return the stable ids of the rows that were removed."""
         return self._rows.removed.row_ids()
+
+    def found(self, compared: Compared) -> RowsFound:
+        """Tell how far the rows are known, without comparing any."""
+        comparison = self._comparison(compared.columns, compared.new_columns)
+        return RowsFound(
+            self._rows.added.num_rows, self._rows.removed.num_rows, comparison.num_changed,
+            comparison.is_finished, comparison.num_compared, comparison.num_rows,
+        )  # fmt: skip
+
+    def compare(self, compared: Compared, upto: int, progress: Progress | None) -> None:
+        """Compare until ``upto`` changed rows are found, or all are."""
+        for _ in self._comparison(compared.columns, compared.new_columns).rows(0, upto, progress):
+            pass
 
     def _batches(
         self, view: RowView, comparison: Comparison, kinds: Sequence[str], page: Page

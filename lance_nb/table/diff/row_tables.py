@@ -148,7 +148,10 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class CellView:
-    """What of changed rows is shown as cells: identity columns, then old and new by column."""
+    """What of changed rows is shown as cells: identity columns, then old and new by column.
+
+    ``pairs`` are those that are shown of the columns compared.
+    """
 
     ends: Ends
     pairs: tuple[ColumnPair, ...]

@@ -9,7 +9,9 @@ Source: message Transaction of lance.table; table/history.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from lance_nb.errors import VersionNotFoundError
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.diff.ends import Ends
-from lance_nb.table.diff.fragments import FragmentMatch
+from lance_nb.table.diff.fragments import Pair
 from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.snapshot import Snapshot
 
@@ -34,41 +36,56 @@ DELETIONS = pa.schema([
 ])  # fmt: skip
 
 
-def transactions_table(ends: Ends) -> pa.Table:
-    """List the transactions. Raises CorruptFileError for a damaged manifest."""
-    return pa.Table.from_pylist(list(_transactions(ends)), schema=TRANSACTIONS)
+@dataclass(frozen=True, slots=True)
+class VersionBetween:
+    """A version after the common ancestor, on side "a" or "b"."""
+
+    side: str
+    branch: str | None
+    version: int
 
 
-def _transactions(ends: Ends) -> Iterator[dict[str, Any]]:
+def versions_between(ends: Ends) -> list[VersionBetween]:
+    """List the versions between, oldest first; lists names only."""
+    found = []
     for stretch in ends.between:
-        log = ends.source.log(stretch.branch)
-        numbers = log.numbers()
-        for version in numbers:
-            if not stretch.after < version <= stretch.upto:
-                continue
-            try:
-                info, done = log.describe(version, {}), log.transaction(version)
-            except VersionNotFoundError:
-                continue  # cleaned up since it was listed
-            yield {
-                "side": stretch.side,
-                "branch": stretch.branch,
-                "version": version,
-                "timestamp": info.timestamp,
-                "operation": info.operation,
-                "message": info.message,
-                "description": None if done is None else done.description,
-                "read_version": None if done is None else done.read_version,
-                "uuid": None if done is None else done.uuid,
-            }
+        numbers = ends.source.log(stretch.branch).numbers()
+        first, stop = bisect_right(numbers, stretch.after), bisect_right(numbers, stretch.upto)
+        found += [
+            VersionBetween(stretch.side, stretch.branch, number) for number in numbers[first:stop]
+        ]
+    return found
 
 
-def deletions_table(ends: Ends, match: FragmentMatch) -> pa.Table:
-    """One row per shared fragment whose deletions differ. Reads deletion files."""
+def transactions_table(ends: Ends, versions: Sequence[VersionBetween]) -> pa.Table:
+    """Describe the transactions of some versions. Raises CorruptFileError."""
+    found = [row for one in versions if (row := _transaction(ends, one)) is not None]
+    return pa.Table.from_pylist(found, schema=TRANSACTIONS)
+
+
+def _transaction(ends: Ends, one: VersionBetween) -> dict[str, Any] | None:
+    log = ends.source.log(one.branch)
+    try:
+        info, done = log.describe(one.version, {}), log.transaction(one.version)
+    except VersionNotFoundError:
+        return None  # cleaned up since it was listed
+    return {
+        "side": one.side,
+        "branch": one.branch,
+        "version": one.version,
+        "timestamp": info.timestamp,
+        "operation": info.operation,
+        "message": info.message,
+        "description": None if done is None else done.description,
+        "read_version": None if done is None else done.read_version,
+        "uuid": None if done is None else done.uuid,
+    }
+
+
+def deletions_table(ends: Ends, pairs: Sequence[Pair]) -> pa.Table:
+    """One row per shared fragment; those of a diff whose deletions differ. Reads deletion files."""
     rows = []
-    for pair in match.changed:
-        if not pair.deletions_differ:
-            continue
+    for pair in pairs:
         before, after = deleted_offsets(ends.a, pair.a), deleted_offsets(ends.b, pair.b)
         rows.append(
             {

@@ -26,17 +26,21 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.table.diff import manifest_tables, transactions_between
 from lance_nb.table.diff.columns import ColumnPair, choose_columns, pair_columns
 from lance_nb.table.diff.counts import DiffCounts, count_differences
+from lance_nb.table.diff.diff_text import diff_text
 from lance_nb.table.diff.drift import ColumnDrift, column_drifts
 from lance_nb.table.diff.ends import Ends, Past, Source, find_ends
+from lance_nb.table.diff.fragment_changes import fragment_changes
 from lance_nb.table.diff.fragments import FragmentMatch, match_fragments
 from lance_nb.table.diff.identity import Identity, choose_identity
 from lance_nb.table.diff.renames import find_renames
 from lance_nb.table.diff.row_level import (
     DEFAULT_BATCH_ROWS,
     Columns,
+    Compared,
     Page,
     Progress,
     RowLevel,
+    RowsFound,
     RowSummary,
 )
 from lance_nb.table.diff.row_tables import KINDS
@@ -92,7 +96,10 @@ class Diff:
     def transactions(self) -> pa.Table:
         """The versions between: side, branch, version, time, operation, message, description."""
         return self._once(
-            "transactions", lambda: transactions_between.transactions_table(self.ends)
+            "transactions",
+            lambda: transactions_between.transactions_table(
+                self.ends, transactions_between.versions_between(self.ends)
+            ),
         )
 
     @property
@@ -104,20 +111,21 @@ class Diff:
     @property
     def fragments(self) -> pa.Table:
         """The fragments that came, went or changed."""
-        return self._once(
-            "fragments", lambda: manifest_tables.fragments_table(self.ends, self.match)
-        )
+        return self._once("fragments", lambda: fragment_changes(self.ends, self.match).table())
 
     @property
     def files(self) -> pa.Table:
         """The data files that came or went."""
-        return self._once("files", lambda: manifest_tables.files_table(self.ends, self.match))
+        return self._once("files", lambda: fragment_changes(self.ends, self.match).files())
 
     @property
     def deletions(self) -> pa.Table:
         """The fragments that both have and whose deleted rows differ. Reads deletion files."""
         return self._once(
-            "deletions", lambda: transactions_between.deletions_table(self.ends, self.match)
+            "deletions",
+            lambda: transactions_between.deletions_table(
+                self.ends, [one for one in self.match.changed if one.deletions_differ]
+            ),
         )
 
     @property
@@ -176,16 +184,18 @@ class Diff:
         *,
         kinds: Sequence[str] = KINDS,
         new_columns: bool = False,
+        show: Columns = None,
         batch_size: int = DEFAULT_BATCH_ROWS,
     ) -> pa.RecordBatchReader:
         """Read the rows that differ as an Arrow stream; ``.read_all()`` makes it a table.
 
         ``kinds`` ("changed", "added", "removed") come one after the other. Columns and values: see
-        lance_nb.table.diff.row_tables; ``columns`` limits both what is shown and what counts as a
-        change. Rows are compared as far as the stream is read, and what was found is kept.
+        lance_nb.table.diff.row_tables; ``columns`` limits what counts as a change and, unless
+        ``show`` names others, what is shown. Rows are compared as far as the stream is read, and
+        what was found is kept.
         """
-        page = Page(limit, offset, batch_size)
-        return self._rows.rows(columns, kinds, new_columns, page)
+        page, compared = Page(limit, offset, batch_size), Compared(columns, new_columns)
+        return self._rows.rows(compared, kinds, page, show)
 
     def cells(
         self,
@@ -194,14 +204,38 @@ class Diff:
         offset: int = 0,
         *,
         new_columns: bool = False,
+        show: Columns = None,
         batch_size: int = DEFAULT_BATCH_ROWS,
     ) -> pa.RecordBatchReader:
         """Read the changed rows as an Arrow stream of ``struct<old, new>`` per column.
 
         First come the columns that tell which row it is. A cell that has not changed is null. The
-        rows are those of ``rows(kinds="changed")``, in the same order.
+        rows are those of ``rows(kinds="changed")``, in the same order; ``show`` names those of the
+        ``columns`` compared that are wanted.
         """
-        return self._rows.cells(columns, new_columns, Page(limit, offset, batch_size))
+        page = Page(limit, offset, batch_size)
+        return self._rows.cells(Compared(columns, new_columns), page, show)
+
+    def found(self, columns: Columns = None, *, new_columns: bool = False) -> RowsFound:
+        """Tell what is known of the rows so far, without comparing any."""
+        return self._rows.found(Compared(columns, new_columns))
+
+    def compare(
+        self,
+        upto: int,
+        columns: Columns = None,
+        *,
+        new_columns: bool = False,
+        progress: Progress | None = None,
+    ) -> RowsFound:
+        """Compare until ``upto`` changed rows are found, or all are; tell what is known then.
+
+        ``progress`` gets (rows compared, rows to compare); what it raises ends the comparison, and
+        what was found until then is kept.
+        """
+        compared = Compared(columns, new_columns)
+        self._rows.compare(compared, upto, progress)
+        return self._rows.found(compared)
 
     def drift(
         self,
@@ -233,20 +267,7 @@ class Diff:
     # --- text -------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        counts = self.counts
-        where = f"{_name(self.ends.a)} .. {_name(self.ends.b)}"
-        bound = "" if counts.rows_exact else "at most "
-        lines = [
-            f"<lance_nb.Diff {where}, {counts.transactions} transactions>",
-            f"  rows       {bound}{_rows(counts)}, matched by {self.identity}",
-            _line("fragments", counts.fragments_added, counts.fragments_removed,
-                  counts.fragments_changed),
-            _line("files", counts.files_added, counts.files_removed, 0),
-            _line("fields", counts.fields_added, counts.fields_removed, counts.fields_changed),
-            _line("indices", counts.indices_added, counts.indices_removed, counts.indices_changed),
-            _line("settings", 0, 0, counts.config_changed),
-        ]  # fmt: skip
-        return "\n".join(line for line in lines if line)
+        return diff_text(self.ends, self.counts, self.identity)
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -268,22 +289,6 @@ class Diff:
         changed = len(changes) - added - removed
         texts = (added, removed, changed, self.config.num_rows)
         return count_differences(self.ends, self.match, texts)
-
-
-def _name(snapshot: Snapshot) -> str:
-    return f"{snapshot.branch or 'main'}:{snapshot.version}"
-
-
-def _rows(counts: DiffCounts) -> str:
-    total = f"{counts.rows_before:,} -> {counts.rows_after:,}"
-    return f"+{counts.rows_in:,} -{counts.rows_out:,} ({total})"
-
-
-def _line(what: str, added: int, removed: int, changed: int) -> str:
-    """Return a line of the repr, nothing when there is nothing to tell."""
-    parts = ((added, "+"), (removed, "-"), (changed, "~"))
-    text = " ".join(f"{sign}{count:,}" for count, sign in parts if count)
-    return f"  {what:<10} {text}" if text else ""
 
 
 def make_diff(

@@ -124,3 +124,36 @@ def test_progress_counts_the_rows_that_are_compared(past) -> None:
     past().diff(1).summary(progress=lambda done, total: told.append((done, total)))
 
     assert told[-1] == (2, 2)
+
+
+def test_other_columns_can_be_shown_than_are_compared(past) -> None:
+    diff = past().diff(1)
+
+    found = diff.rows(kinds="changed", show=["id", "w"]).read_all()
+    assert found.schema.names[-2:] == ["id", "w"]
+    assert found.column("_changed").to_pylist() == [["u"], ["u"]]
+    assert diff.cells(show=["u"]).schema.names[-1] == "u"
+    assert diff.cells(show=["t"]).read_all().column("t").to_pylist() == [None, None]
+
+
+def test_it_tells_how_far_it_has_compared(past) -> None:
+    diff = past().diff(1)
+    told: list[tuple[int, int]] = []
+
+    before = diff.found()
+    after = diff.compare(10**9, progress=lambda done, total: told.append((done, total)))
+
+    assert (before.added, before.removed, before.changed, before.is_finished) == (5, 1, 0, False)
+    assert (after.changed, after.is_finished, after.compared) == (2, True, after.to_compare)
+    assert told[0] == (0, after.to_compare)
+
+
+def test_a_comparison_that_was_stopped_keeps_what_it_found(past) -> None:
+    diff = past().diff(1)
+
+    def stop(_done: int, _total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        diff.compare(10**9, progress=stop)
+    assert diff.compare(10**9).changed == 2

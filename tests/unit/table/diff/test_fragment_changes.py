@@ -1,0 +1,31 @@
+"""Fragments that differ, read in windows."""
+
+from __future__ import annotations
+
+from lance_nb.table.diff.fragment_changes import fragment_changes
+
+
+def test_windows_are_parts_of_the_whole(past) -> None:
+    diff = past().diff(1, 3)
+    found = fragment_changes(diff.ends, diff.match)
+    whole = found.table().to_pylist()
+
+    assert whole == diff.fragments.to_pylist()
+    assert [one["change"] for one in whole] == ["changed", "changed", "added", "added"]
+    parts = [found.table(at, at + 1).to_pylist()[0] for at in range(found.num_fragments)]
+    assert parts == whole
+    assert found.table(3, 99).num_rows == 1
+
+
+def test_kinds_are_chosen_and_files_belong_to_their_fragment(past) -> None:
+    diff = past().diff(6, 7)
+
+    added = fragment_changes(diff.ends, diff.match, ["added"])
+    removed = fragment_changes(diff.ends, diff.match, ["removed"])
+    none = fragment_changes(diff.ends, diff.match, ["changed"])
+
+    assert (added.num_fragments, removed.num_fragments, none.num_fragments) == (1, 4, 0)
+    assert none.table().num_rows == none.files().num_rows == 0
+    (file,) = added.files(0, 1).to_pylist()
+    assert (file["change"], file["columns"]) == ("added", ["id", "u", "t", "w"])
+    assert len(removed.files(1, 2)) == len(removed.table(1, 2).to_pylist()) * 2
