@@ -6,6 +6,7 @@ same.
 """
 
 import importlib as _importlib
+import sys as _sys
 import typing as _typing
 
 from lance_nb import errors
@@ -193,3 +194,17 @@ def _render(value: object) -> dict[str, _typing.Any] | None:
 
 
 _display.set_renderer(_render)
+
+
+def _load_magic_if_wanted() -> None:
+    """Add ``%lance`` while lance_nb is imported, where IPython is configured so.
+
+    In ipython_config.py: ``c.LanceMagics.autoload = True``.
+    """
+    ipython = _sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is not None and shell.config.get("LanceMagics", {}).get("autoload"):
+        shell.extension_manager.load_extension("lance_nb")
+
+
+_load_magic_if_wanted()

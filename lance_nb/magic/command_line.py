@@ -3,8 +3,9 @@
 ::
 
     lance-nb lab [URI]                open JupyterLab, on a notebook that explores the dataset
+    lance-nb demo [PATH]              write the demo dataset (here: demo.lance), to try things on
     lance-nb log photos.lance -n 5    any verb that needs no notebook; the dataset comes first
-    lance-nb diff photos.lance 3..5 --json
+    lance-nb diff photos.lance 3 5 --json
     lance-nb doctor photos.lance      exit status 1 when there is something to mend
 
 Exit status: 0, 1 when the answer is a finding (unhealthy, conflicts), 2 for an error.
@@ -19,18 +20,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
-from lance_nb.explorer.models import text
-from lance_nb.magic.answer import Answer, answer_of_lines
-from lance_nb.magic.desk import Desk, label
+from lance_nb.magic.answer import Answer
+from lance_nb.magic.demo.history import ensure
+from lance_nb.magic.desk import Desk
 from lance_nb.magic.help import help_of, help_of_all
 from lance_nb.magic.registry import find
 from lance_nb.magic.request import Request, parse_text, parse_words
+from lance_nb.magic.verbs.looking import in_words
 
 PROG = "lance-nb"
 # What lives between two lines of a notebook, which a terminal does not have.
 _NOTEBOOK_ONLY = frozenset({"stage", "status", "commit", "discard"})
+# What only a terminal has: usage and what it does.
+COMMANDS = {
+    "lab": ("[URI]", "open JupyterLab, on a notebook that explores the dataset"),
+    "demo": ("[PATH] [--force]", "write the demo dataset, here as demo.lance"),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,14 +59,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     if not words or words[0] in {"help", "--help", "-h"}:
-        return _show(
-            help_of(words[1], PROG) if len(words) > 1 else help_of_all(PROG), as_json=False
-        )
+        return _help(words[1:])
+    if words[-1] in {"--help", "-h"}:
+        return _help(words[:1])
     if words[0] == "lab":
         return _lab(words[1:])
-    if words[-1] in {"--help", "-h"}:
-        return _show(help_of(words[0], PROG), as_json=False)
-    desk = Desk(show=_in_words)
+    if words[0] == "demo":
+        return _demo(words[1:])
+    desk = Desk(show=in_words)
     request = _request(desk, words)
     found = request.verb.run(desk, request.arguments)
     return _show(found, as_json=request.as_json)
@@ -90,16 +96,26 @@ def _show(found: object, *, as_json: bool) -> int:
     return 0
 
 
-def _in_words(dataset: LanceDataset) -> Answer:
-    stats = dataset.stats()
-    facts = [
-        text.plural(stats.num_rows, "row"),
-        text.plural(stats.num_fragments, "fragment"),
-        f"{text.size(stats.size_bytes)} of data files",
-        f"file format {dataset.data_storage_version}",
-    ]
-    data = {"branch": dataset.branch or "main", "version": dataset.version, "rows": stats.num_rows}
-    return answer_of_lines(label(dataset), [", ".join(facts)], value=dataset, data=data)
+def _help(words: list[str]) -> int:
+    if words and words[0] in COMMANDS:
+        usage, what = COMMANDS[words[0]]
+        _say(f"{PROG} {words[0]} {usage}\n{what}")
+        return 0
+    if words:
+        return _show(help_of(words[0], PROG), as_json=False)
+    for name, (usage, what) in COMMANDS.items():
+        _say(f"{PROG} {name} {usage}: {what}")
+    return _show(help_of_all(PROG, without=_NOTEBOOK_ONLY), as_json=False)
+
+
+def _demo(words: list[str]) -> int:
+    """Write the demo dataset, and say how to look at it."""
+    paths = [one for one in words if not one.startswith("-")] or ["demo.lance"]
+    if len(paths) > 1 or set(words) - {*paths, "--force"}:
+        raise InvalidInputError(f"usage: {PROG} demo {COMMANDS['demo'][0]}")
+    _say(ensure(Path(paths[0]), force="--force" in words))
+    _say(f"look at it: {PROG} lab {paths[0]}   or: {PROG} log {paths[0]} --graph")
+    return 0
 
 
 def _lab(words: list[str]) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from lance_nb.explorer.models import text
 from lance_nb.explorer.pictures import picture_of_table
 from lance_nb.magic.answer import Answer
 from lance_nb.magic.registry import GROUPS, find
-from lance_nb.magic.verb import Argument, Verb
+from lance_nb.magic.verb import Argument
 
 COMMON = (
     ("-o NAME, NAME <<", "bind the value to a variable"),
@@ -16,11 +18,12 @@ COMMON = (
 )
 
 
-def help_of_all(prog: str = "%lance") -> Answer:
+def help_of_all(prog: str = "%lance", without: Collection[str] = ()) -> Answer:
     """List the verbs, group by group."""
-    rows = [(f"{prog} {verb.name}", f"{verb.help}") for group in GROUPS.values() for verb in group]
+    verbs = [verb for group in GROUPS.values() for verb in group if verb.name not in without]
+    rows = [(f"{prog} {verb.name}", verb.help) for verb in verbs]
     rows.append((f"{prog} help VERB", "say more about one verb"))
-    data = [{"verb": verb.name, "help": verb.help} for group in GROUPS.values() for verb in group]
+    data = [{"verb": verb.name, "help": verb.help} for verb in verbs]
     return Answer(data, picture_of_table(prog, (), (("write", "to"), rows)), data)
 
 
@@ -48,15 +51,14 @@ def docstring() -> str:
 def table_of_verbs() -> str:
     """Return the Markdown table of the README."""
     rows = [
-        f"| `{verb.usage}` | {_markdown(verb)} |" for group in GROUPS.values() for verb in group
-    ]
-    return "\n".join(
-        ["| write | to |", "|---|---|", *(row.replace("...|", "...|") for row in rows)]
-    )
+        f"| `{_markdown(verb.usage)}` | {_markdown(verb.help)} |"
+        for group in GROUPS.values() for verb in group
+    ]  # fmt: skip
+    return "\n".join(["| write | to |", "|---|---|", *rows])
 
 
-def _markdown(verb: Verb) -> str:
-    return verb.help.replace("|", "\\|")
+def _markdown(words: str) -> str:
+    return words.replace("|", "\\|")
 
 
 def _spelled(one: Argument) -> str:

@@ -19,7 +19,7 @@ import traceback
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class
-from traitlets import Int
+from traitlets import Bool, Int
 
 from lance_nb.errors import LanceError
 from lance_nb.explorer.app import Explorer
@@ -28,6 +28,7 @@ from lance_nb.magic.completion import Matcher
 from lance_nb.magic.desk import Desk, Settings
 from lance_nb.magic.help import docstring, help_of, help_of_all
 from lance_nb.magic.request import Request, parse, parse_cell
+from lance_nb.magic.verbs.looking import in_words
 
 
 @magics_class
@@ -36,6 +37,9 @@ class LanceMagics(Magics):
 
     versions_shown = Int(20, min=0, help="How many versions `%lance log` lists.").tag(config=True)
     rows_shown = Int(20, min=0, help="How many rows of a result are shown.").tag(config=True)
+    autoload = Bool(
+        False, help="Whether `import lance_nb` adds `%lance` (in ipython_config.py)."
+    ).tag(config=True)
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
@@ -74,7 +78,10 @@ class LanceMagics(Magics):
             )
         if request.is_silent:
             return None
-        return JsonText(found.json()) if request.as_json and isinstance(found, Answer) else found
+        if not request.as_json:
+            return found
+        answer = found if isinstance(found, Answer) else in_words(self.desk.dataset)
+        return JsonText(answer.json())
 
 
 LanceMagics.lance.__doc__ = docstring()

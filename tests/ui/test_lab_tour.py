@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, expect
 
 from tests.ui.bare_page import Screenshot
 from tests.ui.lab_server import LabServer, NotebookPage
+from tests.ui.waiting import eventually
 
 pytestmark = pytest.mark.ui
 TOUR = "01_tour.ipynb"
@@ -39,12 +40,12 @@ def bring(notebook: NotebookPage, at: int) -> Locator:
 def test_the_tour_runs_and_shows_the_dataset(tour: NotebookPage, screenshot: Screenshot) -> None:
     explorer = bring(tour, 0)
     expect(explorer.locator(".lnb-name")).to_have_text("demo.lance")
-    expect(label_of(explorer)).to_have_text("main:17")
-    expect(explorer.locator(".lnb-tl-bar")).to_have_count(23)
+    expect(label_of(explorer)).to_have_text("main:26")
+    expect(explorer.locator(".lnb-tl-bar")).to_have_count(35)
     expect(explorer.locator(".lnb-tl-flag em")).to_have_text(
-        ["raw-import", "training-v1", "reviewed"]
+        ["raw-import", "training-v1", "second-jury", "reviewed"]
     )
-    expect(explorer.locator(".lnb-tl-name")).to_have_count(3)
+    expect(explorer.locator(".lnb-tl-name")).to_have_count(4)
     expect(explorer.locator(".lnb-cell").first).not_to_be_empty()
     expect(explorer.locator(".lnb-badge")).to_be_hidden()
     screenshot(tour.page)
@@ -58,12 +59,12 @@ def test_a_click_on_an_older_version_changes_the_rows(
     now = ids.all_inner_texts()
     explorer.get_by_role("option", name="main version 1,").click()
     expect(label_of(explorer)).to_have_text("main:1")
-    expect(explorer.locator(".lnb-grid-status")).to_contain_text("of 8,000")
+    expect(explorer.locator(".lnb-grid-status")).to_contain_text("of 10,000")
     expect(explorer.locator(".lnb-detail")).to_contain_text("Import the spring archive")
-    expect(ids).not_to_have_text(now)
+    eventually(tour.page, lambda: ids.all_inner_texts()[:12] != now[:12])
     screenshot(tour.page)
-    explorer.get_by_role("button", name="newest is 17").click()
-    expect(label_of(explorer)).to_have_text("main:17")
+    explorer.get_by_role("button", name="newest is 26").click()
+    expect(label_of(explorer)).to_have_text("main:26")
 
 
 def test_tags_and_branches_are_a_click_away(tour: NotebookPage) -> None:
@@ -84,11 +85,11 @@ def test_keys_work_without_reaching_the_notebook(tour: NotebookPage) -> None:
     tour.page.keyboard.press("ArrowUp")
     tour.page.keyboard.press("ArrowUp")
     tour.page.keyboard.press("End")
-    expect(label_of(explorer)).to_have_text("main:17")
+    expect(label_of(explorer)).to_have_text("main:26")
     grid = explorer.get_by_role("grid")
     grid.focus()
     tour.page.keyboard.press("Control+End")
-    expect(explorer.locator(".lnb-grid-status")).to_contain_text("21,088 of 21,089")
+    expect(explorer.locator(".lnb-grid-status")).to_contain_text("49,589 of 49,590")
     for place in (".lnb-grid", ".lnb-tl-plane", ".lnb-detail", ".lnb-code .lnb-button", "summary"):
         explorer.locator(place).first.focus()
         for key in ("d", "d", "a", "b", "x"):
@@ -96,7 +97,8 @@ def test_keys_work_without_reaching_the_notebook(tour: NotebookPage) -> None:
     grid.focus()
     tour.page.keyboard.press("Control+Home")
     expect(explorer.locator(".lnb-grid-status")).to_contain_text("rows 0")
-    expect(tour.page.locator(".jp-Notebook .jp-Cell .jp-InputArea-editor")).to_have_text(cells)
+    editors = tour.page.locator(".jp-Notebook .jp-Cell .jp-InputArea-editor")
+    eventually(tour.page, lambda: editors.all_inner_texts() == cells)
     tour.page.keyboard.press("Escape")
     expect(tour.page.locator(".jp-Notebook :focus")).to_have_class(re.compile("jp-Cell"))
 
@@ -118,10 +120,10 @@ def test_a_dataset_at_the_end_of_a_cell_is_an_explorer(tour: NotebookPage) -> No
 
 
 def test_the_magic_shows_explorers_and_lists(tour: NotebookPage, screenshot: Screenshot) -> None:
-    expect(label_of(bring(tour, 3))).to_have_text("main:17")
+    expect(label_of(bring(tour, 3))).to_have_text("main:26")
     expect(label_of(bring(tour, 4))).to_have_text("relabel:10")
     listing = tour.page.locator(".jp-OutputArea details:visible", has_text="Versions of demo.lance")
-    expect(listing).to_contain_text("17 (shown)")
+    expect(listing).to_contain_text("26 (shown)")
     listing.scroll_into_view_if_needed()
     screenshot(tour.page)
 

@@ -12,7 +12,7 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.magic.answer import Answer, answer_of_records, answer_of_table
 from lance_nb.magic.desk import Desk, label
-from lance_nb.magic.verb import COLUMN, RANGE, Verb, argument
+from lance_nb.magic.verb import COLUMN, RANGE, REF, Verb, argument
 from lance_nb.table.diff import Diff
 
 _RANGE = re.compile(r"(?P<a>.*?)(?P<dots>\.\.\.?)(?P<b>.*)")
@@ -21,7 +21,7 @@ LEVELS = ("transactions", "schema", "fragments", "files", "deletions", "indices"
 
 def diff(desk: Desk, said: Namespace) -> Answer:
     """Compare two versions: numbers first, or one level as a table."""
-    a, b = _ends(desk, said.range)
+    a, b = _ends(desk, said.range, said.other)
     key = said.key.split(",") if said.key else None
     found = desk.dataset.diff(a, b, key=key)
     heading = f"{label(a)} .. {label(b)}"
@@ -50,9 +50,13 @@ def _summary(found: Diff, heading: str) -> Answer:
     return answer_of_records(heading, records, value=found, lines=lines)
 
 
-def _ends(desk: Desk, words: str) -> tuple[LanceDataset, LanceDataset]:
+def _ends(desk: Desk, words: str, other: str | None) -> tuple[LanceDataset, LanceDataset]:
     """Open both ends of ``A..B``; ``A...B`` begins where B's branch left A's; ``A`` ends here."""
     match = _RANGE.fullmatch(words)
+    if other is not None:
+        if match is not None:
+            raise InvalidInputError(f"write {words} or A B, not both")
+        return desk.at(words), desk.at(other)
     if match is None:
         return desk.at(words), desk.dataset
     a = desk.at(match["a"]) if match["a"] else desk.dataset
@@ -106,6 +110,7 @@ VERBS = (
         diff,
         (
             argument("range", means=RANGE, metavar="A..B", help="the versions"),
+            argument("other", nargs="?", means=REF, metavar="B", help="the same as A..B: A B"),
             argument("--rows", action="store_true", help="the rows that differ"),
             argument("--all", action="store_true", help="with --rows: all of them"),
             argument("--key", means=COLUMN, metavar="A,B", help="columns that tell rows apart"),

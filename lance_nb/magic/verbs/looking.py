@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
+from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.schema_tree import schema_tree
@@ -12,6 +13,19 @@ from lance_nb.magic.answer import Answer, answer_of_lines, answer_of_records, an
 from lance_nb.magic.desk import Desk, label
 from lance_nb.magic.table_files import write_file
 from lance_nb.magic.verb import COLUMN, REF, URI, Verb, argument
+
+
+def in_words(dataset: LanceDataset) -> Answer:
+    """Say what a dataset is, where there is no browser to show it."""
+    stats = dataset.stats()
+    facts = [
+        text.plural(stats.num_rows, "row"),
+        text.plural(stats.num_fragments, "fragment"),
+        f"{text.size(stats.size_bytes)} of data files",
+        f"file format {dataset.data_storage_version}",
+    ]
+    data = {"branch": dataset.branch or "main", "version": dataset.version, "rows": stats.num_rows}
+    return answer_of_lines(label(dataset), [", ".join(facts)], value=dataset, data=data)
 
 
 def open_dataset(desk: Desk, said: Namespace) -> object:

@@ -6,6 +6,7 @@ from argparse import Namespace
 from dataclasses import asdict
 from datetime import timedelta
 
+from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.magic.answer import Answer, answer_of_lines, answer_of_records, answer_of_table
 from lance_nb.magic.desk import Desk, label
@@ -85,6 +86,8 @@ def clean(desk: Desk, said: Namespace) -> Answer:
         "older_than": None if said.older_than is None else timedelta(days=said.older_than),
         "retain_versions": said.keep,
     }
+    if said.really and said.dry_run:
+        raise InvalidInputError("--dry-run and --really do not go together")
     if said.really:
         done = desk.dataset.cleanup_old_versions(**rules, error_if_tagged_old_versions=False)
         return answer_of_records(
@@ -125,6 +128,7 @@ VERBS = (
         (
             argument("--older-than", type=float, metavar="DAYS", help="only versions older than"),
             argument("--keep", type=int, metavar="N", help="keep the newest N versions"),
+            argument("--dry-run", action="store_true", help="only list them, the default"),
             argument("--really", action="store_true", help="delete; without it nothing happens"),
         ),
         "clean --keep 10",
