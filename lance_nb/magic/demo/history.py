@@ -26,7 +26,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.creating import write_dataset
@@ -150,13 +149,9 @@ def _write_branches(dataset: LanceDataset, source: PhotoSource) -> None:
 def _write_weeks(dataset: LanceDataset, source: PhotoSource) -> None:
     """Versions 14 to 20: captions are checked, and imported every week; one week went wrong."""
     checked = dataset.to_table(filter="id >= 2000 AND id < 2200").combine_chunks()
-    words = compute.binary_join_element_wise(
-        compute.fill_null(checked["caption"], "Untitled"), "(checked)", " "
-    )
     with _by(INES, "Captions checked by hand, and some late pictures"):
-        _upsert(dataset, pa.concat_tables([
-            _with(checked, "caption", words), spelt(with_ratio(source.take(100))),
-        ]))  # fmt: skip
+        late = spelt(with_ratio(source.take(100)))
+        _upsert(dataset, pa.concat_tables([_marked(checked), late]))
     with _by(INES, "Import week 44"):
         dataset.insert(spelt(with_ratio(source.take(4_000))))
     with _by(TOM, "Import week 45 with the new script"):
@@ -186,9 +181,8 @@ def _write_end(dataset: LanceDataset, source: PhotoSource) -> None:
     with _by(MARA, "How long they are"):
         captions.add_columns({"caption_length": "CAST(length(caption) AS INT)"})
     jury = dataset.to_table(filter="id >= 5000 AND id < 6500").combine_chunks()
-    rated = compute.cast(compute.multiply(jury["score"], 0.9), pa.float32())
     with _by(INES, "Scores of the second jury"):
-        _upsert(dataset, _with(jury, "score", rated))
+        _upsert(dataset, _rated_again(jury))
     dataset.tags.create("second-jury", dataset.version)
     with _by(TOM, "Join the weekly imports"):
         dataset.optimize.compact_files(target_rows_per_fragment=12_000)
@@ -204,6 +198,8 @@ def _write_end(dataset: LanceDataset, source: PhotoSource) -> None:
 
 def spelt(photos: pa.Table) -> pa.Table:
     """Return ``photos`` with every label spelt right."""
+    from pyarrow import compute
+
     labels = photos["label"]
     for label, wrong in MISSPELT.items():
         labels = compute.if_else(compute.equal(labels, wrong), label, labels)
@@ -218,10 +214,27 @@ def with_ratio(photos: pa.Table, name: str = "aspect_ratio") -> pa.Table:
 
 def gone_wrong(photos: pa.Table) -> pa.Table:
     """Return ``photos`` as a faulty script imports them: scores in percent, labels missing."""
+    from pyarrow import compute
+
     is_fifth = compute.less(compute.bit_wise_and(photos["id"], 63), 13)
     labels = compute.if_else(is_fifth, pa.scalar(None, pa.string()), photos["label"])
     scores = compute.cast(compute.round(compute.multiply(photos["score"], 100)), pa.float32())
     return _with(_with(photos, "label", labels), "score", scores)
+
+
+def _marked(photos: pa.Table) -> pa.Table:
+    from pyarrow import compute
+
+    captions = compute.fill_null(photos["caption"], "Untitled")
+    words = compute.binary_join_element_wise(captions, "(checked)", " ")
+    return _with(photos, "caption", words)
+
+
+def _rated_again(photos: pa.Table) -> pa.Table:
+    from pyarrow import compute
+
+    scores = compute.cast(compute.multiply(photos["score"], 0.9), pa.float32())
+    return _with(photos, "score", scores)
 
 
 def _measured(photos: pa.Table) -> pa.Table:
