@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, overload
 
 from lance_nb.dataset import verbs
 from lance_nb.dataset.opened import OpenedVersion
@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], object]
 
 
+class CleanupWishes(TypedDict, total=False):
+    """The arguments of ``cleanup_old_versions`` that go by name, whatever it returns."""
+
+    delete_unverified: bool
+    error_if_tagged_old_versions: bool
+    delete_rate_limit: int | None
+    versions: Collection[int] | None
+    delete_concurrency: int | None
+    progress: Progress | None
+
+
 class Maintaining(OpenedVersion):
     """Maintenance of a whole dataset."""
 
@@ -27,13 +38,8 @@ class Maintaining(OpenedVersion):
         older_than: timedelta | None = ...,
         retain_versions: int | None = ...,
         *,
-        delete_unverified: bool = ...,
-        error_if_tagged_old_versions: bool = ...,
-        delete_rate_limit: int | None = ...,
-        versions: Collection[int] | None = ...,
-        delete_concurrency: int | None = ...,
         dry_run: Literal[False] = ...,
-        progress: Progress | None = ...,
+        **wishes: Unpack[CleanupWishes],
     ) -> CleanupStats: ...
     @overload
     def cleanup_old_versions(
@@ -41,13 +47,8 @@ class Maintaining(OpenedVersion):
         older_than: timedelta | None = ...,
         retain_versions: int | None = ...,
         *,
-        delete_unverified: bool = ...,
-        error_if_tagged_old_versions: bool = ...,
-        delete_rate_limit: int | None = ...,
-        versions: Collection[int] | None = ...,
-        delete_concurrency: int | None = ...,
         dry_run: Literal[True],
-        progress: Progress | None = ...,
+        **wishes: Unpack[CleanupWishes],
     ) -> CleanupExplanation: ...
     def cleanup_old_versions(
         self,

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lance_nb.dataset import verbs
 from lance_nb.table import refs
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from lance_nb.dataset.session import Session
-    from lance_nb.dataset.verbs.merge_plan import MergePlan
-    from lance_nb.dataset.verbs.merging import MergeSource
+    from lance_nb.dataset.verbs.merge_plan import MergePlan, Progress
+    from lance_nb.dataset.verbs.merging import MergeSource, MergeWishes
     from lance_nb.format.refs import Branch, Tag
-    from lance_nb.table.refs import Ref
+    from lance_nb.table.refs import Ref, Target
     from lance_nb.table.snapshot import Snapshot
+    from lance_nb.transactions.branch_users import BranchDeletion
 
 
 class Tags:
@@ -54,14 +57,26 @@ class Tags:
         target = verbs.branching.target_of(self._session, self._snapshot, reference)
         verbs.branching.tag_writer(self._session).create(tag, target)
 
-    def update(self, tag: str, reference: Ref | None = None) -> None:
-        """Move a tag to another version. Raises RefNotFoundError, VersionNotFoundError."""
-        target = verbs.branching.target_of(self._session, self._snapshot, reference)
-        verbs.branching.tag_writer(self._session).update(tag, target)
+    def update(
+        self, tag: str, reference: Ref | None = None, *, expected: Ref | None = None
+    ) -> None:
+        """Move a tag to another version. Raises RefNotFoundError, VersionNotFoundError.
 
-    def delete(self, tag: str) -> None:
-        """Delete a tag; the version stays. Raises RefNotFoundError."""
-        verbs.branching.tag_writer(self._session).delete(tag)
+        ``expected`` (ours) is the version that it was seen at: RefConflictError if somebody has
+        moved it since.
+        """
+        target = verbs.branching.target_of(self._session, self._snapshot, reference)
+        seen = self._expected(expected)
+        verbs.branching.tag_writer(self._session).update(tag, target, seen)
+
+    def delete(self, tag: str, *, expected: Ref | None = None) -> None:
+        """Delete a tag; the version stays. ``expected`` and errors as for ``update``."""
+        verbs.branching.tag_writer(self._session).delete(tag, self._expected(expected))
+
+    def _expected(self, reference: Ref | None) -> Target | None:
+        if reference is None:
+            return None
+        return verbs.branching.target_of(self._session, self._snapshot, reference)
 
     def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
         """Put new metadata in the place of a tag's. Raises RefNotFoundError."""
@@ -90,13 +105,22 @@ class Branches:
         """List the names only; reads no branch."""
         return refs.branch_names(self._session.root)
 
-    def delete(self, branch: str, *, force: bool = False) -> None:
+    def delete(self, branch: str, *, force: bool = False, progress: Progress | None = None) -> None:
         """Delete a branch with all its versions.
 
         Raises RefNotFoundError; RefConflictError while another branch or a tag depends on it,
-        unless forced (an argument of ours).
+        unless forced (an argument of ours). ``progress`` (ours) is called with versions of other
+        branches looked at, and all of them.
         """
-        verbs.branching.branch_writer(self._session).delete(branch, force=force)
+        writer = verbs.branching.branch_writer(self._session)
+        writer.delete(branch, force=force, progress=progress)
+
+    def explain_delete(self, branch: str, *, progress: Progress | None = None) -> BranchDeletion:
+        """Say what ``delete`` would take away, and who is in its way; deletes nothing.
+
+        Raises RefNotFoundError.
+        """
+        return verbs.branching.branch_writer(self._session).explain_delete(branch, progress)
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
         """Put new metadata in the place of a branch's. Raises RefNotFoundError."""
@@ -107,40 +131,39 @@ class Branches:
         source: MergeSource,
         into: str | None = None,
         *,
-        strategy: str = "auto",
-        on_conflict: str = "fail",
-        key: str | Sequence[str] | None = None,
-        copy: bool = False,
-        pin: bool = True,
+        progress: Progress | None = None,
+        **wishes: Unpack[MergeWishes],
     ) -> MergePlan:
-        """Find out what ``merge`` would do; writes nothing. ``.commit()`` does it."""
-        options = verbs.merging.options_of(strategy, on_conflict, key, copy, pin=pin)
+        """Find out what ``merge`` would do; writes nothing. ``.commit()`` does it.
+
+        ``progress`` is called with the versions read, and those known to be needed so far.
+        """
+        options = verbs.merging.options_of(**wishes)
         branch = self._snapshot.branch
-        return verbs.merging.plan_branch(self._session, branch, source, into, options)
+        return verbs.merging.plan_branch(
+            self._session, branch, source, into, options, progress=progress
+        )
 
     def merge(
         self,
         source: MergeSource,
         into: str | None = None,
         *,
-        strategy: str = "auto",
-        on_conflict: str = "fail",
-        key: str | Sequence[str] | None = None,
-        copy: bool = False,
-        pin: bool = True,
         squash: bool = True,
         dry_run: bool = False,
         message: str | None = None,
-        progress: Callable[[int, int], object] | None = None,
+        progress: Progress | None = None,
+        **wishes: Unpack[MergeWishes],
     ) -> MergePlan:
         """Bring what a branch did since it forked (or was merged last) into another branch.
 
         ``source`` is a branch, a tag or ``(branch, version)``; "main" is main. ``into`` is a
         branch, by default the one that is open. All of it becomes one version, or with
-        ``squash=False`` one per version of the source. ``strategy``: "auto", "fast-forward" (refuse
-        if ``into`` has moved) or "replay". ``on_conflict`` decides where both sides changed the
-        same: "fail", "ours" (``into`` stays) or "theirs" (the source is taken). ``key`` names
-        columns that identify a row; without it stable row ids or the unenforced primary key do.
+        ``squash=False`` one per version of the source. Wishes, all by name: ``strategy="auto"``,
+        "fast-forward" (refuse if ``into`` has moved) or "replay"; ``on_conflict`` decides where
+        both sides changed the same: "fail", "ours" (``into`` stays) or "theirs" (the source is
+        taken); ``key`` names columns that identify a row; without it stable row ids or the
+        unenforced primary key do.
 
         No data is copied: files of the source are read where they are. A tag on the merged version
         ("merged-dev-7") keeps them, also from cleaning and deleting by pylance, which does not know
@@ -151,13 +174,12 @@ class Branches:
         CommitConflictError (nothing was changed), RefNotFoundError, VersionNotFoundError,
         InvalidInputError, TooMuchWriteContentionError, StorageError.
         """
-        options = verbs.merging.options_of(strategy, on_conflict, key, copy, squash=squash, pin=pin)
-        branch = self._snapshot.branch
-        plan = verbs.merging.plan_branch(self._session, branch, source, into, options)
         if dry_run:
-            return plan
+            return self.plan_merge(source, into, progress=progress, **wishes)
+        plan = self.plan_merge(source, into, **wishes)
         if squash:
             return plan.commit(message, progress=progress)
+        options = verbs.merging.options_of(**wishes)
         return verbs.merging.merge_one_by_one(self._session, plan, options, message, progress)
 
 

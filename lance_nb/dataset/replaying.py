@@ -9,7 +9,10 @@ from lance_nb.dataset import verbs
 from lance_nb.dataset.opened import OpenedVersion
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from lance_nb.dataset.verbs.merge_plan import MergePlan
+    from lance_nb.dataset.verbs.merging import ChangeWishes
     from lance_nb.table.refs import Ref
 
 Progress = Callable[[int, int], object]
@@ -22,22 +25,22 @@ class Replaying(OpenedVersion):
         self,
         version: Ref,
         *,
-        on_conflict: str = "fail",
-        key: str | Sequence[str] | None = None,
-        copy: bool = False,
-        pin: bool = True,
         dry_run: bool = False,
         message: str | None = None,
         progress: Progress | None = None,
+        **wishes: Unpack[ChangeWishes],
     ) -> MergePlan:
         """Do the change that made a version (7, ("dev", 7), a tag) on the newest version here.
 
-        Arguments as for ``branches.merge``. This object stands at the version that it made, unless
-        ``dry_run``. Raises InvalidInputError if there is nothing to do, CommitConflictError if what
-        the change touches has been changed here, VersionNotFoundError.
+        Wishes are those of ``branches.merge``, without ``strategy``. This object stands at the
+        version that it made, unless ``dry_run``. Raises InvalidInputError if there is nothing to
+        do, CommitConflictError if what the change touches has been changed here,
+        VersionNotFoundError.
         """
-        options = verbs.merging.options_of("auto", on_conflict, key, copy, pin=pin)
-        plan = verbs.merging.plan_pick(self._session, self._snapshot, version, options)
+        options = verbs.merging.options_of(**wishes)
+        plan = verbs.merging.plan_pick(
+            *self.opened, version, options, progress if dry_run else None
+        )
         return self._done(plan, dry_run, message, progress)
 
     def revert(
@@ -57,8 +60,10 @@ class Replaying(OpenedVersion):
         CommitConflictError if later versions changed the same rows, columns or settings (all are
         listed), InvalidInputError for a compaction, a first version, and what is undone already.
         """
-        options = verbs.merging.options_of("auto", on_conflict, key, False)
-        plan = verbs.merging.plan_revert(self._session, self._snapshot, version, options)
+        options = verbs.merging.options_of(on_conflict=on_conflict, key=key)
+        plan = verbs.merging.plan_revert(
+            *self.opened, version, options, progress if dry_run else None
+        )
         return self._done(plan, dry_run, message, progress)
 
     def _done(

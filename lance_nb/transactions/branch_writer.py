@@ -10,14 +10,13 @@ of the Clone transaction without dashes).
 
 Limits: a creation that was interrupted leaves a record without versions: after
 ``UNFINISHED_AFTER_S`` whoever creates the same branch from the same version completes it. What
-depends on a branch is looked up, not locked: a tag that is created in that moment is not seen.
-Clones outside of the dataset are not known and may lose their files.
+depends on a branch is found by ``branch_users``, with its limits.
 Source: spec page "branch and tag"; layout and identifiers as pylance 14.0.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from lance_nb.errors import (
@@ -31,10 +30,10 @@ from lance_nb.errors import (
 )
 from lance_nb.format.layout import VERSIONS, branch_path, branch_root
 from lance_nb.format.refs import Branch, check_branch_name
-from lance_nb.storage.base import Store
-from lance_nb.storage.registry import split_uri
+from lance_nb.storage.base import ObjectInfo, Store
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
+from lance_nb.transactions.branch_users import BranchDeletion, Progress, check_unused, users_of
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
 from lance_nb.transactions.environment import Environment
@@ -43,7 +42,7 @@ from lance_nb.transactions.operations.clone import Clone
 from lance_nb.transactions.ref_record import create_record, replace_record
 from lance_nb.transactions.tag_writer import PlaceOf, check_metadata, locate
 from lance_nb.transactions.transaction import Transaction
-from lance_nb.transactions.version_source import Version, VersionSource, parse_version
+from lance_nb.transactions.version_source import VersionSource
 
 UNFINISHED_AFTER_S = 60
 _NS = 1_000_000_000
@@ -94,7 +93,7 @@ class BranchWriter:
             raise self._missing(name) from error
         return branch
 
-    def delete(self, name: str, *, force: bool = False) -> None:
+    def delete(self, name: str, *, force: bool = False, progress: Progress | None = None) -> None:
         """Delete a branch with its versions and files.
 
         Refused while tags or other branches depend on it, unless forced: then they are left
@@ -103,17 +102,36 @@ class BranchWriter:
         """
         check_branch_name(name)
         known = self._known(name)
-        leftovers = self._files_of(name)
+        leftovers = [one.name for one in self._files_of(name)]
         if known is None and not (force and leftovers):
             raise self._missing(name)
         if not force:
-            self._check_unused(name)
+            check_unused(name, users_of(self.root, self.place_of, name, progress))
         leftovers.sort(key=lambda path: not path.startswith(f"{VERSIONS}/"))
         home = self.root.child(branch_root(name))
         for path in leftovers:
             home.delete(path)
         forget_versions(home)
         self.root.delete(branch_path(name))
+
+    def explain_delete(self, name: str, progress: Progress | None = None) -> BranchDeletion:
+        """Say what deleting a branch would take away, and what is in its way; deletes nothing.
+
+        Raises RefNotFoundError.
+        """
+        known = self._known(check_branch_name(name))
+        if known is None:
+            raise self._missing(name)
+        files = self._files_of(name)
+        versions = self.place_of(name).slots.list_names()
+        return BranchDeletion(
+            name,
+            Target(known.parent_branch, known.parent_version),
+            tuple(sorted(one.version for one in versions)),
+            len(files),
+            sum(one.size_bytes for one in files),
+            users_of(self.root, self.place_of, name, progress),
+        )
 
     # --- creating ---------------------------------------------------------------------------------
 
@@ -182,7 +200,7 @@ class BranchWriter:
     def _missing(self, name: str) -> RefNotFoundError:
         return RefNotFoundError("branch", name, tuple(refs.branch_names(self.root)))
 
-    def _files_of(self, name: str) -> list[str]:
+    def _files_of(self, name: str) -> list[ObjectInfo]:
         """List the files in a branch's folder, without those of branches named below it."""
         folder = branch_root(name)
         inner = [
@@ -190,78 +208,8 @@ class BranchWriter:
             for other in refs.branch_names(self.root)
             if other.startswith(f"{name}/")
         ]
-        found = [one.name for one in self.root.list_recursive(folder)]
-        return [path for path in found if not path.startswith(tuple(inner))]
-
-    def _readers(self, name: str) -> list[str]:
-        """List the branches that read files of this one because they have merged it.
-
-        Those that started from it are told by ``dependents``.
-        """
-        known = refs.list_branches(self.root)
-        mine = known[name].identifier if name in known else ()
-        folder = self.place_of(name).home.uri
-        found = []
-        for other in (None, *known):
-            is_child = other is not None and mine and known[other].identifier[: len(mine)] == mine
-            if is_child or other == name:
-                continue
-            version = _reads_from(self.place_of(other), folder)
-            if version is not None:
-                shown = refs.MAIN if other is None else f"branch {other!r}"
-                found.append(f"{shown} (version {version} reads files that it has merged)")
-        return found
-
-    def _check_unused(self, name: str) -> None:
-        users = [*dependents(self.root, name), *self._readers(name)]
-        if users:
-            raise RefConflictError(
-                f"branch {name!r} cannot be deleted: {', '.join(users)} would lose what they refer "
-                "to; delete them first, or force it"
-            )
-
-
-def _reads_from(place: CommitPlace, folder: str) -> int | None:
-    """Return the newest version of a branch that reads files in a folder, None if none does."""
-    wanted = _plain(folder)
-    for name in reversed(place.slots.list_names()):
-        try:
-            data = place.slots.read(name)
-        except ObjectNotFoundError:
-            continue  # cleaned up meanwhile
-        found = parse_version(data, name, f"{place.home.uri}/{name.path}")
-        ids = {one.id for one in found.manifest.base_paths if _plain(one.path) == wanted}
-        if ids and not ids.isdisjoint(_bases_in_use(found)):
-            return name.version
-    return None
-
-
-def _plain(uri: str) -> tuple[str, str]:
-    scheme, path = split_uri(uri)
-    return scheme, path.rstrip("/")
-
-
-def _bases_in_use(version: Version) -> Iterator[int | None]:
-    yield from (one.base_id for one in version.indices)
-    for fragment in version.manifest.fragments:
-        yield from (one.base_id for one in fragment.files)
-        if fragment.deletion_file is not None:
-            yield fragment.deletion_file.base_id
-
-
-def dependents(root: Store, name: str) -> list[str]:
-    """List what refers to a branch: branches that started from it (at any depth), and tags."""
-    branches = refs.list_branches(root)
-    mine = branches[name].identifier if name in branches else ()
-    found = []
-    for other, branch in branches.items():
-        inherits = bool(mine) and other != name and branch.identifier[: len(mine)] == mine
-        if branch.parent_branch == name or inherits:
-            found.append(f"branch {other!r} (from version {branch.parent_version})")
-    for tag_name, tag in refs.list_tags(root).items():
-        if tag.branch == name:
-            found.append(f"tag {tag_name!r} (version {tag.version})")
-    return found
+        found = self.root.list_recursive(folder)
+        return [one for one in found if not one.name.startswith(tuple(inner))]
 
 
 def clone_source(place: CommitPlace, version: int) -> VersionSource:

@@ -52,9 +52,14 @@ class TagWriter:
         create_record(self.root, path, tag.to_bytes(), f"tag {name!r}")
         return tag
 
-    def update(self, name: str, target: Target) -> Tag:
-        """Move a tag to another version. Raises RefNotFoundError, VersionNotFoundError."""
+    def update(self, name: str, target: Target, expected: Target | None = None) -> Tag:
+        """Move a tag to another version. Raises RefNotFoundError, VersionNotFoundError.
+
+        ``expected`` is where the tag was when the caller looked: RefConflictError if it is not any
+        more.
+        """
         old, raw = self._read(name)
+        _check_place(name, old, expected)
         version, size_bytes = locate(self.place_of(target.branch), target.version)
         tag = replace(
             old,
@@ -73,8 +78,13 @@ class TagWriter:
         self._replace(name, raw, tag)
         return tag
 
-    def delete(self, name: str) -> None:
-        """Delete a tag. Raises RefNotFoundError."""
+    def delete(self, name: str, expected: Target | None = None) -> None:
+        """Delete a tag. Raises RefNotFoundError, and as ``update`` if it is not where expected.
+
+        Stores cannot compare and delete in one step: what happens between the two is not seen.
+        """
+        if expected is not None:
+            _check_place(name, self._read(name)[0], expected)
         if not delete_record(self.root, tag_path(check_tag_name(name))):
             raise RefNotFoundError("tag", name, tuple(refs.tag_names(self.root)))
 
@@ -91,6 +101,14 @@ class TagWriter:
             replace_record(self.root, tag_path(name), raw, tag.to_bytes(), f"tag {name!r}")
         except ObjectNotFoundError as error:
             raise RefNotFoundError("tag", name, tuple(refs.tag_names(self.root))) from error
+
+
+def _check_place(name: str, tag: Tag, expected: Target | None) -> None:
+    if expected is not None and (tag.branch, tag.version) != (expected.branch, expected.version):
+        raise RefConflictError(
+            f"tag {name!r} was moved meanwhile: it is at {tag.branch or refs.MAIN}:{tag.version}, "
+            f"not at {expected.branch or refs.MAIN}:{expected.version} any more"
+        )
 
 
 def locate(place: CommitPlace, version: int | None) -> tuple[int, int]:

@@ -7,7 +7,8 @@ version with an ordinary operation, which pylance reads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TypedDict, Unpack
 
 from lance_nb.dataset import provenance
 from lance_nb.dataset.session import Session
@@ -15,6 +16,7 @@ from lance_nb.dataset.verbs.branching import tag_writer
 from lance_nb.dataset.verbs.committing import place_of
 from lance_nb.dataset.verbs.merge_plan import MergePlan, Progress
 from lance_nb.errors import (
+    ArgumentError,
     CommitConflictError,
     InvalidInputError,
     InvalidRefError,
@@ -28,7 +30,7 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.backoff import retrying
 from lance_nb.transactions.branch_merge.committing import commit_merge
 from lance_nb.transactions.branch_merge.ends import Side
-from lance_nb.transactions.branch_merge.findings import check_choice
+from lance_nb.transactions.branch_merge.findings import FAIL, check_choice
 from lance_nb.transactions.branch_merge.planning import (
     FAST_FORWARD,
     UP_TO_DATE,
@@ -57,7 +59,6 @@ class MergeOptions:
     on_conflict: str = "fail"
     key: tuple[str, ...] = ()
     copies_files: bool = False
-    squash: bool = True
     pin: bool = True
 
     @property
@@ -66,22 +67,56 @@ class MergeOptions:
         return MergeRequest(self.on_conflict, self.key, self.copies_files)
 
 
-def options_of(
-    strategy: str,
-    on_conflict: str,
-    key: str | Sequence[str] | None,
-    copy: bool,
-    *,
-    squash: bool = True,
-    pin: bool = True,
-) -> MergeOptions:
+class ChangeWishes(TypedDict, total=False):
+    """How to bring a change here, by name; see ``Branches.merge``."""
+
+    on_conflict: str
+    key: str | Sequence[str] | None
+    copy: bool
+    pin: bool
+
+
+class MergeWishes(ChangeWishes, total=False):
+    """How to merge, by name; see ``Branches.merge``."""
+
+    strategy: str
+
+
+def options_of(**wishes: Unpack[MergeWishes]) -> MergeOptions:
     """Check the arguments of a merge. Raises InvalidInputError."""
+    unknown = wishes.keys() - MergeWishes.__annotations__.keys()
+    if unknown:
+        raise ArgumentError(f"a merge has no argument {min(unknown)!r}")
+    strategy, key = wishes.get("strategy", "auto"), wishes.get("key")
     if strategy not in STRATEGIES:
         raise InvalidInputError(f"strategy is one of {', '.join(STRATEGIES)}, not {strategy!r}")
     keys = (key,) if isinstance(key, str) else tuple(key or ())
     if not all(isinstance(one, str) for one in keys):
         raise InvalidInputError(f"key is the name of a column, or several of them, not {key!r}")
-    return MergeOptions(strategy, check_choice(on_conflict), keys, copy, squash, pin)
+    decided = check_choice(wishes.get("on_conflict", FAIL))
+    return MergeOptions(strategy, decided, keys, wishes.get("copy", False), wishes.get("pin", True))
+
+
+class _Told:
+    """How far the reading of versions is; more of them come up on the way."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self._done = self._total = 0
+
+    def expect(self, number: int) -> None:
+        """Count versions that are going to be read."""
+        self._total += number
+
+    def step(self) -> None:
+        """Count one that was read; ends the reading by raising what ``progress`` raises."""
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done, self._total)
+
+    def stop(self) -> None:
+        """Tell nothing any more: what is read later belongs to another action."""
+        self._progress = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +124,7 @@ class SessionRepository:
     """Every version of every branch of a dataset."""
 
     session: Session
+    told: _Told = field(default_factory=lambda: _Told(None))
 
     def branches(self) -> Mapping[str, Branch]:
         """Return all branches by name."""
@@ -96,23 +132,27 @@ class SessionRepository:
 
     def load(self, branch: str | None, version: int | None) -> Side:
         """Read a version, None: the newest."""
+        self.told.expect(1)
         source = VersionSource(place_of(self.session, branch).slots)
         head = source.head(version or 0)
         if head is None:
             raise VersionNotFoundError(self.home_uri(branch), version or "latest")
         found = source.load(head.version if version is None else version)
+        self.told.step()
         return Side.of(self.session.snapshot(found.manifest, branch), found.indices)
 
     def transactions(
         self, branch: str | None, versions: Sequence[int]
     ) -> Iterator[Transaction | None]:
         """Read the transactions of versions, None for what is not known any more."""
+        self.told.expect(len(versions))
         for start in range(0, len(versions), _AHEAD):
             some = versions[start : start + _AHEAD]
             source = VersionSource(place_of(self.session, branch).slots)
             source.head(some[0])
             source.load_ahead(some)
             for version in some:
+                self.told.step()
                 yield _transaction(source, version)
 
     def home_uri(self, branch: str | None) -> str:
@@ -136,6 +176,8 @@ def plan_branch(
     source: MergeSource,
     into: str | None,
     options: MergeOptions,
+    *,
+    progress: Progress | None = None,
 ) -> MergePlan:
     """Plan a merge of a branch into another one.
 
@@ -144,13 +186,15 @@ def plan_branch(
     """
     there = source_of(session, source)
     branch = current if into is None else _branch(session, into)
-    repository = SessionRepository(session)
+    told = _Told(progress)
+    repository = SessionRepository(session, told)
     side = repository.load(there.branch, there.version)
 
     def again() -> Planned:
         return plan_merge(repository, side, repository.load(branch, None), options.request)
 
     planned = again()
+    told.stop()
     if options.strategy == FAST_FORWARD and planned.strategy not in (FAST_FORWARD, UP_TO_DATE):
         done = len(planned.ends.target_history.steps)
         raise CommitConflictError(
@@ -161,22 +205,30 @@ def plan_branch(
 
 
 def plan_pick(
-    session: Session, snapshot: Snapshot, version: Ref, options: MergeOptions
+    session: Session,
+    snapshot: Snapshot,
+    version: Ref,
+    options: MergeOptions,
+    progress: Progress | None = None,
 ) -> MergePlan:
     """Plan to do the change that made a version once more, on the newest version here."""
     target = _change(session, snapshot, version)
-    repository = SessionRepository(session)
+    repository = SessionRepository(session, _Told(progress))
     before = _before(repository, target)
     after = repository.load(target.branch, target.version)
-    return _change_plan(session, snapshot, (before, after), options, PICK)
+    return _change_plan(repository, snapshot, (before, after), options, PICK)
 
 
 def plan_revert(
-    session: Session, snapshot: Snapshot, version: Ref, options: MergeOptions
+    session: Session,
+    snapshot: Snapshot,
+    version: Ref,
+    options: MergeOptions,
+    progress: Progress | None = None,
 ) -> MergePlan:
     """Plan to undo the change that made a version, on the newest version here."""
     target = _change(session, snapshot, version)
-    repository = SessionRepository(session)
+    repository = SessionRepository(session, _Told(progress))
     made = next(repository.transactions(target.branch, [target.version or 0]))
     if made is not None and made.operation.arm == "rewrite":
         raise InvalidInputError(
@@ -184,23 +236,22 @@ def plan_revert(
         )
     before = repository.load(target.branch, target.version)
     after = _before(repository, target)
-    return _change_plan(session, snapshot, (before, after), options, REVERT)
+    return _change_plan(repository, snapshot, (before, after), options, REVERT)
 
 
 def _change_plan(
-    session: Session,
+    repository: SessionRepository,
     snapshot: Snapshot,
     sides: tuple[Side, Side],
     options: MergeOptions,
     kind: str,
 ) -> MergePlan:
-    repository = SessionRepository(session)
-
     def again() -> Planned:
         target = repository.load(snapshot.branch, None)
         return plan_change(repository, sides, target, options.request, kind)
 
     planned = again()
+    repository.told.stop()
     outcome = planned.outcome
     if outcome is not None and outcome.changes_nothing and not planned.conflicts:
         version = max(one.version for one in sides)
@@ -209,7 +260,7 @@ def _change_plan(
             f"what version {version} of {sides[0].branch or 'main'} did is {what}: there is nothing"
             f" to {'pick' if kind == PICK else 'revert'}"
         )
-    return _plan_of(session, planned, again, options)
+    return _plan_of(repository.session, planned, again, options)
 
 
 def _change(session: Session, snapshot: Snapshot, version: Ref) -> Target:

@@ -17,7 +17,8 @@ from lance_nb.errors import (
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
 from lance_nb.table.versions import load_latest, version_names
-from lance_nb.transactions.branch_writer import UNFINISHED_AFTER_S, BranchWriter, dependents
+from lance_nb.transactions.branch_users import BranchUsers, users_of
+from lance_nb.transactions.branch_writer import UNFINISHED_AFTER_S, BranchWriter
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.tag_writer import TagWriter
@@ -229,15 +230,32 @@ def test_a_branch_that_others_depend_on_is_kept_unless_forced():
     branches.create("sub", Target("dev", 2))
     branches.create("deep", Target("sub", 2))
     TagWriter(table.root, branches.place_of, table.environment).create("t", Target("dev", 2))
-    assert dependents(table.inner, "dev") == [
-        "branch 'deep' (from version 2)",
-        "branch 'sub' (from version 2)",
-        "tag 't' (version 2)",
-    ]
+    told = []
+    found = users_of(table.inner, branches.place_of, "dev", lambda *step: told.append(step))
+    assert found == BranchUsers((("deep", 2), ("sub", 2)), (("t", 2),))
+    assert told == [(0, 3), (1, 3), (2, 3)]
+    assert branches.explain_delete("dev").users == found
     with pytest.raises(RefConflictError, match=r"'sub'.*'t'"):
         branches.delete("dev")
     branches.delete("dev", force=True)
     assert refs.branch_names(table.inner) == ["deep", "sub"]
+
+
+def test_what_a_deletion_takes_away_is_told_before():
+    table = _table()
+    branches = _branches(table)
+    branches.create("dev", Target(None, 2))
+    branches.create("dev/below", Target(None, 1))
+    _append(table, "dev", 2)
+    told = branches.explain_delete("dev")
+    assert (told.fork, told.versions, told.users) == (Target(None, 2), (2, 3), BranchUsers())
+    before = {one.name: one.size_bytes for one in table.inner.list_recursive("tree")}
+    branches.delete("dev")
+    after = {one.name for one in table.inner.list_recursive("tree")}
+    gone = [size for name, size in before.items() if name not in after]
+    assert (told.num_files, told.size_bytes) == (len(gone), sum(gone))
+    with pytest.raises(RefNotFoundError, match="dev/below"):
+        branches.explain_delete("dev")
 
 
 def test_a_deletion_that_was_interrupted_can_be_repeated():

@@ -82,6 +82,22 @@ def test_new_metadata_leaves_the_times():
     assert refs.read_tag(table.inner, "v1") == created
 
 
+@pytest.mark.parametrize("act", ["update", "delete"])
+def test_a_tag_is_changed_only_where_it_was_seen(act: str):
+    table = _table()
+    tags = _tags(table)
+    tags.create("v1", Target(None, 1))
+    change = (lambda *seen: tags.update("v1", Target(None, 3), *seen)) if act == "update" else (
+        lambda *seen: tags.delete("v1", *seen)
+    )  # fmt: skip
+    with pytest.raises(RefConflictError, match=r"moved meanwhile: it is at main:1, not at main:2"):
+        change(Target(None, 2))
+    assert refs.read_tag(table.inner, "v1").version == 1
+    change(Target(None, 1))
+    gone = "v1" not in refs.tag_names(table.inner)
+    assert gone == (act == "delete")
+
+
 @pytest.mark.parametrize("act", ["update", "delete", "replace_metadata"])
 def test_a_tag_that_is_not_there_is_told(act: str):
     table = _table()
