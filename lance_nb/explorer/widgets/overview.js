@@ -4,6 +4,7 @@ import { h, show, setText, plural } from "../js/dom.js";
 import { errorCard } from "../js/error_card.js";
 import { refPicker } from "../js/ref_picker.js";
 import { ioMeter } from "../js/io_meter.js";
+import { lockButton } from "../js/lock_button.js";
 import { widget } from "../js/view.js";
 
 const STATES = {
@@ -19,7 +20,7 @@ export function mountOverview(el, ctx) {
   const facts = h("dl", { class: "lnb-facts" });
   const problem = h("div", { hidden: true });
   const whole = h("div", { class: "lnb-overview-whole" },
-    h("div", { class: "lnb-title" }, name, here, marks, badge, h("span", { class: "lnb-title-end" }, ctx.writes ? lock(ctx) : null, refPicker(ctx))),
+    h("div", { class: "lnb-title" }, name, here, marks, badge, h("span", { class: "lnb-title-end" }, ctx.writes ? lockButton(ctx) : null, refPicker(ctx))),
     h("div", { class: "lnb-figures" }, facts, ioMeter(ctx)));
   el.append(h("header", { class: "lnb-overview" }, problem, whole));
 
@@ -56,32 +57,6 @@ function newest(screen, ctx) {
   if (news?.added) parts.push(h("button", { class: "lnb-button lnb-news", type: "button", title: `go to the newest version of this branch, ${latest}`, on: go }, `${plural(news.added, "new version")} → ${latest}`));
   else if (screen.version < latest) parts.push(h("button", { class: "lnb-button", type: "button", title: `go to the newest version of this branch, ${latest}`, on: go }, `newest is ${latest} →`));
   return parts;
-}
-
-/** Nothing is written while the lock is shut. */
-function lock(ctx) {
-  const button = h("button", { class: "lnb-button lnb-lock", type: "button", on: { click: () => turn(!state) } });
-  let state = ctx.screen().locked;
-  async function turn(locked) {
-    try {
-      const { result } = await ctx.kernel.ask("lock", { locked });
-      state = result.locked;
-    } catch (error) {
-      ctx.announce(error.message);
-    }
-    paint();
-  }
-  function paint() {
-    button.textContent = state === false ? "🔓 writing" : "🔒 read-only";
-    button.title = state === null ? "opened with read_only=True" : state ? "nothing can be written; click to open the lock" : "changes can be committed; click to shut the lock";
-    button.disabled = state === null;
-    button.setAttribute("aria-pressed", String(state !== false));
-  }
-  ctx.onScreen((screen, patched) => {
-    if (!patched) state = screen.locked;
-    paint();
-  });
-  return button;
 }
 
 export default widget(mountOverview, "dataset");
