@@ -1,7 +1,7 @@
 """PostgreSQL as manifest store: ``postgresql://user:password@host:5432/database``.
 
 How: ``INSERT ... ON CONFLICT DO NOTHING`` in a transaction of its own, on a connection per call.
-The table is made when it is missing (sql_statements.py).
+The table is made when it is missing (sql_store.py).
 
 Limits: statements end after 15 s. With ``synchronous_commit = off`` on the server a
 reported commit can be lost in a crash, so it is switched on here.
@@ -15,31 +15,20 @@ from typing import Any
 
 from lance_nb.errors import (
     NotSupportedError,
-    ObjectExistsError,
-    ObjectNotFoundError,
     StorageError,
 )
-from lance_nb.transactions.external.base import ManifestEntry
 from lance_nb.transactions.external.masking import masked_url, without_secrets
-from lance_nb.transactions.external.sql_statements import (
-    CREATE,
-    FORGET,
-    GET,
-    LATEST,
-    PUT_IF_EXISTS,
-    PUT_IF_NOT_EXISTS,
-    entry_of,
-    inserted,
-    updated,
-)
+from lance_nb.transactions.external.sql_store import CREATE, SqlManifestStore
 
 _CONNECT_S = 10
 _SETTINGS = "SET statement_timeout = '15s'; SET synchronous_commit = on"
 _PREPARE_TRIES = 3
 
 
-class PostgresManifestStore:
+class PostgresManifestStore(SqlManifestStore):
     """Entries in a table of a PostgreSQL database."""
+
+    placeholder = "%s"
 
     def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
         try:
@@ -54,9 +43,6 @@ class PostgresManifestStore:
         self._place = masked_url(url)
         self._prepared = False
 
-    def __repr__(self) -> str:
-        return f"PostgresManifestStore({self.place!r})"
-
     def __reduce__(self) -> tuple[object, ...]:
         raise NotSupportedError("a manifest store is not pickled: open it by its URL")
 
@@ -64,37 +50,6 @@ class PostgresManifestStore:
     def place(self) -> str:
         """The URL without credentials."""
         return self._place
-
-    def get(self, base_uri: str, version: int) -> ManifestEntry | None:
-        """Return the entry of a version."""
-        return self._entry(GET, (base_uri, version))
-
-    def latest(self, base_uri: str) -> ManifestEntry | None:
-        """Return the entry of the highest version."""
-        return self._entry(LATEST, (base_uri,))
-
-    def put_if_not_exists(self, base_uri: str, entry: ManifestEntry) -> None:
-        """Add the entry of a version."""
-        if not self._changed(PUT_IF_NOT_EXISTS, inserted(base_uri, entry)):
-            raise ObjectExistsError(entry.path)
-
-    def put_if_exists(self, base_uri: str, entry: ManifestEntry) -> None:
-        """Change the entry of a version."""
-        if not self._changed(PUT_IF_EXISTS, updated(base_uri, entry)):
-            raise ObjectNotFoundError(entry.path)
-
-    def forget(self, base_uri: str) -> None:
-        """Remove every entry of a dataset."""
-        self._changed(FORGET, (base_uri,))
-
-    def _entry(self, statement: str, parameters: tuple[Any, ...]) -> ManifestEntry | None:
-        with self._connected() as connection:
-            row = connection.execute(statement.replace("?", "%s"), parameters).fetchone()
-        return None if row is None else entry_of(row, self.place)
-
-    def _changed(self, statement: str, parameters: tuple[Any, ...]) -> int:
-        with self._connected() as connection:
-            return int(connection.execute(statement.replace("?", "%s"), parameters).rowcount)
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:

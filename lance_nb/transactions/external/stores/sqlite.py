@@ -15,28 +15,15 @@ from typing import Any
 
 from lance_nb.errors import (
     InvalidInputError,
-    ObjectExistsError,
-    ObjectNotFoundError,
     StorageError,
 )
-from lance_nb.transactions.external.base import ManifestEntry
-from lance_nb.transactions.external.sql_statements import (
-    CREATE,
-    FORGET,
-    GET,
-    LATEST,
-    PUT_IF_EXISTS,
-    PUT_IF_NOT_EXISTS,
-    entry_of,
-    inserted,
-    updated,
-)
+from lance_nb.transactions.external.sql_store import CREATE, SqlManifestStore
 
 _BUSY_S = 20.0
 _CERTAIN = frozenset({3, 5, 6, 8, 14, 23})  # PERM, BUSY, LOCKED, READONLY, CANTOPEN, AUTH
 
 
-class SqliteManifestStore:
+class SqliteManifestStore(SqlManifestStore):
     """Entries in a table of a SQLite file."""
 
     def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
@@ -47,44 +34,10 @@ class SqliteManifestStore:
             )
         self._path = path
 
-    def __repr__(self) -> str:
-        return f"SqliteManifestStore({self.place!r})"
-
     @property
     def place(self) -> str:
         """The URL."""
         return f"sqlite:///{self._path}"
-
-    def get(self, base_uri: str, version: int) -> ManifestEntry | None:
-        """Return the entry of a version."""
-        return self._entry(GET, (base_uri, version))
-
-    def latest(self, base_uri: str) -> ManifestEntry | None:
-        """Return the entry of the highest version."""
-        return self._entry(LATEST, (base_uri,))
-
-    def put_if_not_exists(self, base_uri: str, entry: ManifestEntry) -> None:
-        """Add the entry of a version."""
-        if not self._changed(PUT_IF_NOT_EXISTS, inserted(base_uri, entry)):
-            raise ObjectExistsError(entry.path)
-
-    def put_if_exists(self, base_uri: str, entry: ManifestEntry) -> None:
-        """Change the entry of a version."""
-        if not self._changed(PUT_IF_EXISTS, updated(base_uri, entry)):
-            raise ObjectNotFoundError(entry.path)
-
-    def forget(self, base_uri: str) -> None:
-        """Remove every entry of a dataset."""
-        self._changed(FORGET, (base_uri,))
-
-    def _entry(self, statement: str, parameters: tuple[Any, ...]) -> ManifestEntry | None:
-        with self._connected() as connection:
-            row = connection.execute(statement, parameters).fetchone()
-        return None if row is None else entry_of(row, self.place)
-
-    def _changed(self, statement: str, parameters: tuple[Any, ...]) -> int:
-        with self._connected() as connection:
-            return int(connection.execute(statement, parameters).rowcount)
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
