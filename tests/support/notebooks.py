@@ -30,7 +30,8 @@ import socket
 
 class _Offline(socket.socket):
     def connect(self, address):
-        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in ("127.0.0.1", "::1"):
+        is_network = self.family in (socket.AF_INET, socket.AF_INET6)
+        if is_network and address[0] not in ("127.0.0.1", "::1"):
             raise OSError(f"the notebooks run offline: {address}")
         return super().connect(address)
 
@@ -58,10 +59,10 @@ def offline_without_java(folder: Path) -> dict[str, str]:
     """Return an environment in which neither the network nor Java can be reached."""
     (folder / "sitecustomize.py").write_text(OFFLINE)
     own = {
-        "PATH": os.path.dirname(sys.executable),
+        "PATH": str(Path(sys.executable).parent),
         "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)]),
         "IPYTHONDIR": str(folder / "ipython"),
-        "LANCE_NB_JOURNAL": str(folder / "journal"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
     }
     return {**{name: one for name, one in os.environ.items() if name != "JAVA_HOME"}, **own}
 
