@@ -22,7 +22,7 @@ as in Parquet's split-block bloom filters.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +69,23 @@ class KeyFilter:
             return cls(fields)
         plain = [_plain(one) for one in columns]
         return cls(fields, hashes=tuple(np.unique(hash_keys(plain)).tolist()))
+
+    @classmethod
+    def united(cls, filters: Sequence[KeyFilter]) -> KeyFilter:
+        """Return the filter of all keys of some filters, of which there is one at least."""
+        first = filters[0]
+        same = all(
+            (one.field_ids, one.parameters) == (first.field_ids, first.parameters)
+            for one in filters
+        )
+        bitmaps = [one.bitmap for one in filters if one.bitmap is not None]
+        if same and len(bitmaps) == len(filters) and len({len(one) for one in bitmaps}) == 1:
+            bits = [np.frombuffer(one, np.uint8) for one in bitmaps]
+            return replace(first, bitmap=np.bitwise_or.reduce(bits).tobytes())
+        hashes = [one.hashes for one in filters if one.hashes is not None]
+        if same and len(hashes) == len(filters) and sum(map(len, hashes)) <= EXACT_MAX:
+            return replace(first, hashes=tuple(sorted({key for one in hashes for key in one})))
+        return cls(first.field_ids)
 
     def may_overlap(self, other: KeyFilter) -> bool:
         """Tell whether a key may be in both; True as well when that cannot be found out."""

@@ -13,19 +13,27 @@ Needs the extra ``spark`` and Java 17 for the engine "spark" and the data source
 "local" and "pool" need neither.
 """
 
+from lance_nb.spark.background import Job, jobs, submit
 from lance_nb.spark.dispatch import choose, explain
 from lance_nb.spark.engine import TaskProgress
 from lance_nb.spark.journal import forget, resume, unfinished
+from lance_nb.spark.merging import MergeRun, merge, upsert
+from lance_nb.spark.progress import RunProgress
 from lance_nb.spark.registration import read, register, register_views
+from lance_nb.spark.run import run_edits
 from lance_nb.spark.sessions import find_session, start_session, why_not
 from lance_nb.spark.tasks.columns import plan_columns
 from lance_nb.spark.tasks.compaction import plan_compaction
 from lance_nb.spark.tasks.deletion import plan_delete
 from lance_nb.spark.tasks.files import plan_append
+from lance_nb.spark.tasks.merge import plan_merge
 from lance_nb.spark.tasks.update import plan_update
 from lance_nb.spark.verbs import append, backfill, compact, delete, update, write
 
 __all__ = [
+    "Job",
+    "MergeRun",
+    "RunProgress",
     "TaskProgress",
     "append",
     "backfill",
@@ -35,18 +43,24 @@ __all__ = [
     "explain",
     "find_session",
     "forget",
+    "jobs",
+    "merge",
     "plan_append",
     "plan_columns",
     "plan_compaction",
     "plan_delete",
+    "plan_merge",
     "plan_update",
     "read",
     "register",
     "register_views",
     "resume",
+    "run_edits",
     "start_session",
+    "submit",
     "unfinished",
     "update",
+    "upsert",
     "why_not",
     "write",
 ]

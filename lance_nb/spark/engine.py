@@ -6,7 +6,7 @@ stop. A result is returned once per task, however often the task was tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,12 +15,13 @@ from lance_nb.spark.plan import Task
 
 @dataclass(frozen=True, slots=True)
 class TaskProgress:
-    """How far a run is: tasks, and the bytes of their estimates."""
+    """How far tasks are: how many, the bytes of their estimates, the rows they report."""
 
-    num_done: int
-    num_tasks: int
-    done_bytes: int
-    total_bytes: int
+    num_done: int = 0
+    num_tasks: int = 0
+    done_bytes: int = 0
+    total_bytes: int = 0
+    num_rows: int = 0
 
 
 Report = Callable[[TaskProgress], None]
@@ -35,18 +36,31 @@ class Engine(Protocol):
     def name(self) -> str: ...
 
     def run(self, tasks: Sequence[Task], report: Report, stop: Stop) -> list[Any]:
-        """Run all tasks and return their edits in the order of the tasks.
+        """Run all tasks and return their results in the order of the tasks.
 
         Raises RunCancelledError, and what a task raises.
         """
         ...
 
 
-def progress_of(tasks: Sequence[Task], done: Sequence[int]) -> TaskProgress:
-    """Say how far a run is, ``done`` being the places of finished tasks."""
+def progress_of(tasks: Sequence[Task], results: Mapping[int, Any]) -> TaskProgress:
+    """Say how far a run is; ``results`` are those of finished tasks, by their places."""
     return TaskProgress(
-        len(done),
+        len(results),
         len(tasks),
-        sum(tasks[at].size_bytes for at in done),
+        sum(tasks[at].size_bytes for at in results),
         sum(task.size_bytes for task in tasks),
+        sum(rows_of(one) for one in results.values()),
     )
+
+
+def counted(tasks: Sequence[Task], num_done: int, num_rows: int) -> TaskProgress:
+    """Say how far a run is of which only the number of finished tasks is known."""
+    total = sum(task.size_bytes for task in tasks)
+    share = num_done / max(len(tasks), 1)
+    return TaskProgress(num_done, len(tasks), int(total * share), total, num_rows)
+
+
+def rows_of(result: Any) -> int:
+    """Return how many rows a result stands for, 0 if it does not say."""
+    return int(getattr(result, "num_rows", 0))

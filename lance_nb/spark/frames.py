@@ -6,7 +6,7 @@ comes back. The commit is made in this process.
 Limits: the fragments are as many as the partitions have files, at least one each; repartition a
 DataFrame of thousands of small partitions first. A shuffle before it may leave fewer partitions
 than expected (adaptive execution joins small ones).
-Source: lance_nb.transactions.fragment_writer, PySpark's ``DataFrame.mapInArrow``.
+Source: lance_nb.spark.new_rows, PySpark's ``DataFrame.mapInArrow``.
 """
 
 from __future__ import annotations
@@ -18,67 +18,65 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.session import open_session
-from lance_nb.format.fragment import Fragment
-from lance_nb.format.schema import Schema
-from lance_nb.spark.types import from_spark
-from lance_nb.transactions.fragment_writer import WriteOptions, write_fragments
+from lance_nb.spark.engine import TaskProgress, rows_of
+from lance_nb.spark.engines.job import RowCounter, SparkJob
+from lance_nb.spark.new_rows import NewRows
+from lance_nb.spark.progress import RUNNING, Watch
+from lance_nb.spark.run import RunOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_SCHEMA = pa.schema([("fragments", pa.binary())])
-_DDL = "fragments binary"
+_SCHEMA = pa.schema([("made", pa.binary())])
+MADE_DDL = "made binary"
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where rows of Spark's go: a folder, the schema with field ids, how files are written."""
+def made(value: Any) -> pa.RecordBatch:
+    """Return what a worker made as the one row that it sends back."""
+    return pa.RecordBatch.from_pydict({"made": [pickle.dumps(value)]}, _SCHEMA)
 
-    uri: str
-    branch: str | None
-    storage_options: tuple[tuple[str, Any], ...]
-    schema: Schema
-    options: WriteOptions
 
-    def write(self, batches: Iterable[pa.RecordBatch]) -> list[Fragment]:
-        """Write the rows of one partition; no rows, no fragments."""
-        rows = (one for one in batches if one.num_rows)
-        first = next(rows, None)
-        if first is None:
-            return []
-        arrow = self.schema.to_arrow()
-        session = open_session(self.uri, dict(self.storage_options) or None)
-        reader = pa.RecordBatchReader.from_batches(arrow, self._cast(first, rows, arrow))
-        home = session.home(self.branch)
-        return write_fragments(reader, self.schema, home, self.options)
-
-    @staticmethod
-    def _cast(
-        first: pa.RecordBatch, rows: Iterator[pa.RecordBatch], arrow: pa.Schema
-    ) -> Iterator[pa.RecordBatch]:
-        yield from_spark(first, arrow)
-        for batch in rows:
-            yield from_spark(batch, arrow)
+def made_table(value: Any) -> pa.Table:
+    """Return the same as a table."""
+    return pa.Table.from_batches([made(value)])
 
 
 @dataclass(frozen=True, slots=True)
 class WritePartition:
     """What a Python worker runs for a partition."""
 
-    target: Target
+    rows: NewRows
+    counter: RowCounter
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the partition and return the metadata of its fragments."""
-        made = self.target.write(batches)
-        yield pa.RecordBatch.from_pydict({"fragments": [pickle.dumps(made)]}, _SCHEMA)
+        found = self.rows.write_of_spark(batches)
+        self.counter.add(rows_of(found))
+        yield made(found)
 
 
-def write_partitions(frame: DataFrame, target: Target) -> list[Fragment]:
-    """Write all partitions of a DataFrame and return their fragments, in their order."""
-    rows = frame.mapInArrow(WritePartition(target), _DDL).collect()
-    return [one for row in rows for one in pickle.loads(bytes(row["fragments"]))]  # noqa: S301
+def write_partitions(
+    frame: DataFrame, rows: NewRows, options: RunOptions, watch: Watch
+) -> list[Any]:
+    """Write all partitions of a DataFrame and return their additions, in their order."""
+    counter = RowCounter(frame.sparkSession)
+    job = frame.mapInArrow(WritePartition(rows, counter), MADE_DDL)
+    return collected(job, counter, options, watch)
+
+
+def collected(job: DataFrame, counter: RowCounter, options: RunOptions, watch: Watch) -> list[Any]:
+    """Run a job whose rows are what workers made, and return that."""
+
+    def tell(num_done: int, num_tasks: int, num_rows: int) -> None:
+        watch.tasks(TaskProgress(num_done, num_tasks, 0, 0, num_rows))
+
+    watch.phase(RUNNING, "spark", "a DataFrame stays on Spark")
+    action = SparkJob(job.sparkSession, "lance_nb: write a DataFrame", job.collect)
+    found = action.finish(counter, tell, options.is_stopped)
+    results = [pickle.loads(bytes(row["made"])) for row in found]  # noqa: S301 - our own workers'
+    num_rows = sum(rows_of(one) for one in results)
+    watch.tasks(TaskProgress(len(results), len(results), 0, 0, num_rows))
+    return results
 
 
 def is_frame(value: object) -> bool:
@@ -87,10 +85,3 @@ def is_frame(value: object) -> bool:
         one.__module__.startswith("pyspark.sql") and one.__name__ == "DataFrame"
         for one in type(value).__mro__
     )
-
-
-def target_of(dataset: LanceDataset, options: WriteOptions) -> Target:
-    """Return where rows for the end of a dataset go."""
-    session, snapshot = dataset.opened
-    stored = tuple(sorted((session.storage_options or {}).items()))
-    return Target(dataset.uri, snapshot.branch, stored, snapshot.manifest.schema, options)

@@ -8,6 +8,7 @@ Limits: storage options travel as they are; credentials in them reach the execut
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,7 +25,7 @@ _KEPT_OPEN = 4
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A dataset at one version. ``branch`` None is main."""
+    """A dataset at one version. ``branch`` None is main; version 0: there is no dataset yet."""
 
     uri: str
     version: int
@@ -35,16 +36,30 @@ class Place:
     @classmethod
     def of(cls, dataset: LanceDataset) -> Place:
         """Pin the version that a dataset stands at."""
-        session, snapshot = dataset.opened
-        options = session.storage_options
-        uri = dataset.uri
+        return cls.at(*dataset.opened)
+
+    @classmethod
+    def at(cls, session: Session, snapshot: Snapshot | None) -> Place:
+        """Pin a version, or the folder where a dataset will be."""
+        uri = session.uri
         return cls(
             uri if "://" in uri else str(Path(uri).absolute()),
-            snapshot.version,
-            snapshot.branch,
-            _frozen(options),
+            0 if snapshot is None else snapshot.version,
+            None if snapshot is None else snapshot.branch,
+            _frozen(session.storage_options),
             session.allow_bases,
         )
+
+    @property
+    def options_text(self) -> str | None:
+        """The storage options as the data source takes them."""
+        return json.dumps(dict(self.storage_options)) if self.storage_options else None
+
+    def session(self) -> Session:
+        """Open the folder alone."""
+        if self.version:
+            return self.open()[0]
+        return open_session(self.uri, dict(self.storage_options) or None, self.allow_bases)
 
     def open(self) -> tuple[Session, Snapshot]:
         """Open the version; a worker that runs several tasks opens it once.

@@ -14,7 +14,7 @@ Source: lance_nb.transactions.staged (edits), lance_nb.transactions.commit (the 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -23,7 +23,11 @@ from lance_nb.dataset.verbs.committing import commit_staged
 from lance_nb.spark.place import Place
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment
+from lance_nb.transactions.operation import BuildOptions
 from lance_nb.transactions.staged import StagedWrite, combine
+
+# Nothing is chosen: what the dataset has is kept.
+KEPT = BuildOptions()
 
 
 class Task(Protocol):
@@ -59,11 +63,13 @@ def commit_edits(plan: Plan, results: Sequence[Any], label: Label) -> LanceDatas
     return commit_write(plan, combine(snapshot, results), label)
 
 
-def commit_write(plan: Plan, staged: StagedWrite, label: Label) -> LanceDataset:
+def commit_write(
+    plan: Plan, staged: StagedWrite, label: Label, build: BuildOptions = KEPT
+) -> LanceDataset:
     """Commit one staged write under the plan's operation id."""
-    session, _ = plan.place.open()
+    session = plan.place.session()
     environment = replace(Environment(), new_uuid=lambda: plan.operation_id)
-    options = CommitOptions(message=label.message, environment=environment)
+    options = CommitOptions(message=label.message, environment=environment, build=build)
     properties = dict(label.properties)
     return LanceDataset(
         session, commit_staged(session, plan.place.branch, staged, options, properties)
@@ -72,19 +78,29 @@ def commit_write(plan: Plan, staged: StagedWrite, label: Label) -> LanceDataset:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be done. ``verb`` names it, ``detail`` says more in one line."""
+    """What is to be done. ``verb`` names it, ``detail`` says more in one line.
+
+    ``settle`` does here what can only be done when all tasks are: it may write files, and what it
+    returns is committed. ``is_empty_too``: there is something to commit without any result.
+    """
 
     verb: str
     detail: str
     place: Place
     tasks: tuple[Task, ...]
     finish: Finish = commit_edits
+    settle: Callable[[Plan, Sequence[Any]], list[Any]] | None = None
+    is_empty_too: bool = False
     operation_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
     def size_bytes(self) -> int:
         """About how many bytes all tasks read and write."""
         return sum(task.size_bytes for task in self.tasks)
+
+    def settled(self, results: Sequence[Any]) -> list[Any]:
+        """Turn what all tasks returned into what is committed."""
+        return list(results) if self.settle is None else self.settle(self, results)
 
     def commit(self, results: Sequence[Any], label: Label = Label()) -> LanceDataset:
         """Commit what the tasks returned as one transaction; return the new version.
@@ -94,6 +110,6 @@ class Plan:
         RetryableCommitConflictError, CommitStateUnknownError, StorageError.
         """
         found = [one for one in results if one is not None]
-        if not found:
+        if not found and not self.is_empty_too:
             return self.place.dataset()
         return self.finish(self, found, label)

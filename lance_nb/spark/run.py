@@ -6,21 +6,30 @@ cleanup. An unknown outcome leaves the entry in the journal: ``lance_nb.spark.re
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.errors import CommitStateUnknownError, LanceError, RetryableCommitConflictError
+from lance_nb.errors import (
+    CommitStateUnknownError,
+    InvalidInputError,
+    LanceError,
+    RetryableCommitConflictError,
+    RunCancelledError,
+)
 from lance_nb.spark import journal
 from lance_nb.spark.dispatch import choose
-from lance_nb.spark.engine import Report, Stop, TaskProgress
+from lance_nb.spark.engine import Stop
 from lance_nb.spark.plan import Label, Plan
+from lance_nb.spark.progress import COMMITTING, DONE, PLANNING, RUNNING, STARTING, Listener, Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MAX_PLANS = 4
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +38,22 @@ class RunOptions:
 
     engine: str = "auto"
     spark: SparkSession | None = None
-    progress: Report | None = None
+    progress: Listener | None = None
     stop: Stop | None = None
     label: Label = field(default_factory=Label)
+
+    @classmethod
+    def of(cls, message: str | None, given: Mapping[str, Any]) -> RunOptions:
+        """Check the arguments of a verb. Raises InvalidInputError for one that does not exist."""
+        known = {one.name for one in fields(cls)} - {"label"}
+        for name in given:
+            if name not in known:
+                raise InvalidInputError(f"no option {name!r}; options: {', '.join(sorted(known))}")
+        return cls(label=Label(message), **given)
+
+    def is_stopped(self) -> bool:
+        """Whether somebody wants the run to end."""
+        return self.stop is not None and self.stop()
 
 
 def run(
@@ -41,22 +63,63 @@ def run(
 
     Raises RunCancelledError, CommitConflictError, CommitStateUnknownError, and what tasks raise.
     """
+    watch = Watch(options.progress)
+
+    def attempt(base: LanceDataset) -> LanceDataset:
+        watch.phase(PLANNING)
+        plan = make(base)
+        return land(plan, run_tasks(plan, options, watch), options, watch)
+
+    return replanned(dataset, attempt)
+
+
+def replanned(dataset: LanceDataset, attempt: Callable[[LanceDataset], T]) -> T:
+    """Try something on a version; after a retryable conflict again, on the newest."""
     for _ in range(MAX_PLANS - 1):
         try:
-            return run_once(make(dataset), options)
+            return attempt(dataset)
         except RetryableCommitConflictError:
             dataset = dataset.checkout_version((dataset.branch, None))
-    return run_once(make(dataset), options)
+    return attempt(dataset)
 
 
 def run_once(plan: Plan, options: RunOptions) -> LanceDataset:
     """Run the tasks of one plan and commit what they return."""
-    engine = choose(plan, options.engine, options.spark).engine()
-    results = (
-        engine.run(plan.tasks, options.progress or _quiet, options.stop or _never)
-        if plan.tasks
-        else []
-    )
+    watch = Watch(options.progress)
+    return land(plan, run_tasks(plan, options, watch), options, watch)
+
+
+def run_edits(plan: Plan, *, message: str | None = None, **options: Any) -> list[Any]:
+    """Run the tasks of a plan and commit nothing; return the edits, for a stage.
+
+    Options: ``engine``, ``spark``, ``progress``, ``stop``. Raises RunCancelledError, and what tasks
+    raise.
+    """
+    wanted = RunOptions.of(message, options)
+    watch = Watch(wanted.progress)
+    found = run_tasks(plan, wanted, watch)
+    watch.phase(DONE)
+    return [one for one in found if one is not None]
+
+
+def run_tasks(plan: Plan, options: RunOptions, watch: Watch) -> list[Any]:
+    """Run the tasks where they shall run, and what is left to do here when they are done."""
+    choice = choose(plan, options.engine, options.spark)
+    results: list[Any] = []
+    if plan.tasks:
+        is_new = choice.name == "spark" and choice.spark is None
+        watch.phase(STARTING if is_new else RUNNING, choice.name, choice.reason)
+        engine = choice.engine()
+        watch.phase(RUNNING)
+        results = engine.run(plan.tasks, watch.tasks, options.is_stopped)
+    return plan.settled(results)
+
+
+def land(plan: Plan, results: Sequence[Any], options: RunOptions, watch: Watch) -> LanceDataset:
+    """Commit what tasks returned; until that is known to have happened the journal keeps it."""
+    if options.is_stopped():
+        raise RunCancelledError(len(results), len(results))
+    watch.phase(COMMITTING)
     journal.keep(plan, results, options.label)
     try:
         made = plan.commit(results, options.label)
@@ -67,12 +130,5 @@ def run_once(plan: Plan, options: RunOptions) -> LanceDataset:
         journal.forget(plan.operation_id)
         raise
     journal.forget(plan.operation_id)
+    watch.phase(DONE)
     return made
-
-
-def _quiet(progress: TaskProgress) -> None:
-    """Report to nobody."""
-
-
-def _never() -> bool:
-    return False

@@ -29,7 +29,7 @@ Source: PySpark 4.3 (``pyspark.sql.pandas.types``), measured.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -134,9 +134,26 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     return found
 
 
+def fitted_schema(names: Sequence[str], schema: pa.Schema) -> pa.Schema:
+    """Return some columns of a dataset, nullable as Spark has them. Raises SchemaMismatchError."""
+    _check_known(names, schema)
+    return pa.schema([schema.field(name).with_nullable(True) for name in names])
+
+
+def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Cast a table of Spark's to the columns of a dataset. Raises SchemaMismatchError."""
+    wanted = fitted_schema(table.column_names, schema)
+    batches = table.combine_chunks().to_batches()
+    return pa.Table.from_batches([from_spark(one, wanted) for one in batches], wanted)
+
+
 def check_names(given: pa.Schema, schema: pa.Schema) -> None:
     """Refuse columns that the dataset does not have. Raises SchemaMismatchError."""
-    unknown = [name for name in given.names if name not in schema.names]
+    _check_known(given.names, schema)
+
+
+def _check_known(names: Sequence[str], schema: pa.Schema) -> None:
+    unknown = [name for name in names if name not in schema.names]
     if unknown:
         listed = ", ".join(map(repr, unknown))
         raise SchemaMismatchError(

@@ -7,43 +7,30 @@ between tasks.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.dataset.creating import write_dataset
-from lance_nb.dataset.destination import destination
-from lance_nb.dataset.verbs.committing import commit_staged
-from lance_nb.dataset.verbs.writing import WriteRequest, check_mode
-from lance_nb.errors import DatasetAlreadyExistsError, InvalidInputError
-from lance_nb.spark.frames import Target, is_frame, target_of, write_partitions
-from lance_nb.spark.plan import Label
-from lance_nb.spark.run import RunOptions, run
+from lance_nb.spark.frames import is_frame, write_partitions
+from lance_nb.spark.new_rows import Destination, NewRows, Wanted
+from lance_nb.spark.progress import Watch
+from lance_nb.spark.run import RunOptions, land, run, run_tasks
 from lance_nb.spark.tasks.columns import Values, plan_columns
 from lance_nb.spark.tasks.compaction import plan_compaction
 from lance_nb.spark.tasks.deletion import plan_delete
-from lance_nb.spark.tasks.files import plan_append
+from lance_nb.spark.tasks.files import Source, plan_append, plan_rows
 from lance_nb.spark.tasks.update import plan_update
-from lance_nb.spark.types import check_names, new_schema
-from lance_nb.table.storage_version import storage_version
-from lance_nb.transactions.commit_options import CommitOptions
-from lance_nb.transactions.input_schema import new_schema as lance_schema
-from lance_nb.transactions.operation import DEFAULT_FILE_VERSION, BuildOptions
-from lance_nb.transactions.operations.append import Append
-from lance_nb.transactions.operations.overwrite import Overwrite
-from lance_nb.transactions.staged import StagedWrite
+from lance_nb.spark.types import new_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Destination = str | os.PathLike[str] | LanceDataset
-
 
 def append(
     target: Destination,
-    source: str | Sequence[str] | LanceDataset | DataFrame,
+    source: Source | DataFrame,
     *,
     message: str | None = None,
     **options: Any,
@@ -53,9 +40,10 @@ def append(
     Options: ``engine``, ``spark``, ``progress``, ``stop``. Raises SchemaMismatchError,
     InvalidInputError, RunCancelledError, CommitStateUnknownError.
     """
-    if not isinstance(source, str | Sequence | LanceDataset):
-        return write(source, target, mode="append", message=message)
-    return run(_opened(target), lambda base: plan_append(base, source), _options(message, options))
+    if _is_files(source):
+        made = RunOptions.of(message, options)
+        return run(_opened(target), lambda base: plan_append(base, source), made)
+    return write(source, target, mode="append", message=message, **options)
 
 
 def delete(
@@ -63,7 +51,7 @@ def delete(
 ) -> LanceDataset:
     """Delete the rows that pass a filter; options as for ``append``. Raises PredicateError."""
     return run(
-        _opened(target), lambda base: plan_delete(base, predicate), _options(message, options)
+        _opened(target), lambda base: plan_delete(base, predicate), RunOptions.of(message, options)
     )
 
 
@@ -77,7 +65,9 @@ def update(
 ) -> LanceDataset:
     """Give columns new values where a filter passes; options as for ``append``."""
     return run(
-        _opened(target), lambda base: plan_update(base, updates, where), _options(message, options)
+        _opened(target),
+        lambda base: plan_update(base, updates, where),
+        RunOptions.of(message, options),
     )
 
 
@@ -93,7 +83,7 @@ def backfill(
     return run(
         _opened(target),
         lambda base: plan_columns(base, values, read_columns),
-        _options(message, options),
+        RunOptions.of(message, options),
     )
 
 
@@ -104,67 +94,52 @@ def compact(
     """Join small fragments and drop deleted rows; ``compaction`` as for ``compact_files``."""
     wanted = dict(compaction or {})
     return run(
-        _opened(target), lambda base: plan_compaction(base, **wanted), _options(message, options)
+        _opened(target),
+        lambda base: plan_compaction(base, **wanted),
+        RunOptions.of(message, options),
     )
 
 
 def write(
-    frame: Any,
+    source: Any,
     target: Destination,
     mode: str = "create",
     *,
     message: str | None = None,
     enable_stable_row_ids: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    files: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> LanceDataset:
-    """Write a Spark DataFrame as one version: "create", "append" or "overwrite".
+    """Write as one version: "create", "append" or "overwrite"; other options as for ``append``.
 
-    Anything that is not a DataFrame of Spark's is written by ``lance_nb.write_dataset``. Raises
-    DatasetAlreadyExistsError, SchemaMismatchError, CommitConflictError, CommitStateUnknownError.
+    ``source`` is a DataFrame of Spark's, paths of files, an open dataset, or anything that
+    ``lance_nb.write_dataset`` takes, which writes it in this process. ``files``: arguments of
+    ``write_dataset`` about data files. Raises DatasetAlreadyExistsError, SchemaMismatchError,
+    CommitConflictError, CommitStateUnknownError.
     """
-    check_mode(mode)
-    if not is_frame(frame):
-        return write_dataset(
-            frame, target, mode=mode, commit_message=message,
-            enable_stable_row_ids=enable_stable_row_ids, storage_options=storage_options,
-        )  # fmt: skip
-    session, current = destination(target, storage_options)
-    if mode == "create" and current is not None:
-        raise DatasetAlreadyExistsError(
-            f"there is a dataset at {session.root.uri!r} already; mode='append' adds to it, "
-            "mode='overwrite' puts the data in its place as a new version"
-        )
-    if mode == "append" and current is not None:
-        existing = LanceDataset(session, current)
-        check_names(new_schema(frame.schema), existing.schema)
-        version = storage_version(current.manifest)
-        rows = target_of(existing, WriteRequest().write_options(version))
-        staged = _staged(current.version, Append(tuple(write_partitions(frame, rows))))
-    else:
-        write_options = WriteRequest().write_options(DEFAULT_FILE_VERSION)
-        schema = lance_schema(new_schema(frame.schema), write_options.file_version)
-        stored = tuple(sorted((storage_options or {}).items()))
-        branch = None if current is None else current.branch
-        rows = Target(session.uri, branch, stored, schema, write_options)
-        made = tuple(write_partitions(frame, rows))
-        staged = _staged(0 if current is None else current.version, Overwrite(schema, made))
-    build = BuildOptions(None, enable_stable_row_ids)
-    options = CommitOptions(message=message, build=build)
-    branch = None if current is None else current.branch
-    return LanceDataset(session, commit_staged(session, branch, staged, options))
+    wanted = Wanted(mode, None, storage_options, enable_stable_row_ids, dict(files or {}))
+    how = RunOptions.of(message, options)
+    watch = Watch(how.progress)
+    if is_frame(source):
+        rows = NewRows.of(target, new_schema(source.schema), wanted)
+        plan = rows.plan(mode, "a DataFrame")
+        return land(plan, write_partitions(source, rows, how, watch), how, watch)
+    if _is_files(source):
+        plan = plan_rows(target, source, wanted)
+        return land(plan, run_tasks(plan, how, watch), how, watch)
+    return write_dataset(
+        source, target, mode=mode, commit_message=message, storage_options=storage_options,
+        enable_stable_row_ids=enable_stable_row_ids, **wanted.files,
+    )  # fmt: skip
 
 
-def _staged(read_version: int, operation: Append | Overwrite) -> StagedWrite:
-    return StagedWrite(read_version, operation, new_fragments=tuple(operation.fragments))
+def _is_files(source: Any) -> TypeGuard[Source]:
+    """Whether a source is read by tasks: paths, or a dataset."""
+    if isinstance(source, str | LanceDataset):
+        return True
+    return isinstance(source, list | tuple) and all(isinstance(one, str) for one in source)
 
 
 def _opened(target: Destination) -> LanceDataset:
     return target if isinstance(target, LanceDataset) else open_dataset(target)
-
-
-def _options(message: str | None, options: Mapping[str, Any]) -> RunOptions:
-    known = {"engine", "spark", "progress", "stop"}
-    for name in options:
-        if name not in known:
-            raise InvalidInputError(f"no option {name!r}; options: {', '.join(sorted(known))}")
-    return RunOptions(label=Label(message), **options)

@@ -149,3 +149,17 @@ def deletion_of(snapshot: Snapshot, fragment: Fragment, offsets: Ints) -> Fragme
 def _deleted(snapshot: Snapshot, fragment: Fragment) -> DeletionVector | None:
     num_rows = confirmed_rows(snapshot, fragment)
     return read_deletions(snapshot.locations, snapshot.deletions, fragment, num_rows)
+
+
+def united_deletions(plans: Sequence[DeletionPlan]) -> DeletionPlan:
+    """Delete what any of the plans deletes."""
+    if len(plans) == 1:
+        return plans[0]
+    by_fragment: dict[int, FragmentDeletion] = {}
+    for one in (one for plan in plans for one in plan.fragments):
+        known = by_fragment.get(one.fragment.id, one)
+        rows, merged = known.rows | one.rows, known.merged | one.merged
+        by_fragment[one.fragment.id] = FragmentDeletion(one.fragment, rows, merged)
+    texts = list(dict.fromkeys(plan.predicate for plan in plans))
+    text = texts[0] if len(texts) == 1 else " OR ".join(f"({one})" for one in texts)
+    return DeletionPlan(plans[0].read_version, text, tuple(by_fragment.values()))

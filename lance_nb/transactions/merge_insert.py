@@ -59,9 +59,9 @@ def plan_merge(
     check_clauses(clauses, source.schema, snapshot.manifest.schema)
     found = find_rows(snapshot, source, clauses, _counter(snapshot, source, progress))
     if _by_columns(snapshot, source, clauses, found):
-        plan = _write_columns(snapshot, source, clauses, found, options)
+        plan = write_columns_anew(snapshot, source, clauses, found, options)
     else:
-        plan = _write_rows(snapshot, source, clauses, found, options)
+        plan = write_rows(snapshot, source, clauses, found, options)
     if progress is not None:
         total = _total(snapshot, source)
         progress(total, total)
@@ -90,13 +90,14 @@ def _counter(
 # --- written as rows ------------------------------------------------------------------------------
 
 
-def _write_rows(
+def write_rows(
     snapshot: Snapshot,
     source: SourceRows,
     clauses: MergeClauses,
     found: Found,
     options: WriteOptions,
 ) -> MergePlan:
+    """Write matched rows with their new values, and new ones; no file remains after an error."""
     schema = snapshot.manifest.schema
     maker = RowMaker.of(snapshot, source, schema)
     if found.changes:
@@ -190,13 +191,14 @@ def _changing(source: SourceRows, clauses: MergeClauses, schema: Schema) -> Sche
     return Schema(tuple(one for one in schema if one.name in names), schema.metadata)
 
 
-def _write_columns(
+def write_columns_anew(
     snapshot: Snapshot,
     source: SourceRows,
     clauses: MergeClauses,
     found: Found,
     options: WriteOptions,
 ) -> MergePlan:
+    """Write the columns that the source has anew for every fragment with a matched row."""
     part = _changing(source, clauses, snapshot.manifest.schema)
     maker = RowMaker.of(snapshot, source, part)
     if maker.blobs:

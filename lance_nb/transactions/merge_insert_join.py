@@ -2,6 +2,7 @@
 
 The target's key columns are read in windows, fragment by fragment; nothing else of it is. Windows
 of small fragments are looked up together, because a look-up costs the size of the source as well.
+Who looks at a part of the target only brings the windows of that part.
 
 Limits: memory holds one window, the keys of the source, and two numbers per match.
 Source: ``MergeInsertBuilder`` of pylance 14.0.2.
@@ -18,7 +19,7 @@ import pyarrow as pa
 
 from lance_nb.encodings.base import Ints
 from lance_nb.format.fragment import Fragment
-from lance_nb.table.filtered_scan import RowChoice, Selected, quoted, select_rows, selected_table
+from lance_nb.table.filtered_scan import RowChoice, quoted, select_rows, selected_table
 from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.merge_insert_keys import KeyNumbers
@@ -47,37 +48,55 @@ class Matches:
 Progress = Callable[[int], None]
 
 
-def join(
-    snapshot: Snapshot, keys: KeyNumbers, names: Sequence[str], seen: Progress | None = None
-) -> Iterator[Matches]:
-    """Yield the matches of every fragment, in the order of the scan; ``seen`` counts rows read.
+@dataclass(frozen=True, slots=True)
+class KeyWindow:
+    """Live rows of one fragment: their offsets, ascending, and their keys."""
+
+    fragment: Fragment
+    physical: Ints
+    keys: pa.Table
+
+
+def read_keys(
+    snapshot: Snapshot, names: Sequence[str], fragments: Sequence[Fragment] | None = None
+) -> Iterator[KeyWindow]:
+    """Read the key columns of all fragments, or of some.
 
     Raises CorruptFileError, StorageError.
     """
-    parts = _looked_up(snapshot, keys, names, seen)
+    projection = project(snapshot.manifest.schema, [quoted([name]) for name in names])
+    choice = RowChoice(fragments=None if fragments is None else tuple(fragments))
+    for window in select_rows(snapshot, choice, projection):
+        table = selected_table(snapshot, projection, window).rename_columns(list(names))
+        yield KeyWindow(window.fragment, window.physical, table.replace_schema_metadata(None))
+
+
+def join(
+    windows: Iterable[KeyWindow], keys: KeyNumbers, seen: Progress | None = None
+) -> Iterator[Matches]:
+    """Yield the matches of every fragment, in the order given; ``seen`` counts rows read."""
+    parts = _looked_up(windows, keys, seen)
     for _, found in groupby(parts, key=lambda one: one.fragment.id):
-        windows = list(found)
-        if len(windows) == 1:
-            yield windows[0]
+        together = list(found)
+        if len(together) == 1:
+            yield together[0]
             continue
         yield Matches(
-            windows[0].fragment,
-            np.concatenate([one.physical for one in windows]),
-            np.concatenate([one.source for one in windows]),
-            np.concatenate([one.lonely for one in windows]),
+            together[0].fragment,
+            np.concatenate([one.physical for one in together]),
+            np.concatenate([one.source for one in together]),
+            np.concatenate([one.lonely for one in together]),
         )
 
 
 def _looked_up(
-    snapshot: Snapshot, keys: KeyNumbers, names: Sequence[str], seen: Progress | None
+    windows: Iterable[KeyWindow], keys: KeyNumbers, seen: Progress | None
 ) -> Iterator[Matches]:
-    projection = project(snapshot.manifest.schema, [quoted([name]) for name in names])
-    waiting: list[tuple[Selected, pa.Table]] = []
+    waiting: list[KeyWindow] = []
     num_rows = 0
-    for window in select_rows(snapshot, RowChoice(), projection):
-        table = selected_table(snapshot, projection, window).rename_columns(list(names))
-        waiting.append((window, table.replace_schema_metadata(None)))
-        num_rows += window.num_rows
+    for window in windows:
+        waiting.append(window)
+        num_rows += window.keys.num_rows
         if num_rows >= max(_TOGETHER_ROWS, keys.num_rows):
             yield from _split(keys, waiting)
             if seen is not None:
@@ -88,15 +107,14 @@ def _looked_up(
         seen(num_rows)
 
 
-def _split(keys: KeyNumbers, waiting: Iterable[tuple[Selected, pa.Table]]) -> Iterator[Matches]:
-    windows = list(waiting)
+def _split(keys: KeyNumbers, windows: Sequence[KeyWindow]) -> Iterator[Matches]:
     if not windows:
         return
-    numbers = keys.find(pa.concat_tables(table for _, table in windows))
+    numbers = keys.find(pa.concat_tables(one.keys for one in windows))
     start = 0
-    for window, _ in windows:
-        mine = numbers[start : start + window.num_rows]
-        start += window.num_rows
+    for window in windows:
+        mine = numbers[start : start + window.keys.num_rows]
+        start += window.keys.num_rows
         places, source = keys.pairs(mine)
         lonely = window.physical[mine < 0]
         yield Matches(window.fragment, window.physical[places], source, lonely)

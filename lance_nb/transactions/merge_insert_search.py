@@ -6,7 +6,7 @@ Source: ``MergeInsertBuilder`` of pylance 14.0.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +21,7 @@ from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.merge_insert_clauses import MergeClauses, WhenMatched
 from lance_nb.transactions.merge_insert_condition import MatchCondition
-from lance_nb.transactions.merge_insert_join import Matches, join
+from lance_nb.transactions.merge_insert_join import KeyWindow, Matches, join, read_keys
 from lance_nb.transactions.merge_insert_keys import KeyNumbers
 from lance_nb.transactions.merge_insert_source import SourceRows
 
@@ -43,9 +43,15 @@ class Found:
 
 
 def find_rows(
-    snapshot: Snapshot, source: SourceRows, clauses: MergeClauses, seen: Callable[[int], None]
+    snapshot: Snapshot,
+    source: SourceRows,
+    clauses: MergeClauses,
+    seen: Callable[[int], None] | None = None,
+    windows: Iterable[KeyWindow] | None = None,
 ) -> Found:
     """Join, and sort the matches by what becomes of them; ``seen`` counts target rows.
+
+    ``windows`` are a part of the target, None is all of it.
 
     Raises MergeInsertError, PredicateError, NotSupportedError, StorageError.
     """
@@ -57,7 +63,7 @@ def find_rows(
     is_matched = np.zeros(source.num_rows, np.bool_)
     changes: list[Matches] = []
     going: list[tuple[Fragment, Ints]] = []
-    for every in join(snapshot, keys, names, seen):
+    for every in join(read_keys(snapshot, names) if windows is None else windows, keys, seen):
         is_matched[every.source] = True
         gone = _lonely(snapshot, clauses, every)
         if clauses.matched is WhenMatched.FAIL and every.source.size:

@@ -23,7 +23,7 @@ from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.column_rewrite import ColumnRewrite
-from lance_nb.transactions.deletion_plan import DeletionPlan, FragmentDeletion
+from lance_nb.transactions.deletion_plan import DeletionPlan, united_deletions
 from lance_nb.transactions.merge_insert_plan import MergePlan
 from lance_nb.transactions.operation import Operation, operation_name
 from lance_nb.transactions.operations.append import Append
@@ -185,7 +185,7 @@ def _combined(
     num_added = sum(one.physical_rows for one in added)
     if not plans:
         return StagedWrite(snapshot.version, Append(added), num_added, new_fragments=added)
-    plan = _united(plans)
+    plan = united_deletions(plans)
     pending = PendingDeletions()
     operation: Operation
     if added or rewrites:
@@ -217,16 +217,3 @@ def _combined(
 
 def _num_updated(edit: RowRewrite | MergePlan) -> int:
     return edit.num_updated_rows if isinstance(edit, MergePlan) else edit.num_rows
-
-
-def _united(plans: Sequence[DeletionPlan]) -> DeletionPlan:
-    """Delete what any of the plans deletes."""
-    if len(plans) == 1:
-        return plans[0]
-    by_fragment: dict[int, FragmentDeletion] = {}
-    for one in (one for plan in plans for one in plan.fragments):
-        known = by_fragment.get(one.fragment.id, one)
-        rows, merged = known.rows | one.rows, known.merged | one.merged
-        by_fragment[one.fragment.id] = FragmentDeletion(one.fragment, rows, merged)
-    text = " OR ".join(f"({plan.predicate})" for plan in plans)
-    return DeletionPlan(plans[0].read_version, text, tuple(by_fragment.values()))

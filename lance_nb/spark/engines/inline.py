@@ -17,10 +17,10 @@ class InlineEngine:
 
     def run(self, tasks: Sequence[Task], report: Report, stop: Stop) -> list[Any]:
         """Run all tasks in their order."""
-        found = []
+        found: dict[int, Any] = {}
         for at, task in enumerate(tasks):
             if stop():
                 raise RunCancelledError(at, len(tasks))
-            found.append(task.run())
-            report(progress_of(tasks, range(at + 1)))
-        return found
+            found[at] = task.run()
+            report(progress_of(tasks, found))
+        return list(found.values())

@@ -1,13 +1,15 @@
 """Tasks in a pool of processes on this machine.
 
-Processes are started afresh ("spawn"), so that no lock of the notebook's threads is copied. They
-end with the run, and when it is stopped, an interrupt of the kernel included.
+Processes are started afresh ("spawn"), so that no lock of the notebook's threads is copied. Every
+process gets all tasks once, so that what tasks share travels once. Processes end with the run, and
+when it is stopped, an interrupt of the kernel included.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from typing import Any
@@ -17,6 +19,8 @@ from lance_nb.spark.engine import Report, Stop, progress_of
 from lance_nb.spark.plan import Task
 
 _POLL_S = 0.2
+# The tasks of the run that this process works for; set once, when the process starts.
+_TASKS: list[Task] = []
 
 
 class PoolEngine:
@@ -31,10 +35,11 @@ class PoolEngine:
         """Run all tasks, as many at once as there are workers."""
         context = multiprocessing.get_context("spawn")
         workers = max(1, min(self._num_workers, len(tasks)))
-        pool = ProcessPoolExecutor(workers, mp_context=context)
+        payload = pickle.dumps(list(tasks))
+        pool = ProcessPoolExecutor(workers, context, initializer=hold, initargs=(payload,))
         found: list[Any] | None = None
         try:
-            waiting = {pool.submit(run_one, task): at for at, task in enumerate(tasks)}
+            waiting = {pool.submit(run_one, at): at for at in range(len(tasks))}
             found = _gather(tasks, waiting, report, stop)
             return found
         finally:
@@ -43,9 +48,14 @@ class PoolEngine:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def run_one(task: Task) -> Any:
+def hold(payload: bytes) -> None:
+    """Take the tasks of a run."""
+    _TASKS[:] = pickle.loads(payload)  # noqa: S301 - written by the process that started this one
+
+
+def run_one(at: int) -> Any:
     """Run one task; a function of a module, so that it can be sent by name."""
-    return task.run()
+    return _TASKS[at].run()
 
 
 def _gather(
@@ -58,7 +68,7 @@ def _gather(
         for future in done:
             found[waiting[future]] = future.result()
         if done:
-            report(progress_of(tasks, list(found)))
+            report(progress_of(tasks, found))
         if stop():
             raise RunCancelledError(len(found), len(tasks))
     return [found[at] for at in range(len(tasks))]

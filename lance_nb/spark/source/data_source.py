@@ -32,11 +32,11 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from lance_nb.format.fragment import Fragment
 from lance_nb.spark.source.options import SourceOptions
 from lance_nb.spark.source.rows import ReadPlan, metadata_table
 from lance_nb.spark.source.writing import SourceWrite, plan_write
 from lance_nb.spark.types import readable_schema, to_spark
+from lance_nb.transactions.staged import Addition
 
 
 class LanceSource(DataSource):
@@ -135,9 +135,9 @@ class TableReader(DataSourceReader):
 
 @dataclass
 class WrittenPartition(WriterCommitMessage):
-    """The fragments that one task wrote."""
+    """What one task wrote, None for a partition without rows."""
 
-    fragments: tuple[Fragment, ...]
+    made: Addition | None
 
 
 class LanceWriter(DataSourceArrowWriter):
@@ -148,11 +148,11 @@ class LanceWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPartition:
         """Write one partition."""
-        return WrittenPartition(tuple(self._write.target.write(iterator)))
+        return WrittenPartition(self._write.rows.write_of_spark(iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit what all tasks wrote."""
-        self._write.commit(_fragments(messages))
+        self._write.commit(_made(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete nothing: see the module."""
@@ -166,15 +166,15 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPartition:
         """Write one partition of a batch."""
-        return WrittenPartition(tuple(self._write.target.write(iterator)))
+        return WrittenPartition(self._write.rows.write_of_spark(iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Commit a batch, unless an earlier run has."""
-        self._write.commit_batch(_fragments(messages), batchId)
+        self._write.commit_batch(_made(messages), batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Delete nothing: see the module."""
 
 
-def _fragments(messages: Sequence[Any]) -> list[Fragment]:
-    return [one for message in messages if message is not None for one in message.fragments]
+def _made(messages: Sequence[Any]) -> list[Addition | None]:
+    return [message.made for message in messages if message is not None]

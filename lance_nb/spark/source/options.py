@@ -14,6 +14,8 @@ option                  meaning
                         tags, branches, indices
 ``storageOptions``      a JSON object for fsspec
 ``queryId``             a stream's name, stable across restarts (writing streams only)
+``maxRowsPerFile``      writing: a new data file begins after so many rows (also
+                        ``maxBytesPerFile``, ``dataStorageVersion``, ``enableStableRowIds``)
 ======================  ==========================================================================
 
 Spark lowers the keys; an unknown one is refused, so that a misspelt filter is not ignored.
@@ -34,8 +36,10 @@ TABLES = ("history", "fragments", "files", "columns", "tags", "branches", "indic
 _KNOWN = frozenset({
     "path", "paths", "version", "versionasof", "timestampasof", "branch", "tag", "columns",
     "filter", "withrowid", "withrowaddress", "table", "storageoptions", "queryid",
-    "checkpointlocation",
+    "checkpointlocation", "maxrowsperfile", "maxbytesperfile", "datastorageversion",
+    "enablestablerowids",
 })  # fmt: skip
+_NUMBERS = {"maxrowsperfile": "max_rows_per_file", "maxbytesperfile": "max_bytes_per_file"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,17 @@ class SourceOptions:
         text = self.get("columns")
         return None if text is None else [one.strip() for one in text.split(",") if one.strip()]
 
+    @property
+    def files(self) -> dict[str, Any]:
+        """How data files are written. Raises InvalidInputError."""
+        found: dict[str, Any] = {}
+        for key, name in _NUMBERS.items():
+            text = self.get(key)
+            if text is not None:
+                found[name] = _number(text, key)
+        version = self.get("datastorageversion")
+        return found if version is None else {**found, "data_storage_version": version}
+
     def is_set(self, key: str) -> bool:
         """Whether an option is "true"."""
         return (self.get(key) or "false").lower() == "true"
@@ -105,7 +120,8 @@ class SourceOptions:
         return open_dataset(self.path, ref, asof=moment, storage_options=self.storage_options)
 
 
-def _number(text: str) -> int:
+def _number(text: str, key: str = "version") -> int:
     if not text.isdecimal():
-        raise InvalidInputError(f"version {text!r} is not a number; a tag goes to option 'tag'")
+        hint = "; a tag goes to option 'tag'" if key == "version" else ""
+        raise InvalidInputError(f"{key} {text!r} is not a number{hint}")
     return int(text)

@@ -1,4 +1,4 @@
-"""Append rows from files or another Lance dataset: a worker reads its part itself.
+"""Rows from files or another Lance dataset: a worker reads its part itself.
 
 Data does not pass through the JVM, which makes this several times cheaper than a DataFrame.
 
@@ -15,11 +15,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs.writing import WriteRequest, write_addition
 from lance_nb.errors import InvalidInputError
+from lance_nb.spark.new_rows import Destination, NewRows, Wanted
 from lance_nb.spark.packing import TASK_BYTES, pack
 from lance_nb.spark.place import Place
-from lance_nb.spark.plan import Plan, Task
+from lance_nb.spark.plan import Plan
 from lance_nb.transactions.staged import Addition
 
 _ARROW = (".arrow", ".feather", ".ipc")
@@ -81,41 +81,56 @@ Rows = ParquetRows | ArrowRows | DatasetRows
 
 
 @dataclass(frozen=True, slots=True)
-class AppendRows:
-    """Write rows as new fragments in the pinned dataset's schema."""
+class WriteRows:
+    """Write some rows as new fragments."""
 
-    place: Place
-    rows: Rows
+    rows: NewRows
+    part: Rows
 
     @property
     def size_bytes(self) -> int:
         """Bytes that are read."""
-        return self.rows.size_bytes
+        return self.part.size_bytes
 
     def run(self) -> Addition | None:
         """Write the files."""
-        _, snapshot = self.place.open()
-        added = write_addition(snapshot, self.rows.batches(), WriteRequest())
-        return added if added.fragments else None
+        return self.rows.write(self.part.batches())
 
 
-def plan_append(
-    dataset: LanceDataset,
-    source: str | Sequence[str] | LanceDataset,
-    *,
-    task_bytes: int = TASK_BYTES,
-) -> Plan:
+Source = str | Sequence[str] | LanceDataset
+
+
+def plan_append(dataset: LanceDataset, source: Source, *, task_bytes: int = TASK_BYTES) -> Plan:
     """Plan an append from files (paths or patterns) or another dataset.
 
     Raises InvalidInputError when there is no such file or its kind is not known.
     """
-    place = Place.of(dataset)
-    tasks: list[Task] = [AppendRows(place, rows) for rows in _parts(source, task_bytes)]
-    detail = f"from {_named(source)}"
-    return Plan("append", detail, place, tuple(tasks))
+    return plan_rows(dataset, source, Wanted(), task_bytes=task_bytes)
 
 
-def _parts(source: str | Sequence[str] | LanceDataset, task_bytes: int) -> Iterator[Rows]:
+def plan_rows(
+    target: Destination, source: Source, wanted: Wanted, *, task_bytes: int = TASK_BYTES
+) -> Plan:
+    """Plan to append, overwrite with or create from files or another dataset.
+
+    A new schema is that of the first file. Raises InvalidInputError when there is no such file or
+    its kind is not known, DatasetAlreadyExistsError.
+    """
+    parts = list(_parts(source, task_bytes))
+    rows = NewRows.of(target, _schema(source, parts), wanted)
+    tasks = tuple(WriteRows(rows, part) for part in parts)
+    return rows.plan(wanted.mode, f"from {_named(source)}", tasks)
+
+
+def _schema(source: Source, parts: Sequence[Rows]) -> pa.Schema:
+    if isinstance(source, LanceDataset):
+        return source.schema
+    if not parts:
+        raise InvalidInputError(f"the files of {_named(source)} have no rows")
+    return parts[0].batches().schema
+
+
+def _parts(source: Source, task_bytes: int) -> Iterator[Rows]:
     if isinstance(source, LanceDataset):
         other = Place.of(source)
         _, snapshot = source.opened
@@ -175,7 +190,7 @@ def _ranges(sizes: Sequence[int], most: int) -> Iterator[tuple[int, int, int]]:
         yield start, len(sizes), size
 
 
-def _named(source: str | Sequence[str] | LanceDataset) -> str:
+def _named(source: Source) -> str:
     if isinstance(source, LanceDataset):
         return source.uri
     return source if isinstance(source, str) else f"{len(source)} files"

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import NotSupportedError, SchemaMismatchError
-from lance_nb.spark.types import check_names, from_spark, readable_schema, to_spark
+from lance_nb.spark.types import check_names, fitted, from_spark, readable_schema, to_spark
 
 NESTED = [("v", pa.large_list(pa.list_(pa.uint8(), 2))), ("n", pa.uint32())]
 TABLE = pa.table(
@@ -65,3 +65,13 @@ def test_missing_columns_become_null_and_unknown_ones_are_refused() -> None:
     assert made.to_pylist() == [{"a": 1, "b": None}]
     with pytest.raises(SchemaMismatchError, match="no column 'c'"):
         check_names(pa.schema([("c", pa.int64())]), schema)
+
+
+def test_tables_of_spark_get_the_types_of_the_dataset() -> None:
+    schema = pa.schema([("id", pa.int32()), ("v", pa.list_(pa.float32(), 2)), ("x", pa.int8())])
+    given = pa.table({"v": [[1.0, 2.0]], "id": [7]})
+    made = fitted(given, schema)
+    assert made.schema.types == [pa.list_(pa.float32(), 2), pa.int32()]
+    assert made.to_pylist() == given.to_pylist()
+    with pytest.raises(SchemaMismatchError, match="no column 'y'"):
+        fitted(pa.table({"y": [1]}), schema)

@@ -1,0 +1,155 @@
+"""Upserts of large sources or into large datasets.
+
+::
+
+    lance_spark.upsert(ds, changed, on="id")
+    counts = (
+        lance_spark.merge(ds, changed, on="id")
+        .when_matched_update_all("source.price <> target.price")
+        .when_not_matched_insert_all()
+        .execute(engine="spark", message="prices of today")
+    )
+
+``source`` is a DataFrame of Spark's, or anything that ``merge_insert`` takes. What is small enough
+goes to every task ("broadcast"); a larger DataFrame is shuffled by key ("shuffle"). A larger source
+that is no DataFrame becomes one if there is a session.
+
+Limits: rows are rewritten as a whole, columns alone by ``update_columns``. On Connect, whose
+DataFrames do not tell their size, ``form="auto"`` is "shuffle".
+Source: ``MergeInsertBuilder`` of pylance 14.0.2; lance_nb.transactions.merge_insert_parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.dataset import dataset as open_dataset
+from lance_nb.dataset.merge_insert import MergeClauseBuilder
+from lance_nb.dataset.verbs.sources import reader_of
+from lance_nb.dataset.verbs.upserting import with_clause
+from lance_nb.errors import InvalidInputError
+from lance_nb.spark import shuffle
+from lance_nb.spark.frames import is_frame
+from lance_nb.spark.new_rows import Destination
+from lance_nb.spark.plan import Plan
+from lance_nb.spark.progress import PLANNING, Watch
+from lance_nb.spark.run import RunOptions, land, replanned, run_tasks
+from lance_nb.spark.sessions import find_session, is_connect
+from lance_nb.spark.tasks.merge import SOURCE_BYTES, plan_merge
+from lance_nb.spark.types import fitted
+from lance_nb.transactions.merge_insert_clauses import MergeClauses
+from lance_nb.transactions.merge_insert_plan import MergePlan
+
+FORMS = ("auto", "broadcast", "shuffle")
+
+
+class MergeRun(MergeClauseBuilder):
+    """An upsert under construction: its clauses, then ``execute``. Made by ``merge``."""
+
+    def __init__(
+        self, dataset: LanceDataset, source: Any, on: str | Iterable[str] | None, form: str
+    ) -> None:
+        super().__init__(dataset.lance_schema, on)
+        if form not in FORMS:
+            raise InvalidInputError(f"form {form!r} is not one of {', '.join(FORMS)}")
+        self._dataset = dataset
+        self._source = source
+        self._form = form
+        self._table: pa.Table | None = None
+        self.dataset = dataset
+
+    def plan(self) -> Plan:
+        """Return the plan of the broadcast form, for ``explain`` and ``run_edits``."""
+        return plan_merge(self._dataset, self._rows_only, self._held())
+
+    def execute(self, *, message: str | None = None, **options: Any) -> dict[str, int]:
+        """Merge and commit; return the counts that ``merge_insert`` returns.
+
+        ``dataset`` of this builder is the new version then. Options: ``engine``, ``spark``,
+        ``progress``, ``stop``. Raises MergeInsertError (several source rows for one row; a match
+        that must not be), SchemaMismatchError, RunCancelledError, CommitConflictError.
+        """
+        how = RunOptions.of(message, options)
+        watch = Watch(how.progress)
+        frame = self._shuffled(how)
+
+        def attempt(base: LanceDataset) -> dict[str, int]:
+            watch.phase(PLANNING)
+            if frame is None:
+                plan = plan_merge(base, self._rows_only, self._held())
+                results = run_tasks(plan, how, watch)
+            else:
+                plan = shuffle.plan_shuffled(base, self._rows_only, frame)
+                results = shuffle.merge_buckets(plan, self._rows_only, frame, how, watch)
+            self.dataset = land(plan, results, how, watch)
+            return _counts(results)
+
+        return replanned(self._dataset, attempt)
+
+    @property
+    def _rows_only(self) -> MergeClauses:
+        return with_clause(self._clauses, write_mode="rewrite_rows")
+
+    def _held(self) -> pa.Table:
+        """Return the source as a table, read once."""
+        if self._table is None:
+            if is_frame(self._source):
+                self._table = fitted(self._source.toArrow(), self._dataset.schema)
+            else:
+                self._table = reader_of(self._source, None).read_all()
+        return self._table
+
+    def _shuffled(self, how: RunOptions) -> Any:
+        """Return the DataFrame to shuffle; None for the broadcast form."""
+        if self._form == "broadcast":
+            return None
+        if is_frame(self._source):
+            is_small = self._form == "auto" and _size_bytes(self._source) <= SOURCE_BYTES
+            return None if is_small else self._source
+        is_small = self._form == "auto" and self._held().nbytes <= SOURCE_BYTES
+        session = how.spark if how.spark is not None else find_session()
+        if is_small or how.engine in ("local", "pool") or session is None:
+            return None
+        return session.createDataFrame(self._held())
+
+
+def _counts(results: list[MergePlan]) -> dict[str, int]:
+    names = ("num_inserted_rows", "num_updated_rows", "num_deleted_rows")
+    return {name: sum(one.stats[name] for one in results) for name in names}
+
+
+def _size_bytes(frame: Any) -> int:
+    """Return how many bytes Spark expects of a DataFrame; Connect does not tell."""
+    if is_connect(frame.sparkSession):
+        return SOURCE_BYTES + 1
+    plan = frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - nothing public tells
+    return int(plan.stats().sizeInBytes().toString())
+
+
+def merge(
+    target: Destination, source: Any, on: str | Iterable[str] | None = None, *, form: str = "auto"
+) -> MergeRun:
+    """Begin an upsert that matches rows by the columns ``on``; its clauses and ``execute`` follow.
+
+    None is the unenforced primary key. Raises ColumnNotFoundError, InvalidInputError.
+    """
+    dataset = target if isinstance(target, LanceDataset) else open_dataset(target)
+    return MergeRun(dataset, source, on, form)
+
+
+def upsert(
+    target: Destination, source: Any, on: str | Iterable[str] | None = None, *,
+    form: str = "auto", message: str | None = None, **options: Any,
+) -> LanceDataset:  # fmt: skip
+    """Update the rows whose key is there, insert the others; return the new version.
+
+    Options and errors as for ``MergeRun.execute``.
+    """
+    begun = merge(target, source, on, form=form)
+    begun.when_matched_update_all().when_not_matched_insert_all()
+    begun.execute(message=message, **options)
+    return begun.dataset

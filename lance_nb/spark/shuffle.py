@@ -1,0 +1,138 @@
+"""Upserts by keys: source and target are shuffled by a hash of the key, a task merges one bucket.
+
+Only key columns and addresses of the target pass through Spark; the rows that change are read and
+written by the tasks. Nobody else sees the keys of a bucket, so that its new rows are written there
+as well. Equal keys of the source meet in one bucket, where duplicates are refused.
+
+Limits: a bucket is in memory: the source's rows and the target's keys in it. Keys are compared in
+the types of the dataset; a key that Spark cannot hash (a map) is refused by Spark.
+Source: PySpark 4.3 (``PandasCogroupedOps.applyInArrow``); lance_nb.transactions.merge_insert_parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import LanceError, StorageError
+from lance_nb.spark.engines.job import RowCounter
+from lance_nb.spark.frames import MADE_DDL, collected, made_table
+from lance_nb.spark.place import Place
+from lance_nb.spark.plan import Plan, commit_edits
+from lance_nb.spark.progress import Watch
+from lance_nb.spark.registration import read
+from lance_nb.spark.run import RunOptions
+from lance_nb.spark.tasks.merge import Clauses, check, file_options
+from lance_nb.spark.types import fitted, fitted_schema
+from lance_nb.table.projection import ROW_ADDRESS
+from lance_nb.transactions.merge_insert_clauses import MergeClauses
+from lance_nb.transactions.merge_insert_parts import plan_bucket, united, windows_of, without_rows
+from lance_nb.transactions.merge_insert_plan import MergePlan
+from lance_nb.transactions.merge_insert_search import typed
+from lance_nb.transactions.merge_insert_source import SourceRows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BUCKET = "__lance_nb_bucket"
+# Rows of the target for which a bucket is added to the shuffle's own number.
+BUCKET_ROWS = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class MergeBucket:
+    """What a Python worker runs for a bucket: rows of the source, keys of the target."""
+
+    place: Place
+    clauses: Clauses
+    counter: RowCounter
+
+    def __call__(self, source: pa.Table, target: pa.Table) -> pa.Table:
+        """Merge the bucket; an error of ours is sent back as a value."""
+        try:
+            found: Any = self.merged(source, target)
+        except StorageError:
+            raise  # may pass by itself: Spark tries the task again
+        except LanceError as error:
+            found = error
+        return made_table(found)
+
+    def merged(self, source: pa.Table, target: pa.Table) -> MergePlan:
+        """Write the rows of the bucket that change or are new."""
+        _, snapshot = self.place.open()
+        clauses = self.clauses.bound(snapshot)
+        addresses = target[ROW_ADDRESS].cast(pa.int64()).to_numpy().astype(np.uint64)
+        keys = typed(target.select(list(clauses.on)), snapshot.manifest.schema)
+        windows = list(windows_of(snapshot, addresses, keys))
+        names = [name for name in source.column_names if name != BUCKET]
+        rows = fitted(source.select(names), snapshot.manifest.schema.to_arrow())
+        with SourceRows(rows.to_reader(), None) as given:
+            plan = plan_bucket(snapshot, given, clauses, file_options(snapshot), windows)
+        self.counter.add(plan.num_updated_rows + plan.num_inserted_rows + plan.num_deleted_rows)
+        return plan
+
+
+def plan_shuffled(dataset: LanceDataset, clauses: MergeClauses, source: DataFrame) -> Plan:
+    """Plan an upsert of a DataFrame that is shuffled. Raises as ``merge_insert`` does."""
+    _, snapshot = dataset.opened
+    check(snapshot, clauses, fitted_schema(source.columns, snapshot.manifest.schema.to_arrow()))
+    detail = f"a DataFrame on {', '.join(clauses.on)}"
+    return Plan("merge_insert", detail, Place.of(dataset), (), commit_edits, is_empty_too=True)
+
+
+def merge_buckets(
+    plan: Plan, clauses: MergeClauses, source: DataFrame, options: RunOptions, watch: Watch
+) -> list[MergePlan]:
+    """Shuffle both sides and merge all buckets; return the one plan of all."""
+    spark, place = source.sparkSession, plan.place
+    on = list(clauses.on)
+    target = _target(spark, place, on)
+    counter = RowCounter(spark)
+    num_buckets = _num_buckets(spark, place)
+    left = _in_buckets(_typed(source, target, on), on, num_buckets)
+    right = _in_buckets(target, on, num_buckets)
+    merge = MergeBucket(place, Clauses.of(clauses), counter)
+    both: Any = left.groupBy(BUCKET).cogroup(right.groupBy(BUCKET))
+
+    def merged(source: pa.Table, target: pa.Table) -> pa.Table:  # Spark wants a plain function
+        return merge(source, target)
+
+    job = both.applyInArrow(merged, MADE_DDL)
+    found = collected(job, counter, options, watch)
+    for one in found:
+        if isinstance(one, LanceError):
+            raise one
+    _, snapshot = place.open()
+    made = united(found) if found else without_rows(snapshot, clauses)
+    return [replace(made, logs=clauses.logs)]
+
+
+def _target(spark: SparkSession, place: Place, on: list[str]) -> DataFrame:
+    """Read the key columns and addresses of the pinned version."""
+    return read(
+        place.uri, spark=spark, columns=on, withRowAddress=True, version=place.version,
+        branch=place.branch, storageOptions=place.options_text,
+    )  # fmt: skip
+
+
+def _typed(source: DataFrame, target: DataFrame, on: list[str]) -> DataFrame:
+    """Cast the source's key to the target's types, so that equal keys have equal hashes."""
+    types = {one.name: one.dataType for one in target.schema.fields}
+    return source.withColumns({name: source[name].cast(types[name]) for name in on})
+
+
+def _in_buckets(frame: DataFrame, on: list[str], num_buckets: int) -> DataFrame:
+    from pyspark.sql import functions as of
+
+    number = of.pmod(of.hash(*(frame[name] for name in on)), of.lit(num_buckets))
+    return frame.withColumn(BUCKET, number)
+
+
+def _num_buckets(spark: SparkSession, place: Place) -> int:
+    partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+    num_rows = int(place.open()[1].manifest.fragments.counts().num_rows.sum())
+    return max(partitions, -(-num_rows // BUCKET_ROWS))
