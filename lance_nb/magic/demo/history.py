@@ -7,7 +7,7 @@ Layout: main has 26 versions, four tags, and three branches with commits of thei
            training-v1 is 9; branch relabel leaves at 9, augmented at 13
     14-20  checked captions, weekly imports; the one of week 45 (``BAD_VERSION``) is wrong: its
            scores are percentages, and a fifth of its labels are missing
-    21-26  deletions, a jury's scores, another compaction, the newest rows
+    21-26  deletions, settings, a jury's scores, the newest rows in small files
            second-jury is 23, reviewed is 26; branch captions leaves at 22
 
 Every commit says who made it and why. Rows have stable ids, so their lives can be told.
@@ -184,8 +184,8 @@ def _write_end(dataset: LanceDataset, source: PhotoSource) -> None:
     with _by(INES, "Scores of the second jury"):
         _upsert(dataset, _rated_again(jury))
     dataset.tags.create("second-jury", dataset.version)
-    with _by(TOM, "Join the weekly imports"):
-        dataset.optimize.compact_files(target_rows_per_fragment=12_000)
+    with _by(TOM, "Say what a score is"):
+        dataset.update_field_metadata("score", {"description": "0 to 1, by a jury of three"})
     with _by(INES, "Import the winter archive"):  # in small files, as many small jobs write them
         dataset.insert(spelt(_measured(source.take(4_000))), max_rows_per_file=800)
     with _by(MARA, "Nobody will describe these any more"):
