@@ -195,7 +195,9 @@ def _same_logs(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Fin
     return None
 
 
-NEVER = Rule("X", "incompatible", "incompatible", _always(_INCOMPATIBLE, "the two exclude another"))
+NEVER = Rule(
+    "X", "incompatible", "incompatible", _always(_INCOMPATIBLE, "the two exclude each other")
+)
 AGAIN = Rule("R", "retryable", "retryable", _always(_RETRYABLE, "ours was made for an older state"))
 SAME_FRAGMENTS = Rule(
     "f", "same fragments", "retryable if both change the same fragment", _same_fragments

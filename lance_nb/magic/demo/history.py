@@ -185,7 +185,7 @@ def _write_end(dataset: LanceDataset, source: PhotoSource) -> None:
         _upsert(dataset, _rated_again(jury))
     dataset.tags.create("second-jury", dataset.version)
     with _by(TOM, "Say what a score is"):
-        dataset.update_field_metadata("score", {"description": "0 to 1, by a jury of three"})
+        dataset.update_field_metadata({"score": {"description": "0 to 1, by a jury of three"}})
     with _by(INES, "Import the winter archive"):  # in small files, as many small jobs write them
         dataset.insert(spelt(_measured(source.take(4_000))), max_rows_per_file=800)
     with _by(MARA, "Nobody will describe these any more"):
