@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, LanceError
+from lance_nb.explorer.arrangements import Arrangements
 from lance_nb.explorer.messages import Answer, Handler, integer, words
 from lance_nb.explorer.models import cells, refs, text
 from lance_nb.explorer.models import timeline as timelines
@@ -25,13 +26,13 @@ from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.lens import Lens, lens_of
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
 from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.models.stored import is_blob_column
 from lance_nb.explorer.models.timeline import Timeline
 from lance_nb.explorer.models.version_detail import VersionDetail, version_detail
+from lance_nb.explorer.selection import Selection, selection_of
 
 MAX_OPEN = 8
 MAX_COUNT = 2**53
-MAX_SELECTED = 100_000
-_MAX_RANGES = 1000
 FIRST_WINDOW = Window(limit=60, num_columns=40)
 FIRST_PAGE_BYTES = 120_000
 
@@ -71,8 +72,8 @@ class Session:
         self.read_only = read_only
         self.locked = True
         self._kept: dict[Callable[[Session], Any], Any] = {}
-        self.selected: list[tuple[int, int]] = []
-        self.lens = Lens()  # what the selected rows are positions of
+        self.selected = Selection()
+        self.arrangements = Arrangements()
         self.parts: dict[str, Part] = {}
         self._opened: OrderedDict[Place, Source] = OrderedDict()
         self._numbers: dict[str | None, Sequence[int]] = {}
@@ -115,23 +116,26 @@ class Session:
     def travel(self, ref: str) -> None:
         """Stand at the version that ``ref`` names; stays where it is when that fails."""
         self.dataset = self._keep(refs.resolve(self.dataset, ref))
-        self.selected = []
+        self.selected = Selection()
 
     def stand(self, place: Place) -> None:
         """Stand at a branch and version; stays where it is when that fails."""
         self.dataset = self.open(place)
-        self.selected = []
+        self.selected = Selection()
 
     def selection(self) -> pa.Table:
-        """Return the selected rows of the version shown, in row order."""
-        if self.lens.filter is not None and self.selected:
-            names = self.dataset.schema.names
-            spans = sorted(self.selected)
-            return pa.concat_tables(
-                self.lens.rows(self.dataset, names, first, stop - first) for first, stop in spans
-            )
-        rows = [row for first, stop in sorted(self.selected) for row in range(first, stop)]
-        return self.dataset.take(rows)
+        """Return what is selected of the version shown, in row order."""
+        return self.selected.table(self.dataset)
+
+    def lens(self, args: Mapping[str, Any], place: Place | None = None) -> Lens:
+        """Take what a grid looks at from the arguments of a request, its order included.
+
+        Raises InvalidInputError, also when the order is no longer kept.
+        """
+        lens, key = lens_of(args), args.get("arranged")
+        if key is None:
+            return lens
+        return replace(lens, arranged=self.arrangements.at(place or place_of(args), key))
 
     def screen(self, parts: Sequence[str], window: Window = FIRST_WINDOW) -> dict[str, Any]:
         """Return the named parts of the first screen; a part that fails is ``{"error": card}``.
@@ -190,7 +194,7 @@ class Session:
         }
 
     def _on_rows(self, args: Mapping[str, Any]) -> Answer:
-        page = row_page(self.open(place_of(args)), window_of(args), lens=lens_of(args))
+        page = row_page(self.open(place_of(args)), window_of(args), lens=self.lens(args))
         return Answer(page.to_json(), page.buffers)
 
     def _on_versions(self, args: Mapping[str, Any]) -> Answer:
@@ -212,31 +216,23 @@ class Session:
     def _on_cell(self, args: Mapping[str, Any]) -> Answer:
         source = self.open(place_of(args))
         row = integer(args, "row", low=0, high=MAX_COUNT)
-        lens = lens_of(args)
+        lens = self.lens(args)
         names = lens.names(source)
         at = integer(args, "column", low=0, high=len(names) - 1)
         column = lens.rows(source, [names[at]], row, 1).column(0)
         if not len(column):
             raise InvalidInputError(f"there is no row {row:,}")
         shown = cells.scalar_text(column[0], text.CELL_BYTES)
-        return Answer({"text": shown, "null": not column[0].is_valid})
+        binary = cells.is_binary(column.type) or is_blob_column(source, names[at])
+        return Answer({"text": shown, "null": not column[0].is_valid, "bytes": binary})
 
     def _on_select(self, args: Mapping[str, Any]) -> Answer:
-        ranges = args.get("ranges")
-        if not isinstance(ranges, list) or len(ranges) > _MAX_RANGES:
-            raise InvalidInputError(f"ranges must be a list of up to {_MAX_RANGES} pairs")
-        num_rows = self.dataset.count_rows()
-        selected = []
-        for pair in ranges:
-            if not isinstance(pair, list) or len(pair) != 2:
-                raise InvalidInputError("a range must be a pair [first, stop]")
-            first, stop = (integer({"row": n}, "row", low=0, high=num_rows) for n in pair)
-            selected.append((first, max(first, stop)))
-        total = sum(stop - first for first, stop in selected)
-        if total > MAX_SELECTED:
-            raise InvalidInputError(f"at most {MAX_SELECTED:,} rows can be selected")
-        self.selected, self.lens = selected, lens_of(args)
-        return Answer({"num_rows": total})
+        here = (self.dataset.branch, self.dataset.version)
+        selected = selection_of(args, self.lens(args, here))
+        if any(stop > self.dataset.count_rows() for _, stop in selected.ranges):
+            raise InvalidInputError("a range of rows ends after the last row")
+        self.selected = selected
+        return Answer({"num_rows": selected.num_rows})
 
 
 def _attempt(make: Callable[[], Part]) -> Part:

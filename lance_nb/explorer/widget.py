@@ -25,6 +25,7 @@ from IPython.display import HTML, display
 
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer import assets, messages
+from lance_nb.explorer.biography import Biography
 from lance_nb.explorer.frame import Frame
 from lance_nb.explorer.jobs import Jobs
 from lance_nb.explorer.models import refs
@@ -32,6 +33,7 @@ from lance_nb.explorer.models.error_card import error_card
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.pictures import Picture, picture_of_error, picture_of_parts
 from lance_nb.explorer.session import FIRST_WINDOW, Session, place_of, window_of
+from lance_nb.explorer.view_answers import ViewAnswers
 from lance_nb.storage import meter
 
 MIN_HEIGHT = 200
@@ -50,6 +52,7 @@ class LanceWidget(anywidget.AnyWidget):
     entry: ClassVar[str]
     parts: ClassVar[tuple[str, ...]]
     default_height: ClassVar[int] = 380
+    desk: ClassVar[type[ViewAnswers]] = ViewAnswers  # answers the requests of the view itself
     # Whether long work runs in threads of its own; a page without a kernel has it done at once.
     jobs_beside: ClassVar[bool] = True
 
@@ -132,7 +135,9 @@ class LanceWidget(anywidget.AnyWidget):
             "travel": self._go,
         }
         if session is not None:
-            handlers |= session.handlers() | session.keep(Frame).handlers() | self.answers(session)
+            frame, lives = session.keep(Frame), session.keep(Biography)
+            handlers |= session.handlers() | frame.handlers() | lives.handlers()
+            handlers |= self.answers(session)
         found = messages.begin(content, handlers)
         if isinstance(found[1], messages.Job):
             self._started().start(*found)
@@ -145,7 +150,7 @@ class LanceWidget(anywidget.AnyWidget):
     @classmethod
     def answers(cls, session: Session) -> dict[str, messages.Handler]:
         """Return the requests of the view itself, beside those that every view may make."""
-        return {}
+        return cls.desk(session).handlers()
 
     def _on_cancel(self, args: Mapping[str, Any]) -> messages.Answer:
         request_id = messages.words(args, "id", messages.MAX_ID_CHARS)

@@ -44,7 +44,7 @@ def test_storage_filter_and_news_work_with_a_kernel(lab: LabServer, screenshot: 
     screenshot(page, "storage")
 
     explorer.get_by_role("tab", name="Rows").click()
-    explorer.get_by_role("textbox", name="filter of rows").fill("name = 'n3' AND id > 1990")
+    explorer.get_by_role("combobox", name="filter of rows").fill("name = 'n3' AND id > 1990")
     page.keyboard.press("Enter")
     expect(explorer.locator(".lnb-filter-said")).to_have_text("1 pass")
     explorer.locator(".lnb-panel-rows .lnb-grid-number:visible").first.click()

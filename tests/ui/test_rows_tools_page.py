@@ -24,7 +24,7 @@ def test_a_filter_narrows_the_rows_and_becomes_code(
 ) -> None:
     widget = Explorer(small_dataset())
     page = open_widget(widget).page
-    box = page.get_by_role("textbox", name="filter of rows")
+    box = page.get_by_role("combobox", name="filter of rows")
     box.fill("id < 7")
     page.keyboard.press("Enter")
     expect(page.locator(".lnb-grid-status")).to_contain_text("of 7")
@@ -46,13 +46,13 @@ def test_a_wrong_filter_is_explained_in_place_and_changes_nothing(
     open_widget: OpenWidget, screenshot: Screenshot
 ) -> None:
     page = open_widget(Explorer(small_dataset()), width=600, dark=True).page
-    page.get_by_role("textbox", name="filter of rows").fill("id <<< 7")
+    page.get_by_role("combobox", name="filter of rows").fill("id <<< 7")
     page.keyboard.press("Enter")
     problem = page.locator(".lnb-filter-problem")
     expect(problem).to_contain_text("This filter cannot be used")
     expect(page.locator(".lnb-grid-status")).to_contain_text("of 25")
     screenshot(page)
-    page.get_by_role("textbox", name="filter of rows").fill("id < 2")
+    page.get_by_role("combobox", name="filter of rows").fill("id < 2")
     page.keyboard.press("Enter")
     expect(problem).to_be_hidden()
     expect(page.locator(".lnb-grid-status")).to_contain_text("of 2")

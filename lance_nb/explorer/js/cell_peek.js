@@ -1,39 +1,69 @@
-// One cell's whole value (up to the kernel's limit), over the grid.
+// One cell's whole value (up to the kernel's limit), over the grid: text, picture, sound, vector.
 
-import { h, count } from "./dom.js";
+import { h, copyText, count } from "./dom.js";
 import { errorCard } from "./error_card.js";
+import { mediaOf } from "./media.js";
 
 /**
  * @param {import("./view.js").Context} ctx @param {HTMLElement} grid gets the focus back
- * @param {(column: number) => string} nameOf
- * @param {Object} look filter and system columns of the grid
+ * @param {{columnOf: (column: number) => Object, lens: () => Object, similar: (row: number, column: number) => void, only: (row: number, column: number) => void}} from
  */
-export function cellPeek(ctx, grid, nameOf, look) {
+export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
   const element = h("div", { class: "lnb-peek", role: "dialog", "aria-label": "whole value", tabindex: "-1", hidden: true });
   let opened = 0;
+  let media = null;
 
   function close() {
+    opened += 1;
+    media?.close();
+    media = null;
     element.hidden = true;
     grid.focus({ preventScroll: true });
   }
   element.addEventListener("keydown", (event) => {
     event.stopPropagation();
-    if (event.key === "Escape") close();
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    close();
   });
+  ctx.onClose(() => media?.close());
+
+  /** What can be done with a value of this kind. */
+  function actions(row, column, text) {
+    const look = columnOf(column)?.look;
+    const button = (label, click) => h("button", { class: "lnb-button", type: "button", on: { click } }, label);
+    const copy = button("copy", async () => {
+      copy.textContent = (await copyText(text)) ? "copied" : "press Ctrl+C";
+      element.focus({ preventScroll: true });
+    });
+    const act = (work) => () => {
+      close();
+      work(row, column);
+    };
+    const special = look === "vector" ? button("find similar", act(similar)) : ["text", "bool", "number"].includes(look) ? button("only this value", act(only)) : null;
+    return h("span", { class: "lnb-peek-actions" }, special, copy);
+  }
 
   async function open(row, column) {
     const turn = (opened += 1);
     const { branch, version } = ctx.screen();
+    const args = { branch, version, row, column, ...lens() };
     let shown;
+    let text = "";
+    let found = null;
     try {
-      const { result } = await ctx.kernel.ask("cell", { branch, version, row, column, ...look });
-      shown = h("pre", { class: result.null ? "lnb-look-null" : "" }, result.text || "empty text");
+      const { result } = await ctx.kernel.ask("cell", args);
+      text = result.text;
+      shown = h("pre", { class: result.null ? "lnb-look-null" : "" }, text || "empty text");
+      if (result.bytes) found = await mediaOf(ctx, args);
     } catch (error) {
       shown = error.card ? errorCard(error.card) : h("p", {}, error.message);
     }
-    if (turn !== opened) return;
+    if (turn !== opened) return found?.close();
+    media?.close();
+    media = found;
     const button = h("button", { class: "lnb-close", type: "button", "aria-label": "close", on: { click: close } }, "×");
-    element.replaceChildren(h("header", {}, h("b", {}, nameOf(column)), h("span", {}, `row ${count(row)}`), button), shown);
+    element.replaceChildren(h("header", {}, h("b", {}, columnOf(column)?.name ?? ""), h("span", {}, `row ${count(row)}`), actions(row, column, text), button), ...[found, shown].filter(Boolean));
     element.hidden = false;
     getSelection()?.removeAllRanges();
     element.focus({ preventScroll: true });

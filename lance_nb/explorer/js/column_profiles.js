@@ -1,6 +1,7 @@
 // What the values of the columns in sight look like: asked for in the background, drawn in the head.
 
 import { svg, count } from "./dom.js";
+import { slotsOf } from "./brush.js";
 
 const AT_ONCE = 12;
 const PAUSE_MS = 250; // the rows come first
@@ -49,28 +50,36 @@ export function columnProfiles(ctx, changed) {
       sight = { from, to, numRows };
       if (!timer) timer = setTimeout(() => { timer = 0; look(); }, PAUSE_MS);
     },
+    of: (index) => known.get(index) ?? null,
+    /** Keep a profile that was made on demand. */
+    learn(profile) {
+      known.set(profile.column, profile);
+      changed();
+    },
     /** Draw into a cell of the head; returns the same as words. */
     draw(element, index) {
       const profile = known.get(index) ?? null;
-      if (element.lnb === profile) return profile ? wordsOf(profile) : "";
+      if (element.lnb === profile) return profile ? profileWords(profile) : "";
       element.lnb = profile;
-      element.replaceChildren(...(profile ? [picture(profile)] : []));
-      return profile ? wordsOf(profile) : "";
+      element.replaceChildren(...(profile ? [profilePicture(profile)] : []));
+      return profile ? profileWords(profile) : "";
     },
   };
 }
 
-function picture(profile) {
+/** The bars of a profile. */
+export function profilePicture(profile) {
   const wide = 100;
-  const each = profile.bars.length ? wide / Math.max(profile.bars.length, 4) : 0;
+  const each = profile.bars.length ? wide / slotsOf(profile) : 0;
   const bars = profile.bars.map((height, at) => svg("rect", { x: (at * each).toFixed(2), y: (14 - (height * 13) / 255).toFixed(2), width: Math.max(0.5, each - 1).toFixed(2), height: ((height * 13) / 255).toFixed(2) }));
   const nulls = profile.nulls ? [svg("rect", { class: "lnb-profile-null", x: 0, y: 15, width: wide * profile.nulls, height: 2 })] : [];
   return svg("svg", { viewBox: `0 0 ${wide} 17`, preserveAspectRatio: "none", class: `lnb-profile-${profile.kind}` }, bars, nulls);
 }
 
-function wordsOf({ kind, sampled, nulls, distinct, low, high, labels }) {
+/** The same as words. */
+export function profileWords({ kind, sampled, nulls, distinct, low, high, labels, exact }) {
   return [
-    `${count(sampled)} rows looked at`, nulls ? `${(nulls * 100).toFixed(1)} % null` : "no nulls", `${count(distinct)} distinct`,
+    exact ? `all ${count(sampled)} rows` : `${count(sampled)} rows looked at`, nulls ? `${(nulls * 100).toFixed(1)} % null` : "no nulls", distinct < 0 ? "over 100,000 distinct" : `${count(distinct)} distinct`,
     low && `${low} to ${high}`, labels.length && (kind === "text" || kind === "bool") && `commonest: ${labels.slice(0, 4).join(", ")}`,
   ].filter(Boolean).join(" · ");
 }

@@ -80,7 +80,7 @@ export function decodePage(page, buffers) {
   const columns = page.columns.map((column) => {
     const read = reader(column, buffers);
     const valid = column.validity === null ? null : bytesOf(buffers[column.validity]);
-    return { name: column.name, type: column.type, look: lookOf(column), cell: valid ? (row) => (valid[row] ? read(row) : NULL) : read };
+    return { name: column.name, raw: column.raw ?? column.name, type: column.type, look: lookOf(column), cell: valid ? (row) => (valid[row] ? read(row) : NULL) : read };
   });
   const { offset, num_rows: numRows, first_column: firstColumn } = page;
   return {

@@ -1,18 +1,27 @@
 // The head of the grid: names, types, what the values look like, and grips to widen columns.
 
 import { h, setText } from "./dom.js";
+import { brushing } from "./brush.js";
 
 /**
  * @param {HTMLElement} head
- * @param {Object} grid `store`, `widths`, `profiles`, `paint()`, and `shown()`: the rows in sight
+ * @param {Object} grid `store`, `widths`, `profiles`, `paint()`, `shown()`: the rows in sight,
+ *   `open(at)` a column, `choose(at)` it, `brush(at, from, to)`, `isChosen(at)`, `order()`
  */
-export function gridHead(head, { store, widths, profiles, paint, shown }) {
+export function gridHead(head, { store, widths, profiles, paint, shown, open, choose, brush, isChosen, order }) {
   const corner = h("div", { class: "lnb-grid-corner", role: "columnheader" }, "#");
 
   function cellAt() {
     const grip = h("span", { class: "lnb-grid-grip", "aria-hidden": "true" });
     const cell = h("div", { class: "lnb-grid-column", role: "columnheader" }, h("b"), h("small"), h("span", { class: "lnb-profile", "aria-hidden": "true" }), grip);
     grip.addEventListener("pointerdown", (event) => resize(event, cell.lnb, grip));
+    const drawn = cell.children[2];
+    brushing(drawn, () => profiles.of(cell.lnb), (from, to) => brush(cell.lnb, from, to));
+    cell.addEventListener("click", (event) => {
+      if (grip.contains(event.target) || drawn.contains(event.target)) return;
+      if (event.ctrlKey || event.metaKey) choose(cell.lnb);
+      else open(cell.lnb);
+    });
     grip.addEventListener("dblclick", () => {
       widths.fit(cell.lnb, store.column(cell.lnb), shown().map((row) => store.cell(row, cell.lnb)));
       paint();
@@ -51,7 +60,10 @@ export function gridHead(head, { store, widths, profiles, paint, shown }) {
         cell.style.transform = `translateX(${rowHeadWidth + widths.left(index) - left}px)`;
         cell.style.width = `${widths.of(index)}px`;
         cell.setAttribute("aria-colindex", String(index + 2));
-        cell.className = `lnb-grid-column lnb-look-${column?.look ?? "text"}${index === chosen ? " lnb-here" : ""}`;
+        cell.className = `lnb-grid-column lnb-look-${column?.look ?? "text"}${index === chosen ? " lnb-here" : ""}${isChosen(index) ? " lnb-chosen" : ""}`;
+        const sorted = column && order()?.column === column.raw ? (order().ascending ? "ascending" : "descending") : null;
+        if (sorted) cell.setAttribute("aria-sort", sorted);
+        else cell.removeAttribute("aria-sort");
         setText(cell.children[0], column?.name ?? "…");
         setText(cell.children[1], column?.type ?? "");
         const words = profiles.draw(cell.children[2], index);

@@ -1,95 +1,140 @@
-// Above the grid: a filter, a finder of columns, and the columns that no schema names.
+// Above the grid: a filter with completion, how the rows are ordered, a finder of columns.
 
-import { h, show } from "./dom.js";
-
-let instances = 0;
+import { h, show, count } from "./dom.js";
+import { suggestions } from "./suggestions.js";
 
 /**
  * @param {import("./view.js").Context} ctx
- * @param {{look: {filter: string|null, system: boolean}, changed: (wanted: Object) => void, found: (at: number) => void}} grid
+ * @param {{asked: Object, lens: () => Object, changed: (wanted: Object) => void, found: (at: number) => void, cancel: () => void}} grid
  */
-export function rowsBar(ctx, { look, changed, found }) {
-  const uid = `lnb-find${(instances += 1)}`;
+export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
   const filter = h("input", { class: "lnb-input lnb-filter", placeholder: "filter: id > 10 AND name LIKE 'a%'", "aria-label": "filter of rows, SQL", spellcheck: "false", autocomplete: "off" });
   const said = h("span", { class: "lnb-filter-said", "aria-live": "polite" });
   const clear = h("button", { class: "lnb-close", type: "button", "aria-label": "clear the filter", hidden: true, on: { click: () => set("") } }, "×");
   const problem = h("div", { class: "lnb-filter-problem", role: "alert", hidden: true });
-  const find = h("input", { class: "lnb-input lnb-find", role: "combobox", "aria-expanded": "false", "aria-controls": uid, "aria-autocomplete": "list", placeholder: "find a column…", "aria-label": "find a column", spellcheck: "false", autocomplete: "off", size: "14" });
-  const list = h("ul", { class: "lnb-choices-list", role: "listbox", id: uid, "aria-label": "columns", hidden: true });
+  const plan = h("div", { class: "lnb-filter-plan", hidden: true });
+  const find = h("input", { class: "lnb-input lnb-find", placeholder: "find a column…", "aria-label": "find a column", spellcheck: "false", autocomplete: "off", size: "14" });
   const system = h("button", { class: "lnb-button", type: "button", "aria-pressed": "false", title: "show row id, row address, and the versions that created and last updated each row", on: { click: toggle } }, "row ids");
+  const stop = h("button", { class: "lnb-link", type: "button", hidden: true, on: { click: cancel } }, "cancel");
   const request = ctx.kernel.line();
-  let at = 0;
+  const finder = suggestions(find, "columns", (line) => found(line.at));
+  const completion = suggestions(filter, "columns for the filter", complete);
+  let brushes = { base: "", by: new Map() };
 
   function set(text) {
     filter.value = text;
     apply();
   }
 
-  const wanted = () => ({ filter: filter.value.trim() || null, system: system.getAttribute("aria-pressed") === "true" });
-
+  /** Apply what is written in the box; what brushes put there before is text from now on. */
   function apply() {
+    brushes = { base: filter.value.trim(), by: new Map() };
+    send();
+  }
+
+  function send() {
     clear.hidden = !filter.value.trim();
     problem.hidden = true;
-    said.textContent = filter.value.trim() ? "…" : "";
-    changed(wanted());
+    changed({ filter: filter.value.trim() || null });
+  }
+
+  /** One condition per column; a new one takes the place of the one before, null takes it away. */
+  function brush(column, where) {
+    if (filter.value.trim() !== written()) brushes = { base: filter.value.trim(), by: new Map() };
+    if (where) brushes.by.set(column, where);
+    else brushes.by.delete(column);
+    filter.value = written();
+    send();
+  }
+
+  function written() {
+    const { base, by } = brushes;
+    const own = base && by.size && /\bor\b/i.test(base) ? `(${base})` : base;
+    return [own, ...by.values()].filter(Boolean).join(" AND ");
   }
 
   function toggle() {
-    system.setAttribute("aria-pressed", String(!look.system));
-    changed(wanted());
+    changed({ system: !asked.system });
   }
 
-  function choose(lines) {
-    at = 0;
-    show(list, lines.map((line, index) => h("li", { class: "lnb-choice-line", role: "option", id: `${uid}-${index}`, "aria-selected": String(index === 0), on: { mousedown: (event) => event.preventDefault(), click: () => go(line.at) } }, h("b", {}, line.name), h("small", {}, line.type))));
-    for (const [index, child] of [...list.children].entries()) child.lnb = lines[index].at;
-    const shown = lines.length > 0 && document.activeElement === find;
-    list.hidden = !shown;
-    find.setAttribute("aria-expanded", String(shown));
+  /** The name that is being typed where the caret stands. */
+  function typing() {
+    const before = filter.value.slice(0, filter.selectionStart ?? 0);
+    if ((before.split("'").length - 1) % 2) return ""; // within a text
+    return /[A-Za-z_][\w.]*$/.exec(before)?.[0] ?? "";
   }
 
-  function go(column) {
-    choose([]);
-    found(column);
+  function complete(line) {
+    const at = filter.selectionStart;
+    const from = at - typing().length;
+    filter.setRangeText(`${line.sql} `, from, at, "end");
   }
 
-  function search() {
-    const text = find.value.trim();
+  function ask(input, text, list) {
     const { branch, version } = ctx.screen();
-    if (!text || ctx.kernel.state === "static") return choose([]);
-    return request("rows.columns", { branch, version, text, ...look }, ({ result }) => text === find.value.trim() && choose(result.columns), () => choose([]));
+    if (!text || ctx.kernel.state === "static") return list.offer([]);
+    const now = () => (input === find ? find.value.trim() : typing());
+    return request("rows.columns", { branch, version, text, ...lens() }, ({ result }) => text === now() && list.offer(result.columns), () => list.offer([]));
   }
 
+  filter.addEventListener("input", () => ask(filter, typing(), completion));
   filter.addEventListener("keydown", (event) => {
     event.stopPropagation();
+    if (event.key === "Enter" && !completion.list.hidden && !completion.moved()) completion.offer([]); // Enter applies unless a line was chosen
+    if (completion.key(event)) return;
     if (event.key === "Enter") apply();
-    if (event.key === "Escape" && filter.value) set("");
+    if (event.key === "Escape" && filter.value) {
+      event.preventDefault();
+      set("");
+    }
   });
-  find.addEventListener("input", search);
-  find.addEventListener("blur", () => choose([]));
+  find.addEventListener("input", () => ask(find, find.value.trim(), finder));
   find.addEventListener("keydown", (event) => {
     event.stopPropagation();
-    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (by && !list.hidden) {
-      event.preventDefault();
-      list.children[at].setAttribute("aria-selected", "false");
-      at = (at + by + list.children.length) % list.children.length;
-      list.children[at].setAttribute("aria-selected", "true");
-      list.children[at].scrollIntoView({ block: "nearest" });
-      find.setAttribute("aria-activedescendant", list.children[at].id);
-    } else if (event.key === "Enter" && !list.hidden) go(list.children[at].lnb);
-    else if (event.key === "Escape") choose([]);
+    finder.key(event);
   });
 
   return {
-    element: h("div", { class: "lnb-rows-bar" }, h("div", { class: "lnb-rows-tools" }, h("span", { class: "lnb-filter-box" }, filter, clear), said, h("span", { class: "lnb-find-box" }, find, list), system), problem),
+    element: h("div", { class: "lnb-rows-bar" }, h("div", { class: "lnb-rows-tools" }, h("span", { class: "lnb-filter-box" }, filter, completion.list, clear), said, stop, h("span", { class: "lnb-find-box" }, find, finder.list), system), problem, plan),
     filter: set,
-    /** Say how many rows pass, or what is wrong with the filter. */
-    say(what) {
-      const wrong = what instanceof Error;
-      problem.hidden = !wrong;
-      said.textContent = wrong ? "" : what;
-      if (wrong) show(problem, h("b", {}, what.card?.title ?? "The filter cannot be used"), h("span", {}, what.message));
+    brush,
+    /** Put the keyboard in the filter. */
+    focus: () => filter.focus(),
+    /** Say that rows are looked for, and how far that is. */
+    busy(done, total) {
+      said.textContent = total ? `${Math.floor((100 * done) / total)} %` : "…";
+      stop.hidden = false;
+    },
+    /** Say what is shown now: `{num_rows, words, reads}`. */
+    say({ num_rows: numRows, words, reads }) {
+      stop.hidden = true;
+      problem.hidden = true;
+      system.setAttribute("aria-pressed", String(asked.system));
+      said.textContent = asked.filter ? `${count(numRows)} pass` : "";
+      const other = asked.order || asked.near;
+      const back = other ? h("button", { class: "lnb-link", type: "button", on: { click: () => changed({ order: null, near: null }) } }, asked.near ? "back to all rows" : "unsorted") : null;
+      show(plan, words ? h("span", {}, words) : null, asked.near && nearTools(), back, reads ? h("span", {}, readWords(reads)) : null);
+      plan.hidden = !plan.firstChild;
+    },
+    /** Say what is wrong; what was shown stays. */
+    fail(error) {
+      stop.hidden = true;
+      problem.hidden = false;
+      said.textContent = "";
+      show(problem, h("b", {}, error.card?.title ?? "The filter cannot be used"), h("span", {}, error.message));
     },
   };
+
+  function nearTools() {
+    const change = () => changed({ near: { ...asked.near, k: Math.max(1, Math.min(1000, Math.round(Number(k.value)) || 10)), metric: metric.value } });
+    const k = h("input", { class: "lnb-input lnb-near-k", type: "number", min: "1", max: "1000", "aria-label": "how many neighbours", on: { change, keydown: (event) => event.stopPropagation() } });
+    k.value = String(asked.near.k);
+    const metric = h("select", { class: "lnb-input", "aria-label": "metric", on: { change, keydown: (event) => event.stopPropagation() } }, ["l2", "cosine", "dot"].map((name) => h("option", { value: name, selected: name === asked.near.metric }, name)));
+    return h("span", { class: "lnb-near" }, `to row ${asked.near.row} by ${asked.near.column}`, k, metric);
+  }
+}
+
+function readWords({ columns, rows, skipped, fragments }) {
+  const where = `reads ${columns.join(", ")} of ${count(rows)} rows in ${count(fragments)} fragment${fragments === 1 ? "" : "s"}`;
+  return `${where} · ${skipped === null ? "these files have no page statistics: none is skipped" : `${count(skipped)} rows skipped by page statistics`} · other columns only where rows pass`;
 }

@@ -1,12 +1,14 @@
 """What the values of a column look like, from a bounded sample: bars, nulls, ends, distinct values.
 
 Layout of ``to_json``: ``column`` (position), ``kind`` (number, time, bool, text), ``sampled`` rows,
-``nulls`` (share), ``distinct`` in the sample, ``low`` and ``high`` (texts), ``bars`` (heights 0 to
-255): a histogram of equal widths for numbers and times, the shares of the commonest values for
-texts and booleans, whose names are ``labels``.
+``nulls`` (share), ``distinct`` in the sample (-1: too many to count), ``low`` and ``high`` (texts),
+``bars`` (heights 0 to 255) and ``counts``: a histogram of equal widths between ``edges`` for
+numbers and times, the commonest values for texts and booleans, whose names are ``labels`` and whose
+conditions are ``wheres`` (empty where a value is too long to be one). ``exact``: every row was
+looked at (see ``exact_profile``).
 
-The sample is ``PLACES`` runs of rows spread evenly over the version. Columns of other types have no
-profile.
+The sample is ``PLACES`` runs of rows spread evenly over the version; of a grid in an order of its
+own, the first rows. Columns of other types have no profile.
 
 Limits: ``SAMPLE_ROWS`` rows and about ``SAMPLE_BYTES`` bytes by the mean size of a row;
 ``MAX_COLUMNS`` columns at a time; ``BARS`` bars.
@@ -23,6 +25,7 @@ import pyarrow as pa
 
 from lance_nb.explorer.models import cells
 from lance_nb.explorer.models.lens import Lens
+from lance_nb.explorer.models.predicate_words import value_words
 from lance_nb.explorer.models.source import Source
 
 SAMPLE_ROWS = 8192
@@ -45,8 +48,12 @@ class ColumnProfile:
     distinct: int
     low: str
     high: str
-    bars: tuple[int, ...]
-    labels: tuple[str, ...]
+    bars: tuple[int, ...] = ()
+    labels: tuple[str, ...] = ()
+    counts: tuple[int, ...] = ()
+    edges: tuple[float, float] | None = None
+    wheres: tuple[str, ...] = ()
+    exact: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the profile as JSON-able values."""
@@ -57,19 +64,25 @@ def column_profiles(
     dataset: Source, first: int, count: int, lens: Lens, num_rows: int
 ) -> list[ColumnProfile]:
     """Profile the columns ``[first, first + count)`` that can be; ``num_rows`` the lens shows."""
-    fields = list(dataset.schema)[first : first + min(count, MAX_COLUMNS)]
-    wanted = [(first + at, field) for at, field in enumerate(fields) if _kind(field.type)]
+    fields = {field.name: field for field in dataset.schema}
+    names = lens.names(dataset)[first : first + min(count, MAX_COLUMNS)]
+    wanted = [
+        (first + at, fields[name])
+        for at, name in enumerate(names)
+        if name in fields and profile_kind(fields[name].type)
+    ]
     if not wanted or not num_rows:
         return []
     table = _sample(dataset, [field.name for _, field in wanted], lens, num_rows)
     return [
-        _profile(at, _kind(field.type), cells.plain(column))
+        _profile(at, field, cells.plain(column))
         for (at, field), column in zip(wanted, table.columns, strict=True)
         if len(column)
     ]
 
 
-def _kind(kind: pa.DataType) -> str:
+def profile_kind(kind: pa.DataType) -> str:
+    """Tell what a profile of a type shows: number, time, bool, text; empty for none."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -85,34 +98,42 @@ def _sample(dataset: Source, names: list[str], lens: Lens, num_rows: int) -> pa.
     stats = dataset.stats()
     row_bytes = max(1, (stats.size_bytes or 0) // max(1, stats.num_rows))
     rows = max(PLACES, min(SAMPLE_ROWS, SAMPLE_BYTES // row_bytes))
-    if num_rows <= rows or lens.filter is not None:
+    if num_rows <= rows or lens.filter is not None or lens.arranged is not None:
         return lens.rows(dataset, names, 0, min(rows, num_rows))
     each = rows // PLACES
     starts = [(num_rows - each) * at // (PLACES - 1) for at in range(PLACES)]
     return pa.concat_tables([lens.rows(dataset, names, start, each) for start in starts])
 
 
-def _profile(at: int, kind: str, column: pa.Array) -> ColumnProfile:
+def _profile(at: int, field: pa.Field, column: pa.Array) -> ColumnProfile:
     import pyarrow.compute as pc
 
     nulls = column.null_count / len(column)
     values = column.drop_null()
     if pa.types.is_float16(values.type):
         values = values.cast(pa.float32())  # nothing is computed on the narrow ones
-    low = high = ""
-    bars: tuple[int, ...] = ()
-    labels: tuple[str, ...] = ()
+    distinct = int(pc.count_distinct(values).as_py()) if len(values) else 0
+    kind = profile_kind(field.type)
+    facts: dict[str, Any] = {}
     if kind in ("bool", "text"):
-        bars, labels = _commonest(values)
+        counted = values.value_counts()
+        facts = commonest(field.name, counted.field("values"), counted.field("counts").to_numpy())
     elif len(values):
         found = pc.min_max(values)
-        low, high = (cells.scalar_text(found[end], _LABEL_CHARS) for end in ("min", "max"))
-        bars = _histogram(_floats(values))
-    distinct = int(pc.count_distinct(values).as_py()) if len(values) else 0
-    return ColumnProfile(at, kind, len(column), nulls, distinct, low, high, bars, labels)
+        facts = ends_of(found["min"], found["max"]) | _histogram(floats_of(values))
+    return ColumnProfile(at, kind, len(column), nulls, distinct, **{"low": "", "high": ""} | facts)
 
 
-def _floats(values: pa.Array) -> npt.NDArray[np.float64]:
+def ends_of(low: pa.Scalar, high: pa.Scalar) -> dict[str, Any]:
+    """Return the least and the greatest value as a profile has them."""
+    return {
+        "low": cells.scalar_text(low, _LABEL_CHARS),
+        "high": cells.scalar_text(high, _LABEL_CHARS),
+    }
+
+
+def floats_of(values: pa.Array) -> npt.NDArray[np.float64]:
+    """Return the finite values of a column of numbers or times, in the unit they are stored in."""
     if pa.types.is_timestamp(values.type) or pa.types.is_date64(values.type):
         values = values.cast(pa.int64())
     elif pa.types.is_date32(values.type):
@@ -122,25 +143,41 @@ def _floats(values: pa.Array) -> npt.NDArray[np.float64]:
     return kept
 
 
-def _histogram(values: npt.NDArray[np.float64]) -> tuple[int, ...]:
+def _histogram(values: npt.NDArray[np.float64]) -> dict[str, Any]:
     if not values.size:
-        return ()
-    low, high = float(values.min()), float(values.max())
+        return {}
+    edges = float(values.min()), float(values.max())
+    return histogram_of(bar_counts(values, edges), edges)
+
+
+def bar_counts(
+    values: npt.NDArray[np.float64], edges: tuple[float, float]
+) -> npt.NDArray[np.int64]:
+    """Count values in the bars between two edges; one bar when both are the same."""
+    low, high = edges
     with np.errstate(over="ignore"):
         if not np.isfinite(high - low):
             values, low, high = values / 4, low / 4, high / 4
-    counts, _ = np.histogram(
-        values, BARS if high > low else 1, (low, high if high > low else low + 1)
-    )
-    return _heights(counts)
+    span = (low, high if high > low else low + 1)
+    counts: npt.NDArray[np.int64] = np.histogram(values, BARS if high > low else 1, span)[0]
+    return counts
 
 
-def _commonest(values: pa.Array) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    counted = values.value_counts()
-    names, counts = counted.field("values"), counted.field("counts").to_numpy()
+def histogram_of(counts: npt.NDArray[np.int64], edges: tuple[float, float]) -> dict[str, Any]:
+    """Return bars as a profile has them."""
+    return {"bars": _heights(counts), "counts": tuple(counts.tolist()), "edges": edges}
+
+
+def commonest(name: str, values: pa.Array, counts: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Return the commonest values of a column as a profile has them."""
     order = np.argsort(-counts, kind="stable")[:COMMON]
-    labels = tuple(cells.scalar_text(names[int(at)], _LABEL_CHARS) for at in order)
-    return _heights(counts[order]), labels
+    shown = [values[int(at)] for at in order]
+    return {
+        "bars": _heights(counts[order]),
+        "counts": tuple(counts[order].tolist()),
+        "labels": tuple(cells.scalar_text(value, _LABEL_CHARS) for value in shown),
+        "wheres": tuple(value_words(name, value) for value in shown),
+    }
 
 
 def _heights(counts: npt.NDArray[np.int64]) -> tuple[int, ...]:

@@ -1,8 +1,9 @@
 """What the grid looks at of a version: all rows or those that pass a filter, and system columns.
 
-Positions of rows count those that pass. ``system`` adds the columns that no schema names: row id,
-row address, and the versions that created and last updated the row (for datasets without stable
-row ids the format derives these from the fragment).
+Positions of rows count those that pass, in the order of ``arranged`` if there is one (see
+``arrangement``: sorted, or nearest to a vector). ``system`` adds the columns that no schema names:
+row id, row address, and the versions that created and last updated the row (for datasets without
+stable row ids the format derives these from the fragment).
 
 Limits: a filter is at most ``MAX_FILTER_CHARS`` characters.
 """
@@ -18,6 +19,14 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import refs, text
+from lance_nb.explorer.models.arrangement import (
+    DISTANCE,
+    MAX_ORDERED,
+    Arrangement,
+    Likeness,
+    Ordered,
+)
+from lance_nb.explorer.models.scan_groups import scanned
 from lance_nb.explorer.models.source import Source
 
 MAX_FILTER_CHARS = 2000
@@ -35,20 +44,28 @@ class Lens:
 
     filter: str | None = None
     system: bool = False
+    arranged: Arrangement | None = None
 
     def names(self, dataset: Source) -> list[str]:
         """Return the columns, in the order of the grid."""
-        return [*dataset.schema.names, *(SYSTEM_COLUMNS if self.system else ())]
+        near = isinstance(self.arranged, Ordered) and self.arranged.distances is not None
+        first = (DISTANCE,) if near else ()
+        return [*first, *dataset.schema.names, *(SYSTEM_COLUMNS if self.system else ())]
 
     def rows(self, dataset: Source, columns: list[str], offset: int, limit: int) -> pa.Table:
         """Read rows by position."""
+        if self.arranged is not None:
+            return self.arranged.rows(scanned(dataset), columns, offset, limit)
         if self.filter is None:
             return dataset.to_table(columns=columns, limit=limit, offset=offset)
         return dataset.to_table(columns=columns, limit=limit, offset=offset, filter=self.filter)
 
 
 def lens_of(args: Mapping[str, Any]) -> Lens:
-    """Take a lens from the arguments of a request. Raises InvalidInputError."""
+    """Take a lens, without an arrangement, from the arguments of a request.
+
+    Raises InvalidInputError.
+    """
     wanted, system = args.get("filter"), args.get("system", False)
     if wanted is not None and (not isinstance(wanted, str) or len(wanted) > MAX_FILTER_CHARS):
         raise InvalidInputError(f"a filter is a text of at most {MAX_FILTER_CHARS:,} characters")
@@ -57,7 +74,12 @@ def lens_of(args: Mapping[str, Any]) -> Lens:
     return Lens(wanted.strip() or None if wanted is not None else None, system)
 
 
-def lens_code(dataset: Source, lens: Lens) -> dict[str, str]:
+def lens_code(
+    dataset: Source,
+    lens: Lens,
+    order: tuple[str, bool] | None = None,
+    like: Likeness | None = None,
+) -> dict[str, str]:
     """Return the lines that show the same rows, in Python and as a magic."""
     opened = refs.python_line(dataset).removeprefix("ds = ")
     asked = [f"filter={lens.filter!r}"] if lens.filter is not None else []
@@ -65,9 +87,14 @@ def lens_code(dataset: Source, lens: Lens) -> dict[str, str]:
         names = ", ".join(map(repr, SYSTEM_COLUMNS))
         asked.insert(0, f"columns=[*ds.schema.names, {names}]")
         opened = f"(ds := {opened})"
+    if order is not None:
+        one = {"column_name": order[0], "ascending": order[1]}
+        asked += [f"order_by=[{one!r}]", f"limit={MAX_ORDERED}"]
+    if like is not None:
+        nearest = f"dict(column={like.column!r}, q={like.code}, k={like.k}, metric={like.metric!r})"
+        asked += [f"nearest={nearest}", *(["prefilter=True"] if lens.filter else [])]
     where = f" --where {shlex.quote(lens.filter)}" if lens.filter is not None else ""
     magic = refs.magic_line(dataset).replace("%lance at ", "%lance head ", 1)
-    return {
-        "python": text.line(f"{opened}.to_table({', '.join(asked)})", 4000),
-        "magic": text.line(f"{magic}{where}", 4000),
-    }
+    read = "to_table" if order is None and like is None else "scanner"
+    line = f"{opened}.{read}({', '.join(asked)}){'' if read == 'to_table' else '.to_table()'}"
+    return {"python": text.line(line, 8000), "magic": text.line(f"{magic}{where}", 4000)}

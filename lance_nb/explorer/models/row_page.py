@@ -32,7 +32,7 @@ import pyarrow as pa
 
 from lance_nb.explorer.models import cells, text
 from lance_nb.explorer.models.arrow_buffers import flags_of, numbers_of, validity_of
-from lance_nb.explorer.models.lens import SYSTEM_COLUMNS, Lens
+from lance_nb.explorer.models.lens import Lens
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import Source
 
@@ -66,6 +66,7 @@ class PageColumn:
     buffers: tuple[int, ...]
     validity: int | None
     extra: dict[str, Any]
+    raw: str | None = None  # the name as it is stored, where it is not shown as such
 
     def to_json(self) -> dict[str, Any]:
         """Return the column's part of the sidecar."""
@@ -75,6 +76,7 @@ class PageColumn:
             "encoding": self.encoding,
             "buffers": list(self.buffers),
             "validity": self.validity,
+            **({} if self.raw is None else {"raw": self.raw}),
             **self.extra,
         }
 
@@ -121,8 +123,8 @@ def row_page(
 
 def _affordable_rows(dataset: Source, names: list[str]) -> int:
     """How many rows may be decoded at once, judged by the widths of the types."""
-    stored = [name for name in names if name not in SYSTEM_COLUMNS]
-    width = sum(_width(dataset.schema.field(name).type) for name in stored)
+    stored = set(dataset.schema.names)
+    width = sum(_width(dataset.schema.field(name).type) for name in names if name in stored)
     return max(1, MAX_READ_BYTES // max(1, width))
 
 
@@ -153,7 +155,9 @@ def page_of(table: pa.Table, offset: int = 0, first_column: int = 0) -> RowPage:
             buffers.append(validity_of(flat).tobytes())
         places = tuple(range(at, at + len(parts)))
         shown = type_label(field.type)
-        columns.append(PageColumn(text.name(field.name), shown, encoding, places, validity, extra))
+        name = text.name(field.name)
+        raw = None if name == field.name else field.name
+        columns.append(PageColumn(name, shown, encoding, places, validity, extra, raw))
     return RowPage(offset, table.num_rows, first_column, tuple(columns), tuple(buffers))
 
 

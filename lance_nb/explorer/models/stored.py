@@ -8,6 +8,7 @@ from typing import Any, Protocol, cast
 from lance_nb.errors import NotFoundError, NotSupportedError
 from lance_nb.explorer.models.source import Source
 from lance_nb.format.fragment import Fragment
+from lance_nb.table.blob_columns import is_blob
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.space import Space
 
@@ -38,3 +39,11 @@ def fragment_at(dataset: StoredSource, fragment_id: int) -> Fragment:
         found: Fragment = fragments[position]
         return found
     raise NotFoundError(f"version {dataset.version} has no fragment {fragment_id}")
+
+
+def is_blob_column(dataset: Source, name: str) -> bool:
+    """Tell whether the values of a column at the top lie apart, as blobs."""
+    schema = getattr(dataset, "lance_schema", None)
+    if schema is None:
+        return False
+    return any(field.name == name and is_blob(field) for field in schema.fields)

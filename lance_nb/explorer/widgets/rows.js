@@ -1,6 +1,6 @@
 // The rows: a grid of recycled elements over any number of rows, filled from pages as they arrive.
 
-import { h, setText, perFrame, count } from "../js/dom.js";
+import { h, setText, perFrame, count, plural } from "../js/dom.js";
 import { fillCell, retire } from "../js/grid_cell.js";
 import { gridHead } from "../js/grid_head.js";
 import { columnProfiles } from "../js/column_profiles.js";
@@ -13,6 +13,8 @@ import { scrollMap } from "../js/scroll_map.js";
 import { columnWidths, textMeasure } from "../js/column_widths.js";
 import { cellPeek } from "../js/cell_peek.js";
 import { gridKeys } from "../js/grid_keys.js";
+import { gridActions } from "../js/grid_actions.js";
+import { gridSelection } from "../js/grid_selection.js";
 import { widget } from "../js/view.js";
 
 const ROW = 28;
@@ -22,7 +24,9 @@ let instances = 0;
 /** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
 export function mountRows(el, ctx) {
   const uid = `lnb-grid${(instances += 1)}`;
-  const look = { filter: null, system: false };
+  const asked = { filter: null, system: false, order: null, near: null };
+  const look = { filter: null, system: false, arranged: null };
+  const lens = () => look;
   const body = h("div", { class: "lnb-grid-body", role: "rowgroup" });
   const headRow = h("div", { class: "lnb-grid-head", role: "row", "aria-rowindex": "1" });
   const layer = h("div", { class: "lnb-grid-layer" }, h("div", { role: "rowgroup" }, headRow), body);
@@ -36,17 +40,21 @@ export function mountRows(el, ctx) {
     if (page) unlearned = page;
     paint();
   });
-  const peek = cellPeek(ctx, scroller, (column) => store.column(column)?.name ?? "", look);
   const profiles = columnProfiles(ctx, () => paint());
-  const bar = rowsBar(ctx, { look, changed: lookAgain, found: (at) => moveTo(state.row, at) });
+  const state = { numRows: 0, numColumns: 0, row: 0, column: 0, top: 0, down: true, seen: 0, turn: 0 };
+  const selection = gridSelection(ctx, lens, () => paint());
+  const bar = rowsBar(ctx, { asked, lens, changed: lookAgain, found: (at) => moveTo(state.row, at), cancel: () => running?.cancel() });
+  const actions = gridActions(ctx, { state, store, profiles, asked, lens, bar: () => bar, selection: () => selection, look: lookAgain });
+  const peek = cellPeek(ctx, scroller, { columnOf: (column) => store.column(column), lens, similar: actions.similar, only: actions.only });
+  const keys = h("button", { class: "lnb-link", type: "button", title: "keys of the grid (?)", on: { click: actions.keys } }, "keys");
   const more = h("button", { class: "lnb-link", type: "button", title: "all values of the row (Shift+Enter)", on: { click: () => openRow(state.row) } }, "whole row");
-  el.append(h("div", { class: "lnb-rows" }, bar.element, h("div", { class: "lnb-grid-place" }, scroller, note), h("div", { class: "lnb-grid-foot" }, status, more), peek.element));
+  el.append(h("div", { class: "lnb-rows" }, bar.element, h("div", { class: "lnb-grid-place" }, scroller, note), h("div", { class: "lnb-grid-foot" }, status, keys, more), peek.element));
   const pool = [];
-  const state = { numRows: 0, numColumns: 0, row: 0, column: 0, top: 0, down: true, seen: 0, turn: 0, selected: null, anchor: 0 };
+  let running = null; // rows being looked for
   let unlearned = null; // a page that column widths are not fitted to yet: that needs fonts
   const size = { width: 0, height: 0 };
   let rowHeadWidth = 56;
-  const head = gridHead(headRow, { store, widths, profiles, paint: () => paint(), shown: () => pool.filter((line) => !line.hidden).map((line) => line.firstChild.lnb) });
+  const head = gridHead(headRow, { store, widths, profiles, paint: () => paint(), shown: () => pool.filter((line) => !line.hidden).map((line) => line.firstChild.lnb), open: actions.openColumn, choose: selection.toggleColumn, brush: actions.brush, isChosen: selection.column, order: () => asked.order });
 
   const paint = perFrame(() => {
     paintNote();
@@ -107,7 +115,7 @@ export function mountRows(el, ctx) {
   }
 
   function paintRow(line, row, from, to, left) {
-    const chosen = isSelected(row);
+    const chosen = selection.row(row);
     line.setAttribute("aria-rowindex", String(row + 2));
     line.setAttribute("aria-selected", String(chosen));
     line.classList.toggle("lnb-chosen", chosen);
@@ -138,7 +146,7 @@ export function mountRows(el, ctx) {
       cell.id = `${uid}-${row}-${index}`;
       cell.setAttribute("aria-colindex", String(index + 2));
     }
-    cell.className = `lnb-cell ${cell.lnb.look}${row === state.row && index === state.column ? " lnb-here" : ""}`;
+    cell.className = `lnb-cell ${cell.lnb.look}${row === state.row && index === state.column ? " lnb-here" : ""}${selection.column(index) ? " lnb-chosen" : ""}`;
   }
 
   function paintNote() {
@@ -149,19 +157,9 @@ export function mountRows(el, ctx) {
 
   function paintStatus(first, last) {
     const range = state.numRows ? `rows ${count(first)} – ${count(Math.max(first, last - 1))} of ${count(state.numRows)}` : "";
-    const chosen = state.selected ? ` · ${count(state.selected[1] - state.selected[0])} selected` : "";
+    const columns = selection.columns ? ` · ${plural(selection.columns, "column")} selected` : "";
+    const chosen = `${selection.rows ? ` · ${count(selection.rows)} selected` : ""}${columns}`;
     setText(status, state.numRows ? `${range}${chosen}` : "");
-  }
-
-  const isSelected = (row) => state.selected !== null && row >= state.selected[0] && row < state.selected[1];
-
-  function select(row, extend) {
-    if (!extend) state.anchor = row;
-    const same = !extend && state.selected?.[0] === row && state.selected[1] === row + 1;
-    state.selected = same ? null : [Math.min(row, state.anchor), Math.max(row, state.anchor) + 1];
-    const ranges = state.selected ? [state.selected] : [];
-    ctx.kernel.ask("select", { ranges, ...look }).catch((error) => ctx.announce(error.message));
-    paint();
   }
 
   /** Every value of a row, in the pane beside. */
@@ -169,26 +167,33 @@ export function mountRows(el, ctx) {
     if (state.numRows) rowDetail(ctx, { branch: ctx.screen().branch, version: ctx.screen().version, ...look }, row);
   }
 
-  /** Another filter or other columns: count what is shown now, then begin again at the top. */
-  async function lookAgain(wanted) {
+  /** Another filter, order or other columns: find what is shown now, then begin again at the top. */
+  async function lookAgain(change) {
     const { branch, version } = ctx.screen();
+    const wanted = { ...asked, ...change };
     const turn = (state.turn += 1);
+    running?.cancel();
+    const answer = ctx.kernel.ask("rows.look", { branch, version, ...wanted }, { progress: (done, total) => turn === state.turn && bar.busy(done, total) });
+    running = answer;
+    if (wanted.filter || wanted.order || wanted.near) bar.busy(0, 0);
     try {
-      const { result } = await ctx.kernel.ask("rows.look", { branch, version, ...wanted });
+      const { result } = await answer;
       if (turn !== state.turn) return;
-      Object.assign(look, wanted);
+      Object.assign(asked, wanted);
+      Object.assign(look, { filter: wanted.filter, system: wanted.system, arranged: result.arranged });
       begin({ branch, version }, result.num_rows, result.num_columns, null);
-      ctx.code(look.filter || look.system ? result.code : null);
+      ctx.code(look.filter || look.system || look.arranged ? result.code : null);
       scroller.scrollTop = 0;
-      bar.say(look.filter ? `${count(result.num_rows)} pass` : "");
+      bar.say(result);
     } catch (error) {
-      if (turn === state.turn) bar.say(error); // what was shown stays
+      if (turn === state.turn) bar.fail(error); // what was shown stays
     }
+    if (running === answer) running = null;
   }
 
   function begin(place, numRows, numColumns, page) {
     state.seen += 1;
-    state.selected = null;
+    selection.reset(state.numColumns === numColumns);
     state.numRows = numRows;
     state.numColumns = numColumns;
     store.reset({ ...place, ...look }, page);
@@ -244,7 +249,7 @@ export function mountRows(el, ctx) {
   });
   body.addEventListener("click", (event) => {
     const number = event.target.closest(".lnb-grid-number");
-    if (number) return select(number.lnb, event.shiftKey);
+    if (number) return selection.select(number.lnb, { extend: event.shiftKey, add: event.ctrlKey || event.metaKey });
     const cell = event.target.closest(".lnb-cell");
     if (cell) moveTo(cell.lnb.row, cell.lnb.index);
   });
@@ -256,7 +261,9 @@ export function mountRows(el, ctx) {
     state,
     page: () => Math.max(1, Math.floor((scroller.clientHeight - HEAD) / ROW) - 1),
     moveTo,
-    select,
+    select: selection.select,
+    chooseColumn: selection.toggleColumn,
+    letters: actions.letters,
     open: peek.open,
     openRow,
     widen: (by) => {
@@ -277,11 +284,13 @@ export function mountRows(el, ctx) {
     const part = screen.rows;
     if (!part) return;
     state.error = part.error ?? null;
+    running?.cancel();
+    Object.assign(look, { filter: null, system: false, arranged: null });
     const page = part.page ? decodePage(part.page, part.buffers) : null;
     begin({ branch: screen.branch, version: screen.version }, part.num_rows ?? 0, part.num_columns ?? 0, page);
     // What was asked of the version before is asked of this one.
     state.turn += 1;
-    if (look.filter || look.system) lookAgain({ ...look });
+    if (asked.filter || asked.system || asked.order || asked.near) lookAgain({});
     else ctx.code(null);
     scroller.classList.toggle("lnb-broken", Boolean(state.error));
   }, ["rows"]);

@@ -1,34 +1,229 @@
 """The rows of a dataset in a grid that scrolls over any number of them.
 
 Its ES module is ``rows.js``, its models are the parts named below (see ``session.screen``).
-Requests beside those of the session (all with ``branch``, ``version``, ``filter``, ``system``):
+Requests beside those of the session (all with ``branch``, ``version``, and what the grid looks at:
+``filter``, ``system``, ``arranged``, see ``models.lens``):
 
-============= =============================== =================================================
-request       args                            result
-============= =============================== =================================================
-rows.look     (long work)                     num_rows, num_columns, code: see models.lens
-rows.columns  text                            columns whose name holds the text: {at, name, type}
-rows.profile  first, count, num_rows          profiles: see models.column_profile
-rows.row      row                             nodes: see models.row_tree
-============= =============================== =================================================
+============ ================================= =================================================
+request      args                              result
+============ ================================= =================================================
+rows.look    order, near (long work)           num_rows, num_columns, arranged, words, reads, code
+rows.like    row, column                       like: the key of this vector, for ``near``
+rows.columns text                              columns whose name holds the text: {at, name, type}
+rows.profile first, count, num_rows            profiles: see models.column_profile
+rows.exact   column (long work)                profile of every row: see models.exact_profile
+rows.range   column, low, high, closed, ms     where: the condition, see models.predicate_words
+             column, null                      where: the condition that it is null
+rows.value   row, column                       where: the condition that picks this value
+rows.row     row                               nodes: see models.row_tree
+rows.media   row, column, offset               what the value is, size, + a piece of its bytes
+rows.text    ranges, columns                   text for the clipboard, rows
+============ ================================= =================================================
+
+``order`` is ``{column, ascending}``, ``near`` ``{like, k, metric}``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from lance_nb.explorer.messages import Answer, Handler, Job, Progress, integer, words
-from lance_nb.explorer.models import text
+import pyarrow as pa
+
+from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.explorer.cell_bytes import CellDesk
+from lance_nb.explorer.grid_look import look_at, look_of
+from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
+from lance_nb.explorer.models import cells, media, refs, text
+from lance_nb.explorer.models.arrangement import Likeness
 from lance_nb.explorer.models.column_profile import MAX_COLUMNS, column_profiles
-from lance_nb.explorer.models.lens import lens_code, lens_of
+from lance_nb.explorer.models.exact_profile import exact_profile
+from lance_nb.explorer.models.predicate_words import (
+    column_words,
+    null_words,
+    range_words,
+    stored_time,
+    value_words,
+)
+from lance_nb.explorer.models.row_texts import MAX_ROWS, row_texts
 from lance_nb.explorer.models.row_tree import row_tree
+from lance_nb.explorer.models.scan_groups import scanned
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import Source
-from lance_nb.explorer.session import MAX_COUNT, Session, place_of
+from lance_nb.explorer.selection import selection_of
+from lance_nb.explorer.session import MAX_COUNT, place_of
+from lance_nb.explorer.view_answers import ViewAnswers
 from lance_nb.explorer.widget import LanceWidget
 
 MAX_FOUND = 20
+_NUMBER_MAX = 1e308
+
+
+class RowAnswers(ViewAnswers):
+    """The answers about rows."""
+
+    requests: ClassVar[Mapping[str, str]] = {
+        "rows.look": "on_look",
+        "rows.like": "on_like",
+        "rows.columns": "on_columns",
+        "rows.profile": "on_profile",
+        "rows.exact": "on_exact",
+        "rows.range": "on_range",
+        "rows.value": "on_value",
+        "rows.row": "on_row",
+        "rows.media": "on_media",
+        "rows.text": "on_text",
+    }
+
+    def on_look(self, args: Mapping[str, Any]) -> Job:
+        """Look at other rows, or at rows in another order."""
+        source, look = self.source(args), look_of(args, self.session.arrangements)
+        place = place_of(args)
+
+        def work(progress: Progress) -> Answer:
+            found = look_at(source, look, progress)
+            key = None
+            if found.lens.arranged is not None:
+                key = self.session.arrangements.keep(place, found.lens.arranged)
+            return Answer(found.to_json() | {"arranged": key})
+
+        return Job(work)
+
+    def on_like(self, args: Mapping[str, Any]) -> Answer:
+        """Keep the vector of a row, to look for its neighbours."""
+        name, scalar = self._cell(args)
+        kind = scalar.type
+        if not pa.types.is_fixed_size_list(kind):
+            raise NotSupportedError(f"{name!r} holds no vectors of one length")
+        if not scalar.is_valid:
+            raise InvalidInputError("this row has no vector")
+        source, lens = self.source(args), self.session.lens(args)
+        row = integer(args, "row", low=0, high=MAX_COUNT)
+        row_id = lens.rows(source, ["_rowid"], row, 1)["_rowid"][0].as_py()
+        opened = refs.python_line(source).removeprefix("ds = ")
+        code = f"{opened}.take_rows([{row_id}], [{name!r}])[0][0].as_py()"
+        return Answer({
+            "like": self.session.arrangements.keep_likeness(Likeness(name, scalar, code)),
+            "row": text.count(row),
+            "column": text.name(name),
+            "dimension": kind.list_size,
+        })  # fmt: skip
+
+    def _cell(self, args: Mapping[str, Any]) -> tuple[str, pa.Scalar]:
+        """Read the value at a row and column of the grid."""
+        source, lens = self.source(args), self.session.lens(args)
+        name = self._name(args)
+        row = integer(args, "row", low=0, high=MAX_COUNT)
+        found = lens.rows(source, [name], row, 1).column(0)
+        if not len(found):
+            raise InvalidInputError(f"there is no row {row:,}")
+        return name, cells.plain(found)[0]
+
+    def _name(self, args: Mapping[str, Any]) -> str:
+        names = self.session.lens(args).names(self.source(args))
+        return names[integer(args, "column", low=0, high=len(names) - 1)]
+
+    def on_columns(self, args: Mapping[str, Any]) -> Answer:
+        """Find columns by a part of their name."""
+        source = self.source(args)
+        wanted = words(args, "text", 300).casefold()
+        names = self.session.lens(args).names(source)
+        found = [at for at, name in enumerate(names) if wanted in name.casefold()]
+        found.sort(key=lambda at: (not names[at].casefold().startswith(wanted), at))
+        kinds = {field.name: type_label(field.type) for field in source.schema}
+        columns = [
+            {"at": at, "name": text.name(names[at]), "type": kinds.get(names[at], ""),
+             "sql": column_words(names[at])}
+            for at in found[:MAX_FOUND]
+        ]  # fmt: skip
+        return Answer({"columns": columns, "found": len(found)})
+
+    def on_profile(self, args: Mapping[str, Any]) -> Answer:
+        """Profile the columns in sight from a sample."""
+        profiles = column_profiles(
+            self.source(args),
+            integer(args, "first", low=0, high=MAX_COUNT),
+            integer(args, "count", low=1, high=MAX_COLUMNS),
+            self.session.lens(args),
+            integer(args, "num_rows", low=0, high=MAX_COUNT),
+        )
+        return Answer({"profiles": [one.to_json() for one in profiles]})
+
+    def on_exact(self, args: Mapping[str, Any]) -> Job:
+        """Profile one column from every row."""
+        source, lens = scanned(self.source(args)), self.session.lens(args)
+        column = integer(args, "column", low=0, high=MAX_COUNT)
+
+        def work(progress: Progress) -> Answer:
+            return Answer({"profile": exact_profile(source, column, lens, progress).to_json()})
+
+        return Job(work)
+
+    def on_range(self, args: Mapping[str, Any]) -> Answer:
+        """Write the condition that a brush over a histogram means."""
+        name = self._name(args)
+        names = self.source(args).schema.names
+        if name not in names:
+            raise NotSupportedError(f"{name} is no column of the schema")
+        field = self.source(args).schema.field(name)
+        if args.get("null") is True:
+            return Answer({"where": null_words(name)})
+        low, high = (_place(args, end) for end in ("low", "high"))
+        if args.get("ms") is True:
+            low, high = (stored_time(field.type, end) for end in (low, high))
+        return Answer({"where": range_words(field, low, high, closed=args.get("closed") is True)})
+
+    def on_value(self, args: Mapping[str, Any]) -> Answer:
+        """Write the condition that picks the value of a cell."""
+        where = value_words(*self._cell(args))
+        if not where:
+            raise NotSupportedError("a value of this kind or length makes no condition")
+        return Answer({"where": where})
+
+    def on_row(self, args: Mapping[str, Any]) -> Answer:
+        """Read one row as a tree."""
+        source, lens = self.source(args), self.session.lens(args)
+        row = integer(args, "row", low=0, high=MAX_COUNT)
+        found = lens.rows(source, lens.names(source), row, 1)
+        return Answer({"nodes": row_tree(found) if found.num_rows else []})
+
+    def on_media(self, args: Mapping[str, Any]) -> Answer:
+        """Tell what the bytes of a cell are, and give a piece of them if they can be shown."""
+        row, column, offset = (
+            integer(args, key, low=0, high=MAX_COUNT) for key in ("row", "column", "offset")
+        )
+        desk = self.session.keep(CellDesk)
+        found = desk.open(self.source(args), self.session.lens(args), row, column)
+        if found is None:
+            return Answer({"null": True})
+        shown = found.media.kind != "bytes" and not found.media.why
+        pieces = (found.read(offset, media.PIECE_BYTES),) if shown else ()
+        result = found.media.to_json() | {"null": False, "size": found.size_bytes}
+        return Answer(result, pieces)
+
+    def on_text(self, args: Mapping[str, Any]) -> Answer:
+        """Write rows for the clipboard."""
+        source: Source = self.source(args)
+        wanted = selection_of(args, self.session.lens(args))
+        first = sorted(wanted.ranges)[:1]
+        some = [(start, min(stop, start + MAX_ROWS)) for start, stop in first]
+        table = replace(wanted, ranges=tuple(some)).table(source)
+        if len(wanted.ranges) > 1:
+            table = wanted.table(source).slice(0, MAX_ROWS)
+        found = row_texts(table)
+        return Answer({"text": found.text, "rows": found.rows, "wanted": wanted.num_rows})
+
+
+def _place(args: Mapping[str, Any], key: str) -> float | None:
+    value = args.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidInputError(f"{key} must be a number")
+    if not -_NUMBER_MAX <= value <= _NUMBER_MAX:
+        raise InvalidInputError(f"{key} must be finite")
+    return float(value)
 
 
 class RowGrid(LanceWidget):
@@ -36,63 +231,9 @@ class RowGrid(LanceWidget):
 
     entry: ClassVar[str] = "widgets/rows.js"
     parts: ClassVar[tuple[str, ...]] = ("rows",)
+    desk: ClassVar[type[ViewAnswers]] = RowAnswers
 
-    @classmethod
-    def answers(cls, session: Session) -> dict[str, Handler]:
-        """Return the requests about rows."""
-        return _Answers(session).handlers()
-
-
-class _Answers:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def handlers(self) -> dict[str, Handler]:
-        return {
-            "rows.look": self._on_look,
-            "rows.columns": self._on_columns,
-            "rows.profile": self._on_profile,
-            "rows.row": self._on_row,
-        }
-
-    def _source(self, args: Mapping[str, Any]) -> Source:
-        return self._session.open(place_of(args))
-
-    def _on_look(self, args: Mapping[str, Any]) -> Job:
-        source, lens = self._source(args), lens_of(args)
-
-        def work(_progress: Progress) -> Answer:
-            count = source.count_rows() if lens.filter is None else source.count_rows(lens.filter)
-            result = {"num_rows": count, "num_columns": len(lens.names(source))}
-            return Answer(result | {"code": lens_code(source, lens)})
-
-        return Job(work)
-
-    def _on_columns(self, args: Mapping[str, Any]) -> Answer:
-        source = self._source(args)
-        wanted = words(args, "text", 300).casefold()
-        names = lens_of(args).names(source)
-        found = [at for at, name in enumerate(names) if wanted in name.casefold()]
-        found.sort(key=lambda at: (not names[at].casefold().startswith(wanted), at))
-        kinds = [type_label(field.type) for field in source.schema]
-        columns = [
-            {"at": at, "name": text.name(names[at]), "type": kinds[at] if at < len(kinds) else ""}
-            for at in found[:MAX_FOUND]
-        ]
-        return Answer({"columns": columns, "found": len(found)})
-
-    def _on_profile(self, args: Mapping[str, Any]) -> Answer:
-        profiles = column_profiles(
-            self._source(args),
-            integer(args, "first", low=0, high=MAX_COUNT),
-            integer(args, "count", low=1, high=MAX_COLUMNS),
-            lens_of(args),
-            integer(args, "num_rows", low=0, high=MAX_COUNT),
-        )
-        return Answer({"profiles": [one.to_json() for one in profiles]})
-
-    def _on_row(self, args: Mapping[str, Any]) -> Answer:
-        source, lens = self._source(args), lens_of(args)
-        row = integer(args, "row", low=0, high=MAX_COUNT)
-        found = lens.rows(source, lens.names(source), row, 1)
-        return Answer({"nodes": row_tree(found) if found.num_rows else []})
+    @property
+    def selection(self) -> pa.Table:
+        """The rows and columns selected in the grid, of the version shown."""
+        return self._open_session().selection()

@@ -102,6 +102,7 @@ def test_a_whole_cell_can_be_asked_for() -> None:
     assert ask(session, "cell", branch=None, version=1, row=2, column=0) == {
         "text": "",
         "null": False,
+        "bytes": False,
     }
     assert "column" in refused(session, "cell", branch=None, version=1, row=0, column=1)
 

@@ -1,0 +1,57 @@
+// Brushing over a histogram, or clicking one of its bars: the part that was chosen.
+
+/**
+ * @param {HTMLElement} element shows a profile @param {() => Object|null} profileOf
+ * @param {(from: number, to: number) => void} chosen first and last bar
+ */
+export function brushing(element, profileOf, chosen) {
+  element.addEventListener("pointerdown", (event) => {
+    const profile = profileOf();
+    if (!profile?.bars.length || event.button) return;
+    event.preventDefault();
+    element.setPointerCapture(event.pointerId);
+    const box = element.getBoundingClientRect();
+    const slots = slotsOf(profile);
+    const barAt = (x) => Math.max(0, Math.min(profile.bars.length - 1, Math.floor(((x - box.left) / box.width) * slots)));
+    const start = barAt(event.clientX);
+    let end = start;
+    const ranged = profile.kind === "number" || profile.kind === "time";
+    const draw = () => {
+      const [from, to] = [Math.min(start, end), Math.max(start, end)];
+      element.style.setProperty("--lnb-from", `${(100 * from) / slots}%`);
+      element.style.setProperty("--lnb-to", `${(100 * (to + 1)) / slots}%`);
+    };
+    const move = (at) => {
+      if (ranged) end = barAt(at.clientX);
+      draw();
+    };
+    const finish = (done) => {
+      element.classList.remove("lnb-brushing");
+      element.removeEventListener("pointermove", move);
+      if (done.type === "pointerup") chosen(Math.min(start, end), Math.max(start, end));
+    };
+    element.classList.add("lnb-brushing");
+    draw();
+    element.addEventListener("pointermove", move);
+    element.addEventListener("pointerup", finish, { once: true });
+    element.addEventListener("pointercancel", finish, { once: true });
+  });
+}
+
+/** How many bars fit in the width: few bars are not drawn wider than a quarter. */
+export const slotsOf = (profile) => Math.max(profile.bars.length, 4);
+
+/**
+ * The condition that bars of a profile mean.
+ * @param {import("./view.js").Context} ctx @param {Object} args place and lens @returns {Promise<string>}
+ */
+export async function conditionOf(ctx, args, profile, from, to) {
+  if (!profile.edges) return profile.wheres[from] ?? "";
+  const [low, high] = profile.edges;
+  const width = (high - low) / profile.bars.length;
+  const last = to === profile.bars.length - 1;
+  const range = { low: from ? low + from * width : null, high: last ? null : low + (to + 1) * width, closed: false };
+  if (last && !from) range.low = null;
+  const { result } = await ctx.kernel.ask("rows.range", { ...args, column: profile.column, ...range });
+  return result.where;
+}

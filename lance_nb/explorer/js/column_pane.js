@@ -1,0 +1,85 @@
+// One column in the detail pane: its histogram, exact counts on demand, filters and orders from it.
+
+import { h, show, count } from "./dom.js";
+import { brushing, conditionOf } from "./brush.js";
+import { profilePicture, profileWords } from "./column_profiles.js";
+
+/**
+ * @param {import("./view.js").Context} ctx
+ * @param {{at: number, column: Object, profile: Object|null, args: Object, order: Object|null,
+ *   sort: (order: Object|null) => void, brush: (where: string|null) => void, learned: (profile: Object) => void}} what
+ */
+export function columnPane(ctx, { at, column, profile: known, args, order, sort, brush, learned }) {
+  let profile = known;
+  let running = null;
+  const drawn = h("div", { class: "lnb-column-drawn" });
+  const words = h("p", { class: "lnb-soft" });
+  const values = h("div", { class: "lnb-column-values" });
+  const said = h("p", { class: "lnb-soft", "aria-live": "polite" });
+  const exact = h("button", { class: "lnb-button", type: "button", on: { click: () => (running ? running.cancel() : measure()) } });
+  const chosen = async (from, to) => {
+    try {
+      const where = await conditionOf(ctx, args, profile, from, to);
+      if (where) brush(where);
+      else say("this value is too long to be a condition");
+    } catch (error) {
+      say(error.message);
+    }
+  };
+  brushing(drawn, () => profile, chosen);
+
+  const say = (text) => { said.textContent = text; };
+
+  async function measure() {
+    exact.textContent = "cancel";
+    say("counting every row…");
+    running = ctx.kernel.ask("rows.exact", { ...args, column: at }, { progress: (done, total) => say(`counting every row… ${Math.floor((100 * done) / total)} %`) });
+    try {
+      const { result } = await running;
+      profile = result.profile;
+      learned(profile);
+      say("");
+    } catch (error) {
+      say(error.message);
+    }
+    running = null;
+    paint();
+  }
+
+  function paint() {
+    exact.textContent = profile?.exact ? "count again" : "count every row";
+    exact.hidden = !profile;
+    show(drawn, profile?.bars.length ? profilePicture(profile) : null);
+    drawn.hidden = !profile?.bars.length;
+    words.textContent = profile ? profileWords(profile) : "There is no profile for values of this type.";
+    const lines = (profile?.labels ?? []).map((label, index) => h("li", {}, h("button", { class: "lnb-link", type: "button", disabled: !profile.wheres[index], title: "only rows with this value", on: { click: () => chosen(index, index) } }, label || "empty text"), h("small", {}, count(profile.counts[index]))));
+    const nulls = profile?.nulls ? [h("li", {}, h("button", { class: "lnb-link lnb-look-null", type: "button", on: { click: () => ask({ null: true }) } }, "null"), h("small", {}, `${(100 * profile.nulls).toFixed(1)} %`))] : [];
+    show(values, profile?.edges ? range() : null, lines.length || nulls.length ? h("ul", {}, lines, nulls) : null);
+  }
+
+  /** Bounds to write: the same as a brush over the histogram. */
+  function range() {
+    const time = profile.kind === "time";
+    const ends = ["from", "to"].map((name) => h("input", { class: "lnb-input", type: time ? "date" : "number", step: time ? null : "any", "aria-label": name, on: { keydown: (event) => event.stopPropagation() } }));
+    const bound = ({ value }) => (value === "" ? null : time ? Date.parse(value) : Number(value));
+    const go = () => ask({ low: bound(ends[0]), high: bound(ends[1]), closed: true, ms: time });
+    return h("p", { class: "lnb-column-range" }, ends[0], " to ", ends[1], " ", h("button", { class: "lnb-button", type: "button", on: { click: go } }, "filter"));
+  }
+
+  async function ask(wanted) {
+    try {
+      const { result } = await ctx.kernel.ask("rows.range", { ...args, column: at, ...wanted });
+      brush(result.where);
+    } catch (error) {
+      say(error.message);
+    }
+  }
+
+  const orders = [["ascending", true], ["descending", false]].map(([name, ascending]) => {
+    const on = order?.column === column.raw && order.ascending === ascending;
+    return h("button", { class: "lnb-choice", type: "button", "aria-pressed": String(on), on: { click: () => sort(on ? null : { column: column.raw, ascending }) } }, name);
+  });
+  paint();
+  const content = h("div", { class: "lnb-column-pane" }, h("p", {}, h("code", {}, column.type)), drawn, words, values, h("p", {}, exact, " ", h("button", { class: "lnb-button", type: "button", on: { click: () => brush(null) } }, "no filter here")), said, h("p", {}, "sort ", h("span", { class: "lnb-choices", role: "group", "aria-label": "sort by this column" }, orders)));
+  ctx.detail.show({ title: column.name, content, focus: true });
+}

@@ -1,0 +1,88 @@
+// What can be done from a cell of the grid with a key: sort, filter, find similar, copy, ask for the keys.
+
+import { h, copyText, plural } from "./dom.js";
+import { KEYS } from "./grid_keys.js";
+import { columnPane } from "./column_pane.js";
+import { conditionOf } from "./brush.js";
+
+const NEIGHBOURS = 10;
+
+/**
+ * @param {import("./view.js").Context} ctx
+ * @param {{state: Object, store: Object, profiles: Object, asked: Object, lens: () => Object, bar: () => Object,
+ *   selection: () => Object, look: (wanted: Object) => void}} grid
+ */
+export function gridActions(ctx, { state, store, profiles, asked, lens, bar, selection, look }) {
+  const place = () => ({ branch: ctx.screen().branch, version: ctx.screen().version, ...lens() });
+
+  async function attempt(work) {
+    try {
+      await work();
+    } catch (error) {
+      bar().fail(error);
+    }
+  }
+
+  function openColumn(at) {
+    const column = store.column(at);
+    if (!column) return;
+    columnPane(ctx, {
+      at, column, profile: profiles.of(at), args: place(), order: asked.order,
+      sort: (order) => look({ order, near: null }),
+      brush: (where) => bar().brush(column.raw, where),
+      learned: profiles.learn,
+    });
+  }
+
+  /** Bars of a column's profile become its condition in the filter. */
+  function brush(at, from, to) {
+    attempt(async () => {
+      const where = await conditionOf(ctx, place(), profiles.of(at), from, to);
+      if (where) bar().brush(store.column(at).raw, where);
+    });
+  }
+
+  /** Ascending, descending, as stored. */
+  function sort(at) {
+    const column = store.column(at)?.raw;
+    const before = asked.order?.column === column ? asked.order.ascending : null;
+    if (column) look({ near: null, order: before === null ? { column, ascending: true } : before ? { column, ascending: false } : null });
+  }
+
+  function similar(row, column) {
+    attempt(async () => {
+      const { result } = await ctx.kernel.ask("rows.like", { ...place(), row, column });
+      look({ order: null, near: { like: result.like, k: NEIGHBOURS, metric: "l2", row: result.row, column: result.column } });
+    });
+  }
+
+  function only(row, column) {
+    attempt(async () => {
+      const { result } = await ctx.kernel.ask("rows.value", { ...place(), row, column });
+      bar().brush(store.column(column).raw, result.where);
+    });
+  }
+
+  function copy() {
+    attempt(async () => {
+      const some = selection().rows > 0;
+      const args = { ...place(), ...(some ? selection().wanted() : { row: state.row, column: state.column }) };
+      const { result } = await ctx.kernel.ask(some ? "rows.text" : "cell", args);
+      const done = await copyText(result.text);
+      const what = some ? `${plural(result.rows, "row")} copied${result.rows < result.wanted ? ` of ${result.wanted}` : ""}` : "cell copied";
+      ctx.announce(done ? what : "the browser does not let this page copy");
+    });
+  }
+
+  function keys() {
+    const lines = KEYS.map(([key, does]) => [h("dt", {}, key), h("dd", {}, does)]);
+    ctx.detail.show({ title: "Keys of the grid", content: h("dl", { class: "lnb-keys" }, lines.flat()), focus: true });
+  }
+
+  const here = (work) => () => work(state.row, state.column);
+  return {
+    openColumn, brush, similar, only, keys, copy,
+    /** Actions by the key that starts them. */
+    letters: { c: () => openColumn(state.column), s: () => sort(state.column), "=": here(only), n: here(similar), "/": () => bar().focus(), "?": keys, copy },
+  };
+}

@@ -1,0 +1,131 @@
+"""Conditions of a filter as SQL: what a brush over a histogram, or a click on a value, means.
+
+A range over a histogram is ``low <= x < high``; its last bar holds the greatest value too, so that
+there ``x <= high``. Bounds are rounded to what a person would write, as long as that moves them by
+less than a hundredth of the range; the ends of the histogram are left open where rounding could
+lose the least or greatest value.
+
+Limits: a value of more than ``VALUE_CHARS`` characters makes no condition.
+Not supported: nested columns, binary.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+
+from lance_nb.errors import NotSupportedError
+from lance_nb.explorer.models import cells
+
+VALUE_CHARS = 300
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WORDS = frozenset({
+    "and", "or", "not", "in", "is", "null", "like", "ilike", "between", "true", "false", "case",
+    "when", "then", "else", "end", "cast", "as", "date", "timestamp", "interval", "select", "from",
+    "where", "order", "by", "exists", "any", "all", "asc", "desc",
+})  # fmt: skip
+_START = datetime(1970, 1, 1, tzinfo=UTC)
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def column_words(name: str) -> str:
+    """Write a column's name as a filter has it: quoted where it must be."""
+    if _PLAIN.fullmatch(name) and name.casefold() not in _WORDS:
+        return name
+    return f"`{name.replace('`', '``')}`"
+
+
+def null_words(name: str) -> str:
+    """Write the condition that a column is null."""
+    return f"{column_words(name)} IS NULL"
+
+
+def value_words(name: str, scalar: pa.Scalar) -> str:
+    """Write the condition that a column has a value; empty where that cannot be written."""
+    column, kind = column_words(name), scalar.type
+    if not scalar.is_valid:
+        return null_words(name)
+    if pa.types.is_boolean(kind):
+        return column if scalar.as_py() else f"NOT {column}"
+    if cells.is_text(kind):
+        if len(scalar.as_buffer()) > 4 * VALUE_CHARS:
+            return ""
+        try:
+            shown = scalar.as_py()
+        except UnicodeDecodeError:
+            return ""
+        quoted = "'" + shown.replace("'", "''") + "'"
+        return f"{column} = {quoted}" if len(shown) <= VALUE_CHARS and "\0" not in shown else ""
+    if pa.types.is_integer(kind):
+        return f"{column} = {scalar.as_py()}"
+    return ""
+
+
+def range_words(field: pa.Field, low: float | None, high: float | None, *, closed: bool) -> str:
+    """Write the condition that a column lies between two places of its histogram.
+
+    ``None`` leaves an end open; ``closed``: ``high`` belongs to the range. The places are in the
+    units in which the column is stored. Raises NotSupportedError.
+    """
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    column = column_words(field.name)
+    width = abs(high - low) if low is not None and high is not None else 0.0
+    parts = []
+    if low is not None:
+        parts.append(f"{column} >= {_literal(kind, low, width, up=False)}")
+    if high is not None:
+        parts.append(f"{column} {'<=' if closed else '<'} {_literal(kind, high, width, up=closed)}")
+    return " AND ".join(parts) or f"{column} IS NOT NULL"
+
+
+def stored_time(kind: pa.DataType, milliseconds: float | None) -> float | None:
+    """Turn milliseconds since 1970 into the unit of a column of times. Raises NotSupportedError."""
+    if milliseconds is None or pa.types.is_date64(kind):
+        return milliseconds
+    if pa.types.is_date32(kind):
+        return milliseconds / 86_400_000
+    if pa.types.is_timestamp(kind):
+        return milliseconds * _PER_SECOND[kind.unit] / 1000
+    raise NotSupportedError(f"values of {kind} are no times")
+
+
+def _literal(kind: pa.DataType, place: float, width: float, *, up: bool) -> str:
+    if not math.isfinite(place):
+        raise NotSupportedError("a range needs finite bounds")
+    if pa.types.is_integer(kind):
+        return str(math.floor(place) if up else math.ceil(place))
+    if pa.types.is_date(kind):
+        days = place if pa.types.is_date32(kind) else place / 86_400_000
+        day = _moment((math.floor(days) if up else math.ceil(days)) * 86_400)
+        return f"date '{day:%Y-%m-%d}'"
+    if pa.types.is_timestamp(kind):
+        return _time_literal(place / _PER_SECOND[kind.unit], width / _PER_SECOND[kind.unit])
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return _rounded(place, width)
+    raise NotSupportedError(f"a range of {kind} cannot be written as a filter")
+
+
+def _rounded(place: float, width: float) -> str:
+    """Return the shortest number within a hundredth of ``width``, else the exact one."""
+    for digits in range(1, 17):
+        shown = float(f"{place:.{digits}g}")
+        if abs(shown - place) <= width / 100:
+            return str(int(shown)) if shown.is_integer() and abs(shown) < 1e15 else repr(shown)
+    return repr(place)
+
+
+def _moment(seconds: float) -> datetime:
+    try:
+        return _START + timedelta(seconds=seconds)
+    except OverflowError as error:
+        raise NotSupportedError("this time lies outside the years 1 to 9999") from error
+
+
+def _time_literal(seconds: float, width: float) -> str:
+    step = next((one for one in (86_400, 3600, 60, 1) if one <= width / 100), 0)
+    moment = _moment(round(seconds / step) * step if step else seconds)
+    shown = f"{moment:%Y-%m-%d %H:%M:%S}"
+    return f"timestamp '{shown}{'' if step else f'.{moment.microsecond:06d}'}'"
