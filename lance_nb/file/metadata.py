@@ -181,8 +181,12 @@ def descriptor_bytes(
     fields: Sequence[file.Field], metadata: Mapping[str, bytes], num_rows: int
 ) -> bytes:
     """Return global buffer 0."""
-    schema = file.Schema(fields=fields, metadata=metadata)
-    return file.FileDescriptor(schema=schema, length=num_rows).SerializeToString()
+    descriptor = file.FileDescriptor(length=num_rows)
+    descriptor.schema.fields.extend(fields)
+    if metadata:
+        descriptor.schema.metadata.update(metadata)
+    descriptor.schema.SetInParent()
+    return descriptor.SerializeToString()
 
 
 def _wrapped(type_url: str, message: bytes) -> file2.Encoding:

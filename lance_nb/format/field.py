@@ -88,12 +88,13 @@ class Field:
             nullable=self.nullable,
             encoding=self.encoding,  # type: ignore[arg-type]
             extension_name=self.extension_name,
-            metadata=dict(self.metadata),
             unenforced_primary_key=self.keys.primary,
             unenforced_primary_key_position=self.keys.primary_position,
             unenforced_clustering_key=self.keys.clustering,
             unenforced_clustering_key_position=self.keys.clustering_position,
         )
+        if self.metadata:
+            message.metadata.update(self.metadata)
         if self.dictionary is not None:
             message.dictionary.offset, message.dictionary.length = self.dictionary
         if self.unknown:

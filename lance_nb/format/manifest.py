@@ -174,16 +174,13 @@ class Manifest:
         message = pb.Manifest(
             version=self.version,
             version_aux_data=self.version_aux_data,
-            schema_metadata=dict(self.schema.metadata),
             tag=self.tag,
             reader_feature_flags=self.reader_feature_flags,
             writer_feature_flags=self.writer_feature_flags,
             max_fragment_id=self.max_fragment_id,
             transaction_file=self.transaction_file,
             next_row_id=self.next_row_id,
-            config=dict(self.config),
             base_paths=[one.to_pb() for one in self.base_paths],
-            table_metadata=dict(self.table_metadata),
             branch=self.branch,
             max_allocated_field_id=self.max_allocated_field_id,
             clustering=[pb.Clustering.FromString(one) for one in self.clustering],
@@ -192,9 +189,19 @@ class Manifest:
         if self.fragment_tree is not None:
             message.fragment_tree.MergeFromString(self.fragment_tree)
             message.fragment_tree.SetInParent()
+        self._set_maps(message)
         self._set_messages(message)
         message.MergeFromString(self.unknown)
         return message
+
+    def _set_maps(self, message: pb.Manifest) -> None:
+        # Most are empty, and setting a map of nothing costs as much as setting one of something.
+        if self.schema.metadata:
+            message.schema_metadata.update(self.schema.metadata)
+        if self.config:
+            message.config.update(self.config)
+        if self.table_metadata:
+            message.table_metadata.update(self.table_metadata)
 
     def _set_messages(self, message: pb.Manifest) -> None:
         if self.timestamp_ns is not None:

@@ -38,6 +38,7 @@ from lance_nb.storage.base import (
 from lance_nb.storage.local_files import (
     Mappings,
     check_regular,
+    end_turn,
     link_if_absent,
     locked_folder,
     read_file,
@@ -209,6 +210,7 @@ class LocalStore:
             with translated(full):
                 settle()
             link_if_absent(temporary, full)
+            end_turn(os.path.dirname(full))  # several writers wait for the disk together
             try:
                 sync_folder(full)
             except OSError as error:

@@ -15,6 +15,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import TracebackType
 
 import pyarrow as pa
 
@@ -31,15 +32,29 @@ _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # non-blocking: a FIFO must not hang us
 
 
-@contextmanager
-def translated(path: str) -> Iterator[None]:
-    """Turn the errors of the operating system into ours."""
-    try:
-        yield
-    except LanceError:
-        raise  # several of ours are OSErrors as well
-    except OSError as error:
-        raise _ours(path, error) from error
+class translated:  # noqa: N801 - reads as the statement that it is
+    """Turn the errors of the operating system into ours.
+
+    A class, because a generator costs three times as much, and every small write has a dozen.
+    """
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # Several of ours are OSErrors as well.
+        if isinstance(error, OSError) and not isinstance(error, LanceError):
+            raise _ours(self._path, error) from error
 
 
 def _ours(path: str, error: OSError) -> LanceError:
@@ -207,12 +222,22 @@ def locked_folder(folder: str) -> Iterator[None]:
         os.close(descriptor)
 
 
+class _Turns(threading.local):
+    """The folders whose turn this thread has, with the descriptors that hold their locks."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, int] = {}
+
+
+_turns = _Turns()
+
+
 @contextmanager
 def turn_in_folder(folder: str) -> Iterator[None]:
     """Hold the advisory lock of a folder if it can be had within ``TURN_S_MAX``.
 
     The lock is asked for again and again, because waiting for it could not be ended: its holder may
-    be a process that has been stopped.
+    be a process that has been stopped. ``end_turn`` gives it away before the block ends.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -221,9 +246,19 @@ def turn_in_folder(folder: str) -> Iterator[None]:
         return
     try:
         _lock_for_a_while(descriptor)
+        _turns.held[folder] = descriptor
         yield
     finally:
+        _turns.held.pop(folder, None)
         os.close(descriptor)
+
+
+def end_turn(folder: str) -> None:
+    """Let the next writer of a folder go ahead, if this thread has its turn."""
+    descriptor = _turns.held.pop(folder, None)
+    if descriptor is not None:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def _lock_for_a_while(descriptor: int) -> None:

@@ -1,7 +1,7 @@
 """A local file that is written piece by piece and appears, durably, when it is finished.
 
 How: a temporary file beside the place it will have, ``writev`` without copying, rename, fsync of
-file and folder at the same time. Nobody sees the name before ``finish``; an aborted file leaves
+file and folder. Nobody sees the name before ``finish``; an aborted file leaves
 nothing. A file that takes the place of another is synced before it is renamed: else a power failure
 could leave neither.
 
@@ -26,7 +26,6 @@ from lance_nb.storage.local_files import (
     translated,
 )
 from lance_nb.storage.sync_later import sync_later
-from lance_nb.storage.threads import run_both
 
 PIECES_MAX = 1024
 
@@ -74,10 +73,9 @@ class LocalObjectWriter:
                 os.rename(self._temporary, self._full)
                 if not replaces:
                     self._temporary = self._full  # is removed when it does not become durable
-                descriptor, full = self._descriptor, self._full
-                sync_file, sync_place = partial(_sync, full), partial(_sync_folder, full)
-                if not sync_later(descriptor, sync_file, sync_place):
-                    run_both(partial(sync_file, descriptor), sync_place)
+                sync = partial(_sync, self._full)
+                if not sync_later(self._descriptor, sync):
+                    sync(self._descriptor)
                 self._close()
         except StorageError:
             self.abort()
@@ -97,11 +95,7 @@ class LocalObjectWriter:
 def _sync(full: str, descriptor: int) -> None:
     with translated(full):
         os.fsync(descriptor)
-
-
-def _sync_folder(full: str) -> None:
-    with translated(full):
-        sync_folder(full)
+        sync_folder(full)  # a journal has written the name with the file: nothing to wait for
 
 
 def _rest(views: list[memoryview], written: int) -> list[memoryview]:

@@ -53,14 +53,12 @@ def synced_together() -> Iterator[None]:
         _waiting.syncs = None
 
 
-def sync_later(
-    descriptor: int, sync_file: Callable[[int], None], *others: Callable[[], None]
-) -> bool:
+def sync_later(descriptor: int, sync_file: Callable[[int], None]) -> bool:
     """Make an open file durable in the background; the caller may close it at once.
 
     ``sync_file`` gets a descriptor of its own: an interrupt at any moment leaves no doubt about who
-    closes which. ``others`` run at the same time. False outside of a block, or when no thread can
-    be had: then all is left to the caller.
+    closes which. False outside of a block, or when no thread can be had: then all is left to the
+    caller.
     """
     waiting = _waiting.syncs
     if waiting is None:
@@ -71,12 +69,6 @@ def sync_later(
         os.close(own)
         return False
     waiting.append(first)
-    for sync in others:
-        begun = begin(sync)
-        if begun is None:
-            sync()
-        else:
-            waiting.append(begun)
     while len(waiting) > WAITING_MAX:
         waiting.popleft().result()
     return True

@@ -76,18 +76,6 @@ def begin(task: Callable[[], T]) -> Future[T] | None:
         return None
 
 
-def run_both(here: Callable[[], object], beside: Callable[[], object]) -> None:
-    """Run two tasks at the same time, the first in this thread; both have ended when this does."""
-    begun = begin(beside)
-    try:
-        here()
-    finally:
-        if begun is None:
-            beside()
-        else:
-            begun.result()
-
-
 def cpu_count() -> int:
     """Return how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):

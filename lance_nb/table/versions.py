@@ -8,8 +8,8 @@ Source: spec page "table format" (manifest naming); format/layout has the names.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from datetime import datetime
-from functools import lru_cache
 
 from lance_nb.errors import (
     CorruptFileError,
@@ -31,6 +31,8 @@ from lance_nb.storage.base import Store
 
 _SHOWN_AT_EACH_END = 3
 _PARSED_MAX = 16  # small manifests, of at most TAIL_BYTES each
+# The small manifests used last: place -> (bytes of the file, what they say).
+_parsed_last: OrderedDict[str, tuple[bytes, Manifest]] = OrderedDict()
 
 
 def version_names(home: Store) -> list[ManifestName]:
@@ -105,10 +107,24 @@ def parse_whole(data: bytes | memoryview, where: str, version: int) -> Manifest:
     return _checked(parse_manifest(data, where), version)
 
 
-@lru_cache(maxsize=_PARSED_MAX)
 def _parsed(data: bytes, where: str, version: int) -> Manifest:
     """Parse the whole file of a small manifest; one that is opened again is known by its bytes."""
-    return _checked(parse_manifest(data, where), version)
+    entry = _parsed_last.get(where)
+    if entry is not None and entry[0] == data:
+        return _checked(entry[1], version)
+    manifest = _checked(parse_manifest(data, where), version)
+    remember(data, where, manifest)
+    return manifest
+
+
+def remember(data: bytes, where: str, manifest: Manifest) -> None:
+    """Note what the file at ``where`` holds: who wrote it need not parse it again."""
+    if len(data) > TAIL_BYTES:
+        return
+    _parsed_last.pop(where, None)
+    _parsed_last[where] = data, manifest
+    while len(_parsed_last) > _PARSED_MAX:
+        _parsed_last.popitem(last=False)
 
 
 def _checked(manifest: Manifest, version: int) -> Manifest:

@@ -9,7 +9,9 @@ Source: what ``lance.write_dataset(mode="append")`` of pylance 14.0.2 accepts an
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -20,11 +22,32 @@ from lance_nb.format.schema import Field, Schema
 _SHOWN = 20
 
 
+@dataclass(frozen=True, slots=True)
+class _Fitting:
+    """Data of one schema was found to fill a part of another."""
+
+    found: pa.Schema
+    wanted: Schema
+    part: Schema
+
+
+_fitting: deque[_Fitting] = deque(maxlen=8)  # who appends does it again and again
+
+
 def writable_part(found: pa.Schema, schema: Schema) -> Schema:
     """Return the columns of ``schema`` that data of schema ``found`` fills.
 
     Raises SchemaMismatchError that lists every difference.
     """
+    for known in tuple(_fitting):
+        if known.wanted is schema and known.found.equals(found, check_metadata=True):
+            return known.part
+    part = _part(found, schema)
+    _fitting.append(_Fitting(found, schema, part))
+    return part
+
+
+def _part(found: pa.Schema, schema: Schema) -> Schema:
     given = Schema.from_arrow(found)
     problems = list(_differences(schema.fields, given.fields, ""))
     if problems:

@@ -49,6 +49,7 @@ class Draft:
         self.version = ctx.options.detached_version or current.version + 1
         self._only_appended = True
         self._fresh: dict[int, Fragment] = {}
+        self._max_fragment_id = current.max_fragment_id
 
     @classmethod
     def of(cls, ctx: ApplyContext, operation: Operation) -> Draft:
@@ -78,7 +79,7 @@ class Draft:
     @property
     def max_fragment_id(self) -> int:
         """The highest fragment id ever used; -1 if there never was one."""
-        known = self.manifest.max_fragment_id
+        known = self._max_fragment_id
         if known is not None:
             return known
         return int(self.manifest.fragments.counts().ids.max(initial=-1))
@@ -102,7 +103,7 @@ class Draft:
         if highest > U32_MAX:
             raise InvalidInputError(f"fragment id {highest} does not fit 32 bits")
         if highest > self.max_fragment_id:
-            self.manifest = replace(self.manifest, max_fragment_id=highest)
+            self._max_fragment_id = highest
 
     def assign_row_ids(self, fragments: list[Fragment]) -> list[Fragment]:
         """Give row ids to rows that have none, if this dataset has row ids."""
@@ -198,8 +199,9 @@ class Draft:
             self.manifest,
             version=self.version,
             timestamp_ns=self.ctx.timestamp_ns,
-            tag="",
-            transaction_file="",
+            max_fragment_id=self._max_fragment_id,
+            tag=self.ctx.tag,
+            transaction_file=self.ctx.transaction_file,
             writer_version=WRITER,
             reader_feature_flags=reader,
             writer_feature_flags=writer,

@@ -13,6 +13,7 @@ Source: spec page "transactions" (storage primitives, manifest naming schemes).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -99,10 +100,12 @@ class SlotKeeper(Protocol):
 
 def slots_of(home: Store) -> ManifestSlots:
     """Return the version slots of a branch's folder."""
-    return home.manifest_slots() if isinstance(home, SlotKeeper) else StoreSlots(home)
+    make: Callable[[], ManifestSlots] | None = getattr(home, "manifest_slots", None)
+    return StoreSlots(home) if make is None else make()
 
 
 def forget_versions(home: Store) -> None:
     """Free the version numbers of a branch whose files have been deleted."""
-    if isinstance(home, SlotKeeper):
-        home.forget_versions()
+    forget: Callable[[], None] | None = getattr(home, "forget_versions", None)
+    if forget is not None:
+        forget()

@@ -23,9 +23,11 @@ def build(
     Raises what the operation raises, and InternalError for an outcome that no dataset may have:
     such a version is never written.
     """
-    built = (apply or transaction.operation.apply)(ctx)
     name = "" if ctx.options.no_transaction_file else transaction.file_name
-    manifest = replace(built.manifest, transaction_file=name, tag=transaction.tag)
-    built = replace(built, manifest=manifest)
+    ctx = replace(ctx, transaction_file=name, tag=transaction.tag)
+    built = (apply or transaction.operation.apply)(ctx)
+    if built.manifest.transaction_file != name or built.manifest.tag != transaction.tag:
+        manifest = replace(built.manifest, transaction_file=name, tag=transaction.tag)
+        built = replace(built, manifest=manifest)
     check_invariants(built, ctx)
     return built

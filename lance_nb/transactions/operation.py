@@ -49,6 +49,7 @@ class ApplyContext:
 
     ``current`` is None when the dataset does not exist yet. ``load_version`` gives any version of
     the same branch with its indices; for a Clone it is the *source*'s.
+    ``transaction_file`` and ``tag`` are what the version records of its transaction.
     """
 
     current: Manifest | None
@@ -56,6 +57,8 @@ class ApplyContext:
     load_version: Callable[[int], Snapshotted]
     timestamp_ns: int
     options: BuildOptions = field(default_factory=BuildOptions)
+    transaction_file: str = ""
+    tag: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,8 +72,9 @@ class Transaction:
             read_version=self.read_version,
             uuid=self.uuid,
             tag=self.tag,
-            transaction_properties=dict(self.properties),
         )
+        if self.properties:
+            message.transaction_properties.update(self.properties)
         if not isinstance(self.operation, Unknown):
             arm = getattr(message, self.operation.arm)
             arm.CopyFrom(self.operation.to_pb())

@@ -123,6 +123,8 @@ def _dataset(name: str, rows: int, goal: float | None) -> Written:
         goal=goal,
         runs=RUNS,
     )
+    for path in (*HOME.glob("ours*"), *HOME.glob("theirs*")):
+        shutil.rmtree(path, ignore_errors=True)
     return Written(compared)
 
 

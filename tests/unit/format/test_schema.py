@@ -167,12 +167,12 @@ def test_types_with_the_wrong_children_are_refused_with_the_column(messages: lis
 @pytest.mark.slow
 def test_two_hundred_thousand_columns_open_quickly():
     messages = [message(number, -1, f"column {number}", "int32") for number in range(200_000)]
-    started = time.perf_counter()
+    started = time.process_time()
     schema = Schema.from_pb(messages, {})
     arrow = schema.to_arrow()
     assert len(arrow) == 200_000
     assert schema.field("column 199999").id == 199_999
-    assert time.perf_counter() - started < 8  # under 2 s on a quiet machine
+    assert time.process_time() - started < 8  # under 2 s on a quiet machine
 
 
 def test_a_hundred_levels_are_fine():

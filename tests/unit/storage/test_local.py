@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import threading
 from pathlib import Path
@@ -219,6 +220,17 @@ def test_writers_of_a_folder_take_turns(store: LocalStore):
         order.append("first")
     waiting.join(5)
     assert order == ["first", "other"]
+
+
+def test_who_has_created_its_file_ends_its_turn(store: LocalStore, tmp_path: Path):
+    store.write("_versions/0", b"")
+    descriptor = os.open(tmp_path / "_versions", os.O_RDONLY)
+    with turn(store, "_versions"):
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        store.write_if_absent("_versions/1", b"data")
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(descriptor)
 
 
 def test_who_has_waited_too_long_for_a_turn_goes_ahead(store: LocalStore, monkeypatch):

@@ -14,7 +14,6 @@ from lance_nb.storage.threads import (
     begin,
     cpu_count,
     run_all,
-    run_both,
     run_side_by_side,
 )
 
@@ -93,20 +92,5 @@ def test_at_least_one_processor_is_ours() -> None:
     assert 1 <= cpu_count() <= (os.cpu_count() or 1)
 
 
-def test_two_tasks_have_both_ended_whatever_happens():
-    done: list[str] = []
-
-    def failing() -> None:
-        done.append("here")
-        raise ValueError("here")
-
-    with pytest.raises(ValueError, match="here"):
-        run_both(failing, lambda: done.append("beside"))
-    assert sorted(done) == ["beside", "here"]
-
-
 def test_inside_the_pool_nothing_more_is_begun():
     assert run_all([lambda: begin(lambda: None)] * 2) == [None, None]
-    done: list[int] = []
-    run_all([lambda: run_both(lambda: done.append(1), lambda: done.append(2))] * 2)
-    assert sorted(done) == [1, 1, 2, 2]
