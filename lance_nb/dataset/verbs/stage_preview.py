@@ -60,6 +60,7 @@ class StagePreview:
 
     ``removed`` and ``added`` are some of the rows. Updated rows move, so that they are counted
     among the added and the deleted ones too; the others of these are inserted and removed for good.
+    Where only columns change, ``removed`` and ``added`` are the first rows before and after.
     ``fragments`` has one row per fragment that changes: id, change ("new", "changed", "dropped"),
     rows before, rows after.
     """
@@ -72,6 +73,7 @@ class StagePreview:
     num_added_rows: int
     num_deleted_rows: int
     num_updated_rows: int
+    num_files: int
     size_bytes: int
     fragments: pa.Table
     removed: pa.Table
@@ -125,10 +127,10 @@ def preview_of(
 
     Raises what the operation raises when it cannot be applied.
     """
-    place = place_of(session, snapshot.branch)
-    source = VersionSource(place.slots, place.locations)
+    source = source_of(session, snapshot)
     after = _applied(session, snapshot, staged, source)
     fragments = changed_fragments(snapshot, after)
+    is_rows = bool(fragments.num_rows)
     before_rows = fragments["rows_before"].to_numpy()
     after_rows = fragments["rows_after"].to_numpy()
     return StagePreview(
@@ -140,12 +142,38 @@ def preview_of(
         int(np.maximum(after_rows.astype(np.int64) - before_rows, 0).sum()),
         int(np.maximum(before_rows.astype(np.int64) - after_rows, 0).sum()),
         staged.num_updated_rows,
+        len(staged.data_files),
         staged.size_bytes,
         fragments,
-        _removed_rows(snapshot, staged, fragments, num_rows),
-        _added_rows(after, fragments, num_rows),
+        _removed_rows(snapshot, staged, fragments, num_rows)
+        if is_rows
+        else _head(snapshot, num_rows),
+        _added_rows(after, fragments, num_rows) if is_rows else _head(after, num_rows),
         tuple(_meetings(staged, source)),
     )
+
+
+def source_of(session: Session, snapshot: Snapshot) -> VersionSource:
+    """Return the versions of a branch as a commit sees them."""
+    place = place_of(session, snapshot.branch)
+    return VersionSource(place.slots, place.locations)
+
+
+def meetings_of(session: Session, snapshot: Snapshot, staged: StagedWrite) -> tuple[Meeting, ...]:
+    """Judge what others have committed since a staged write was made."""
+    return tuple(_meetings(staged, source_of(session, snapshot)))
+
+
+def landed(source: VersionSource, read_version: int, uuid: str) -> int | None:
+    """Return the version after ``read_version`` that a transaction made, None if none is its."""
+    head = source.head(read_version)
+    for version in range(read_version + 1, (read_version if head is None else head.version) + 1):
+        try:
+            if source.transaction(version).uuid == uuid:
+                return version
+        except RetryableCommitConflictError:
+            continue  # no transaction is recorded: ours always is
+    return None
 
 
 def _applied(
@@ -200,6 +228,11 @@ def _removed_rows(
         )
         left -= physical.size
     return pa.concat_tables(parts)
+
+
+def _head(snapshot: Snapshot, num_rows: int) -> pa.Table:
+    tasks = plan_scan(snapshot, num_rows, None, tuple(snapshot.manifest.fragments[:1]))
+    return scan_table(snapshot, project(snapshot.manifest.schema, None), tasks)
 
 
 def _added_rows(after: Snapshot, fragments: pa.Table, num_rows: int) -> pa.Table:

@@ -19,11 +19,9 @@ Source: lance_nb.transactions.staged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
-
-from lance_nb.dataset.merge_insert import MergeClauseBuilder
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs import (
     compacting,
@@ -34,13 +32,22 @@ from lance_nb.dataset.verbs import (
     writing,
 )
 from lance_nb.dataset.verbs.committing import NO_PROPERTIES, commit_staged
-from lance_nb.dataset.verbs.stage_preview import StagePreview, preview_of
+from lance_nb.dataset.verbs.stage_preview import (
+    Meeting,
+    StagePreview,
+    landed,
+    meetings_of,
+    preview_of,
+    source_of,
+)
+from lance_nb.dataset.verbs.staged_merge import StagedMerge
 from lance_nb.dataset.verbs.telling import Progress
-from lance_nb.errors import InvalidInputError
+from lance_nb.errors import CommitStateUnknownError, InvalidInputError
 from lance_nb.format.schema import Schema
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.compaction_options import CompactionOptions
+from lance_nb.transactions.environment import Environment, new_uuid
 from lance_nb.transactions.merge_insert_clauses import MergeClauses
 from lance_nb.transactions.merge_insert_plan import MergePlan
 from lance_nb.transactions.merge_insert_source import SourceRows
@@ -48,15 +55,25 @@ from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.row_rewrite import RowRewrite
 from lance_nb.transactions.staged import Addition, Edit, Replacement, StagedWrite, combine
 
+_OFFERED, _UNKNOWN, _COMMITTED = "offered to a commit", "of unknown outcome", "committed"
+
 
 class Stage:
     """Edits of one dataset that are not committed. Created by ``LanceDataset.stage``."""
 
-    def __init__(self, session: Session, snapshot: Snapshot) -> None:
+    def __init__(
+        self,
+        session: Session,
+        snapshot: Snapshot,
+        edits: Iterable[Edit] = (),
+        parts: tuple[Callable[[str], None], ...] = (),
+    ) -> None:
         self._session = session
         self._snapshot = snapshot
-        self._edits: list[Edit] = []
+        self._edits = list(edits)
         self._state = "open"
+        self._uuid = new_uuid()
+        self._parts = parts  # told how it ends
 
     # --- edits ------------------------------------------------------------------------------------
 
@@ -113,16 +130,10 @@ class Stage:
         return self
 
     def add_columns(
-        self,
-        transforms: Any,
-        read_columns: Sequence[str] | None = None,
-        reader_schema: pa.Schema | None = None,
-        batch_size: int | None = None,
-        *,
-        progress: Progress | None = None,
+        self, transforms: Any, *, progress: Progress | None = None, **options: Any
     ) -> Stage:
-        """Add columns, as ``LanceDataset.add_columns`` does; their files are written at once."""
-        wanted = evolving.NewColumns(transforms, read_columns, reader_schema, batch_size)
+        """Add columns; options as for ``LanceDataset.add_columns``. Files are written at once."""
+        wanted = evolving.NewColumns(transforms, **options)
         return self._evolve(lambda base, work: evolving.add(base, wanted, work), progress)
 
     def alter_columns(
@@ -154,7 +165,49 @@ class Stage:
         self._edits.append(Replacement(Restore(version)))
         return self
 
+    def include(self, *edits: Edit) -> Stage:
+        """Add edits that were made elsewhere for this version, by ``lance_nb.spark.run_edits``."""
+        for edit in edits:
+            self._check_open(alone=isinstance(edit, Replacement))
+            self._edits.append(edit)
+        return self
+
+    def joined(self, *others: Stage) -> Stage:
+        """Return one stage with the edits of all, which one commit makes one version of.
+
+        The others are used up by it. Raises InvalidInputError when they are of different versions,
+        or when one transaction cannot say all of it; every stage is as it was then.
+        """
+        every = (self, *others)
+        for one in every:
+            one.check_usable()
+            if (one.read_version, one.branch) != (self.read_version, self.branch):
+                raise InvalidInputError(
+                    f"one transaction looks at one version: {one!r} is not on {self.read_version}"
+                )
+        edits = [edit for one in every for edit in one.edits]
+        combine(self._snapshot, edits)
+        return Stage(self._session, self._snapshot, edits, tuple(one.settle for one in every))
+
     # --- what it amounts to -----------------------------------------------------------------------
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The edits, in order."""
+        return tuple(self._edits)
+
+    @property
+    def branch(self) -> str | None:
+        """The branch that it is for; None is main."""
+        return self._snapshot.branch
+
+    @property
+    def state(self) -> str:
+        """``open``, ``discarded``, ``committed``, ``of unknown outcome``, ``offered to a commit``.
+
+        The last one means that the commit failed.
+        """
+        return self._state
 
     @property
     def read_version(self) -> int:
@@ -178,6 +231,10 @@ class Stage:
         """
         return preview_of(self._session, self._snapshot, self.staged, num_rows)
 
+    def meetings(self) -> tuple[Meeting, ...]:
+        """Say what others have committed since, and how a commit would get along with it."""
+        return meetings_of(self._session, self._snapshot, self.staged)
+
     def commit(
         self,
         message: str | None = None,
@@ -187,19 +244,47 @@ class Stage:
         """Commit and return the number of the new version.
 
         Raises CommitConflictError, RetryableCommitConflictError (nothing is lost: stage again on
-        the newest version), CommitStateUnknownError, StorageError.
+        the newest version), CommitStateUnknownError (``look_again``, or commit again: it is made
+        once), StorageError.
         """
-        self._check_usable()
+        if self._state != _UNKNOWN:
+            self.check_usable()
         staged = self.staged
-        self._state = "offered to a commit"
-        branch, options = self._snapshot.branch, CommitOptions(message=message)
+        self.settle(_OFFERED)
+        try:
+            made = self._committed(staged, message, transaction_properties)
+        except CommitStateUnknownError as error:
+            self._uuid = error.transaction_uuid or self._uuid
+            self.settle(_UNKNOWN)
+            raise
+        self.settle(_COMMITTED)
+        return made.version
+
+    def look_again(self) -> int | None:
+        """After an unknown outcome, return the version that the commit made, None if it did not."""
+        source = source_of(self._session, self._snapshot)
+        version = landed(source, self.read_version, self._uuid)
+        if version is not None:
+            self.settle(_COMMITTED)
+        return version
+
+    def _committed(
+        self, staged: StagedWrite, message: str | None, transaction_properties: Mapping[str, str]
+    ) -> Snapshot:
+        environment = replace(Environment(), new_uuid=lambda: self._uuid)
+        branch = self._snapshot.branch
+        options = CommitOptions(message=message, environment=environment)
         first = self._edits[0]
         if isinstance(first, compacting.StagedCompaction):
-            made = first.commit(self._session, branch, options, transaction_properties)
-        else:
-            made = commit_staged(self._session, branch, staged, options, transaction_properties)
-        self._state = "committed"
-        return made.version
+            options = CommitOptions(message=message)  # it may make two versions
+            return first.commit(self._session, branch, options, transaction_properties)
+        return commit_staged(self._session, branch, staged, options, transaction_properties)
+
+    def settle(self, state: str) -> None:
+        """Take note of how a stage that this one was joined to ended."""
+        self._state = state
+        for told in self._parts:
+            told(state)
 
     def discard(self) -> int:
         """Throw the edits away and delete the data files they wrote; return how many.
@@ -216,12 +301,13 @@ class Stage:
         self._edits.clear()
         return len(paths)
 
-    def _check_usable(self) -> None:
+    def check_usable(self) -> None:
+        """Refuse what is used up. Raises InvalidInputError."""
         if self._state != "open":
             raise InvalidInputError(f"this stage is {self._state}; make a new one: ds.stage()")
 
     def _check_open(self, *, alone: bool = False) -> None:
-        self._check_usable()
+        self.check_usable()
         stands_alone = any(isinstance(edit, Replacement) for edit in self._edits)
         if self._edits and (alone or stands_alone):
             raise InvalidInputError(
@@ -232,28 +318,6 @@ class Stage:
     def __repr__(self) -> str:
         where = f"{self._snapshot.branch or 'main'}:{self.read_version}"
         return f"<lance_nb.Stage on {where}, {self._state}, {len(self._edits)} edits>"
-
-
-class StagedMerge(MergeClauseBuilder):
-    """An upsert under construction on a stage."""
-
-    def __init__(
-        self,
-        schema: Schema,
-        on: str | Iterable[str] | None,
-        add: Callable[[MergeClauses, SourceRows, Any], Stage],
-    ) -> None:
-        super().__init__(schema, on)
-        self._add = add
-
-    def stage(self, data: Any, *, schema: pa.Schema | None = None, progress: Any = None) -> Stage:
-        """Find the matches, write the new rows, and add the upsert to the stage.
-
-        Raises SchemaMismatchError, MergeInsertError, PredicateError; the stage is as it was then.
-        """
-        clauses = upserting.with_clause(self._clauses, write_mode="rewrite_rows")
-        with upserting.source_of(data, schema) as source:
-            return self._add(clauses, source, progress)
 
 
 def _written(edit: Edit) -> tuple[Any, ...]:
