@@ -2,14 +2,15 @@
 
 There is no bundler to install and nothing to build: every ``.js`` file is an ordinary ES module
 that a browser, an editor or a test can load as it stands. A widget's module must travel as one
-text, so ``compose`` links them with four textual rules::
+text, so ``compose`` links them with a few textual rules::
 
     import { a, b } from "./x.js";     ->  const { a, b } = $x;
     export function f / const c        ->  function f / const c, and the module returns { f, c }
     export default expression;         ->  kept for the entry module, dropped elsewhere
     every other module                 ->  const $x = (() => { ... return { ... }; })();
 
-in the order of dependence. One module per view, put together per widget, is the simplest thing
+in the order of dependence. Comments that have lines of their own stay behind: they are a good part
+of what would travel. One module per view, put together per widget, is the simplest thing
 that gives both one card out of many views (``app.js`` imports the views) and each view alone (a
 view's own file is an entry as well).
 
@@ -29,6 +30,7 @@ ROOT = Path(__file__).parent
 _IMPORT = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"(\.{1,2}/[\w./]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?function|const|class) (\w+)", re.MULTILINE)
 _DEFAULT = re.compile(r"^export default (.+);\n", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/)\n", re.MULTILINE | re.DOTALL)
 _LEFT_OVER = re.compile(r"^(?:import|export)\b.*$", re.MULTILINE)
 
 
@@ -76,7 +78,7 @@ def _link(path: Path, linked: _Linked) -> str:
     if path in linked.under_way:
         raise InternalError(f"{path.name} imports itself through {linked.under_way[-1].name}")
     linked.under_way.append(path)
-    source = path.read_text("utf-8")
+    source = _COMMENT.sub("", path.read_text("utf-8"))
     body = _IMPORT.sub(lambda match: _imported(match, path, linked), source)
     names = [found for _, found in _EXPORT.findall(body)]
     body = _EXPORT.sub(r"\1 \2", body)

@@ -56,14 +56,19 @@ export function openKernel(model) {
     return answer;
   }
 
-  /** A line of requests where only the newest matters: one under way, one waiting. */
-  function line() {
+  /**
+   * A line of requests where only the newest matters: one under way, one waiting. Long work (with
+   * `progress`) is cancelled when a newer request comes; `cancel()` of the line ends it all.
+   */
+  function line(options = {}) {
     let busy = false;
     let next = null;
+    let now = null;
     async function run({ type, args, done, failed }) {
       busy = true;
       try {
-        done(await ask(type, args));
+        now = ask(type, args, options);
+        done(await now);
       } catch (error) {
         if (!next) failed(error);
       }
@@ -72,11 +77,17 @@ export function openKernel(model) {
       next = null;
       if (queued) run(queued);
     }
-    return function request(type, args, done, failed) {
+    function request(type, args, done, failed) {
       const wanted = { type, args, done, failed };
-      if (busy) next = wanted;
-      else run(wanted);
+      if (!busy) return run(wanted);
+      next = wanted;
+      return options.progress && now.cancel();
+    }
+    request.cancel = () => {
+      next = null;
+      if (busy) now.cancel();
     };
+    return request;
   }
 
   // The first message is ours: a kernel that lives answers it. Without an answer this is a picture.

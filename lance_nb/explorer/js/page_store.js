@@ -9,9 +9,9 @@ const AHEAD = 40;
 
 /**
  * @param {Object} kernel @param {(page?: Object) => void} changed called when a page arrived or failed
+ * @param {Object} [from] another request (`type`, on its own `request` line) whose answers `decode` reads
  */
-export function pageStore(kernel, changed) {
-  const request = kernel.line();
+export function pageStore(kernel, changed, { type = "rows", request = kernel.line(), decode = decodePage } = {}) {
   let pages = [];
   let place = null;
   let failure = null;
@@ -36,6 +36,8 @@ export function pageStore(kernel, changed) {
     get count() {
       return pages.length;
     },
+    /** The page that holds a row, if it is here. */
+    pageOf: (row) => pages.find((page) => row >= page.offset && row < page.offset + page.numRows),
     /** The cell, or undefined while it is not here. */
     cell: (row, column) => find(row, column)?.cell(row, column),
     /** Name and type of a column, if any page has told them. */
@@ -58,10 +60,10 @@ export function pageStore(kernel, changed) {
       if (key === underWay) return;
       underWay = key;
       const asked = place;
-      request("rows", args, ({ result, buffers }) => {
+      request(type, args, ({ result, buffers }) => {
         if (asked !== place) return;
         underWay = "";
-        const page = decodePage(result, buffers);
+        const page = decode(result, buffers);
         keep(page, row);
         changed(page);
       }, (error) => {
@@ -84,7 +86,7 @@ export function pageStore(kernel, changed) {
     // Rows so large that the page ends before the row wanted: begin with that row from now on.
     if (wanted >= page.offset + page.numRows) lean = true;
     // Fewer rows than promised (another program rewrote the place): do not ask for ever.
-    if (!page.numRows) failure = { title: "No rows came back", message: "The version holds fewer rows than its metadata says.", where: "", hint: "Run the cell again.", kind: "" };
+    if (!page.numRows && !page.isAll) failure = { title: "No rows came back", message: "The version holds fewer rows than its metadata says.", where: "", hint: "Run the cell again.", kind: "" };
     // Pages in sight stay, however many they are; of the others only the newest.
     const [first, stop] = sight;
     const inSight = (one) => one.offset < stop && one.offset + one.numRows > first;

@@ -5,13 +5,16 @@ import { h, show } from "./dom.js";
 const GLYPHS = { branch: "↳", tag: "⚑", version: "#", head: "↥", date: "◷" };
 let instances = 0;
 
-/** A combobox with a list, as ARIA has it. @param {import("./view.js").Context} ctx @returns {HTMLElement} */
-export function refPicker(ctx) {
+/**
+ * A combobox with a list, as ARIA has it; what is chosen goes to `ctx.travel`.
+ * @param {import("./view.js").Context} ctx @returns {HTMLElement}
+ */
+export function refPicker(ctx, { hint = "go to…", label = "go to a version, tag or branch" } = {}) {
   const uid = `lnb-refs${(instances += 1)}`;
   const list = h("ul", { class: "lnb-choices-list", role: "listbox", id: uid, "aria-label": "versions, tags and branches", hidden: true });
   const input = h("input", {
     class: "lnb-input", role: "combobox", "aria-expanded": "false", "aria-controls": uid, "aria-autocomplete": "list",
-    placeholder: "go to…", "aria-label": "go to a version, tag or branch", spellcheck: "false", autocomplete: "off", size: "14",
+    placeholder: hint, "aria-label": label, spellcheck: "false", autocomplete: "off", size: "14",
   });
   const request = ctx.kernel.line();
   let choices = [];

@@ -30,3 +30,32 @@ def worn_dataset(path: Path) -> Any:
     dataset = lance_nb.dataset(path)
     dataset.tags.create("v1", 2)
     return lance_nb.dataset(path)
+
+
+def changed_dataset(uri: str, *, stable: bool = True) -> Any:
+    """Seven versions: rows appended, updated, deleted; a column; compacted; a setting; a branch.
+
+    1 sixty rows in two fragments, 2 ids 5 and 45 updated, 3 ids 0 to 2 deleted, 4 twenty rows more,
+    5 a column added, 6 compacted, 7 a setting. Branch ``dev`` forks at 4 and has ten rows
+    more. Tag ``start`` names 1.
+    """
+    options: dict[str, Any] = {"max_rows_per_file": 30, "enable_stable_row_ids": stable}
+    lance_nb.write_dataset(scores(60), uri, **options)
+    lance_nb.dataset(uri).update({"score": "score + 100", "label": "'fox'"}, where="id in (5, 45)")
+    lance_nb.dataset(uri).delete("id < 3")
+    lance_nb.write_dataset(scores(20, 60), uri, mode="append")
+    branch = lance_nb.dataset(uri).create_branch("dev", 4)
+    lance_nb.write_dataset(scores(10, 200), branch, mode="append")
+    lance_nb.dataset(uri).add_columns({"half": "id / 2"})
+    lance_nb.dataset(uri).optimize.compact_files()
+    lance_nb.dataset(uri).update_config({"team": "vision"})
+    dataset = lance_nb.dataset(uri)
+    dataset.tags.create("start", 1)
+    return lance_nb.dataset(uri)
+
+
+def scores(count: int, first: int = 0) -> pa.Table:
+    """Rows with an id, a number and one of three texts."""
+    ids = np.arange(first, first + count)
+    labels = np.array(["cat", "dog", "bird"])[ids % 3]
+    return pa.table({"id": ids, "score": ids / 4, "label": pa.array(labels.tolist())})

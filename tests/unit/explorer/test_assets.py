@@ -35,6 +35,16 @@ def test_modules_are_linked_in_the_order_of_dependence(folder: Path) -> None:
     assert [path.name for path in modules_of("top.js")] == ["low.js", "top.js"]
 
 
+def test_comments_on_lines_of_their_own_stay_behind(folder: Path) -> None:
+    source = (
+        '// head\n/** a\n * b */\nconst x = "// kept";\n  // inside\nexport default x; // kept\n'
+    )
+    (folder / "top.js").write_text(source.replace("x; // kept", "x;"))
+    text = compose_module("top.js")
+    assert '"// kept"' in text
+    assert not any(word in text for word in ("head", "* b", "inside"))
+
+
 def test_style_sheets_beside_modules_come_along(folder: Path) -> None:
     (folder / "top.js").write_text("export default 1;\n")
     (folder / "top.css").write_text(".a { top: 0 }")

@@ -1,0 +1,88 @@
+// One change in the detail pane: a row with all old and new values, a transaction, a fragment's files.
+
+import { h, age } from "./dom.js";
+import { biographyButton } from "./biography.js";
+import { treeNode } from "./row_detail.js";
+import { lookOfOperation } from "./operations.js";
+import { placeLabel } from "./version_range.js";
+
+const SIGNS = { "+": ["added", "+"], "-": ["removed", "−"], "~": ["changed", "~"] };
+
+/** @param {import("./view.js").Context} ctx @param {Object} of the level, its pair and kinds, the row, its place and cells */
+export async function changeDetail(ctx, { level, pair, kinds, row, place, cells }) {
+  const [title, load] = {
+    rows: ["Row", async () => rowView(ctx, pair, (await ctx.kernel.ask("changes.row", { ...pair, kinds, row })).result)],
+    transactions: ["Transaction", async () => transactionView(ctx, place, (await ctx.kernel.ask("detail", place)).result)],
+    fragments: [`Fragment ${place?.fragment}`, async () => fragmentView(ctx, place, cells, (await ctx.kernel.ask("changes.files", { ...pair, kinds, row })).result.files)],
+    deletions: [`Fragment ${place?.fragment}`, async () => fragmentView(ctx, place, cells, [])],
+  }[level] ?? [cells[0].text, async () => facts(cells)];
+  try {
+    ctx.detail.show({ title, content: await load() });
+  } catch (error) {
+    ctx.detail.show({ title, content: ctx.problem(error) });
+  }
+}
+
+function acts(...buttons) {
+  return h("p", { class: "lnb-cd-acts" }, buttons);
+}
+
+function link(words, act) {
+  return h("button", { class: "lnb-button", type: "button", on: { click: act } }, words);
+}
+
+/** The columns of a level, one under the other; what changed with both values. */
+function facts(cells) {
+  return h("dl", { class: "lnb-entries" }, cells.filter((cell) => cell.text && cell.look !== "null" && cell.look !== "empty").map((cell) => h("div", {}, h("dt", {}, cell.name), h("dd", {}, cell.old ? [h("del", {}, cell.old.text), " → ", h("ins", {}, cell.text)] : cell.text))));
+}
+
+function rowView(ctx, pair, row) {
+  const [words, sign] = SIGNS[row.kind];
+  const unchanged = [];
+  const changed = [];
+  row.nodes.forEach((node, at) => {
+    const old = row.old[at];
+    if (old) changed.push(h("div", { class: "lnb-cd-cell" }, h("div", { class: "lnb-cd-old", "aria-label": "was" }, treeNode(old)), h("div", { class: "lnb-cd-new", "aria-label": "is" }, treeNode({ ...node, name: "", type: "" }))));
+    else unchanged.push(treeNode(node));
+  });
+  const rest = changed.length ? h("details", { class: "lnb-section" }, h("summary", {}, "unchanged", h("small", {}, String(unchanged.length))), h("div", { class: "lnb-tree" }, unchanged)) : h("div", { class: "lnb-tree" }, unchanged);
+  const here = { branch: row.branch, version: row.version };
+  return h("div", { class: "lnb-cd" },
+    h("p", { class: `lnb-cd-kind lnb-cd-${words}` }, h("i", { "aria-hidden": "true" }, sign), h("b", {}, words), h("span", {}, `${row.label}${row.row_id === null ? "" : ` · row id ${row.row_id}`} · fragment ${row.fragment}, offset ${row.offset}`)),
+    acts(
+      biographyButton(ctx, { ...here, fragment: row.fragment, offset: row.offset, key: pair.key }),
+      ctx.has("rows") && row.position !== null ? link("open in Rows", () => openInRows(ctx, here, row)) : null,
+    ),
+    changed.length ? h("div", { class: "lnb-cd-cells" }, changed) : null, rest);
+}
+
+/** Go to the row; a row that was removed is shown where it still is. */
+function openInRows(ctx, here, row) {
+  if (row.kind !== "-") return ctx.go("rows", { row: row.position });
+  ctx.go("rows", { filter: `_rowaddr = ${BigInt(row.fragment) * 4294967296n + BigInt(row.offset)}` });
+  return ctx.travel(here);
+}
+
+function transactionView(ctx, place, detail) {
+  const { family, glyph } = lookOfOperation(detail.operation);
+  const list = (entries) => h("dl", { class: "lnb-entries" }, entries.map(({ label, value }) => h("div", {}, h("dt", {}, label), h("dd", {}, value))));
+  const more = (title, entries, open) => (entries.length ? h("details", { class: "lnb-section", open }, h("summary", {}, title, h("small", {}, String(entries.length))), list(entries)) : null);
+  return h("div", { class: "lnb-cd" },
+    h("div", { class: `lnb-operation lnb-op-${family}` }, glyph ? h("i", { "aria-hidden": "true" }, glyph) : null, h("strong", {}, detail.operation), h("span", {}, detail.label)),
+    detail.message ? h("blockquote", { class: "lnb-message" }, detail.message) : null,
+    detail.description ? h("p", { class: "lnb-description" }, detail.description) : null,
+    h("p", { class: "lnb-when" }, h("time", {}, detail.time), detail.time_ms ? h("span", {}, age(detail.time_ms)) : null),
+    acts(link(`go to ${placeLabel(place)}`, () => ctx.travel(place))),
+    more("decoded", detail.transaction, true), more("properties", detail.properties, true));
+}
+
+function fragmentView(ctx, place, cells, files) {
+  return h("div", { class: "lnb-cd" }, facts(cells.slice(1)),
+    acts(ctx.has("storage") ? link("open in Storage", () => ctx.go("storage", { fragment: place.fragment })) : null),
+    files.length ? h("section", { class: "lnb-fd-section" }, h("h4", { class: "lnb-fd-title" }, "Files", h("small", {}, String(files.length))), h("div", { class: "lnb-fd-files" }, files.map(fileLine))) : null);
+}
+
+function fileLine(file) {
+  const [words, sign] = SIGNS[file.kind];
+  return h("div", { class: `lnb-fd-file lnb-cd-${words}` }, h("p", { class: "lnb-fd-columns" }, h("i", { class: "lnb-cd-sign", title: words }, sign), h("b", {}, file.columns || "no column that is left")), h("p", { class: "lnb-fd-facts" }, `${file.size} · format ${file.format}`), h("p", { class: "lnb-fd-facts lnb-cd-path" }, file.path));
+}

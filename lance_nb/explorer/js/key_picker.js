@@ -1,0 +1,60 @@
+// Chooses the columns that tell rows apart: a button, and under it the columns to toggle.
+
+import { h, show } from "./dom.js";
+
+/**
+ * @param {import("./view.js").Context} ctx
+ * @param {Object} of `choose(key)` with a list of names or null, `of()` -> the version whose columns
+ *   there are
+ */
+export function keyPicker(ctx, { choose, of }) {
+  const toggle = h("button", { class: "lnb-link", type: "button", "aria-expanded": "false", on: { click: () => open(element.hidden) } }, "change");
+  const find = h("input", { class: "lnb-input", placeholder: "find a column…", "aria-label": "find a key column", spellcheck: "false", autocomplete: "off", size: "14" });
+  const list = h("span", { class: "lnb-key-columns", role: "group", "aria-label": "columns of the key" });
+  const use = h("button", { class: "lnb-button", type: "button", disabled: true, on: { click: () => apply([...chosen.keys()]) } }, "use as key");
+  const usual = h("button", { class: "lnb-link", type: "button", on: { click: () => apply(null) } }, "as by default");
+  const element = h("div", { class: "lnb-key", hidden: true }, h("span", {}, "columns that tell rows apart:"), find, list, use, usual);
+  const request = ctx.kernel.line();
+  const chosen = new Map();
+
+  function open(shown) {
+    element.hidden = !shown;
+    toggle.setAttribute("aria-expanded", String(shown));
+    if (shown) ask();
+  }
+
+  function ask() {
+    request("biography.keys", { ...of(), text: find.value.trim() }, ({ result }) => paint(result.columns), (error) => show(list, ctx.problem(error)));
+  }
+
+  function paint(columns) {
+    const rest = [...chosen.values()].filter((one) => !columns.some((other) => other.name === one.name));
+    show(list, [...rest, ...columns].map((column) => h("button", {
+      class: "lnb-button", type: "button", title: column.type, "aria-pressed": String(chosen.has(column.name)),
+      on: { click: (event) => {
+        if (!chosen.delete(column.name)) chosen.set(column.name, column);
+        event.currentTarget.setAttribute("aria-pressed", String(chosen.has(column.name)));
+        use.disabled = !chosen.size;
+      } },
+    }, column.label)));
+  }
+
+  function apply(key) {
+    if (!key) {
+      chosen.clear();
+      use.disabled = true;
+    }
+    open(false);
+    choose(key);
+  }
+
+  find.addEventListener("input", ask);
+  element.addEventListener("keydown", (event) => {
+    event.stopPropagation();
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    open(false);
+    toggle.focus();
+  });
+  return { toggle, element };
+}

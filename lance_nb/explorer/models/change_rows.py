@@ -1,0 +1,165 @@
+"""The rows that differ between two versions, in windows; one row of them in full.
+
+Rows stand in the order changed, added, removed. How many changed is known only when everything has
+been compared: ``found`` tells how far that is.
+
+Limits: ``MAX_ROWS`` rows and ``MAX_COLUMNS`` columns per window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.explorer.models import text
+from lance_nb.explorer.models.change_page import GLYPHS, ChangePage, Window, change_page
+from lance_nb.explorer.models.row_tree import row_tree
+from lance_nb.table.diff import Diff
+from lance_nb.table.diff.row_tables import ADDED, CHANGED, KINDS, REMOVED
+from lance_nb.table.row_id_index import live_offsets
+from lance_nb.table.scan_plan import live_counts
+from lance_nb.table.snapshot import Snapshot
+
+MAX_ROWS = 200
+MAX_COLUMNS = 64
+MAX_CELLS = 200
+Progress = Callable[[int, int], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Which rows and columns are wanted."""
+
+    kinds: tuple[str, ...] = KINDS
+    offset: int = 0
+    limit: int = MAX_ROWS
+    first_column: int = 0
+    num_columns: int = MAX_COLUMNS
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRows:
+    """A window of rows, and what is known of all of them."""
+
+    page: ChangePage
+    found: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the sidecar, without the buffers."""
+        return self.page.to_json() | {"found": dict(self.found)}
+
+
+def kinds_of(args: Mapping[str, Any]) -> tuple[str, ...]:
+    """Take kinds of rows from the arguments of a request: all, unless some are named."""
+    names = args.get("kinds")
+    if names is None:
+        return KINDS
+    if not isinstance(names, list) or not names or any(one not in KINDS for one in names):
+        raise InvalidInputError(f"kinds must be a list of some of {', '.join(KINDS)}")
+    return tuple(one for one in KINDS if one in names)
+
+
+def changed_rows(diff: Diff, span: Span, progress: Progress | None = None) -> ChangedRows:
+    """Read a window of the rows that differ, comparing as far as it needs."""
+    if CHANGED in span.kinds:
+        diff.compare(span.offset + span.limit, progress=progress)
+    names = [one.name for one in diff.column_pairs][span.first_column :][: span.num_columns]
+    table = diff.rows(limit=span.limit, offset=span.offset, kinds=span.kinds, show=names).read_all()
+    kinds: list[str] = table.column(0).to_pylist()
+    new = table.select(range(table.num_columns - len(names), table.num_columns))
+    old, masks = _old_cells(diff, kinds.count(CHANGED), span.offset, names)
+    window = Window("".join(GLYPHS[one] for one in kinds), new, old, masks)
+    return ChangedRows(change_page(window, span.offset, span.first_column), known_rows(diff))
+
+
+def known_rows(diff: Diff) -> dict[str, Any]:
+    """Tell how many rows are known to differ; when all are compared, the changed cells too."""
+    found = diff.found()
+    cells = dict(diff.summary().cells) if found.is_finished else {}
+    most = sorted(cells.items(), key=lambda item: -item[1])[:MAX_CELLS]
+    return asdict(found) | {"cells": [[text.name(name), count] for name, count in most]}
+
+
+def _old_cells(
+    diff: Diff, count: int, offset: int, names: Sequence[str]
+) -> tuple[dict[int, pa.Array], dict[int, str]]:
+    """Return the old values of changed cells by place of the column, and which cells these are."""
+    key = diff.matched_by.key
+    valued = [
+        one.name
+        for one in diff.column_pairs
+        if one.is_shared and one.name in names and one.name not in key
+    ]
+    if not count or not valued:
+        return {}, {}
+    cells = diff.cells(limit=count, offset=offset, show=valued).read_all()
+    first = cells.num_columns - len(valued)
+    old: dict[int, pa.Array] = {}
+    masks: dict[int, str] = {}
+    for number, name in enumerate(valued):
+        column = _whole(cells.column(first + number))
+        valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+        if valid.any():
+            at = names.index(name)
+            old[at] = column.flatten()[0]
+            masks[at] = "".join("1" if one else "0" for one in valid)
+    return old, masks
+
+
+def _whole(column: pa.ChunkedArray) -> pa.StructArray:
+    joined = column.combine_chunks()
+    return pa.concat_arrays(joined.chunks) if isinstance(joined, pa.ChunkedArray) else joined
+
+
+# --- one row --------------------------------------------------------------------------------------
+
+
+def changed_row(diff: Diff, kinds: tuple[str, ...], row: int) -> dict[str, Any]:
+    """Return one row in full: ``nodes`` as it is, ``old`` values by place, and where it is.
+
+    ``branch`` and ``version`` are those that have the row, ``fragment`` and ``offset`` its address
+    there, ``position`` its place among their rows. Raises InvalidInputError.
+    """
+    table = diff.rows(limit=1, offset=row, kinds=kinds).read_all()
+    if not table.num_rows:
+        raise InvalidInputError(f"there is no row {row:,} of this kind")
+    names = [one.name for one in diff.column_pairs]
+    kind = table.column(0)[0].as_py()
+    ids = table.num_columns - len(names) - 3
+    old: dict[int, pa.Array] = {}
+    if kind == CHANGED:
+        old, _ = _old_cells(diff, 1, row, names)
+    before = pa.Table.from_arrays(list(old.values()), names=[names[at] for at in old])
+    branch, version = diff.a if kind == REMOVED else diff.b
+    address = table.column(1 + ids)[0].as_py()
+    return {
+        "kind": GLYPHS[kind],
+        "nodes": row_tree(table.select(range(table.num_columns - len(names), table.num_columns))),
+        "old": dict(zip(map(str, old), row_tree(before), strict=False)),
+        "row_id": str(table.column(1)[0].as_py()) if ids else None,
+        "branch": branch,
+        "version": version,
+        "label": text.ref_label(branch, version),
+        "fragment": address >> 32,
+        "offset": address & 0xFFFFFFFF,
+        "position": position_of(diff.ends.a if kind == REMOVED else diff.ends.b, address),
+        "added": kind == ADDED,
+    }
+
+
+def position_of(snapshot: Snapshot, address: int) -> int | None:
+    """Return the place of a live row among all rows of a version, None when it is not there."""
+    fragments = snapshot.manifest.fragments
+    at = fragments.position_of(address >> 32)
+    if at is None:
+        return None
+    offsets = live_offsets(snapshot, fragments[at])
+    place = int(np.searchsorted(offsets, address & 0xFFFFFFFF))
+    if place == len(offsets) or int(offsets[place]) != address & 0xFFFFFFFF:
+        return None
+    return int(live_counts(snapshot)[:at].sum()) + place

@@ -1,0 +1,196 @@
+"""The life of one row, step by step, newest first; worked out as far as it is asked for.
+
+Layout of a step: ``label``, ``branch``, ``version``, ``time``, ``time_ms``, ``operation``,
+``message``, ``event`` (created, updated, moved, restored, deleted, extended, written, gone, found),
+``fragment``, ``offset``, and ``cells``: ``[name, old, new]`` of the columns that differ, or of all
+columns where the row begins or ends; a side without a value is null. ``hidden`` counts cells left
+out.
+
+Limits: ``MAX_CELLS`` cells per step, ``VALUE_CHARS`` characters per value. A row whose versions
+were cleaned up is told from the oldest that is left.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.errors import CancelledError, InvalidInputError, LanceError, NotFoundError
+from lance_nb.explorer.models import cells, text
+from lance_nb.explorer.models.compared import ComparedSource
+from lance_nb.format.schema import primary_key
+from lance_nb.table.diff import has_row_ids
+from lance_nb.table.diff.biography import RowHistory
+from lance_nb.table.diff.placed import read_window
+from lance_nb.table.diff.row_event import RowEvent
+from lance_nb.table.projection import project
+
+MAX_KEPT = 4
+MAX_CELLS = 40
+VALUE_CHARS = 240
+
+Progress = Callable[[int, int], object]
+Key = tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Which row: its place in the version in view, and the columns by which it is followed."""
+
+    branch: str | None
+    version: int
+    fragment: int
+    offset: int
+    key: Key = None
+
+
+@dataclass(slots=True)
+class _Life:
+    """A life as far as it is known; owns the search that goes on with it."""
+
+    history: RowHistory
+    steps: Iterator[RowEvent]
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    found: list[RowEvent] = field(default_factory=list)
+    is_whole: bool = False
+
+    def go_on(self, upto: int, progress: Progress) -> None:
+        """Search until ``upto`` steps are known. One search at a time."""
+        with self.lock:
+            while not self.is_whole and len(self.found) < upto:
+                progress(len(self.found), 0)
+                step = next(self.steps, None)
+                self.is_whole = step is None
+                if step is not None:
+                    self.found.append(step)
+
+
+class Lives:
+    """The lives that were asked for lately."""
+
+    def __init__(self, _session: object) -> None:
+        self._kept: OrderedDict[Named, _Life] = OrderedDict()
+
+    def steps(
+        self, dataset: ComparedSource, row: Named, upto: int, progress: Progress
+    ) -> dict[str, Any]:
+        """Return the newest ``upto`` steps; what was found before is not searched again.
+
+        ``progress`` gets (steps found, 0) before each: what it raises ends the search for now.
+        Raises NotFoundError, InvalidInputError.
+        """
+        life = self._kept.get(row)
+        if life is None:
+            life = _begin(dataset, row)
+            self._kept[row] = life
+            while len(self._kept) > MAX_KEPT:
+                self._kept.popitem(last=False)
+        try:
+            life.go_on(upto, progress)
+        except LanceError as error:
+            if not isinstance(error, CancelledError):
+                self._kept.pop(row, None)  # the search is over; the next request begins anew
+            raise
+        return {
+            "label": text.line(life.history.label, 200),
+            "followed": _followed(life.history.label),
+            "steps": [_step(dataset, one) for one in life.found[:upto]],
+            "whole": life.is_whole,
+        }
+
+
+def _begin(dataset: ComparedSource, row: Named) -> _Life:
+    address = row.fragment << 32 | row.offset
+    key = _default_key(dataset) if row.key is None else row.key
+    if key:
+        history = dataset.row_history(key=values_at(dataset, row, key))
+    else:
+        history = dataset.row_history(address=address)
+    return _Life(history, iter(history))
+
+
+def _default_key(dataset: ComparedSource) -> Key:
+    """Return the unenforced primary key where rows have no stable ids of their own."""
+    _, snapshot = dataset.opened
+    if has_row_ids(snapshot):
+        return None
+    return tuple(primary_key(snapshot.manifest.schema)) or None
+
+
+def values_at(dataset: ComparedSource, row: Named, names: Sequence[str]) -> dict[str, Any]:
+    """Return the values of some columns of the row at a place. Raises NotFoundError."""
+    _, snapshot = dataset.opened
+    fragments = snapshot.manifest.fragments
+    at = fragments.position_of(row.fragment)
+    if at is None or not 0 <= row.offset < max(fragments[at].physical_rows, 1):
+        raise NotFoundError(
+            f"version {row.version} has no row at fragment {row.fragment}, offset {row.offset}"
+        )
+    wanted = project(snapshot.manifest.schema, list(names))
+    found = read_window(snapshot, wanted, fragments[at], np.array([row.offset], np.int64))
+    values: dict[str, Any] = found.to_pylist()[0]
+    return values
+
+
+def _followed(label: str) -> str:
+    """Say what the way in which the row is followed can tell."""
+    if label == "stable row id":
+        return "the row keeps its id whatever is done to it"
+    if label.startswith("key"):
+        return "the row is the one with these values, wherever it was written"
+    return "an update writes a row anew elsewhere, and an address cannot tell it from a new row"
+
+
+def place_of_row(found: pa.Table) -> tuple[int, int, str]:
+    """Take fragment, offset and row id from a table of one row with ``_rowid`` and ``_rowaddr``."""
+    if not found.num_rows:
+        raise InvalidInputError("there is no such row")
+    address = int(found.column("_rowaddr")[0].as_py())
+    return address >> 32, address & 0xFFFFFFFF, str(found.column("_rowid")[0].as_py())
+
+
+def _step(dataset: ComparedSource, one: RowEvent) -> dict[str, Any]:
+    old, new = one.old or {}, one.new or {}
+    names = list(one.columns) or list(new or old)
+    if one.event == "moved":
+        names = []
+    types = {name: dataset.schema.field(name).type for name in dataset.schema.names}
+    shown = names[:MAX_CELLS]
+    return {
+        "label": text.ref_label(one.branch, one.version),
+        "branch": one.branch,
+        "version": one.version,
+        "time": text.moment(one.timestamp),
+        "time_ms": text.milliseconds(one.timestamp),
+        "operation": text.name(one.operation or "operation not recorded"),
+        "message": text.line(one.message or ""),
+        "event": one.event,
+        "fragment": one.fragment_id,
+        "offset": one.offset,
+        "cells": [_cell(name, old, new, types.get(name)) for name in shown],
+        "hidden": len(names) - len(shown),
+        "changes": bool(one.columns),
+    }
+
+
+def _cell(
+    name: str, old: Mapping[str, Any], new: Mapping[str, Any], kind: pa.DataType | None
+) -> list[str | None]:
+    sides = [value_text(side[name], kind) if name in side else None for side in (old, new)]
+    return [text.name(name), *sides]
+
+
+def value_text(value: Any, kind: pa.DataType | None) -> str:
+    """Say a Python value as the grid does; ``kind`` is the type it is thought to have."""
+    for wanted in (kind, None):
+        try:
+            return cells.scalar_text(pa.scalar(value, wanted), VALUE_CHARS)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            continue
+    return text.line(value, VALUE_CHARS)

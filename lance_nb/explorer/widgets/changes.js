@@ -1,0 +1,215 @@
+// The tab of changes: A and B, numbers by level at once, and under them the level that is open.
+
+import { h, show } from "../js/dom.js";
+import { changeChips, exactly } from "../js/change_chips.js";
+import { changeGrid } from "../js/change_grid.js";
+import { driftCards } from "../js/drift_cards.js";
+import { keyPicker } from "../js/key_picker.js";
+import { refPicker } from "../js/ref_picker.js";
+import { placeLabel, samePlace } from "../js/version_range.js";
+import { widget } from "../js/view.js";
+
+const HONESTY = { id: ["✓", "sure"], key: ["⚿", "sure"], address: ["≈", "weak"] };
+let instances = 0;
+
+/** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
+export function mountChanges(el, ctx) {
+  const uid = `lnb-changes${(instances += 1)}`;
+  const ends = h("span", { class: "lnb-ch-ends" });
+  const fork = h("span", { class: "lnb-ch-fork" });
+  const swap = h("button", { class: "lnb-button", type: "button", title: "swap A and B", "aria-label": "swap A and B", on: { click: swapEnds } }, "⇄");
+  const other = refPicker({ ...ctx, travel: compareWith }, { hint: "compare with…", label: "compare with a version, tag or branch" });
+  const badge = h("span", { class: "lnb-ch-badge" });
+  const reason = h("p", { class: "lnb-ch-reason", hidden: true });
+  const picker = keyPicker(ctx, { choose: setKey, of: () => ctx.range.get().b });
+  const chips = changeChips(choose, `${uid}-level`);
+  const place = h("div", { class: "lnb-ch-place", role: "tabpanel", id: `${uid}-level` });
+  const said = h("div", { class: "lnb-ch-said" });
+  const head = h("div", { class: "lnb-ch-head" }, h("div", { class: "lnb-ch-line" }, ends, swap, other, fork, h("span", { class: "lnb-ch-by" }, badge, picker.toggle)), reason, picker.element);
+  el.append(h("div", { class: "lnb-changes" }, head, chips.element, said, place));
+
+  const given = ctx.screen().compare ?? null; // of a view by itself: what it was asked to compare
+  if (given?.a) ctx.range.set({ a: given.a }, {});
+  const state = { key: given?.key ?? null, counts: null, shown: "", level: null, chosen: null, views: new Map(), begun: new Set(), visible: true, exact: null };
+  const request = ctx.kernel.line();
+  ctx.onClose(ctx.range.on((range, { dragging }) => (dragging ? scrub(range) : load())));
+
+  const pair = () => {
+    const { a, b } = ctx.range.get();
+    return { a, b, key: state.key };
+  };
+
+  /** While a handle is dragged the numbers follow; the level waits until it is dropped. */
+  function scrub({ a, b }) {
+    if (!state.visible || !a || ctx.kernel.state === "static") return;
+    paintEnds(a, b);
+    place.classList.add("lnb-ch-stale");
+    request("changes.counts", { a, b, key: state.key }, ({ result }) => paintCounts(result), () => {});
+  }
+
+  function load() {
+    const range = pair();
+    const key = JSON.stringify(range);
+    if (!state.visible || key === state.shown) return place.classList.remove("lnb-ch-stale");
+    state.shown = key;
+    paintEnds(range.a, range.b);
+    if (ctx.kernel.state === "static") return say("Changes are read when they are asked for: run the cell to see them.");
+    if (!range.a) return say(`${placeLabel(range.b)} is the first version: there is nothing before it to compare with.`, "Go to a later version, or drag handle A on the timeline to another branch.");
+    if (samePlace(range.a, range.b)) return say(`A and B are the same version, ${placeLabel(range.b)}.`, "Drag one of the handles on the timeline, or press [ and ] to move A.");
+    request("changes.counts", range, ({ result }) => {
+      if (key !== state.shown) return;
+      state.exact = null;
+      state.begun.clear();
+      for (const view of state.views.values()) view.stop();
+      paintCounts(result);
+      calm();
+      if (result.empty) say(`No difference between ${result.a} and ${result.b}: the same rows, columns, files and settings.`, "", true);
+      else open(state.chosen ?? firstLevel(result));
+    }, (error) => {
+      state.counts = null;
+      say(""); // what is shown is not what is asked for
+      show(said, ctx.problem(error));
+    });
+    return undefined;
+  }
+
+  /** The first level in which something differs. */
+  const firstLevel = ({ chips: models }) => models.find((one) => one.id !== "transactions" && (one.added || one.removed || one.changed || one.note))?.id ?? "transactions";
+
+  function calm() {
+    place.classList.remove("lnb-ch-stale");
+    place.hidden = false;
+    show(said);
+  }
+
+  /** A state in which there are no levels to look at; `some` leaves the chips. */
+  function say(words, hint = "", some = false) {
+    calm();
+    place.hidden = true;
+    head.classList.toggle("lnb-ch-quiet", !some);
+    chips.element.hidden = !some;
+    if (some) chips.choose(null);
+    if (words) show(said, h("p", { class: "lnb-empty" }, h("b", {}, words), hint ? h("span", {}, hint) : null));
+    ctx.code(null);
+  }
+
+  function paintEnds(a, b) {
+    show(ends, end("A", a), h("i", { "aria-hidden": "true" }, "→"), end("B", b));
+    swap.disabled = !a || samePlace(a, b);
+  }
+
+  function end(name, at) {
+    return h("span", { class: `lnb-ch-end lnb-ch-end-${name.toLowerCase()}` }, h("b", { "aria-hidden": "true" }, name), h("span", {}, at ? placeLabel(at) : "–"));
+  }
+
+  function paintCounts(counts) {
+    state.counts = counts;
+    head.classList.remove("lnb-ch-quiet");
+    chips.element.hidden = false;
+    chips.paint(state.exact ? exactly(counts.chips, state.exact) : counts.chips);
+    const [sign, look] = HONESTY[counts.identity.kind];
+    badge.className = `lnb-ch-badge lnb-ch-${look}`;
+    badge.title = counts.identity.reason;
+    show(badge, h("i", { "aria-hidden": "true" }, sign), ` by ${counts.identity.label}`);
+    reason.textContent = counts.identity.reason;
+    reason.hidden = counts.identity.kind !== "address" || !counts.chips.some((one) => one.id === "rows" && (one.bound || one.note));
+    paintFork(counts.fork);
+  }
+
+  /** Two sides of a fork: where they parted, and what happened on each. */
+  function paintFork(parted) {
+    fork.hidden = !parted;
+    if (!parted) return;
+    if (parted.version === null) return show(fork, "no common past");
+    const since = h("button", { class: "lnb-link", type: "button", title: "compare B with the version at which the two parted", on: { click: () => ctx.range.set({ a: { branch: parted.branch, version: parted.version } }) } }, "since the fork");
+    show(fork, h("i", { "aria-hidden": "true" }, "⑂"), ` parted at ${parted.label}: A +${parted.a_side}, B +${parted.b_side} · `, since);
+  }
+
+  /** A typed ref becomes A. */
+  async function compareWith({ ref }) {
+    try {
+      const { result } = await ctx.kernel.ask("changes.place", { ref });
+      ctx.range.set({ a: result });
+    } catch (error) {
+      state.shown = "";
+      say("");
+      show(said, ctx.problem(error));
+    }
+  }
+
+  function swapEnds() {
+    const { a, b } = ctx.range.get();
+    if (a) ctx.range.set({ a: b, b: a });
+  }
+
+  function setKey(key) {
+    state.key = key;
+    state.shown = "";
+    load();
+  }
+
+  /** A person wants this level, also of other versions. */
+  function choose(level) {
+    state.chosen = level;
+    open(level);
+  }
+
+  function open(level) {
+    if (!state.counts) return;
+    state.level = level;
+    calm();
+    chips.choose(level);
+    const view = state.views.get(level) ?? viewOf(level);
+    for (const [name, one] of state.views) one.element.hidden = name !== level;
+    place.setAttribute("aria-labelledby", chips.idOf(level));
+    if (state.begun.has(level)) return ctx.code(view.lines);
+    state.begun.add(level);
+    return view.begin();
+  }
+
+  function viewOf(level) {
+    const view = level === "drift"
+      ? driftCards(ctx, { pair, names: () => [state.counts.a, state.counts.b], code: setCode })
+      : changeGrid(ctx, { level, pair, counts: () => state.counts, told, code: setCode });
+    state.views.set(level, view);
+    place.append(view.element);
+    return view;
+  }
+
+  /** The rows were counted: the chip tells exact numbers. */
+  function told(found) {
+    if (!found.is_finished) return;
+    state.exact = found;
+    chips.paint(exactly(state.counts.chips, found));
+  }
+
+  function setCode(python, magic) {
+    const { code } = state.counts;
+    const lines = { python: `${code.python}${python}`, magic: `${code.magic}${magic}` };
+    state.views.get(state.level).lines = lines;
+    ctx.code(lines);
+  }
+
+  ctx.onScreen(() => load(), ["card"]);
+  ctx.onClose(ctx.kernel.onState((now) => {
+    if (now === "connecting") return;
+    if (!state.counts) state.shown = "";
+    load();
+  }));
+  return {
+    /** Come from elsewhere: to a range of versions. */
+    open({ a, b, level }) {
+      if (level) state.chosen = level;
+      if (a !== undefined || b) ctx.range.set({ a, b });
+    },
+    shown() {
+      state.visible = true;
+      load();
+    },
+    hidden() {
+      state.visible = false;
+    },
+  };
+}
+
+export default widget(mountChanges, "what changed");

@@ -1,0 +1,194 @@
+"""What changed between two versions: numbers at once, each level when it is opened.
+
+Its ES module is ``changes.js``. Requests; all with ``a`` and ``b`` (each ``{branch, version}``) and
+``key`` (columns that tell rows apart, or null):
+
+=============== ========================================== =====================================
+request         args                                       result
+=============== ========================================== =====================================
+changes.counts                                             models.change_counts
+changes.place   ref (instead of a, b, key)                 branch, version
+changes.rows    kinds, offset, limit, first_column,        models.change_rows, + buffers
+                num_columns (long work)
+changes.row     kinds, row (long work)                     models.change_rows.changed_row
+changes.summary (long work)                                models.change_rows.known_rows
+changes.level   level, kinds, offset, limit (long work)    models.change_levels, + buffers
+changes.files   kinds, row                                 models.change_levels.fragment_files
+changes.drift   first, count, exact (long work)            models.change_drift
+=============== ========================================== =====================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.dataset.session import Session as OpenedSession
+from lance_nb.errors import InvalidInputError
+from lance_nb.explorer.messages import Answer, Handler, Job, Progress, integer, words
+from lance_nb.explorer.models import change_levels, refs
+from lance_nb.explorer.models.change_counts import change_counts
+from lance_nb.explorer.models.change_drift import MAX_COLUMNS as MAX_DRIFTS
+from lance_nb.explorer.models.change_drift import change_drift
+from lance_nb.explorer.models.change_page import change_page
+from lance_nb.explorer.models.change_rows import (
+    MAX_COLUMNS,
+    MAX_ROWS,
+    Span,
+    changed_row,
+    changed_rows,
+    kinds_of,
+    known_rows,
+)
+from lance_nb.explorer.models.compared import ChangeDesk, compared, key_of
+from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.opening import Target, open_source
+from lance_nb.explorer.session import MAX_COUNT, Session, place_of
+from lance_nb.explorer.widget import LanceWidget
+from lance_nb.table.diff import Diff
+
+
+class DiffView(LanceWidget):
+    """What changed from ``a`` to ``b``: rows, cells, columns, files, settings.
+
+    ``a`` and ``b`` are paths, URIs or datasets, two versions of one dataset. Alone, ``a`` is
+    compared with the version before it; it may also be what ``ds.diff(a, b)`` returned. ``key``
+    names the columns that tell rows apart, as for ``ds.diff``.
+    """
+
+    entry: ClassVar[str] = "widgets/changes.js"
+    parts: ClassVar[tuple[str, ...]] = ("card", "timeline")
+    default_height: ClassVar[int] = 420
+
+    def __init__(
+        self,
+        a: Target | Diff,
+        b: Target | None = None,
+        *,
+        key: Sequence[str] | str | None = None,
+        height: int | None = None,
+    ) -> None:
+        older: Source | None = None
+        newer: Source
+        if isinstance(a, Diff):
+            opened = cast("OpenedSession", a.ends.source)
+            older, newer = (LanceDataset(opened, one) for one in (a.ends.a, a.ends.b))
+            key = a.matched_by.key or None if key is None else key
+        elif b is None:
+            newer = open_source(a)
+        else:
+            older, newer = open_source(a), open_source(b)
+        names = [key] if isinstance(key, str) else key
+        if older is not None:
+            compared(newer).diff(older, key=names)  # refuses what cannot be compared
+        super().__init__(newer, height=height)
+        start = None if older is None else {"branch": older.branch, "version": older.version}
+        self.screen = self.screen | {
+            "compare": {"a": start, "key": None if names is None else list(names)}
+        }
+
+    @classmethod
+    def answers(cls, session: Session) -> dict[str, Handler]:
+        """Return the requests about changes."""
+        return _Answers(session).handlers()
+
+
+class _Answers:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def handlers(self) -> dict[str, Handler]:
+        return {
+            "changes.counts": self._on_counts,
+            "changes.place": self._on_place,
+            "changes.rows": self._on_rows,
+            "changes.row": self._on_row,
+            "changes.summary": self._on_summary,
+            "changes.level": self._on_level,
+            "changes.files": self._on_files,
+            "changes.drift": self._on_drift,
+        }
+
+    def _diff(self, args: Mapping[str, Any]) -> Diff:
+        ends = []
+        for name in ("a", "b"):
+            place = args.get(name)
+            if not isinstance(place, Mapping):
+                raise InvalidInputError(f"{name} must be a version: {{branch, version}}")
+            ends.append(place_of(place))
+        return self._session.keep(ChangeDesk).diff(ends[0], ends[1], key_of(args))
+
+    def _on_counts(self, args: Mapping[str, Any]) -> Answer:
+        return Answer(change_counts(self._diff(args), self._session.dataset.uri).to_json())
+
+    def _on_place(self, args: Mapping[str, Any]) -> Answer:
+        found = refs.resolve(self._session.dataset, words(args, "ref", refs.MAX_CHARS))
+        return Answer({"branch": found.branch, "version": found.version})
+
+    def _on_rows(self, args: Mapping[str, Any]) -> Job:
+        diff, span = self._diff(args), _span_of(args)
+
+        def work(progress: Progress) -> Answer:
+            found = changed_rows(diff, span, progress)
+            return Answer(found.to_json(), found.page.buffers)
+
+        return Job(work)
+
+    def _on_row(self, args: Mapping[str, Any]) -> Job:
+        diff, kinds, row = self._diff(args), kinds_of(args), _row_of(args)
+        return _job(lambda _progress: changed_row(diff, kinds, row))
+
+    def _on_summary(self, args: Mapping[str, Any]) -> Job:
+        diff = self._diff(args)
+
+        def count(progress: Progress) -> dict[str, Any]:
+            diff.summary(progress=progress)
+            return known_rows(diff)
+
+        return _job(count)
+
+    def _on_level(self, args: Mapping[str, Any]) -> Job:
+        diff, level = self._diff(args), words(args, "level", 40)
+        start = integer(args, "offset", low=0, high=MAX_COUNT)
+        limit = integer(args, "limit", low=1, high=change_levels.MAX_ROWS)
+        kinds = None if args.get("kinds") is None else kinds_of(args)
+
+        def work(_progress: Progress) -> Answer:
+            found = change_levels.change_level(diff, level, start, limit, kinds)
+            page = change_page(found.window, start)
+            facts = {"num_rows": found.num_rows, "places": list(found.places)}
+            return Answer(page.to_json() | facts, page.buffers)
+
+        return Job(work)
+
+    def _on_files(self, args: Mapping[str, Any]) -> Answer:
+        kinds = None if args.get("kinds") is None else kinds_of(args)
+        return Answer(change_levels.fragment_files(self._diff(args), _row_of(args), kinds))
+
+    def _on_drift(self, args: Mapping[str, Any]) -> Job:
+        diff = self._diff(args)
+        first = integer(args, "first", low=0, high=MAX_COUNT)
+        count = integer(args, "count", low=1, high=MAX_DRIFTS)
+        exact = args.get("exact") is True
+        return _job(
+            lambda progress: change_drift(diff, first, count, exact=exact, progress=progress)
+        )
+
+
+def _job(make: Callable[[Progress], dict[str, Any]]) -> Job:
+    return Job(lambda progress: Answer(make(progress)))
+
+
+def _row_of(args: Mapping[str, Any]) -> int:
+    return integer(args, "row", low=0, high=MAX_COUNT)
+
+
+def _span_of(args: Mapping[str, Any]) -> Span:
+    return Span(
+        kinds_of(args),
+        integer(args, "offset", low=0, high=MAX_COUNT),
+        integer(args, "limit", low=1, high=MAX_ROWS),
+        integer(args, "first_column", low=0, high=MAX_COUNT),
+        integer(args, "num_columns", low=1, high=MAX_COLUMNS),
+    )

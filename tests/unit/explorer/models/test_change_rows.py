@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from lance_nb.errors import InvalidInputError
+from lance_nb.explorer.models.change_rows import (
+    Span,
+    changed_row,
+    changed_rows,
+    kinds_of,
+    known_rows,
+    position_of,
+)
+from lance_nb.explorer.models.page_texts import page_texts
+from lance_nb.table.diff.row_tables import KINDS
+from tests.unit.explorer.payloads import PAYLOADS
+from tests.unit.explorer.stored_datasets import changed_dataset
+
+
+@pytest.fixture(scope="module")
+def dataset() -> Any:
+    return changed_dataset("memory://rows/changed.lance")
+
+
+def test_changed_rows_come_first_with_old_values_of_changed_cells(dataset: Any) -> None:
+    found = changed_rows(dataset.diff(1), Span())
+    sidecar = found.to_json()
+    assert sidecar["kinds"] == "~~" + "+" * 20 + "-" * 3
+    assert sidecar["marks"] == [[1, 0, "11"], [2, 1, "11"]]
+    assert [column[:2] for column in page_texts(found.page.page)] == [
+        ["5", "45"], ["101.25", "111.25"], ["fox", "fox"], ["2", "22"],
+    ]  # fmt: skip
+    assert page_texts(found.page.old) == [["1.25", "11.25"], ["bird", "cat"]]
+    assert sidecar["found"] == {
+        "added": 20, "removed": 3, "changed": 2, "is_finished": True, "compared": 2,
+        "to_compare": 2, "cells": [["score", 2], ["label", 2]],
+    }  # fmt: skip
+
+
+def test_windows_of_rows_and_columns_fit_together(dataset: Any) -> None:
+    diff = dataset.diff(1)
+    part = changed_rows(diff, Span(offset=1, limit=2, first_column=2, num_columns=1))
+    sidecar = part.to_json()
+    assert (sidecar["kinds"], sidecar["marks"]) == ("~+", [[0, 0, "1"]])
+    assert page_texts(part.page.page) == [["fox", "cat"]]
+    assert page_texts(part.page.old) == [["cat"]]
+    removed = changed_rows(diff, Span(kinds=("removed",), limit=2))
+    assert (removed.to_json()["kinds"], removed.to_json()["marks"]) == ("--", [])
+
+
+def test_rows_that_came_need_no_comparison(dataset: Any) -> None:
+    diff = dataset.diff(1)
+    found = changed_rows(diff, Span(kinds=("added",))).found
+    assert (found["added"], found["is_finished"], found["cells"]) == (20, False, [])
+    diff.summary()
+    assert known_rows(diff)["cells"] == [["score", 2], ["label", 2]]
+
+
+def test_one_row_is_told_in_full_with_its_place(dataset: Any) -> None:
+    diff = dataset.diff(1)
+    row = changed_row(diff, KINDS, 1)
+    assert (row["kind"], row["label"], row["row_id"]) == ("~", "main:7", "45")
+    assert [node["text"] for node in row["nodes"]] == ["45", "111.25", "fox", "22"]
+    assert {at: node["text"] for at, node in row["old"].items()} == {"1": "11.25", "2": "cat"}
+    assert dataset.take([row["position"]]).column("id").to_pylist() == [45]
+    gone = changed_row(diff, ("removed",), 2)
+    assert (gone["kind"], gone["label"], gone["position"]) == ("-", "main:1", 2)
+    with pytest.raises(InvalidInputError, match="no row 99"):
+        changed_row(diff, KINDS, 99)
+
+
+def test_positions_count_live_rows(dataset: Any) -> None:
+    snapshot = dataset.checkout_version(3).opened[1]
+    assert position_of(snapshot, 1 << 32 | 4) == 30 - 3 - 1 + 4
+    assert position_of(snapshot, 1) is None
+    assert position_of(snapshot, 77 << 32) is None
+
+
+def test_by_address_updated_rows_are_removed_and_added() -> None:
+    plain = changed_dataset("memory://rows/plain.lance", stable=False)
+    sidecar = changed_rows(plain.diff(1), Span()).to_json()
+    assert sidecar["kinds"] == "+" * 22 + "-" * 5
+    by_key = changed_rows(plain.diff(1, key="id"), Span()).to_json()
+    assert by_key["kinds"].startswith("~~+")
+    assert changed_row(plain.diff(1), KINDS, 0)["row_id"] is None
+
+
+def test_no_name_and_no_value_is_more_than_text() -> None:
+    for at, payload in enumerate(PAYLOADS[:3]):
+        uri = f"memory://rows/hostile{at}.lance"
+        first = pa.table({"_change": [1], "_changed": [payload], "x": [payload]})
+        lance_nb.write_dataset(first, uri, enable_stable_row_ids=True)
+        lance_nb.dataset(uri).update({"x": "'new'"})
+        found = changed_rows(lance_nb.dataset(uri).diff(1), Span())
+        assert page_texts(found.page.page) == [["1"], [payload], ["new"]]
+        assert page_texts(found.page.old) == [[payload]]
+
+
+@pytest.mark.parametrize("kinds", ["added", [], ["moved"], [1]])
+def test_kinds_in_requests_are_lists_of_known_ones(kinds: object) -> None:
+    with pytest.raises(InvalidInputError, match="kinds must be a list"):
+        kinds_of({"kinds": kinds})
+    assert kinds_of({}) == KINDS
+    assert kinds_of({"kinds": ["removed", "changed"]}) == ("changed", "removed")
