@@ -1,6 +1,7 @@
 // What stands in the tabs of the explorer, in their order. A new tab is a line here and one in registry.py.
 
 import { mountRows } from "./widgets/rows.js";
+import { mountChanges } from "./widgets/changes.js";
 import { mountStorage } from "./widgets/storage.js";
 
 /**
@@ -13,5 +14,6 @@ import { mountStorage } from "./widgets/storage.js";
  */
 export const TABS = [
   { id: "rows", label: "Rows", mount: mountRows },
+  { id: "changes", label: "Changes", mount: mountChanges },
   { id: "storage", label: "Storage", mount: mountStorage },
 ];
