@@ -58,7 +58,9 @@ def test_wheel_is_pure_python(wheel: Path) -> None:
 def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
 
-    assert {name.split("/")[0].split("-")[0] for name in names} == {"lance_nb"}
+    assert {name.split("/")[0].split("-")[0] for name in names} == {
+        "lance_nb", "pyspark_lance_nb.py",
+    }  # fmt: skip
     assert not [name for name in names if "__pycache__" in name]
 
 

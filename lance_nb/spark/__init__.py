@@ -17,18 +17,31 @@ from lance_nb.spark.background import Job, jobs, submit
 from lance_nb.spark.dispatch import choose, explain
 from lance_nb.spark.engine import TaskProgress
 from lance_nb.spark.journal import forget, resume, unfinished
-from lance_nb.spark.merging import MergeRun, merge, upsert
+from lance_nb.spark.merging import MergeRun, merge, update_columns, upsert
 from lance_nb.spark.progress import RunProgress
 from lance_nb.spark.registration import read, register, register_views
 from lance_nb.spark.run import run_edits
 from lance_nb.spark.sessions import find_session, start_session, why_not
+from lance_nb.spark.tasks.clone import plan_clone
 from lance_nb.spark.tasks.columns import plan_columns
 from lance_nb.spark.tasks.compaction import plan_compaction
 from lance_nb.spark.tasks.deletion import plan_delete
+from lance_nb.spark.tasks.differences import plan_diff
 from lance_nb.spark.tasks.files import plan_append
 from lance_nb.spark.tasks.merge import plan_merge
 from lance_nb.spark.tasks.update import plan_update
-from lance_nb.spark.verbs import append, backfill, compact, delete, update, write
+from lance_nb.spark.verbs import (
+    append,
+    backfill,
+    clone,
+    compact,
+    delete,
+    diff,
+    diff_frame,
+    statistics,
+    update,
+    write,
+)
 
 __all__ = [
     "Job",
@@ -38,17 +51,22 @@ __all__ = [
     "append",
     "backfill",
     "choose",
+    "clone",
     "compact",
     "delete",
+    "diff",
+    "diff_frame",
     "explain",
     "find_session",
     "forget",
     "jobs",
     "merge",
     "plan_append",
+    "plan_clone",
     "plan_columns",
     "plan_compaction",
     "plan_delete",
+    "plan_diff",
     "plan_merge",
     "plan_update",
     "read",
@@ -57,9 +75,11 @@ __all__ = [
     "resume",
     "run_edits",
     "start_session",
+    "statistics",
     "submit",
     "unfinished",
     "update",
+    "update_columns",
     "upsert",
     "why_not",
     "write",

@@ -12,7 +12,7 @@ Source: lance_nb.spark.new_rows, PySpark's ``DataFrame.mapInArrow``.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +23,10 @@ from lance_nb.spark.engines.job import RowCounter, SparkJob
 from lance_nb.spark.new_rows import NewRows
 from lance_nb.spark.progress import RUNNING, Watch
 from lance_nb.spark.run import RunOptions
+from lance_nb.spark.types import readable_schema, to_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _SCHEMA = pa.schema([("made", pa.binary())])
 MADE_DDL = "made binary"
@@ -77,6 +78,30 @@ def collected(job: DataFrame, counter: RowCounter, options: RunOptions, watch: W
     num_rows = sum(rows_of(one) for one in results)
     watch.tasks(TaskProgress(len(results), len(results), 0, 0, num_rows))
     return results
+
+
+@dataclass(frozen=True, slots=True)
+class ReadParts:
+    """What a Python worker runs to read parts whose numbers it is given."""
+
+    parts: tuple[Any, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Turn numbers of parts into their rows, as Spark wants them."""
+        schema = readable_schema(self.parts[0].schema())
+        for batch in batches:
+            for at in batch.column(0).to_pylist():
+                for rows in self.parts[at].batches():
+                    yield to_spark(rows, schema)
+
+
+def frame_of_parts(parts: Sequence[Any], spark: SparkSession) -> DataFrame:
+    """Return a DataFrame with a partition for each part, which has ``schema`` and ``batches``."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = from_arrow_schema(readable_schema(parts[0].schema()))
+    numbers = spark.range(0, len(parts), 1, numPartitions=len(parts))
+    return numbers.mapInArrow(ReadParts(tuple(parts)), schema)
 
 
 def is_frame(value: object) -> bool:

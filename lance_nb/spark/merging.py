@@ -22,7 +22,7 @@ Source: ``MergeInsertBuilder`` of pylance 14.0.2; lance_nb.transactions.merge_in
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -59,12 +59,13 @@ class MergeRun(MergeClauseBuilder):
         self._dataset = dataset
         self._source = source
         self._form = form
+        self._write_mode = "rewrite_rows"
         self._table: pa.Table | None = None
         self.dataset = dataset
 
     def plan(self) -> Plan:
         """Return the plan of the broadcast form, for ``explain`` and ``run_edits``."""
-        return plan_merge(self._dataset, self._rows_only, self._held())
+        return plan_merge(self._dataset, self._wanted, self._held())
 
     def execute(self, *, message: str | None = None, **options: Any) -> dict[str, int]:
         """Merge and commit; return the counts that ``merge_insert`` returns.
@@ -80,19 +81,24 @@ class MergeRun(MergeClauseBuilder):
         def attempt(base: LanceDataset) -> dict[str, int]:
             watch.phase(PLANNING)
             if frame is None:
-                plan = plan_merge(base, self._rows_only, self._held())
+                plan = plan_merge(base, self._wanted, self._held())
                 results = run_tasks(plan, how, watch)
             else:
-                plan = shuffle.plan_shuffled(base, self._rows_only, frame)
-                results = shuffle.merge_buckets(plan, self._rows_only, frame, how, watch)
+                plan = shuffle.plan_shuffled(base, self._wanted, frame)
+                results = shuffle.merge_buckets(plan, self._wanted, frame, how, watch)
             self.dataset = land(plan, results, how, watch)
             return _counts(results)
 
         return replanned(self._dataset, attempt)
 
     @property
-    def _rows_only(self) -> MergeClauses:
-        return with_clause(self._clauses, write_mode="rewrite_rows")
+    def _wanted(self) -> MergeClauses:
+        return with_clause(self._clauses, write_mode=self._write_mode)
+
+    def by_columns(self) -> Self:
+        """Write the source's columns anew for whole fragments, and leave rows where they are."""
+        self._write_mode, self._form = "rewrite_columns", "broadcast"
+        return self
 
     def _held(self) -> pa.Table:
         """Return the source as a table, read once."""
@@ -151,5 +157,20 @@ def upsert(
     """
     begun = merge(target, source, on, form=form)
     begun.when_matched_update_all().when_not_matched_insert_all()
+    begun.execute(message=message, **options)
+    return begun.dataset
+
+
+def update_columns(
+    target: Destination, source: Any, on: str | Iterable[str] | None = None, *,
+    message: str | None = None, **options: Any,
+) -> LanceDataset:  # fmt: skip
+    """Give rows whose key is in ``source`` the values of its columns; return the new version.
+
+    Only these columns are written, for the fragments that have such rows; rows stay where they are,
+    and so do indices on other columns. Options and errors as for ``MergeRun.execute``.
+    """
+    begun = merge(target, source, on).by_columns()
+    begun.when_matched_update_all()
     begun.execute(message=message, **options)
     return begun.dataset

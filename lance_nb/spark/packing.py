@@ -17,12 +17,13 @@ def fragment_bytes(fragment: Fragment) -> int:
 
 def pack(snapshot: Snapshot, task_bytes: int = TASK_BYTES) -> Iterator[tuple[tuple[int, ...], int]]:
     """Group adjacent fragments: their ids, and their bytes together."""
-    return _packed(snapshot.manifest.fragments, task_bytes)
+    return pack_fragments(snapshot.manifest.fragments, task_bytes)
 
 
-def _packed(
+def pack_fragments(
     fragments: Iterable[Fragment], task_bytes: int
 ) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Group neighbours: their ids, and their bytes together."""
     ids: list[int] = []
     size = 0
     for fragment in fragments:

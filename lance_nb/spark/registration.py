@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.spark import source
@@ -14,9 +15,45 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def register(spark: SparkSession) -> None:
-    """Make ``spark.read.format("lance_nb")`` and ``df.write.format("lance_nb")`` work."""
-    spark.dataSource.register(source.data_source.LanceSource)
+ALIAS = "lance"
+# What was found out about the alias, by session: asking costs a query.
+_ALIASES: WeakKeyDictionary[SparkSession, str | None] = WeakKeyDictionary()
+
+
+def register(spark: SparkSession) -> str | None:
+    """Make ``format("lance_nb")`` work, and ``format("lance")`` where nobody has that name.
+
+    Returns "lance" if that name is ours, None if another source (lance-spark's, for example) has
+    it. Where Spark has found ``lance_nb`` by itself there is nothing to do for that name.
+    """
+    _register(spark, source.data_source.LanceSource)
+    if spark not in _ALIASES:
+        is_free = _is_free(spark, ALIAS)
+        if is_free:
+            _register(spark, source.data_source.LanceAlias)
+        _ALIASES[spark] = ALIAS if is_free else None
+    return _ALIASES[spark]
+
+
+def _register(spark: SparkSession, kind: Any) -> None:
+    from pyspark.errors import AnalysisException
+
+    try:
+        spark.dataSource.register(kind)
+    except AnalysisException as error:  # found by Spark itself, which is as good
+        if "ALREADY_EXISTS" not in (error.getCondition() or ""):
+            raise
+
+
+def _is_free(spark: SparkSession, name: str) -> bool:
+    """Tell whether no source has a name."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        return not spark.read.format(name).load("nowhere").columns
+    except (PySparkException, Py4JJavaError) as error:  # the latter on a classic session
+        return "DATA_SOURCE_NOT_FOUND" in str(error)
 
 
 def read(
@@ -32,7 +69,7 @@ def read(
     Without ``spark``, the session that is there; a local one is started when there is none.
     """
     session = spark or find_session() or start_session()
-    register(session)
+    _register(session, source.data_source.LanceSource)
     reader = session.read.format("lance_nb")
     wanted: Mapping[str, Any] = {
         "columns": None if columns is None else ",".join(columns),

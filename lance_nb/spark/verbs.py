@@ -7,25 +7,33 @@ between tasks.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
+
+import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.dataset.creating import write_dataset
-from lance_nb.spark.frames import is_frame, write_partitions
+from lance_nb.spark.frames import frame_of_parts, is_frame, write_partitions
 from lance_nb.spark.new_rows import Destination, NewRows, Wanted
 from lance_nb.spark.progress import Watch
-from lance_nb.spark.run import RunOptions, land, run, run_tasks
+from lance_nb.spark.run import RunOptions, land, run, run_edits, run_once, run_tasks
+from lance_nb.spark.sessions import find_session, start_session
+from lance_nb.spark.tasks.clone import plan_clone
 from lance_nb.spark.tasks.columns import Values, plan_columns
 from lance_nb.spark.tasks.compaction import plan_compaction
 from lance_nb.spark.tasks.deletion import plan_delete
+from lance_nb.spark.tasks.differences import plan_diff
 from lance_nb.spark.tasks.files import Source, plan_append, plan_rows
+from lance_nb.spark.tasks.statistics import added_up, plan_statistics
 from lance_nb.spark.tasks.update import plan_update
 from lance_nb.spark.types import new_schema
+from lance_nb.table.data_statistics import DataStatistics
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def append(
@@ -132,6 +140,63 @@ def write(
         source, target, mode=mode, commit_message=message, storage_options=storage_options,
         enable_stable_row_ids=enable_stable_row_ids, **wanted.files,
     )  # fmt: skip
+
+
+def clone(
+    target: Destination,
+    copy: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    message: str | None = None,
+    **options: Any,
+) -> LanceDataset:
+    """Copy a version with all its files into a dataset of its own; options as for ``append``.
+
+    Raises DatasetAlreadyExistsError, InvalidInputError.
+    """
+    plan = plan_clone(_opened(target), copy, storage_options)
+    return run_once(plan, RunOptions.of(message, options))
+
+
+def diff(
+    target: Destination,
+    a: Any,
+    b: Any = None,
+    *,
+    key: Sequence[str] | str | None = None,
+    columns: Sequence[str] | None = None,
+    **options: Any,
+) -> pa.Table:
+    """Return the rows that differ between version ``a`` and ``b`` (None: the version at hand).
+
+    Columns and arguments as for ``LanceDataset.diff(...).rows()``, in no order; options as for
+    ``append``. The result is in memory: see ``diff_frame``.
+    """
+    parts = run_edits(plan_diff(_opened(target), a, b, key=key, columns=columns), **options)
+    return pa.concat_tables(parts)
+
+
+def diff_frame(
+    target: Destination,
+    a: Any,
+    b: Any = None,
+    *,
+    key: Sequence[str] | str | None = None,
+    columns: Sequence[str] | None = None,
+    spark: SparkSession | None = None,
+) -> DataFrame:
+    """Return the same as a DataFrame of Spark's, which compares when it is asked for rows."""
+    plan = plan_diff(_opened(target), a, b, key=key, columns=columns)
+    return frame_of_parts(plan.tasks, spark or find_session() or start_session())
+
+
+def statistics(target: Destination, **options: Any) -> DataStatistics:
+    """Return the bytes of every field on disk, as ``ds.stats.data_stats()`` does.
+
+    Files are looked into where the tasks run; options as for ``append``.
+    """
+    dataset = _opened(target)
+    return added_up(dataset, run_edits(plan_statistics(dataset), **options))
 
 
 def _is_files(source: Any) -> TypeGuard[Source]:

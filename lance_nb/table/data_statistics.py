@@ -11,10 +11,11 @@ Source: ``LanceStats.data_stats`` of pylance 14.0.2, with the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from lance_nb.file.reader import FileReader
+from lance_nb.format.fragment import Fragment
 from lance_nb.table.fragment_reader import columns_of, open_file
 from lance_nb.table.snapshot import Snapshot
 
@@ -35,14 +36,16 @@ class DataStatistics:
 
 
 def data_statistics(
-    snapshot: Snapshot, progress: Callable[[int, int], object] | None = None
+    snapshot: Snapshot,
+    progress: Callable[[int, int], object] | None = None,
+    among: Iterable[Fragment] | None = None,
 ) -> DataStatistics:
     """Add up the pages of every field; ``progress`` is called per fragment.
 
-    Raises CorruptFileError, ObjectNotFoundError.
+    ``among``: these fragments alone. Raises CorruptFileError, ObjectNotFoundError.
     """
     sizes = {one.id: 0 for one in snapshot.manifest.schema.walk()}
-    fragments = snapshot.manifest.fragments
+    fragments = list(snapshot.manifest.fragments if among is None else among)
     for done, fragment in enumerate(fragments, 1):
         for file in fragment.files:
             reader = open_file(snapshot, fragment, file)

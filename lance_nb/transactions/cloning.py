@@ -45,7 +45,7 @@ class CopyProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class _Copy:
+class FileCopy:
     """One file: where it is, and its path below the clone's root (the same as in a dataset)."""
 
     store: Store
@@ -60,7 +60,7 @@ def shallow_clone(
 
     Raises DatasetAlreadyExistsError, VersionNotFoundError.
     """
-    return _commit_clone(source, version, target, options, is_shallow=True)
+    return commit_clone(source, version, target, options, is_shallow=True)
 
 
 def deep_clone(
@@ -74,21 +74,25 @@ def deep_clone(
 
     Raises DatasetAlreadyExistsError, VersionNotFoundError, StorageError.
     """
-    if target.slots.latest() is not None:
-        raise DatasetAlreadyExistsError(f"a dataset is at {target.home.uri!r} already")
-    found = clone_source(source, version).load(version)
-    locations = source.locations(found.manifest)
-    copies = list(files_of(locations, found.manifest, found.indices))
+    copies = files_to_copy(source, version, target)
     copied = [0, 0]
     with ThreadPoolExecutor(_COPIERS) as pool:
         for size_bytes in pool.map(lambda one: _copy(one, target.home), copies):
             copied = [copied[0] + 1, copied[1] + size_bytes]
             if progress is not None:
                 progress(CopyProgress(len(copies), copied[0], copied[1]))
-    return _commit_clone(source, version, target, options, is_shallow=False)
+    return commit_clone(source, version, target, options, is_shallow=False)
 
 
-def _commit_clone(
+def files_to_copy(source: CommitPlace, version: int, target: CommitPlace) -> list[FileCopy]:
+    """List the files of a deep clone. Raises DatasetAlreadyExistsError, VersionNotFoundError."""
+    if target.slots.latest() is not None:
+        raise DatasetAlreadyExistsError(f"a dataset is at {target.home.uri!r} already")
+    found = clone_source(source, version).load(version)
+    return list(files_of(source.locations(found.manifest), found.manifest, found.indices))
+
+
+def commit_clone(
     source: CommitPlace,
     version: int,
     target: CommitPlace,
@@ -96,6 +100,7 @@ def _commit_clone(
     *,
     is_shallow: bool,
 ) -> Committed:
+    """Make the first version of a clone, whose files are there."""
     operation = Clone(
         is_shallow=is_shallow,
         ref_version=version,
@@ -109,13 +114,13 @@ def _commit_clone(
 
 def files_of(
     locations: Locations, manifest: Manifest, indices: tuple[IndexMetadata, ...]
-) -> Iterator[_Copy]:
+) -> Iterator[FileCopy]:
     """List every file that a version needs, each once."""
     seen: set[tuple[str, str]] = set()
     for store, path, target in _all_files(locations, manifest, indices):
         if (store.uri, path) not in seen:
             seen.add((store.uri, path))
-            yield _Copy(store, path, target)
+            yield FileCopy(store, path, target)
 
 
 def _all_files(
@@ -167,7 +172,7 @@ def _below(store: Store, folder: str, target: str) -> Iterator[tuple[Store, str,
         yield store, f"{folder}/{one.name}", f"{target}/{one.name}"
 
 
-def _copy(one: _Copy, home: Store) -> int:
+def _copy(one: FileCopy, home: Store) -> int:
     return copy_file(one.store, one.path, home, one.target)
 
 

@@ -66,7 +66,7 @@ def shallow_clone(
     session: Session, target: Target, uri: Any, options: StorageOptions | None
 ) -> tuple[Session, Snapshot]:
     """Make a dataset that refers to the files of this one."""
-    source, version, place, made = _clone_places(session, target, uri, options)
+    source, version, place, made = clone_places(session, target, uri, options)
     committed = cloning.shallow_clone(source, version, place, CommitOptions())
     return made, made.snapshot(committed.manifest, None)
 
@@ -79,14 +79,15 @@ def deep_clone(
     progress: cloning.CloneProgress | None = None,
 ) -> tuple[Session, Snapshot]:
     """Copy a version with all its files."""
-    source, version, place, made = _clone_places(session, target, uri, options)
+    source, version, place, made = clone_places(session, target, uri, options)
     committed = cloning.deep_clone(source, version, place, CommitOptions(), progress)
     return made, made.snapshot(committed.manifest, None)
 
 
-def _clone_places(
+def clone_places(
     session: Session, target: Target, uri: Any, options: StorageOptions | None
 ) -> tuple[CommitPlace, int, CommitPlace, Session]:
+    """Return where a clone comes from, which version of it, where it goes, and who reads that."""
     # The clone names the source as a base path: whoever made it may read it.
     bases = (*session.allow_bases, session.root.uri)
     made = open_session(uri, session.storage_options if options is None else options, bases)

@@ -1,4 +1,4 @@
-"""``format("lance_nb")``: batch reads and writes, and a streaming sink, in Spark's Python API.
+"""``format("lance_nb")``: batches and streams, read and written, in Spark's Python API.
 
 Reading pins the version when the DataFrame is made; every partition opens exactly that one. Writing
 returns metadata from the tasks and commits once, in a Python process beside the driver. ``abort``
@@ -32,8 +32,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from lance_nb.spark.source.changes import ChangePlan
 from lance_nb.spark.source.options import SourceOptions
 from lance_nb.spark.source.rows import ReadPlan, metadata_table
+from lance_nb.spark.source.streaming import ChangeReader, LanceStreamReader
 from lance_nb.spark.source.writing import SourceWrite, plan_write
 from lance_nb.spark.types import readable_schema, to_spark
 from lance_nb.transactions.staged import Addition
@@ -51,7 +53,7 @@ class LanceSource(DataSource):
         """Return the schema of the pinned version as Spark sees it."""
         return self._planned().spark_schema
 
-    def reader(self, schema: StructType) -> LanceReader | TableReader:
+    def reader(self, schema: StructType) -> LanceReader | TableReader | ChangeReader:
         """Return the reader; columns that a user's schema leaves out are not read."""
         return self._planned().narrowed(schema)
 
@@ -63,11 +65,21 @@ class LanceSource(DataSource):
         """Return the sink of a stream."""
         return LanceStreamWriter(plan_write(self._options(), schema, overwrite=overwrite))
 
+    def streamReader(self, schema: StructType) -> LanceStreamReader:  # noqa: N802
+        """Return the source of a stream."""
+        options = self._options()
+        return LanceStreamReader(ChangePlan.of(options).only(schema.names), options)
+
     def _options(self) -> SourceOptions:
         return SourceOptions.of(dict(self.options))
 
-    def _planned(self) -> LanceReader | TableReader:
+    def _planned(self) -> LanceReader | TableReader | ChangeReader:
         options = self._options()
+        if options.is_set("readchangefeed"):
+            plan = ChangePlan.of(options)
+            start = options.starting_version or 1
+            end = options.number("endingversion") or plan.place.version
+            return ChangeReader(plan, start - 1 if start > 0 else end, end)
         table = options.get("table")
         if table is None:
             return LanceReader(ReadPlan.of(options))
@@ -75,6 +87,15 @@ class LanceSource(DataSource):
         schema = readable_schema(found.schema)
         batches = [to_spark(one, schema) for one in found.combine_chunks().to_batches()]
         return TableReader(pa.Table.from_batches(batches, schema))
+
+
+class LanceAlias(LanceSource):
+    """The same under the name that other writers of Lance use."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "lance"
 
 
 @dataclass(frozen=True)

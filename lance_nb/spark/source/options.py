@@ -11,8 +11,14 @@ option                  meaning
 ``filter``              SQL that rows must pass; evaluated by lance_nb, before Spark
 ``withRowId``           "true" adds ``_rowid``; ``withRowAddress`` adds ``_rowaddr``
 ``table``               a metadata table in place of the rows: history, fragments, files, columns,
-                        tags, branches, indices
+                        tags, branches, indices, transactions
 ``storageOptions``      a JSON object for fsspec
+``allowBases``          other folders that the dataset may refer to, separated by commas
+``readChangeFeed``      "true" reads changes after ``startingVersion`` - 1, up to ``endingVersion``
+                        (default: the newest); ``key`` names columns that tell rows apart
+``startingVersion``     the first version that a stream reads; "latest" begins with the next one
+``maxVersionsPerTrigger``  how many versions a batch of a stream may have
+``skipChangeCommits``   "true": a stream of appended rows passes over versions that change rows
 ``queryId``             a stream's name, stable across restarts (writing streams only)
 ``maxRowsPerFile``      writing: a new data file begins after so many rows (also
                         ``maxBytesPerFile``, ``dataStorageVersion``, ``enableStableRowIds``)
@@ -32,12 +38,15 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.errors import InvalidInputError
 
-TABLES = ("history", "fragments", "files", "columns", "tags", "branches", "indices")
+TABLES = (
+    "history", "fragments", "files", "columns", "tags", "branches", "indices", "transactions",
+)  # fmt: skip
 _KNOWN = frozenset({
     "path", "paths", "version", "versionasof", "timestampasof", "branch", "tag", "columns",
     "filter", "withrowid", "withrowaddress", "table", "storageoptions", "queryid",
     "checkpointlocation", "maxrowsperfile", "maxbytesperfile", "datastorageversion",
-    "enablestablerowids",
+    "enablestablerowids", "readchangefeed", "startingversion", "endingversion", "key",
+    "maxversionspertrigger", "skipchangecommits", "allowbases",
 })  # fmt: skip
 _NUMBERS = {"maxrowsperfile": "max_rows_per_file", "maxbytesperfile": "max_bytes_per_file"}
 
@@ -91,17 +100,36 @@ class SourceOptions:
     @property
     def columns(self) -> list[str] | None:
         """The columns to read."""
-        text = self.get("columns")
-        return None if text is None else [one.strip() for one in text.split(",") if one.strip()]
+        return None if self.get("columns") is None else list(self.names("columns"))
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """Return an option that is names, separated by commas."""
+        return tuple(one.strip() for one in (self.get(key) or "").split(",") if one.strip())
+
+    def number(self, key: str) -> int | None:
+        """Return an option that is a positive number. Raises InvalidInputError."""
+        text = self.get(key)
+        if text is None:
+            return None
+        if _number(text, key) < 1:
+            raise InvalidInputError(f"{key} is at least 1, not {text}")
+        return _number(text, key)
+
+    @property
+    def starting_version(self) -> int | None:
+        """The first version to read, -1 for those that are not there yet."""
+        if (self.get("startingversion") or "").lower() == "latest":
+            return -1
+        return self.number("startingversion")
 
     @property
     def files(self) -> dict[str, Any]:
         """How data files are written. Raises InvalidInputError."""
         found: dict[str, Any] = {}
         for key, name in _NUMBERS.items():
-            text = self.get(key)
-            if text is not None:
-                found[name] = _number(text, key)
+            value = self.number(key)
+            if value is not None:
+                found[name] = value
         version = self.get("datastorageversion")
         return found if version is None else {**found, "data_storage_version": version}
 
@@ -117,7 +145,10 @@ class SourceOptions:
             raise InvalidInputError("give one of version (with branch), timestampAsOf and tag")
         number = None if version is None else _number(version)
         ref = (branch, number) if branch is not None else tag if tag is not None else number
-        return open_dataset(self.path, ref, asof=moment, storage_options=self.storage_options)
+        return open_dataset(
+            self.path, ref, asof=moment, storage_options=self.storage_options,
+            allow_bases=self.names("allowbases"),
+        )  # fmt: skip
 
 
 def _number(text: str, key: str = "version") -> int:

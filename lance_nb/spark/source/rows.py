@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -106,12 +107,38 @@ def metadata_table(dataset: LanceDataset, name: str) -> pa.Table:
             for one in dataset.list_indices()
         ]
         return pa.Table.from_pylist(rows, _INDICES)
+    if name == "transactions":
+        return _transactions(dataset)
     raise InvalidInputError(f"table {name!r} is not one of {', '.join(TABLES)}")
 
 
 _INDICES = pa.schema(
     [("name", pa.string()), ("type", pa.string()), ("fields", pa.list_(pa.string()))]
 )
+
+
+_TRANSACTIONS = pa.schema(
+    [
+        ("version", pa.int64()), ("read_version", pa.int64()), ("uuid", pa.string()),
+        ("operation", pa.string()), ("description", pa.string()), ("details", pa.string()),
+        ("properties", pa.map_(pa.string(), pa.string())),
+    ]
+)  # fmt: skip
+
+
+def _transactions(dataset: LanceDataset) -> pa.Table:
+    rows = []
+    for version in dataset.version_numbers():
+        done = dataset.transaction(version)
+        if done is not None:
+            rows.append(
+                {
+                    "version": version, "read_version": done.read_version, "uuid": done.uuid,
+                    "operation": done.operation, "description": done.description,
+                    "details": json.dumps(done.details), "properties": dict(done.properties),
+                }
+            )  # fmt: skip
+    return pa.Table.from_pylist(rows, _TRANSACTIONS)
 
 
 def _refs(found: dict[str, dict[str, Any]], keys: tuple[str, str]) -> pa.Table:

@@ -51,6 +51,24 @@ class MatchedRows:
     added: PlacedRows
     moved: Moved | None
 
+    def share(self, number: int, of: int) -> MatchedRows:
+        """Return one of ``of`` shares: a run of the rows of each kind."""
+        moved = self.moved
+        if moved is not None:
+            rows = np.arange(*_run(moved.num_rows, number, of), dtype=np.int64)
+            moved = Moved(moved.a.take(rows), moved.b.take(rows))
+        return MatchedRows(_share(self.removed, number, of), _share(self.added, number, of), moved)
+
+
+def _run(count: int, number: int, of: int) -> tuple[int, int]:
+    return count * number // of, count * (number + 1) // of
+
+
+def _share(rows: PlacedRows, number: int, of: int) -> PlacedRows:
+    start, stop = _run(rows.num_rows, number, of)
+    others = np.arange(start), np.arange(stop, rows.num_rows)
+    return rows.without(np.concatenate(others))
+
 
 def match_rows(
     ends: Ends, plan: RowPlan, identity: Identity, pairs: tuple[ColumnPair, ...]

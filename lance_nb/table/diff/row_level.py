@@ -5,8 +5,9 @@ Source: our own; plan.py, matching.py and changed.py do the work, row_tables.py 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -98,6 +99,14 @@ class RowLevel:
         self._plan: RowPlan = plan_rows(ends, match, pairs, identity.key)
         self._rows: MatchedRows = match_rows(ends, self._plan, identity, pairs)
         self._compared: dict[tuple[str, ...], Comparison] = {}
+
+    def share(self, number: int, of: int) -> RowLevel:
+        """Return one of ``of`` shares of about the same size: together they are all the rows."""
+        part = copy.copy(self)
+        part._plan = replace(self._plan, aligned=self._plan.aligned[number::of])  # noqa: SLF001
+        part._rows = self._rows.share(number, of)  # noqa: SLF001
+        part._compared = {}  # noqa: SLF001
+        return part
 
     def summary(self, columns: Columns, new_columns: bool, progress: Progress | None) -> RowSummary:
         """Compare everything and count."""
