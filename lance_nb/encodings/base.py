@@ -20,7 +20,8 @@ Source: messages ``CompressiveEncoding`` and ``PageLayout`` of lance.encodings21
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -129,11 +130,13 @@ class ChunkBuffer:
     """One buffer of each of many chunks: chunk ``i`` owns ``data[starts[i]:starts[i] + sizes[i]]``.
 
     The creator has checked that every chunk lies inside ``data``. Chunks need not be adjacent.
+    ``noted`` keeps what a codec has found out about them for the next time that it is asked.
     """
 
     data: Bytes
     starts: Ints
     sizes: Ints
+    noted: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,19 +213,19 @@ class Codecs(Protocol):
 # --- pages ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rows:
     """Wanted rows of one page: sorted, disjoint, non-empty half-open ranges (int64 arrays)."""
 
     starts: Ints
     stops: Ints
 
-    @property
+    @cached_property
     def num_rows(self) -> int:
         """Number of rows wanted."""
         if self.starts.size == 1:
             return int(self.stops[0]) - int(self.starts[0])
-        return int((self.stops - self.starts).sum())
+        return int(np.add.reduce(self.stops - self.starts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,7 @@ class MiniBlockPage:
         if self._can_gather and 2 * rows.stops.size >= num_rows > 0:  # nearly all are single rows
             single = rows.stops.size == num_rows
             wanted = rows.starts if single else expand_ranges(rows.starts, rows.stops)
-            owners = np.searchsorted(self._table.value_ends, wanted, side="right")
+            owners = self._table.value_ends.searchsorted(wanted, side="right")
             if self._is_sparse(owners):
                 return self._fetch(wanted, owners, buffers[1])
         chunks = self._chunks_of(rows)
@@ -177,7 +177,11 @@ class MiniBlockPage:
 
     def _decode_whole(self, buffer: PageBuffer) -> DecodedPage:
         """Decode all rows: nothing to cut. They are counted when the levels are unravelled."""
-        parsed = parse_chunks(self._layout, self._table, buffer)
+        parsed = self._parsed
+        if parsed is None or buffer.span_starts is not None:
+            parsed = parse_chunks(self._layout, self._table, buffer)
+            if buffer.span_starts is None:
+                self._parsed = parsed
         levels = self._levels(parsed)
         if self._rows is not None:
             if levels.rep is None:
@@ -263,8 +267,8 @@ class MiniBlockPage:
             return np.zeros(0, np.int64)
         started = self._table.value_ends if self._rows is None else self._rows.started
         ended = self._table.value_ends if self._rows is None else self._rows.ended
-        first = np.searchsorted(started, rows.starts, side="right")
-        last = np.searchsorted(ended, rows.stops - 1, side="right")
+        first = started.searchsorted(rows.starts, side="right")
+        last = ended.searchsorted(rows.stops - 1, side="right")
         if first.size == 1:
             return np.arange(int(first[0]), int(last[0]) + 1)
         np.maximum(first[1:], last[:-1], out=first[1:])
@@ -302,7 +306,7 @@ class MiniBlockPage:
     def _all_values(self, chunks: Chunks) -> DataBlock:
         """Decode all values of the chunks."""
         values = self._codecs.decode_chunks(self._layout.value_compression, chunks)
-        total = int(chunks.num_values.sum())
+        total = int(np.add.reduce(chunks.num_values))
         if values.num_values != total:
             raise corrupt(f"{total} values", str(values.num_values))
         return self._with_dictionary(values)
@@ -321,7 +325,7 @@ class MiniBlockPage:
         counts = self._table.num_values[chunks]
         decoded_starts = np.cumsum(counts) - counts
         page_starts = self._table.value_ends[chunks] - counts
-        chunk = np.searchsorted(page_starts, rows.starts, side="right") - 1
+        chunk = page_starts.searchsorted(rows.starts, side="right") - 1
         starts = rows.starts - page_starts[chunk] + decoded_starts[chunk]
         stops = starts + (rows.stops - rows.starts)
         return DecodedPage(

@@ -221,10 +221,12 @@ def _check_wanted(chunks: Chunks, wanted: Wanted) -> None:
         raise corrupt("a value buffer in each chunk", "none")
     count = chunks.num_values.size
     # Seen without a sign, what is negative is too large: one look instead of two.
-    if wanted.chunk.size and int(wanted.chunk.view(np.uint64).max()) >= count:
+    if not wanted.chunk.size:
+        return
+    if int(np.maximum.reduce(wanted.chunk.view(np.uint64))) >= count:
         raise corrupt(f"chunks below {count}", f"chunk {int(wanted.chunk.max())}")
     outside = wanted.position.view(np.uint64) >= chunks.num_values[wanted.chunk].view(np.uint64)
-    if bool(outside.any()):
+    if np.logical_or.reduce(outside):
         found = int(wanted.position[outside][0])
         raise corrupt("positions inside their chunk", f"position {found}")
 

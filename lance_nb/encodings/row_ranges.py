@@ -38,8 +38,10 @@ def split_at(rows: Rows, ends: Ints) -> list[tuple[int, Rows]]:
     """
     if not rows.starts.size:
         return []
-    first = int(np.searchsorted(ends, rows.starts[0], side="right"))
-    last = int(np.searchsorted(ends, rows.stops[-1] - 1, side="right"))
+    if ends.size == 1:
+        return [(0, rows)]
+    first = int(ends.searchsorted(rows.starts[0], side="right"))
+    last = int(ends.searchsorted(rows.stops[-1] - 1, side="right"))
     if first == last:
         begin = int(ends[first - 1]) if first else 0
         return [(first, Rows(rows.starts - begin, rows.stops - begin) if begin else rows)]

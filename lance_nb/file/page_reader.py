@@ -29,12 +29,16 @@ from lance_nb.file.source import FileSource
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of an open file, with the pages that have been opened so far."""
+    """A column of an open file, with the pages that have been opened so far.
+
+    ``viewed`` has the buffers of those whose file is mapped.
+    """
 
     name: str
     file_version: tuple[int, int]
     metadata: ColumnMetadata
     opened: dict[int, PageReader] = field(default_factory=dict)
+    viewed: dict[int, dict[int, PageBuffer]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,8 @@ def open_pages(source: FileSource, parts: Sequence[PageRows]) -> None:
         except CorruptFileError as exc:
             raise _located(exc, source, part) from exc
         wanted.append((part, layout, message, shape, numbers))
+    if not wanted:
+        return
     ranges = [
         _buffer_range(part.metadata, number) for part, *_, numbers in wanted for number in numbers
     ]
@@ -124,10 +130,15 @@ def _buffer_range(page: PageMetadata, number: int) -> tuple[int, int]:
 
 def whole_buffers(source: FileSource, part: PageRows) -> dict[int, PageBuffer]:
     """View all buffers of a page of a mapped file."""
-    ranges = [
-        _buffer_range(part.metadata, number) for number in range(len(part.metadata.buffer_sizes))
-    ]
-    return {number: PageBuffer(array) for number, array in enumerate(source.arrays(ranges))}
+    known = part.column.viewed.get(part.page)
+    if known is not None:
+        source.count_view(part.metadata.buffer_sizes)
+        return known
+    numbers = range(len(part.metadata.buffer_sizes))
+    arrays = source.arrays([_buffer_range(part.metadata, number) for number in numbers])
+    found = {number: PageBuffer(array) for number, array in enumerate(arrays)}
+    part.column.viewed[part.page] = found
+    return found
 
 
 def fetch(

@@ -81,6 +81,8 @@ def decode_columns(
     may run in any thread.
     """
     open_pages(source, [part for mine in wanted for part in mine])
+    if source.is_mapped and len(wanted) == 1 and len(wanted[0]) == 1:
+        return [[_decode(source, _run(wanted[0]), None, partial(finish, 0))]]
     if source.is_mapped:
         runs = [join_runs(mine) for mine in wanted]
     else:
@@ -94,9 +96,8 @@ def decode_columns(
         partial(_decode, source, run, buffers, partial(finish, number))
         for (number, run), buffers in zip(flat, fetched, strict=True)
     ]
-    size = sum(run.size_bytes for _, run in flat)
-    threads = cpu_count() if size >= PARALLEL_BYTES and len(tasks) > 1 else 1
-    done = run_side_by_side(tasks, threads)
+    several = len(tasks) > 1 and sum(run.size_bytes for _, run in flat) >= PARALLEL_BYTES
+    done = run_side_by_side(tasks, cpu_count() if several else 1)
     return [[next(done) for _ in mine] for mine in runs]
 
 
@@ -119,6 +120,8 @@ def _decode(
 
 def join_runs(parts: Sequence[PageRows]) -> list[PageRun]:
     """Group the wanted rows of a column, in order; every page has been opened."""
+    if len(parts) == 1:
+        return [_run(parts)]
     runs: list[PageRun] = []
     waiting: list[PageRows] = []
     key: bytes | None = None

@@ -71,6 +71,11 @@ class FileSource:
             ]
         return [piece for piece in found if piece is not None]
 
+    @staticmethod
+    def count_view(sizes_bytes: Sequence[int]) -> None:
+        """Count a look at ranges of a mapped file that were asked for before."""
+        meter.count(sum(sizes_bytes), len(sizes_bytes))
+
     def _check(self, start: int, stop: int) -> None:
         if not 0 <= start <= stop <= self.size_bytes:
             raise CorruptFileError(

@@ -23,6 +23,7 @@ Source: lance-table ``naming`` and the branch and tag specification.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -46,6 +47,7 @@ _U64_MAX = 2**64 - 1
 _SUFFIX = ".manifest"
 _V2_DIGITS = 20
 _V2_LENGTH = _V2_DIGITS + len(_SUFFIX)
+_PLAIN_PATH = re.compile(r"(?:[\w-]+/)*[\w-]+(?:\.[\w-]+)*", re.ASCII)
 
 
 class NamingScheme(Enum):
@@ -197,6 +199,8 @@ def check_relative_path(path: str, where: str = "") -> str:
     ``where`` is the file that named it. Percent-encoded slashes and dots are refused as well: an
     HTTP server would decode them. Raises CorruptFileError.
     """
+    if _PLAIN_PATH.fullmatch(path):  # as nearly all are
+        return path
     lowered = path.lower()
     bad = (
         not path

@@ -9,7 +9,7 @@ Source: messages DataFragment and DataFile of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -21,6 +21,8 @@ from lance_nb.file.opening import DataFileReader
 from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
 from lance_nb.format.schema import Field
 from lance_nb.table.snapshot import Snapshot
+
+_PLANS_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,54 @@ def read_rows(
     """Read physical ``rows`` of the columns. Raises CorruptFileError, ObjectNotFoundError."""
     if fragment.overlays:
         raise NotSupportedError(f"fragment {fragment.id} has data overlay files")
-    homes = _homes(fragment)
+    plan = _plan(snapshot, fragment, columns)
     expected = fragment.physical_rows or None
-    owners = {field_id: column for field_id, (_, column) in homes.items()}
+    if not plan.wanted:
+        confirmed_rows(snapshot, fragment)  # no column is read that would show a wrong count
+    found: dict[int, list[LeafPart]] = {}
+    for number, file_leaves in plan.wanted.items():
+        reader = open_file(snapshot, fragment, fragment.files[number])
+        found |= _read_leaves(reader, file_leaves, plan.owners[number], (rows, expected))
+    return [
+        _assemble(fragment, column, mine, found, rows.num_rows)
+        for column, mine in zip(columns, plan.leaves, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Which leaves some columns have, and which file of a fragment holds which of them.
+
+    ``owners`` has the columns of each file by field id, ``wanted`` the leaves by number of file.
+    Good for all fragments whose files are laid out as ``files`` says.
+    """
+
+    columns: Sequence[Column]
+    files: tuple[Hashable, ...]
+    owners: list[dict[int, int]]
+    leaves: list[list[Leaf]]
+    wanted: dict[int, list[Leaf]]
+
+
+def _plan(snapshot: Snapshot, fragment: Fragment, columns: Sequence[Column]) -> _Plan:
+    """Return the plan that was made for the fragment before, if it is alike, or make one."""
+    files = tuple((one.fields, one.column_indices, one.is_legacy) for one in fragment.files)
+    known = snapshot.plans.get(id(columns))
+    if known is not None and known.columns is columns and known.files == files:
+        plan: _Plan = known
+        return plan
+    plan = _made_plan(fragment, columns, files)
+    if isinstance(columns, tuple):  # others are made for one read
+        if len(snapshot.plans) >= _PLANS_MAX:
+            snapshot.plans.clear()
+        snapshot.plans[id(columns)] = plan
+    return plan
+
+
+def _made_plan(fragment: Fragment, columns: Sequence[Column], files: tuple[Hashable, ...]) -> _Plan:
+    by_file = [columns_of(fragment, file) for file in fragment.files]
+    homes = {field_id: number for number, one in enumerate(by_file) for field_id in one}
+    owners = {field_id: column for one in by_file for field_id, column in one.items()}
     wanted: dict[int, list[Leaf]] = {}
     leaves: list[list[Leaf]] = []
     for column in columns:
@@ -53,19 +100,9 @@ def read_rows(
         leaves.append(mine)
         for leaf in mine:
             if leaf.field_id in homes:
-                _check_owned(fragment, leaf, homes[leaf.field_id][1])
-                wanted.setdefault(homes[leaf.field_id][0], []).append(leaf)
-    if not wanted:
-        confirmed_rows(snapshot, fragment)  # no column is read that would show a wrong count
-    found: dict[int, list[LeafPart]] = {}
-    for number, file_leaves in wanted.items():
-        file = fragment.files[number]
-        reader = open_file(snapshot, fragment, file)
-        found |= _read_leaves(reader, file_leaves, columns_of(fragment, file), (rows, expected))
-    return [
-        _assemble(fragment, column, mine, found, rows.num_rows)
-        for column, mine in zip(columns, leaves, strict=True)
-    ]
+                _check_owned(fragment, leaf, owners[leaf.field_id])
+                wanted.setdefault(homes[leaf.field_id], []).append(leaf)
+    return _Plan(columns, files, by_file, leaves, wanted)
 
 
 def _read_leaves(
@@ -114,15 +151,6 @@ def _assemble(
             f"column {column.field.name!r}",
         )
     return built
-
-
-def _homes(fragment: Fragment) -> dict[int, tuple[int, int]]:
-    """Map each field id to (number of its data file, number of its column in that file)."""
-    homes: dict[int, tuple[int, int]] = {}
-    for number, file in enumerate(fragment.files):
-        for field_id, column in columns_of(fragment, file).items():
-            homes[field_id] = (number, column)
-    return homes
 
 
 def columns_of(fragment: Fragment, file: DataFile) -> dict[int, int]:

@@ -60,7 +60,7 @@ class Locations:
         """
         if store.scheme != "file":
             return
-        place = f"{split_uri(store.uri)[1]}/{path}"
+        place = f"{store.uri}/{path}"
         folder = place.rpartition("/")[0]
         if folder not in self.checked:
             self._check_link(folder, store)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -44,20 +45,23 @@ class Output:
     path: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Projection:
-    """The stored columns to read (each a pruned top-level field) and the result made of them."""
+    """The stored columns to read (each a pruned top-level field) and the result made of them.
+
+    Every fragment asks for the schema: it is made once, for which slots leave no room.
+    """
 
     columns: tuple[Column, ...]
     outputs: tuple[Output, ...]
     metadata: dict[bytes, bytes] | None
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """Arrow schema of the result."""
         return pa.schema([output.field for output in self.outputs], self.metadata)
 
-    @property
+    @cached_property
     def row_columns(self) -> frozenset[str]:
         """Names of the row columns that are wanted."""
         return frozenset(output.field.name for output in self.outputs if output.source < 0)
@@ -226,6 +230,8 @@ def bare_table(num_rows: int) -> pa.Table:
 
 
 def _pull_up(column: pa.ChunkedArray, output: Output) -> pa.ChunkedArray:
+    if not output.path and column.type == output.field.type:
+        return column
     chunks = column.chunks
     for position in output.path:
         # flatten() folds the struct's own nulls into the child, field() would not.

@@ -28,6 +28,9 @@ class Snapshot:
     # Columns asked for -> what scans of them read; see table.projection.
     projections: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
+    # By the identity of columns: how fragments hold them; see table.fragment_reader.
+    plans: dict[int, Any] = field(default_factory=dict, compare=False, repr=False)
+
     @property
     def version(self) -> int:
         """The version number."""

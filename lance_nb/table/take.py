@@ -38,13 +38,15 @@ def take_rows(
         bad = int(wanted.min()) if int(wanted.min()) < 0 else int(wanted.max())
         raise InvalidInputError(f"row {bad} does not exist; the dataset has {total} rows")
     unique, inverse = np.unique(wanted, return_inverse=True)
-    owner = np.searchsorted(ends, unique, side="right")
     tables = []
-    for number in np.unique(owner).tolist():
+    first = 0
+    for number in np.unique(ends.searchsorted(unique, side="right")).tolist():
         begin = int(ends[number - 1]) if number else 0
-        mine = unique[owner == number] - begin
+        stop = int(unique.searchsorted(ends[number]))
         fragment = snapshot.manifest.fragments[number]
-        tables.append(_take_fragment(snapshot, projection, fragment, (mine, begin)))
+        place = unique[first:stop] - begin, begin
+        tables.append(_take_fragment(snapshot, projection, fragment, place))
+        first = stop
     if not projection.outputs:  # Arrow would forget how many rows the tables have
         return result_table(projection, [], {}, int(wanted.size))
     table = pa.concat_tables(tables)

@@ -46,10 +46,10 @@ class Flat:
         values = chunks.buffers[0]
         num_bits = _checked_num_bits(bits, chunks.num_values)
         sizes = (num_bits + 7) // 8
-        if bool((sizes > values.sizes).any()):
+        if np.logical_or.reduce(sizes > values.sizes):
             found = int(values.sizes[sizes > values.sizes][0])
             raise corrupt(f"flat chunks that hold all their {bits}-bit values", f"{found} bytes")
-        total = int(chunks.num_values.sum())
+        total = int(np.add.reduce(chunks.num_values))
         data: Bytes
         if bits % 8 == 0:
             data = ranges.concatenate(values.data, values.starts, sizes)
@@ -111,7 +111,7 @@ def _checked_bits(encoding: encodings21.Flat) -> int:
 
 def _checked_num_bits(bits: int, num_values: Ints) -> Ints:
     """Return the bits of each chunk, after ruling out counts that overflow 64 bits."""
-    most = int(num_values.max()) if num_values.size else 0
+    most = int(np.maximum.reduce(num_values)) if num_values.size else 0
     if most * bits >= 1 << 60:
         raise corrupt("a flat chunk smaller than 2**57 bytes", f"{most} values of {bits} bits")
     return num_values * bits

@@ -9,6 +9,8 @@ Source: message ``InlineBitpacking`` of lance.encodings21 (pylance 14.0.2).
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from lance_nb._pb import encodings21
@@ -22,7 +24,7 @@ from lance_nb.encodings.base import (
     corrupt,
 )
 from lance_nb.encodings.kernels import bitpack, memory
-from lance_nb.errors import NotSupportedError
+from lance_nb.errors import CorruptFileError, NotSupportedError
 
 
 class InlineBitpacking:
@@ -72,12 +74,10 @@ class InlineBitpacking:
         """Fetch one or two words per wanted value."""
         word_bits = _checked_word_bits(encoding)
         values = chunks.buffers[0]
-        starts = values.starts[wanted.chunk]
-        each = ChunkBuffer(values.data, starts, values.sizes[wanted.chunk])
-        _check_counts(chunks.num_values)
-        widths = _checked_widths(each, word_bits)
+        widths = _widths_of(chunks, wanted.chunk, word_bits)
         kind = np.dtype(f"u{word_bits // 8}")
-        begin = starts + kind.itemsize
+        begin = values.starts[wanted.chunk]
+        begin += kind.itemsize
         found = bitpack.gather(values.data, begin, widths, wanted.position, kind)
         return FixedWidth(word_bits, found.size, found.view(np.uint8))
 
@@ -98,25 +98,45 @@ def _checked_word_bits(encoding: encodings21.InlineBitpacking) -> int:
 
 
 def _check_counts(num_values: Ints) -> None:
-    most = int(num_values.max()) if num_values.size else 0
+    most = int(np.maximum.reduce(num_values)) if num_values.size else 0
     if most > bitpack.VALUES:
         raise corrupt("at most 1024 values in a bit-packed chunk", f"{most} values")
+
+
+def _widths_of(chunks: Chunks, wanted: Ints, word_bits: int) -> Ints:
+    """Return the width of each chunk that is wanted; read from all chunks once, if all are sound.
+
+    Where some chunk is damaged only those that are wanted are looked at.
+    """
+    values = chunks.buffers[0]
+    known: Ints | None = values.noted.get("widths")
+    if known is None and "widths" not in values.noted:
+        _check_counts(chunks.num_values)
+        with suppress(CorruptFileError):
+            known = _checked_widths(values, word_bits)
+        values.noted["widths"] = known
+    if known is not None:
+        return known[wanted]
+    each = ChunkBuffer(values.data, values.starts[wanted], values.sizes[wanted])
+    return _checked_widths(each, word_bits)
 
 
 def _checked_widths(values: ChunkBuffer, word_bits: int) -> Ints:
     """Return the width of each chunk, checked against the word and the size of the chunk."""
     word = word_bits // 8
-    if bool((values.sizes < word).any()):
-        raise corrupt(
-            f"a bit-packed chunk of at least {word} bytes", f"{int(values.sizes.min())} bytes"
-        )
+    if not values.sizes.size:
+        return np.zeros(0, np.int64)
+    least = int(np.minimum.reduce(values.sizes))
+    if least < word:
+        raise corrupt(f"a bit-packed chunk of at least {word} bytes", f"{least} bytes")
     widths = bitpack.words_at(values.data, values.starts, np.dtype(f"<u{word}"))
-    if bool((widths > word_bits).any()):
-        raise corrupt(f"a bit width of at most {word_bits}", f"width {int(widths.max())}")
+    most = int(np.maximum.reduce(widths))
+    if most > word_bits:
+        raise corrupt(f"a bit width of at most {word_bits}", f"width {most}")
     checked: Ints = widths.astype(np.int64)
-    wrong = np.flatnonzero(values.sizes != word + checked * (bitpack.VALUES // 8))
-    if wrong.size:
-        first = int(wrong[0])
+    right = values.sizes == word + checked * (bitpack.VALUES // 8)
+    if not np.logical_and.reduce(right):
+        first = int(np.argmin(right))
         width = int(checked[first])
         raise corrupt(
             f"{word + width * 128} bytes for 1024 values of {width} bits",

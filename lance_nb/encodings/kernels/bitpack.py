@@ -119,15 +119,19 @@ def gather(data: Bytes, starts: Ints, widths: Ints, positions: Ints, kind: np.dt
     """Fetch value ``positions[i]`` of the block at ``starts[i]``, packed to ``widths[i]`` bits."""
     word_bits = kind.itemsize * 8
     lanes = VALUES // word_bits
-    bit = (_first_rows(lanes)[positions & 127] + (positions >> 7)) * widths
+    bit = _first_rows(lanes)[positions & 127]
+    bit += positions >> 7
+    bit *= widths
     shift = bit & (word_bits - 1)
-    place = bit // word_bits * lanes + (positions & (lanes - 1))
-    empty = widths == 0
-    if bool(empty.any()):  # no words at all: look at the width in front, the mask hides it
-        place[empty] = -1
+    place = bit // word_bits
+    place *= lanes
+    place += positions & (lanes - 1)
+    if not np.logical_and.reduce(widths):  # no words at all: look at the width in front, the
+        place[widths == 0] = -1  # mask hides it
     at = starts + place * kind.itemsize
-    found: Words = words_at(data, at, kind) >> shift.astype(kind)
-    spills = np.flatnonzero(shift + widths > word_bits)
+    found: Words = words_at(data, at, kind)
+    found >>= shift.astype(kind)
+    (spills,) = (shift + widths > word_bits).nonzero()
     if spills.size:
         more = words_at(data, at[spills] + lanes * kind.itemsize, kind)
         found[spills] |= more << (word_bits - shift[spills]).astype(kind)
@@ -150,12 +154,12 @@ def _masks(kind: np.dtype[Any]) -> Words:
 
 
 def words_at(data: Bytes, at: Ints, kind: np.dtype[Any]) -> Words:
-    """Read the word at each byte position; fast where all of them are whole words apart."""
+    """Copy the word at each byte position; fast where all of them are whole words apart."""
     size = kind.itemsize
     skip = int(at[0]) % size if at.size else 0
-    place = at - skip
-    if bool((place & (size - 1)).any()):
-        return np.ascontiguousarray(rows(data, at, size)).view(kind).reshape(-1)
+    place = at - skip if skip else at
+    if np.bitwise_or.reduce(place) & (size - 1):
+        return np.array(rows(data, at, size), order="C").view(kind).reshape(-1)
     words: Words = data[skip : data.size - (data.size - skip) % size].view(kind)
     found: Words = words.take(place // size)
     return found

@@ -32,7 +32,7 @@ def starts_of(sizes: Ints) -> Ints:
 
 def uniform_prefix(values: Ints) -> int:
     """Return how many of the first items equal the very first one."""
-    different = np.flatnonzero(values != values[:1])
+    (different,) = (values != values[:1]).nonzero()
     return int(different[0]) if different.size else values.size
 
 
@@ -49,7 +49,7 @@ def ragged_indices(starts: Ints, counts: Ints) -> Ints:
 def rows(data: Bytes, starts: Ints, size: int) -> Bytes:
     """Return the equally long ranges as a matrix ``(len(starts), size)``.
 
-    A read-only view when the ranges are equally far apart, else a copy.
+    A view, not to be written to, when the ranges are equally far apart; else a copy.
     """
     count = starts.size
     if count == 0 or size == 0:
@@ -58,9 +58,9 @@ def rows(data: Bytes, starts: Ints, size: int) -> Bytes:
         first = int(starts[0])
         return data[first : first + size].reshape(1, size)
     stride = int(starts[1] - starts[0])
-    if stride >= 0 and bool((starts[1:] - starts[:-1] == stride).all()):
+    if stride >= 0 and np.logical_and.reduce(starts[1:] - starts[:-1] == stride):
         first = int(starts[0])
-        return as_strided(data[first:], (count, size), (stride, 1), writeable=False)
+        return np.ndarray((count, size), np.uint8, data, first, (stride, 1))
     return _gather_rows(data, starts, size)
 
 
@@ -81,19 +81,17 @@ def _common_word(data: Bytes, starts: Ints, size: int) -> int:
 
 def concatenate(data: Bytes, starts: Ints, sizes: Ints) -> Bytes:
     """Copy the ranges, back to back, into a new buffer."""
-    ends = starts_of(sizes)
-    total = int(ends[-1])
-    out = allocate(total)
-    if total == 0:
-        return out
     same = uniform_prefix(sizes)
+    alike = same * int(sizes[0]) if same else 0
+    out = allocate(alike + int(np.add.reduce(sizes[same:])))
+    if not out.size:
+        return out
     if same > 1:
-        size = int(sizes[0])
-        out[: same * size].reshape(same, size)[:] = rows(data, starts[:same], size)
+        out[:alike].reshape(same, -1)[:] = rows(data, starts[:same], alike // same)
     else:
-        same = 0
+        same = alike = 0
     if same < sizes.size:
-        _copy_ragged(data, starts[same:], sizes[same:], out[int(ends[same]) :])
+        _copy_ragged(data, starts[same:], sizes[same:], out[alike:])
     return out
 
 
@@ -129,7 +127,7 @@ def concatenate_bits(data: Bytes, starts: Ints, num_bits: Ints) -> Bytes:
     """Join bitmaps (least significant bit first), each starting on a byte, into one bitmap."""
     sizes = (num_bits + 7) // 8
     joined = concatenate(data, starts, sizes)
-    if not bool((num_bits[:-1] % 8).any()):
+    if not np.bitwise_or.reduce(num_bits[:-1]) & 7:
         return joined
     bits = np.unpackbits(joined, bitorder="little")
     wanted = bits[ragged_indices(starts_of(sizes)[:-1] * 8, num_bits)]
