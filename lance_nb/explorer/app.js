@@ -22,10 +22,10 @@ export function mountExplorer(el, ctx) {
   let paintCode = () => {};
   let paintMode = () => {};
   const card = { ...ctx, detail: pane, go: (tab, target) => host.select(tab, target), has: (tab) => host.has(tab) };
-  const host = tabHost(parts.bar, parts.views, TABS, card, () => {
+  const host = tabHost(parts.bar, parts.views, TABS, card, (another) => {
     paintCode();
     paintMode();
-    pane.clear();
+    if (another) pane.clear();
   });
   card.writes = host.writes;
   mountOverview(parts.overview, card);

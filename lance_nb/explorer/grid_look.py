@@ -119,7 +119,10 @@ def _arranged(dataset: Source, look: Look, progress: Progress) -> Lens:
 def _words(look: Look, found: Ordered) -> str:
     if look.like is not None:
         near = text.plural(found.num_rows, "row")
-        return f"{near} nearest by {look.like.metric}, exact, of {text.count(found.scanned)}"
+        among = (
+            f"all {text.count(found.scanned)}" if look.lens.filter is None else "those that pass"
+        )
+        return f"{near} nearest by {look.like.metric}, exact, of {among}"
     over = f"sorted over {text.plural(found.scanned, 'row')}"
     cut = found.num_rows < found.scanned
     return f"{over}; the first {text.count(found.num_rows)} are shown" if cut else over

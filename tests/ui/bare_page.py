@@ -19,7 +19,7 @@ ORIGIN = "http://widget.test"
 NONCE = "only-ours"
 POLICY = (
     f"default-src 'none'; script-src 'nonce-{NONCE}'; style-src 'nonce-{NONCE}'; "
-    "base-uri 'none'; form-action 'none'"
+    "img-src blob:; media-src blob:; base-uri 'none'; form-action 'none'"
 )
 DARK = """
 :root { --jp-layout-color0: #111; --jp-layout-color1: #212121; --jp-layout-color2: #424242;

@@ -6,7 +6,7 @@ import { profilePicture, profileWords } from "./column_profiles.js";
 
 /**
  * @param {import("./view.js").Context} ctx
- * @param {{at: number, column: Object, profile: Object|null, args: Object, order: Object|null,
+ * @param {{at: number, column: Object, profile: Object|null, args: () => Object, order: Object|null,
  *   sort: (order: Object|null) => void, brush: (where: string|null) => void, learned: (profile: Object) => void}} what
  */
 export function columnPane(ctx, { at, column, profile: known, args, order, sort, brush, learned }) {
@@ -19,7 +19,7 @@ export function columnPane(ctx, { at, column, profile: known, args, order, sort,
   const exact = h("button", { class: "lnb-button", type: "button", on: { click: () => (running ? running.cancel() : measure()) } });
   const chosen = async (from, to) => {
     try {
-      const where = await conditionOf(ctx, args, profile, from, to);
+      const where = await conditionOf(ctx, args(), profile, from, to);
       if (where) brush(where);
       else say("this value is too long to be a condition");
     } catch (error) {
@@ -33,7 +33,7 @@ export function columnPane(ctx, { at, column, profile: known, args, order, sort,
   async function measure() {
     exact.textContent = "cancel";
     say("counting every row…");
-    running = ctx.kernel.ask("rows.exact", { ...args, column: at }, { progress: (done, total) => say(`counting every row… ${Math.floor((100 * done) / total)} %`) });
+    running = ctx.kernel.ask("rows.exact", { ...args(), column: at }, { progress: (done, total) => say(`counting every row… ${Math.floor((100 * done) / total)} %`) });
     try {
       const { result } = await running;
       profile = result.profile;
@@ -68,17 +68,23 @@ export function columnPane(ctx, { at, column, profile: known, args, order, sort,
 
   async function ask(wanted) {
     try {
-      const { result } = await ctx.kernel.ask("rows.range", { ...args, column: at, ...wanted });
+      const { result } = await ctx.kernel.ask("rows.range", { ...args(), column: at, ...wanted });
       brush(result.where);
     } catch (error) {
       say(error.message);
     }
   }
 
-  const orders = [["ascending", true], ["descending", false]].map(([name, ascending]) => {
-    const on = order?.column === column.raw && order.ascending === ascending;
-    return h("button", { class: "lnb-choice", type: "button", "aria-pressed": String(on), on: { click: () => sort(on ? null : { column: column.raw, ascending }) } }, name);
-  });
+  const orders = [["ascending", true], ["descending", false]].map(([name, ascending]) => h("button", { class: "lnb-choice", type: "button", on: { click: () => {
+    const off = order?.column === column.raw && order.ascending === ascending;
+    order = off ? null : { column: column.raw, ascending };
+    sort(order);
+    paintOrder();
+  } } }, name));
+  function paintOrder() {
+    orders.forEach((button, place) => button.setAttribute("aria-pressed", String(order?.column === column.raw && order.ascending === !place)));
+  }
+  paintOrder();
   paint();
   const content = h("div", { class: "lnb-column-pane" }, h("p", {}, h("code", {}, column.type)), drawn, words, values, h("p", {}, exact, " ", h("button", { class: "lnb-button", type: "button", on: { click: () => brush(null) } }, "no filter here")), said, h("p", {}, "sort ", h("span", { class: "lnb-choices", role: "group", "aria-label": "sort by this column" }, orders)));
   ctx.detail.show({ title: column.name, content, focus: true });

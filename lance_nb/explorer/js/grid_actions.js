@@ -10,9 +10,9 @@ const NEIGHBOURS = 10;
 /**
  * @param {import("./view.js").Context} ctx
  * @param {{state: Object, store: Object, profiles: Object, asked: Object, lens: () => Object, bar: () => Object,
- *   selection: () => Object, look: (wanted: Object) => void}} grid
+ *   selection: () => Object, look: (wanted: Object) => void, wanted: () => Object}} grid
  */
-export function gridActions(ctx, { state, store, profiles, asked, lens, bar, selection, look }) {
+export function gridActions(ctx, { state, store, profiles, asked, lens, bar, selection, look, wanted }) {
   const place = () => ({ branch: ctx.screen().branch, version: ctx.screen().version, ...lens() });
 
   async function attempt(work) {
@@ -27,7 +27,7 @@ export function gridActions(ctx, { state, store, profiles, asked, lens, bar, sel
     const column = store.column(at);
     if (!column) return;
     columnPane(ctx, {
-      at, column, profile: profiles.of(at), args: place(), order: asked.order,
+      at, column, profile: profiles.of(at), args: place, order: asked.order,
       sort: (order) => look({ order, near: null }),
       brush: (where) => bar().brush(column.raw, where),
       learned: profiles.learn,
@@ -45,13 +45,15 @@ export function gridActions(ctx, { state, store, profiles, asked, lens, bar, sel
   /** Ascending, descending, as stored. */
   function sort(at) {
     const column = store.column(at)?.raw;
-    const before = asked.order?.column === column ? asked.order.ascending : null;
+    const { order } = wanted();
+    const before = order?.column === column ? order.ascending : null;
     if (column) look({ near: null, order: before === null ? { column, ascending: true } : before ? { column, ascending: false } : null });
   }
 
   function similar(row, column) {
     attempt(async () => {
       const { result } = await ctx.kernel.ask("rows.like", { ...place(), row, column });
+      ctx.detail.clear();
       look({ order: null, near: { like: result.like, k: NEIGHBOURS, metric: "l2", row: result.row, column: result.column } });
     });
   }

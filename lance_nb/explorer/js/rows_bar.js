@@ -110,7 +110,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
       stop.hidden = true;
       problem.hidden = true;
       system.setAttribute("aria-pressed", String(asked.system));
-      said.textContent = asked.filter ? `${count(numRows)} pass` : "";
+      said.textContent = asked.filter && !asked.near ? `${count(numRows)} pass` : "";
       const other = asked.order || asked.near;
       const back = other ? h("button", { class: "lnb-link", type: "button", on: { click: () => changed({ order: null, near: null }) } }, asked.near ? "back to all rows" : "unsorted") : null;
       show(plan, words ? h("span", {}, words) : null, asked.near && nearTools(), back, reads ? h("span", {}, readWords(reads)) : null);

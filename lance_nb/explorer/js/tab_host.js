@@ -6,7 +6,7 @@ let instances = 0;
 
 /**
  * @param {HTMLElement} bar @param {HTMLElement} panels @param {import("../tabs.js").Tab[]} tabs
- * @param {import("./view.js").Context} ctx @param {() => void} changed called when another tab opens
+ * @param {import("./view.js").Context} ctx @param {(another: boolean) => void} changed called when another tab opens, or the code of one changes
  */
 export function tabHost(bar, panels, tabs, ctx, changed) {
   const uid = `lnb-tabs${(instances += 1)}`;
@@ -41,7 +41,7 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
       },
       code(lines) {
         view.code = lines;
-        if (view.tab.id === active) changed();
+        if (view.tab.id === active) changed(false);
       },
     };
   }
@@ -64,7 +64,7 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
       for (const refresh of view.stale) refresh();
       view.view?.shown?.();
     }
-    changed();
+    changed(true);
     if (target) view.view?.open?.(target);
     return true;
   }

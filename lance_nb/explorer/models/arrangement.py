@@ -157,7 +157,7 @@ def _merged(held: pa.Table | None, found: pa.Table, *, ascending: bool) -> pa.Ta
             return held
     both = found if held is None else pa.concat_tables([held, found])
     order = "ascending" if ascending else "descending"
-    places = pc.sort_indices(both, sort_keys=[("key", order)], null_placement="at_end")
+    places = pc.sort_indices(both, sort_keys=[("key", order)])
     return both.take(places[:MAX_ORDERED]).combine_chunks()
 
 

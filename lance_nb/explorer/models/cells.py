@@ -19,11 +19,14 @@ import pyarrow as pa
 
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.arrow_buffers import heads_of
+from lance_nb.explorer.models.media import media_of
 from lance_nb.explorer.models.temporal import temporal_text
 
 MAX_ITEMS = 32
 MAX_DEPTH = 12
 _HEX_BYTES = 16
+_HEX_MOST = 512
+_HEAD_BYTES = 64  # enough to know a picture and its size, JPEG's size excepted
 
 
 def cell_texts(column: pa.Array | pa.ChunkedArray, budget: int) -> list[str | None]:
@@ -34,8 +37,8 @@ def cell_texts(column: pa.Array | pa.ChunkedArray, budget: int) -> list[str | No
         heads = heads_of(column, budget * 4)
         return [None if head is None else _decoded(head[0], budget) for head in heads]
     if is_binary(kind):
-        heads = heads_of(column, _HEX_BYTES)
-        return [None if head is None else _binary(*head) for head in heads]
+        heads = heads_of(column, _HEAD_BYTES)
+        return [None if head is None else _binary(*head, _HEX_BYTES) for head in heads]
     return [scalar_text(scalar, budget) if scalar.is_valid else None for scalar in column]
 
 
@@ -76,6 +79,10 @@ def scalar_text(scalar: pa.Scalar, budget: int = text.CELL_BYTES) -> str:
     kind = scalar.type
     if scalar.is_valid and is_text(kind):
         return _string(scalar, budget)
+    if scalar.is_valid and is_binary(kind):
+        data = scalar.as_buffer()
+        shown = max(_HEX_BYTES, min(budget // 4, _HEX_MOST))
+        return _binary(data[:shown].to_pybytes(), len(data), shown)
     return text.cut("".join(_budgeted(_tokens(scalar, 0), budget)), budget)
 
 
@@ -88,10 +95,14 @@ def _decoded(raw: bytes, budget: int) -> str:
     return text.cut(text.visible(raw.decode("utf-8", "replace")), budget)
 
 
-def _binary(head: bytes, size_bytes: int) -> str:
-    digits = head.hex(" ")
-    more = text.ELLIPSIS if size_bytes > len(head) else ""
-    return f"{text.size(size_bytes)} · {digits}{more}" if size_bytes else "0 B"
+def _binary(head: bytes, size_bytes: int, hex_bytes: int) -> str:
+    """Size and first bytes; of a picture or a sound what it is as well."""
+    if not size_bytes:
+        return "0 B"
+    found = media_of(head, size_bytes)
+    known = "" if found.kind == "bytes" else f"{found.label} · "
+    more = text.ELLIPSIS if size_bytes > hex_bytes else ""
+    return f"{known}{text.size(size_bytes)} · {head[:hex_bytes].hex(' ')}{more}"
 
 
 def _budgeted(tokens: Iterator[str], budget: int) -> Iterator[str]:

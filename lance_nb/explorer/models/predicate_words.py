@@ -128,4 +128,4 @@ def _time_literal(seconds: float, width: float) -> str:
     step = next((one for one in (86_400, 3600, 60, 1) if one <= width / 100), 0)
     moment = _moment(round(seconds / step) * step if step else seconds)
     shown = f"{moment:%Y-%m-%d %H:%M:%S}"
-    return f"timestamp '{shown}{'' if step else f'.{moment.microsecond:06d}'}'"
+    return f"timestamp '{shown}{f'.{moment.microsecond:06d}' if moment.microsecond else ''}'"

@@ -44,7 +44,7 @@ export function mountRows(el, ctx) {
   const state = { numRows: 0, numColumns: 0, row: 0, column: 0, top: 0, down: true, seen: 0, turn: 0 };
   const selection = gridSelection(ctx, lens, () => paint());
   const bar = rowsBar(ctx, { asked, lens, changed: lookAgain, found: (at) => moveTo(state.row, at), cancel: () => running?.cancel() });
-  const actions = gridActions(ctx, { state, store, profiles, asked, lens, bar: () => bar, selection: () => selection, look: lookAgain });
+  const actions = gridActions(ctx, { state, store, profiles, asked, lens, bar: () => bar, selection: () => selection, look: lookAgain, wanted: () => state.wanted ?? asked });
   const peek = cellPeek(ctx, scroller, { columnOf: (column) => store.column(column), lens, similar: actions.similar, only: actions.only });
   const keys = h("button", { class: "lnb-link", type: "button", title: "keys of the grid (?)", on: { click: actions.keys } }, "keys");
   const more = h("button", { class: "lnb-link", type: "button", title: "all values of the row (Shift+Enter)", on: { click: () => openRow(state.row) } }, "whole row");
@@ -170,7 +170,8 @@ export function mountRows(el, ctx) {
   /** Another filter, order or other columns: find what is shown now, then begin again at the top. */
   async function lookAgain(change) {
     const { branch, version } = ctx.screen();
-    const wanted = { ...asked, ...change };
+    const wanted = { ...(state.wanted ?? asked), ...change };
+    state.wanted = wanted;
     const turn = (state.turn += 1);
     running?.cancel();
     const answer = ctx.kernel.ask("rows.look", { branch, version, ...wanted }, { progress: (done, total) => turn === state.turn && bar.busy(done, total) });
@@ -179,6 +180,7 @@ export function mountRows(el, ctx) {
     try {
       const { result } = await answer;
       if (turn !== state.turn) return;
+      if (wanted.near && !asked.near) scroller.scrollLeft = 0; // the distance is the first column
       Object.assign(asked, wanted);
       Object.assign(look, { filter: wanted.filter, system: wanted.system, arranged: result.arranged });
       begin({ branch, version }, result.num_rows, result.num_columns, null);
@@ -188,7 +190,9 @@ export function mountRows(el, ctx) {
     } catch (error) {
       if (turn === state.turn) bar.fail(error); // what was shown stays
     }
-    if (running === answer) running = null;
+    if (running !== answer) return;
+    running = null;
+    state.wanted = null;
   }
 
   function begin(place, numRows, numColumns, page) {

@@ -4,10 +4,12 @@ from typing import Any
 
 import pyarrow as pa
 
+import lance_nb
 from lance_nb.explorer.messages import handle
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.widgets.rows import RowGrid
 from tests.unit.explorer.fakes import one_table, small_dataset
+from tests.unit.explorer.models.test_media import GIF
 
 
 def test_it_shows_its_part_alone_and_follows_a_journey() -> None:
@@ -66,3 +68,73 @@ def test_columns_are_found_by_a_part_of_their_name() -> None:
 def test_profiles_of_columns_are_made_from_a_sample() -> None:
     found = ask(Session(small_dataset()), "rows.profile", first=0, count=2, num_rows=25)
     assert [profile["kind"] for profile in found["profiles"]] == ["number", "text"]
+
+
+def stored() -> Any:
+    table = pa.table({
+        "id": range(60),
+        "label": ["cat", "dog", "<b>"] * 20,
+        "pic": [GIF, None] * 30,
+        "v": pa.FixedSizeListArray.from_arrays(pa.array(range(240), pa.float32()), 4),
+        "when": pa.array([at * 86_400 for at in range(60)], pa.timestamp("s")),
+    })  # fmt: skip
+    return lance_nb.write_dataset(table, "memory://rows-of-a-widget", mode="overwrite")
+
+
+def test_rows_are_ordered_read_selected_and_copied_in_that_order() -> None:
+    session = Session(stored())
+    seen = ask(session, "rows.look", order={"column": "id", "ascending": False})
+    look = {"arranged": seen["arranged"]}
+    window = {"offset": 0, "limit": 10, "first_column": 0, "num_columns": 10}
+    assert ask(session, "rows", **window, **look)["num_rows"] == 10
+    assert ask(session, "cell", row=0, column=0, **look)["text"] == "59"
+    assert ask(session, "rows.row", row=1, **look)["nodes"][0]["text"] == "58"
+    ask(session, "select", ranges=[[0, 2]], columns=[0, 1], **look)
+    assert session.selection().to_pydict() == {"id": [59, 58], "label": ["<b>", "dog"]}
+    copied = ask(session, "rows.text", ranges=[[0, 1], [3, 4]], columns=[0], **look)
+    assert copied == {"text": "id\n59\n56", "rows": 2, "wanted": 2}
+    profiles = ask(session, "rows.profile", first=0, count=3, num_rows=60, **look)["profiles"]
+    assert [one["column"] for one in profiles] == [0, 1]
+    assert "sort them again" in ask(session, "rows", **window, arranged="o77")["message"]
+
+
+def test_a_row_has_neighbours() -> None:
+    session = Session(stored())
+    like = ask(session, "rows.like", row=5, column=3)
+    assert (like["column"], like["dimension"]) == ("v", 4)
+    near = {"like": like["like"], "k": 3, "metric": "l2"}
+    seen = ask(session, "rows.look", near=near)
+    assert (seen["num_rows"], seen["num_columns"]) == (3, 6)
+    assert ask(session, "cell", row=0, column=1, arranged=seen["arranged"])["text"] == "5"
+    assert "no vectors" in ask(session, "rows.like", row=5, column=1)["message"]
+
+
+def test_conditions_are_written_from_brushes_and_values() -> None:
+    session = Session(stored())
+    assert ask(session, "rows.range", column=0, low=2.5, high=7.5)["where"] == "id >= 3 AND id < 8"
+    assert ask(session, "rows.range", column=0, null=True)["where"] == "id IS NULL"
+    day = ask(session, "rows.range", column=4, low=86_400_000, high=None, ms=True)
+    assert day["where"] == "when >= timestamp '1970-01-02 00:00:00'".replace(
+        "when", "`when`"
+    )
+    assert ask(session, "rows.value", row=2, column=1)["where"] == "label = '<b>'"
+    assert "condition" in ask(session, "rows.value", row=0, column=2)["message"]
+    assert "number" in ask(session, "rows.range", column=0, low="x")["message"]
+    assert "finite" in ask(session, "rows.range", column=0, low=float("inf"))["message"]
+    profile = ask(session, "rows.exact", column=1)["profile"]
+    assert (profile["exact"], profile["counts"]) == (True, (20, 20, 20))
+
+
+def test_bytes_are_told_apart_and_travel_only_when_they_are_shown() -> None:
+    session = Session(stored())
+    handlers = RowGrid.answers(session)
+    args = {"branch": None, "version": session.dataset.version, "row": 0, "column": 2, "offset": 3}
+    reply, buffers = handle({"id": "1", "type": "rows.media", "args": args}, handlers)
+    assert (reply["result"]["mime"], buffers) == ("image/gif", [GIF[3:]])
+    assert ask(session, "rows.media", row=1, column=2, offset=0) == {"null": True}
+    assert "no bytes" in ask(session, "rows.media", row=1, column=1, offset=0)["message"]
+    assert ask(session, "cell", row=0, column=2)["bytes"] is True
+
+
+def test_columns_are_found_with_the_name_that_a_filter_wants() -> None:
+    assert ask(Session(stored()), "rows.columns", text="wh")["columns"][0]["sql"] == "`when`"

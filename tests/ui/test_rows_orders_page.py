@@ -1,0 +1,175 @@
+"""Rows brushed, ordered, likened and selected, in a bare page over a dataset in files."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+import lance_nb
+from lance_nb.explorer.app import Explorer
+from tests.ui.bare_page import OpenWidget, Screenshot
+from tests.ui.waiting import eventually
+from tests.unit.explorer.payloads import PAYLOADS
+
+pytestmark = pytest.mark.ui
+
+BRUSHED = "score >= 0 AND score < 0.4 AND label = 'cat'"
+
+
+def png(width: int, height: int, red: int) -> bytes:
+    """A picture of one colour."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    lines = (b"\0" + bytes((red, 90, 160)) * width) * height
+    body = chunk(b"IDAT", zlib.compress(lines))
+    return b"\x89PNG\r\n\x1a\n" + head + body + chunk(b"IEND", b"")
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Any:
+    """Rows with numbers, texts, pictures, bytes that only say that they are one, and vectors."""
+    count = 400
+    hostile = [text for text in PAYLOADS if "\0" not in text]
+    vectors = np.arange(count * 4, dtype=np.float32)
+    table = pa.table({
+        "id": range(count),
+        "score": np.linspace(-1, 1, count),
+        "label": [["cat", "cat", "dog", hostile[0]][at % 4] for at in range(count)],
+        "picture": [png(40, 30, at % 256) for at in range(count)],
+        "fake": [text.encode() for text in hostile[:4]] * 100,
+        "v": pa.FixedSizeListArray.from_arrays(vectors, 4),
+    })  # fmt: skip
+    return lance_nb.write_dataset(table, tmp_path / "photos.lance", max_rows_per_file=100)
+
+
+def brush(page: Page, histogram: Locator, start: float, stop: float) -> None:
+    """Drag over a part of a histogram."""
+    expect(histogram.locator("svg")).to_be_visible()
+    box = histogram.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * start, box["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * stop, box["y"] + 8, steps=3)
+    page.mouse.up()
+
+
+def test_brushes_become_the_filter_and_the_order_is_told(
+    open_widget: OpenWidget, screenshot: Screenshot, photos: Any
+) -> None:
+    widget = Explorer(photos)
+    page = open_widget(widget).page
+    rows = page.locator(".lnb-panel-rows")
+    box = page.get_by_role("combobox", name="filter of rows")
+    status = rows.locator(".lnb-grid-status")
+    score = rows.get_by_role("columnheader", name="score")
+    brush(page, score.locator(".lnb-profile"), 0.52, 0.68)
+    expect(box).to_have_value("score >= 0 AND score < 0.4")
+    expect(status).to_contain_text(f"of {photos.count_rows('score >= 0 AND score < 0.4')}")
+    expect(rows.locator(".lnb-filter-plan")).to_contain_text(
+        "reads score of 400 rows in 4 fragment"
+    )
+    label = rows.get_by_role("columnheader", name="label")
+    brush(page, label.locator(".lnb-profile"), 0.05, 0.05)
+    expect(box).to_have_value(BRUSHED)
+    expect(status).to_contain_text(f"of {photos.count_rows(BRUSHED)}")
+    screenshot(page, "brushed")
+    rows.locator(".lnb-grid").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("s")
+    page.keyboard.press("s")
+    expect(score).to_have_attribute("aria-sort", "descending")
+    expect(rows.locator(".lnb-filter-plan")).to_contain_text(
+        f"sorted over {photos.count_rows(BRUSHED)} rows"
+    )
+    rows.locator(".lnb-grid-number").nth(0).click()
+    rows.locator(".lnb-grid-number").nth(2).click(modifiers=["Control"])
+    page.keyboard.press("Control+Space")
+    expect(status).to_contain_text("2 selected · 1 column selected")
+    eventually(page, lambda: widget.selection.num_rows == 2)
+    assert widget.selection.column_names == ["score"]
+    assert widget.selection["score"].to_pylist() == sorted(
+        widget.selection["score"].to_pylist(), reverse=True
+    )
+    screenshot(page, "sorted")
+    rows.get_by_role("button", name="unsorted").click()
+    expect(rows.locator("[aria-sort]")).to_have_count(0)
+
+
+def test_a_column_opens_with_exact_counts_and_filters_by_keyboard(
+    open_widget: OpenWidget, screenshot: Screenshot, photos: Any
+) -> None:
+    page = open_widget(Explorer(photos), width=600, dark=True).page
+    rows = page.locator(".lnb-panel-rows")
+    expect(rows.locator(".lnb-profile-text")).to_have_count(1)
+    rows.locator(".lnb-grid").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("c")
+    pane = page.locator(".lnb-column-pane")
+    expect(pane).to_contain_text("400 rows looked at")
+    pane.get_by_role("button", name="count every row").click()
+    expect(pane).to_contain_text("all 400 rows")
+    pane.get_by_label("from").fill("0.5")
+    pane.get_by_role("button", name="filter", exact=True).click()
+    box = page.get_by_role("combobox", name="filter of rows")
+    expect(box).to_have_value("score >= 0.5")
+    expect(rows.locator(".lnb-grid-status")).to_contain_text("of 100")
+    screenshot(page)
+    pane.get_by_role("button", name="descending").click()
+    expect(rows.locator("[aria-sort=descending]")).to_have_count(1)
+    box.focus()
+    page.keyboard.press("End")
+    page.keyboard.type(" AND lab")
+    expect(page.get_by_role("option", name="label")).to_be_visible()
+    page.keyboard.press("Tab")
+    page.keyboard.type("= 'dog'")
+    page.keyboard.press("Enter")
+    expect(box).to_have_value("score >= 0.5 AND label = 'dog'")
+    expect(rows.locator(".lnb-filter-plan")).to_contain_text("sorted over 25 rows")
+
+
+def test_pictures_are_drawn_from_bytes_and_vectors_have_neighbours(
+    open_widget: OpenWidget, screenshot: Screenshot, photos: Any
+) -> None:
+    page = open_widget(Explorer(photos), width=1600).page
+    rows = page.locator(".lnb-panel-rows")
+    picture = rows.locator(".lnb-cell.lnb-look-binary").first
+    expect(picture).to_contain_text("PNG 40 × 30")
+    picture.dblclick()
+    drawn = rows.locator(".lnb-media img")
+    expect(drawn).to_have_js_property("naturalWidth", 40)
+    screenshot(page, "picture")
+    page.keyboard.press("Escape")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(rows.locator(".lnb-peek")).to_contain_text("3c 73 63 72 69 70 74")
+    expect(rows.locator(".lnb-media")).to_have_count(0)
+    page.keyboard.press("Escape")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("n")
+    expect(rows.locator(".lnb-filter-plan")).to_contain_text(
+        "10 rows nearest by l2, exact, of all 400"
+    )
+    expect(rows.get_by_role("columnheader", name="_distance")).to_be_visible()
+    expect(rows.locator(".lnb-grid-row:not([hidden]) .lnb-cell").first).to_have_text("0")
+    screenshot(page, "near")
+    rows.get_by_label("how many neighbours").fill("3")
+    rows.get_by_label("metric").select_option("cosine")
+    expect(rows.locator(".lnb-filter-plan")).to_contain_text("3 rows nearest by cosine")
+    rows.get_by_role("button", name="back to all rows").click()
+    expect(rows.locator(".lnb-grid-status")).to_contain_text("of 400")
+    rows.locator(".lnb-grid").focus()
+    page.keyboard.press("?")
+    expect(page.locator(".lnb-keys")).to_contain_text("rows like this vector")

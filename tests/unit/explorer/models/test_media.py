@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from lance_nb.explorer.models.media import MAX_BYTES, media_of
+from tests.unit.explorer.payloads import PAYLOADS
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480)
+GIF = b"GIF89a" + struct.pack("<HH", 3, 5)
+JPEG = b"\xff\xd8\xff\xe0\0\x10" + b"JFIF" + bytes(10) + b"\xff\xc0\0\x11\x08" + struct.pack(
+    ">HH", 480, 640
+)  # fmt: skip
+VP8X = (
+    b"RIFF\0\0\0\0WEBPVP8X" + bytes(8) + (639).to_bytes(3, "little") + (479).to_bytes(3, "little")
+)
+VP8L = b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0/" + (639 | 479 << 14).to_bytes(4, "little")
+VP8 = b"RIFF\0\0\0\0WEBPVP8 " + bytes(10) + struct.pack("<HH", 640, 480)
+
+
+@pytest.mark.parametrize(
+    ("head", "mime", "label"),
+    [
+        (PNG, "image/png", "PNG 640 × 480"),
+        (GIF, "image/gif", "GIF 3 × 5"),
+        (JPEG, "image/jpeg", "JPEG 640 × 480"),
+        (VP8X, "image/webp", "WebP 640 × 480"),
+        (VP8L, "image/webp", "WebP 640 × 480"),
+        (VP8, "image/webp", "WebP 640 × 480"),
+        (b"RIFF\0\0\0\0WAVEfmt ", "audio/wav", "WAV"),
+        (b"ID3\4\0", "audio/mpeg", "MP3"),
+        (b"\xff\xfb\x90\x44", "audio/mpeg", "MP3"),
+        (b"OggS\0", "audio/ogg", "OGG"),
+        (b"fLaC\0", "audio/flac", "FLAC"),
+    ],
+)
+def test_the_first_bytes_tell_what_it_is(head: bytes, mime: str, label: str) -> None:
+    found = media_of(head, len(head))
+    assert (found.mime, found.label, found.why) == (mime, label, "")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"", b"\x89PNG", b"GIF", b"RIFF\0\0\0\0AVI ", b"\xff\xfe\x00a", b"<svg xmlns='x'/>", b"PK",
+        b"<!doctype html>", b"%PDF-1.7", *(text.encode("utf-8", "replace") for text in PAYLOADS),
+    ],
+)  # fmt: skip
+def test_everything_else_is_bytes(head: bytes) -> None:
+    assert media_of(head, len(head)).kind == "bytes"
+
+
+def test_what_is_too_large_is_described_and_not_shown() -> None:
+    huge = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 100_000, 100_000)
+    assert media_of(huge, 1000).why == "too many pixels"
+    assert media_of(PNG, MAX_BYTES + 1).why == "larger than 16 MB"
+    assert media_of(b"OggS", MAX_BYTES + 1).why
+
+
+@pytest.mark.parametrize("whole", [PNG, GIF, JPEG, VP8X, VP8L, VP8])
+def test_a_header_cut_short_gives_no_size_and_no_picture(whole: bytes) -> None:
+    for stop in range(len(whole)):
+        found = media_of(whole[:stop], stop)
+        assert found.kind in ("bytes", "image")
+        assert found.kind == "bytes" or found.why
+    loop = media_of(b"\xff\xd8\xff\xff\xff\xff" * 5000, 30_000)
+    assert loop.why == "its size in pixels is not known"

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from lance_nb.errors import NotSupportedError
+from lance_nb.explorer.models import scan_groups as module
+from lance_nb.explorer.models.scan_groups import group_batches, scan_groups, scanned
+from tests.unit.explorer.fakes import small_dataset
+
+
+def test_fragments_are_taken_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = lance_nb.write_dataset(
+        pa.table({"id": range(100)}), tmp_path / "a.lance", max_rows_per_file=10
+    )
+    dataset.delete("id < 5")
+    monkeypatch.setattr(module, "GROUP_ROWS", 35)
+    groups = scan_groups(scanned(dataset))
+    assert [(group.first, group.num_rows, len(group.fragments)) for group in groups] == [
+        (0, 35, 4), (35, 40, 4), (75, 20, 2),
+    ]  # fmt: skip
+    found = pa.Table.from_batches(group_batches(dataset, groups[1], ["id"], "id > 50"))
+    assert found["id"].to_pylist() == list(range(51, 80))
+    monkeypatch.setattr(module, "GROUP_FRAGMENTS", 3)
+    assert len(scan_groups(dataset)) == 4
+
+
+def test_what_cannot_be_scanned_is_refused() -> None:
+    with pytest.raises(NotSupportedError):
+        scanned(small_dataset())

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.explorer.cell_bytes import CellDesk
+from lance_nb.explorer.models.lens import Lens
+from lance_nb.explorer.session import Session
+from tests.unit.explorer.fakes import one_table
+from tests.unit.explorer.models.test_media import GIF
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Any:
+    blob = pa.field("blob", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    schema = pa.schema([blob, pa.field("raw", pa.binary()), pa.field("id", pa.int64())])
+    table = pa.table([[b"fLaC" + bytes(500), None, GIF], [b"abc", GIF, None], [1, 2, 3]], schema)
+    return lance_nb.write_dataset(table, tmp_path / "a.lance", data_storage_version="2.1")
+
+
+def test_blobs_and_values_are_read_in_pieces(dataset: Any) -> None:
+    desk = CellDesk(Session(dataset))
+    found = desk.open(dataset, Lens(), 0, 0)
+    assert (found.size_bytes, found.media.label, found.read(2, 3)) == (504, "FLAC", b"aC\0")
+    assert desk.open(dataset, Lens(), 0, 0) is found
+    assert desk.open(dataset, Lens("id > 1"), 0, 1).media.label == "GIF 3 × 5"
+    assert desk.open(dataset, Lens("id > 1"), 1, 0).media.label == "GIF 3 × 5"
+    assert desk.open(dataset, Lens(), 0, 1).media.kind == "bytes"
+
+
+def test_null_is_nothing(dataset: Any) -> None:
+    desk = CellDesk(Session(dataset))
+    assert desk.open(dataset, Lens(), 1, 0) is None
+    assert desk.open(dataset, Lens(), 2, 1) is None
+
+
+def test_what_has_no_bytes_is_refused(dataset: Any) -> None:
+    desk = CellDesk(Session(dataset))
+    with pytest.raises(NotSupportedError):
+        desk.open(dataset, Lens(), 0, 2)
+    for row, column in [(9, 0), (9, 1), (0, 9)]:
+        with pytest.raises(InvalidInputError):
+            desk.open(dataset, Lens(), row, column)
+    with pytest.raises(InvalidInputError):
+        desk.open(one_table(pa.table({"x": [b"a"]})), Lens(), 5, 0)
