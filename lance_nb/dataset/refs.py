@@ -115,12 +115,16 @@ class Branches:
         writer = verbs.branching.branch_writer(self._session)
         writer.delete(branch, force=force, progress=progress)
 
-    def explain_delete(self, branch: str, *, progress: Progress | None = None) -> BranchDeletion:
+    def explain_delete(
+        self, branch: str, *, users: bool = True, progress: Progress | None = None
+    ) -> BranchDeletion:
         """Say what ``delete`` would take away, and who is in its way; deletes nothing.
 
-        Raises RefNotFoundError.
+        To find who reads its files, every other branch's manifests are read; ``users=False`` leaves
+        that out and lists the folder only. Raises RefNotFoundError.
         """
-        return verbs.branching.branch_writer(self._session).explain_delete(branch, progress)
+        writer = verbs.branching.branch_writer(self._session)
+        return writer.explain_delete(branch, users=users, progress=progress)
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
         """Put new metadata in the place of a branch's. Raises RefNotFoundError."""

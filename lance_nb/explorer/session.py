@@ -113,6 +113,12 @@ class Session:
             return self._keep(self._opened[place])
         return self._keep(self.dataset.checkout_version(place))
 
+    def forget(self, branch: str) -> None:
+        """Let go of a branch that was deleted: another one may come to have its name."""
+        for place in [one for one in self._opened if one[0] == branch]:
+            del self._opened[place]
+        self._numbers.pop(branch, None)
+
     def travel(self, ref: str) -> None:
         """Stand at the version that ``ref`` names; stays where it is when that fails."""
         self.dataset = self._keep(refs.resolve(self.dataset, ref))

@@ -33,7 +33,13 @@ from lance_nb.format.refs import Branch, check_branch_name
 from lance_nb.storage.base import ObjectInfo, Store
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
-from lance_nb.transactions.branch_users import BranchDeletion, Progress, check_unused, users_of
+from lance_nb.transactions.branch_users import (
+    BranchDeletion,
+    BranchUsers,
+    Progress,
+    check_unused,
+    users_of,
+)
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
 from lance_nb.transactions.environment import Environment
@@ -114,10 +120,12 @@ class BranchWriter:
         forget_versions(home)
         self.root.delete(branch_path(name))
 
-    def explain_delete(self, name: str, progress: Progress | None = None) -> BranchDeletion:
+    def explain_delete(
+        self, name: str, *, users: bool = True, progress: Progress | None = None
+    ) -> BranchDeletion:
         """Say what deleting a branch would take away, and what is in its way; deletes nothing.
 
-        Raises RefNotFoundError.
+        Without ``users`` only its folder is listed. Raises RefNotFoundError.
         """
         known = self._known(check_branch_name(name))
         if known is None:
@@ -130,7 +138,7 @@ class BranchWriter:
             tuple(sorted(one.version for one in versions)),
             len(files),
             sum(one.size_bytes for one in files),
-            users_of(self.root, self.place_of, name, progress),
+            users_of(self.root, self.place_of, name, progress) if users else BranchUsers(),
         )
 
     # --- creating ---------------------------------------------------------------------------------

@@ -137,11 +137,11 @@ class MergePlan:
         more = len(self.unresolved) - _SHOWN
         rest = f"\n  and {more} more" if more > 0 else ""
         found = count_of(len(self.unresolved), "conflict")
-        raise CommitConflictError(
-            f"{self._title()} has {found}; nothing was changed:\n{shown}{rest}"
-        )
+        raise CommitConflictError(f"{self.title} has {found}; nothing was changed:\n{shown}{rest}")
 
-    def _title(self) -> str:
+    @property
+    def title(self) -> str:
+        """What is done, and where: one line."""
         there = _label(self.target)
         if self.kind == "merge":
             return f"merging {_label(self.source)} into {there}"
@@ -150,7 +150,7 @@ class MergePlan:
         return f"{verb} {self.source.branch or 'main'}:{made} on {there}"
 
     def __str__(self) -> str:
-        lines = [f"{self._title()} (base {_label(self.base)}): {self.strategy}"]
+        lines = [f"{self.title} (base {_label(self.base)}): {self.strategy}"]
         if self.version is not None:
             lines.append(f"committed as version {self.version}")
         if self.planned.outcome is not None:

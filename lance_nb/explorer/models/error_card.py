@@ -38,6 +38,16 @@ _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
         ),
     ),
     (
+        errors.RefConflictError,
+        "Not as things stand",
+        "Nothing was changed. Look at the tag or branch as it is now, and do it again.",
+    ),
+    (
+        errors.CommitError,
+        "Somebody else has changed the same",
+        "Nothing was changed. Look at what was committed meanwhile, and do it again.",
+    ),
+    (
         errors.ObjectNotFoundError,
         "A file of the dataset is missing",
         (
@@ -49,6 +59,16 @@ _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
         errors.PredicateError,
         "This filter cannot be used",
         "Filters are SQL over the columns, for example: id > 10 AND name LIKE 'a%'.",
+    ),
+    (
+        errors.CommitStateUnknownError,
+        "Nobody knows whether this was committed",
+        "Look again before you do anything else; every file was kept.",
+    ),
+    (
+        errors.AlreadyExistsError,
+        "This name is taken",
+        "Choose another name, or look at what has it.",
     ),
     (
         errors.CancelledError,

@@ -1,0 +1,54 @@
+// Each transaction of the source against each of the target; the reason of a verdict under the grid.
+
+import { h, show, plural } from "./dom.js";
+import { lookOfOperation } from "./operations.js";
+
+const LOOKS = {
+  replayed: ["·", "no conflict: done again as it was"],
+  merged: ["≈", "both touch the same; the merge brings them together"],
+  conflict: ["✕", "conflict"],
+};
+const VERDICTS = { compatible: "the commit rules let both through", rebasable: "the commit rules would let both through if they changed different rows", retryable: "the commit rules would have it done again", incompatible: "the commit rules let only one of them through", unknown: "" };
+
+/** @param {Object} grid see models/merge_preview.py @param {{source: string, target: string}} names */
+export function conflictGrid(grid, names) {
+  if (!grid.source.length) return h("p", { class: "lnb-faint" }, `Nothing happened on ${names.source} that ${names.target} has not.`);
+  const readout = h("p", { class: "lnb-cg-readout", "aria-live": "polite" }, "choose a cell to read its reason");
+  const wide = grid.target.length;
+  const cells = grid.cells.map((verdict, index) => cell(verdict, index));
+  let at = 0;
+
+  function cell(verdict, index) {
+    const found = grid.verdicts[verdict];
+    const [source, target] = [grid.source[Math.floor(index / wide)], grid.target[index % wide]];
+    const [glyph, words] = LOOKS[found?.outcome] ?? ["?", "not looked at"];
+    const label = `${source.label} ${source.operation} against ${target.label} ${target.operation}: ${words}`;
+    return h("td", { role: "gridcell", class: `lnb-cg-${found?.outcome ?? "unknown"}`, tabindex: index ? "-1" : "0", "aria-label": label, title: label, on: { focus: () => tell(index, found, label), click: (event) => event.currentTarget.focus() } }, glyph);
+  }
+
+  function tell(index, found, label) {
+    cells[at].setAttribute("tabindex", "-1");
+    cells[index].setAttribute("tabindex", "0");
+    at = index;
+    show(readout, h("strong", {}, label), found && h("span", {}, [found.reason, VERDICTS[found.verdict] ?? found.verdict].filter(Boolean).join(" — ")));
+  }
+
+  function onKey(event) {
+    const next = { ArrowRight: at + 1, ArrowLeft: at - 1, ArrowDown: at + wide, ArrowUp: at - wide, Home: at - (at % wide), End: at - (at % wide) + wide - 1 }[event.key];
+    if (next === undefined || !cells[next]) return;
+    event.preventDefault();
+    event.stopPropagation();
+    cells[next].focus();
+  }
+
+  const step = (one) => {
+    const { family, glyph } = lookOfOperation(one.operation);
+    return [h("i", { class: `lnb-op-${family}`, "aria-hidden": "true" }, glyph), h("b", {}, one.label), " ", h("small", {}, one.operation || "unknown")];
+  };
+  const lines = grid.source.map((one, row) => h("tr", { role: "row" }, h("th", { scope: "row", role: "rowheader", title: one.text }, step(one)), wide ? cells.slice(row * wide, (row + 1) * wide) : h("td", { class: "lnb-cg-text" }, one.text)));
+  const table = h("table", { class: "lnb-cg", role: "grid", "aria-label": `${names.source} against ${names.target}`, on: { keydown: onKey } },
+    wide ? h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, h("th", { role: "columnheader", class: "lnb-cg-corner" }, `${names.source} ↓  ${names.target} →`), grid.target.map((one) => h("th", { scope: "col", role: "columnheader", title: one.text }, step(one))))) : null,
+    h("tbody", { role: "rowgroup" }, lines));
+  const hidden = [grid.hidden_source && `${plural(grid.hidden_source, "older version")} of ${names.source}`, grid.hidden_target && `${plural(grid.hidden_target, "older version")} of ${names.target}`].filter(Boolean);
+  return h("div", { class: "lnb-cg-whole" }, h("div", { class: "lnb-cg-scroll" }, table), wide ? readout : null, hidden.length ? h("p", { class: "lnb-faint" }, `not shown: ${hidden.join(", ")}`) : null);
+}

@@ -1,0 +1,234 @@
+"""What a merge, a picked change or a reverted one would do: verdicts pair by pair, and the outcome.
+
+Layout of ``to_json``::
+
+    kind, title, strategy, words       "up-to-date", "fast-forward" or "replay", and what it means
+    base, source, target               {branch, version, label}
+    rows [before, after], operation    what the new version holds, what it is recorded as
+    fragments  {new, changed, dropped, lines: [{id, change, before, after}], hidden}
+    columns    [text]                  columns that come, go, or change their type
+    conflicts  [{kind, text, remedy, resolution}], hidden_conflicts, unresolved
+    notes      [text]
+    grid       {source: [Step], target: [Step], hidden_source, hidden_target,
+                verdicts: [{outcome, verdict, reason}], cells: [position in verdicts or -1, ...]}
+    sample     {columns: [name], rows: [{row, base: [text | null] | null, source, target}]}
+
+``cells`` goes by rows: each transaction of the source against each of the target. A step is
+``{version, label, operation, text}``.
+
+Limits: ``MAX_STEPS`` steps of each side (those in conflicts first, then the newest),
+``MAX_FRAGMENTS``, ``MAX_CONFLICTS``, ``MAX_NOTES``, ``MAX_ROWS`` rows of ``MAX_COLUMNS`` columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.dataset.verbs.merge_plan import MergePlan
+from lance_nb.explorer.models import cells, text
+from lance_nb.table.refs import Target
+from lance_nb.transactions.branch_merge.ends import Step
+from lance_nb.transactions.operation import operation_name
+
+MAX_STEPS = 40
+MAX_FRAGMENTS = 40
+MAX_CONFLICTS = 30
+MAX_NOTES = 20
+MAX_ROWS = 12
+MAX_COLUMNS = 8
+MAX_SCHEMA = 30
+_CELL_CHARS = 60
+SIDES = ("base", "source", "target")
+Json = dict[str, Any]
+
+_WORDS = {
+    "up-to-date": "nothing to do: the target holds all of it",
+    "fast-forward": "fast-forward: the target has not moved since",
+    "replay": "three-way: both sides have moved since",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MergePreview:
+    """A plan, bounded for showing."""
+
+    kind: str
+    title: str
+    strategy: str
+    words: str
+    base: Json
+    source: Json
+    target: Json
+    rows: tuple[int, int]
+    operation: str | None
+    fragments: Json
+    columns: tuple[str, ...]
+    conflicts: tuple[Json, ...]
+    hidden_conflicts: int
+    unresolved: int
+    notes: tuple[str, ...]
+    grid: Json
+    sample: Json
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the preview as JSON-able values."""
+        return asdict(self)
+
+
+def merge_preview(plan: MergePlan) -> MergePreview:
+    """Cut a plan to what is shown; reads the rows of the sample."""
+    return MergePreview(
+        kind=plan.kind,
+        title=text.line(plan.title, 300),
+        strategy=plan.strategy,
+        words=_WORDS[plan.strategy],
+        base=_place(plan.base),
+        source=_place(plan.source),
+        target=_place(plan.target),
+        rows=(plan.num_rows_before, plan.num_rows_after),
+        operation=plan.operation,
+        fragments=_fragments(plan.fragments),
+        columns=_columns(plan.planned.ends.target.manifest.schema.to_arrow(), plan.schema_after),
+        conflicts=tuple(
+            {
+                "kind": one.kind,
+                "text": text.line(one.text),
+                "remedy": text.line(one.remedy),
+                "resolution": one.resolution,
+            }
+            for one in plan.conflicts[:MAX_CONFLICTS]
+        ),
+        hidden_conflicts=max(0, len(plan.conflicts) - MAX_CONFLICTS),
+        unresolved=len(plan.unresolved),
+        notes=tuple(text.line(one) for one in plan.notes[:MAX_NOTES]),
+        grid=_grid(plan),
+        sample=_sample(plan.conflict_rows(MAX_ROWS)),
+    )
+
+
+def _place(target: Target) -> Json:
+    version = target.version or 0
+    return {
+        "branch": target.branch,
+        "version": version,
+        "label": text.ref_label(target.branch, version),
+    }
+
+
+def _fragments(table: pa.Table) -> Json:
+    changes = table["change"].to_pylist()
+    names = {"fragment_id": "id", "rows_before": "before", "rows_after": "after"}
+    shown = table.slice(0, MAX_FRAGMENTS).to_pylist()
+    return {
+        **{change: changes.count(change) for change in ("new", "changed", "dropped")},
+        "lines": [{names.get(key, key): value for key, value in row.items()} for row in shown],
+        "hidden": max(0, table.num_rows - MAX_FRAGMENTS),
+    }
+
+
+def _columns(before: pa.Schema, after: pa.Schema) -> tuple[str, ...]:
+    known, new = ({field.name: str(field.type) for field in one} for one in (before, after))
+    found = [
+        f"+ {text.name(name)}: {text.name(kind)}" for name, kind in new.items() if name not in known
+    ]
+    found += [f"− {text.name(name)}" for name in known if name not in new]
+    found += [
+        f"~ {text.name(name)}: {text.name(known[name])} → {text.name(kind)}"
+        for name, kind in new.items()
+        if name in known and known[name] != kind
+    ]
+    return tuple(found[:MAX_SCHEMA])
+
+
+# --- the grid -------------------------------------------------------------------------------------
+
+
+def _grid(plan: MergePlan) -> Json:
+    ends = plan.planned.ends
+    pairs = plan.transactions.select(
+        ["source_version", "target_version", "outcome", "verdict", "reason"]
+    ).to_pylist()
+    trouble = [one for one in pairs if one["outcome"] == "conflict"]
+    sides = [
+        _shown(history.steps, {one[f"{name}_version"] for one in trouble})
+        for name, history in (("source", ends.source_history), ("target", ends.target_history))
+    ]
+    verdicts: dict[tuple[str, str, str], int] = {}
+    found: dict[tuple[int, int], int] = {}
+    wanted = [{one.version for one in side} for side in sides]
+    for pair in pairs:
+        at = pair["source_version"], pair["target_version"]
+        if at[0] in wanted[0] and at[1] in wanted[1]:
+            key = pair["outcome"], pair["verdict"], text.line(pair["reason"] or "")
+            found[at] = verdicts.setdefault(key, len(verdicts))
+    return {
+        "source": [_step(one) for one in sides[0]],
+        "target": [_step(one) for one in sides[1]],
+        "hidden_source": len(ends.source_history.steps) - len(sides[0]),
+        "hidden_target": len(ends.target_history.steps) - len(sides[1]),
+        "verdicts": [
+            dict(zip(("outcome", "verdict", "reason"), key, strict=True)) for key in verdicts
+        ],
+        "cells": [found.get((a.version, b.version), -1) for a in sides[0] for b in sides[1]],
+    }
+
+
+def _shown(steps: Sequence[Step], trouble: set[int]) -> list[Step]:
+    """Return the steps to show, in their order: those in conflicts, then the newest."""
+    order = sorted(range(len(steps)), key=lambda at: (steps[at].version not in trouble, -at))
+    return [steps[at] for at in sorted(order[:MAX_STEPS])]
+
+
+def _step(step: Step) -> Json:
+    operation = None if step.transaction is None else step.transaction.operation
+    return {
+        "version": step.version,
+        "label": text.ref_label(step.branch, step.version),
+        "operation": "" if operation is None else operation_name(operation.arm),
+        "text": "not recorded any more"
+        if operation is None
+        else text.line(operation.describe(), 200),
+    }
+
+
+# --- the sample -----------------------------------------------------------------------------------
+
+
+def _sample(table: pa.Table) -> Json:
+    """Show rows that both sides changed, in the columns that differ and the first one."""
+    if not table.num_rows:
+        return {"columns": [], "rows": []}
+    sides = {name: table[name].combine_chunks() for name in SIDES}
+    names = list(dict.fromkeys(field.name for one in sides.values() for field in one.type))
+    texts = [[_texts(sides[side], row, names) for side in SIDES] for row in range(table.num_rows)]
+    differ = [at for at in range(len(names)) if any(_differs(row, at) for row in texts)]
+    shown = sorted({0, *differ[: MAX_COLUMNS - 1]})
+    return {
+        "columns": [text.name(names[at]) for at in shown],
+        "rows": [
+            {
+                side: None if values is None else [values[at] for at in shown]
+                for side, values in zip(SIDES, row, strict=True)
+            }
+            for row in texts
+        ],
+    }
+
+
+def _differs(row: Sequence[Sequence[str | None] | None], at: int) -> bool:
+    return len({values[at] for values in row if values is not None}) > 1
+
+
+def _texts(column: pa.StructArray, row: int, names: Sequence[str]) -> list[str | None] | None:
+    """Return a row of one side as texts, None where the side has no such row."""
+    value = column[row]
+    if not value.is_valid:
+        return None
+    known = {field.name for field in column.type}
+    return [
+        cells.scalar_text(value[name], _CELL_CHARS) if name in known else None for name in names
+    ]

@@ -1,0 +1,133 @@
+"""What comes of creating, moving or deleting a tag or a branch, before it is done.
+
+Layout of ``to_json``: ``{level, text}``; ``level`` is "ok" (good to know), "warn" (something gets
+lost) or "stop" (the engine refuses).
+
+Limits: ``MAX_NAMED`` names of each kind are written out, the others are counted.
+Source: ``table.retention`` (what a clean-up keeps), ``BranchDeletion``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+from lance_nb.explorer.models import text
+from lance_nb.explorer.models.ref_lines import Place, RefBook, fork_of, tag_place
+from lance_nb.transactions.branch_users import BranchDeletion
+
+MAX_NAMED = 8
+OK, WARN, STOP = "ok", "warn", "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Consequence:
+    """One thing that comes of it."""
+
+    level: str
+    text: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return it as JSON-able values."""
+        return asdict(self)
+
+
+def of_creating(book: RefBook, kind: str, place: Place, num_rows: int) -> list[Consequence]:
+    """Tell what a new tag or branch at a version does."""
+    shown = text.ref_label(*place)
+    kept = Consequence(OK, f"{shown} is kept from clean-up as long as the {kind} exists.")
+    if kind == "tag":
+        others = book.tags_at(place)
+        return [
+            kept,
+            *([Consequence(OK, f"It is tagged {_names(others)} already.")] if others else []),
+        ]
+    rows = text.plural(num_rows, "row")
+    return [Consequence(OK, f"Starts at {shown} with its {rows}; no data is copied."), kept]
+
+
+def of_moving(book: RefBook, tag: str, place: Place, latest: int | None) -> list[Consequence]:
+    """Tell what moving a tag to another version does; ``latest`` of the branch it leaves."""
+    before = tag_place(book.tags[tag])
+    if before == place:
+        return [Consequence(STOP, f"It is at {text.ref_label(*place)} already.")]
+    kept = f"{text.ref_label(*place)} is kept from clean-up as long as the tag exists."
+    return [
+        Consequence(OK, f"From {text.ref_label(*before)} to {text.ref_label(*place)}."),
+        Consequence(OK, kept),
+        *of_leaving(book, tag, latest),
+    ]
+
+
+def of_leaving(book: RefBook, tag: str, latest: int | None) -> list[Consequence]:
+    """Tell what the version of a tag loses when the tag leaves it."""
+    place = tag_place(book.tags[tag])
+    found = [_protection(book, place, [one for one in book.tags_at(place) if one != tag], latest)]
+    if tag.startswith(f"merged-{(place[0] or 'main').replace('/', '-')}-{place[1]}"):
+        found.append(
+            Consequence(
+                WARN,
+                f"A merge has made this tag: another branch reads files of {text.ref_label(*place)}"
+                " where they are. pylance does not know that, and can clean them up without it.",
+            )
+        )
+    return found
+
+
+def _protection(
+    book: RefBook, place: Place, tags: Sequence[str], latest: int | None, without: str = ""
+) -> Consequence:
+    """Tell whether a version is still kept from clean-up."""
+    shown = text.ref_label(*place)
+    forks = [one for one in book.forks_at(place) if one != without]
+    if tags or forks:
+        by = [f"tag {_names(tags)}"] if tags else []
+        by += [f"branch {_names(forks)}, which started there"] if forks else []
+        return Consequence(OK, f"{shown} stays protected by {' and '.join(by)}.")
+    if latest is not None and place[1] >= latest:
+        return Consequence(
+            OK, f"{shown} is the newest version: it stays until there is a newer one."
+        )
+    return Consequence(WARN, f"{shown} loses its protection: the next clean-up may delete it.")
+
+
+def of_deleting_branch(
+    book: RefBook, deletion: BranchDeletion, latest_of_parent: int | None, *, stands_here: bool
+) -> list[Consequence]:
+    """Tell what goes with a branch, and who is in the way."""
+    users, name = deletion.users, text.name(deletion.name)
+    found = [Consequence(STOP, one) for one in _refusals(deletion)]
+    own = [one for one in deletion.versions if one > (deletion.fork.version or 0)]
+    size = f"{text.plural(deletion.num_files, 'file')}, {text.size(deletion.size_bytes)}"
+    level = OK if users else WARN
+    versions = text.plural(len(deletion.versions), "version")
+    found.append(Consequence(level, f"Frees {size}: all {versions}."))
+    if own:
+        what = f"{text.plural(len(own), 'version')} of {name} since its fork"
+        found.append(Consequence(WARN, f"{what} cannot be brought back."))
+    place = fork_of(book.branches[deletion.name])
+    tags = book.tags_at(place)
+    found.append(_protection(book, place, tags, latest_of_parent, without=deletion.name))
+    if stands_here:
+        there = text.ref_label(*place)
+        found.append(Consequence(OK, f"You are looking at it: the view goes to {there}."))
+    return found
+
+
+def _refusals(deletion: BranchDeletion) -> Iterable[str]:
+    users = deletion.users
+    if users.children:
+        names = _names([name for name, _ in users.children])
+        yield f"Refused: started from it: {names}. Delete that first."
+    if users.tags:
+        names = _names([name for name, _ in users.tags])
+        yield f"Refused: it holds the tag {names}. Delete or move it first."
+    if users.readers:
+        places = [text.ref_label(*one) for one in users.readers]
+        yield f"Refused: {_names(places)} reads files that it has merged from it."
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(text.name(one) for one in names[:MAX_NAMED])
+    more = len(names) - MAX_NAMED
+    return f"{shown} and {more} more" if more > 0 else shown

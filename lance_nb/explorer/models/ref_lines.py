@@ -1,0 +1,280 @@
+"""Branches and tags as lists: sorted, filtered, one window of lines at a time.
+
+Layout of ``RefPage.to_json``: ``kind`` (branch or tag), ``branches`` and ``tags`` (how many there
+are), ``damaged`` (tags whose file cannot be read), ``matching``, ``first``, ``lines``::
+
+    branch  {name, label, fork: {branch, version, label}, created_ms, tags, children, note}
+    tag     {name, label, place: {branch, version, label}, created_ms, updated_ms, note}
+
+Name and fork of main are null, as it has no record; ``name`` is for requests, ``label`` is shown.
+Versions, rows and ages need a manifest per branch; ``branch_heads`` is asked for some::
+
+    {name, version, rows, time_ms, ahead, behind}        or {name, problem}
+
+``ahead`` counts the versions since the fork, ``behind`` those of the parent since then.
+
+Limits: ``MAX_LINES`` lines, ``MAX_HEADS`` heads at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from lance_nb.errors import InvalidInputError, LanceError
+from lance_nb.explorer.models import text
+from lance_nb.explorer.models.refs import MAIN
+from lance_nb.explorer.models.source import Source
+
+MAX_LINES = 120
+MAX_HEADS = 40
+NOTE = "note"
+_NOTE_CHARS = 200
+Line = Mapping[str, Any]
+Place = tuple[str | None, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RefBook:
+    """The records of all tags and branches."""
+
+    tags: Mapping[str, Mapping[str, Any]]
+    branches: Mapping[str, Mapping[str, Any]]
+    damaged: int = 0
+
+    def tags_at(self, place: Place) -> list[str]:
+        """Return the tags of a version, sorted."""
+        return sorted(name for name, one in self.tags.items() if tag_place(one) == place)
+
+    def tags_on(self, branch: str | None) -> list[str]:
+        """Return the tags on any version of a branch, by version."""
+        found = [
+            (one["version"], name) for name, one in self.tags.items() if one.get("branch") == branch
+        ]
+        return [name for _, name in sorted(found)]
+
+    def forks_at(self, place: Place) -> list[str]:
+        """Return the branches that started from a version, sorted."""
+        return sorted(name for name, one in self.branches.items() if fork_of(one) == place)
+
+    def children_of(self, branch: str | None) -> list[str]:
+        """Return the branches that started from a branch, by version."""
+        found = [
+            (fork_of(one)[1], name)
+            for name, one in self.branches.items()
+            if fork_of(one)[0] == branch
+        ]
+        return [name for _, name in sorted(found)]
+
+
+def ref_book(dataset: Source) -> RefBook:
+    """Read every record; a tag that is damaged does not hide the others."""
+    branches = dataset.branches.list()
+    try:
+        return RefBook(dataset.tags.list(), branches)
+    except LanceError:
+        readable = dataset.tags.readable()
+        return RefBook(readable, branches, len(dataset.tags.names()) - len(readable))
+
+
+def tag_place(tag: Mapping[str, Any]) -> Place:
+    """Return the branch and version of a tag's record."""
+    return tag.get("branch"), int(tag["version"])
+
+
+def fork_of(branch: Mapping[str, Any]) -> Place:
+    """Return the branch and version that a branch started from."""
+    return branch.get("parent_branch"), int(branch["parent_version"])
+
+
+def place_json(place: Place) -> dict[str, Any]:
+    """Return a place for a request, with what is shown of it."""
+    return {"branch": place[0], "version": place[1], "label": text.ref_label(*place)}
+
+
+def note_of(record: Mapping[str, Any]) -> str:
+    """Return what people wrote about a ref: its note, or all its metadata in one line."""
+    metadata = record.get("metadata") or {}
+    if NOTE in metadata:
+        return text.line(metadata[NOTE], _NOTE_CHARS)
+    shown = " · ".join(f"{key}: {value[:_NOTE_CHARS]}" for key, value in list(metadata.items())[:8])
+    return text.line(shown, _NOTE_CHARS)
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RefQuery:
+    """What of a list is wanted. ``sort`` is a column of the kind, see ``SORTS``."""
+
+    kind: str
+    typed: str = ""
+    sort: str = "name"
+    descending: bool = False
+    first: int = 0
+    count: int = MAX_LINES
+
+
+@dataclass(frozen=True, slots=True)
+class RefPage:
+    """A window of a list."""
+
+    kind: str
+    branches: int
+    tags: int
+    damaged: int
+    matching: int
+    first: int
+    lines: tuple[Line, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the page as JSON-able values."""
+        return asdict(self)
+
+
+Record = tuple[str, Mapping[str, Any]]
+Key = Callable[[Record], Any]
+
+
+def _milliseconds(record: Mapping[str, Any], key: str) -> int:
+    moment = record.get(key)
+    return text.milliseconds(moment) or 0 if isinstance(moment, datetime) else 0
+
+
+def _name(record: Record) -> str:
+    return record[0].casefold()
+
+
+def _branch_sorts(book: RefBook) -> dict[str, Key]:
+    tags, children = _counts(book)
+    return {
+        "name": _name,
+        "fork": lambda one: (fork_of(one[1])[0] or "", fork_of(one[1])[1]),
+        "created": lambda one: one[1].get("create_at") or 0,
+        "refs": lambda one: tags[one[0]] + children[one[0]],
+    }
+
+
+_TAG_SORTS: dict[str, Key] = {
+    "name": _name,
+    "place": lambda one: (one[1].get("branch") or "", one[1]["version"]),
+    "created": lambda one: _milliseconds(one[1], "created_at"),
+    "updated": lambda one: _milliseconds(one[1], "updated_at"),
+}
+
+
+def ref_page(book: RefBook, query: RefQuery) -> RefPage:
+    """Return a window of a list. Raises InvalidInputError for a column that it has not."""
+    is_tags = query.kind == "tag"
+    records = _found(book.tags if is_tags else book.branches, query, is_tags)
+    sorts = _TAG_SORTS if is_tags else _branch_sorts(book)
+    if query.sort not in sorts:
+        raise InvalidInputError(f"sort is one of {', '.join(sorts)}")
+    records.sort(key=_name)
+    records.sort(key=sorts[query.sort], reverse=query.descending)
+    if not is_tags and query.typed.casefold() in MAIN:
+        records.insert(0, (MAIN, {}))  # always on top
+    first = min(query.first, len(records))
+    shown = records[first : first + min(query.count, MAX_LINES)]
+    lines = [_tag_line(*one) for one in shown] if is_tags else _branch_lines(book, shown)
+    counts = len(book.branches) + 1, len(book.tags), book.damaged
+    return RefPage(query.kind, *counts, len(records), first, tuple(lines))
+
+
+def _found(
+    records: Mapping[str, Mapping[str, Any]], query: RefQuery, is_tags: bool
+) -> list[Record]:
+    """Return the records that hold what was typed in their name or place."""
+    wanted = query.typed.strip().casefold()
+    if not wanted:
+        return list(records.items())
+    place = tag_place if is_tags else fork_of
+    return [
+        (name, one)
+        for name, one in records.items()
+        if wanted in name.casefold() or wanted in text.ref_label(*place(one)).casefold()
+    ]
+
+
+def _counts(book: RefBook) -> tuple[Counter[str], Counter[str]]:
+    """Count the tags on each branch, and the branches that started from it."""
+    tags = Counter(one.get("branch") or MAIN for one in book.tags.values())
+    return tags, Counter(fork_of(one)[0] or MAIN for one in book.branches.values())
+
+
+def _branch_lines(book: RefBook, records: Iterable[Record]) -> list[Line]:
+    tags, children = _counts(book)
+    return [
+        {
+            "name": name if record else None,
+            "label": text.name(name),
+            "fork": place_json(fork_of(record)) if record else None,
+            "created_ms": 1000 * int(record.get("create_at") or 0),
+            "tags": tags[name],
+            "children": children[name],
+            "note": note_of(record),
+        }
+        for name, record in records
+    ]
+
+
+def _tag_line(name: str, record: Mapping[str, Any]) -> Line:
+    return {
+        "name": name,
+        "label": text.name(name),
+        "place": place_json(tag_place(record)),
+        "created_ms": _milliseconds(record, "created_at"),
+        "updated_ms": _milliseconds(record, "updated_at"),
+        "note": note_of(record),
+    }
+
+
+# --- heads ----------------------------------------------------------------------------------------
+
+
+def branch_heads(
+    dataset: Source, book: RefBook, names: Sequence[str | None]
+) -> list[dict[str, Any]]:
+    """Describe the newest version of some branches; one that cannot be read says why."""
+    latest: dict[str | None, int | None] = {}
+
+    def latest_of(branch: str | None) -> int | None:
+        if branch not in latest:
+            try:
+                latest[branch] = dataset.checkout_version((branch, None)).version
+            except LanceError:
+                latest[branch] = None  # the parent was deleted
+        return latest[branch]
+
+    return [_head(dataset, book.branches.get(name or ""), name, latest_of) for name in names]
+
+
+def _head(
+    dataset: Source,
+    record: Mapping[str, Any] | None,
+    name: str | None,
+    latest_of: Callable[[str | None], int | None],
+) -> dict[str, Any]:
+    try:
+        head = dataset.checkout_version((name, None))
+        info = head.version_info(head.version)
+    except LanceError as error:
+        return {"name": name, "problem": text.line(str(error), 200)}
+    found: dict[str, Any] = {
+        "name": name,
+        "version": head.version,
+        "rows": info.num_rows,
+        "time_ms": text.milliseconds(info.timestamp),
+        "ahead": None,
+        "behind": None,
+    }
+    if record is not None:
+        parent, fork = fork_of(record)
+        newest = latest_of(parent)
+        found["ahead"] = head.version - fork
+        found["behind"] = None if newest is None else max(0, newest - fork)
+    return found

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from lance_nb.explorer.models.ref_consequences import (
+    MAX_NAMED,
+    Consequence,
+    of_creating,
+    of_deleting_branch,
+    of_leaving,
+    of_moving,
+)
+from lance_nb.explorer.models.ref_lines import RefBook
+from lance_nb.table.refs import Target
+from lance_nb.transactions.branch_users import BranchDeletion, BranchUsers
+from tests.unit.explorer.models.test_ref_lines import branch, tag
+
+BOOK = RefBook(
+    tags={
+        "old": tag(None, 1),
+        "twin": tag(None, 2),
+        "two": tag(None, 2),
+        "fork": tag(None, 3),
+        "head": tag(None, 9),
+        "merged-a-b-4": tag("a/b", 4),
+    },
+    branches={"dev": branch(None, 3), "other": branch(None, 5)},
+)
+
+
+def said(found: list[Consequence]) -> list[tuple[str, str]]:
+    return [(one.level, one.text) for one in found]
+
+
+def test_a_version_loses_its_protection_when_its_only_tag_leaves() -> None:
+    assert said(of_leaving(BOOK, "old", 9)) == [
+        ("warn", "main:1 loses its protection: the next clean-up may delete it.")
+    ]
+
+
+def test_a_version_stays_protected_by_others() -> None:
+    assert said(of_leaving(BOOK, "two", 9)) == [("ok", "main:2 stays protected by tag twin.")]
+    assert said(of_leaving(BOOK, "fork", 9)) == [
+        ("ok", "main:3 stays protected by branch dev, which started there.")
+    ]
+    ((level, words),) = said(of_leaving(BOOK, "head", 9))
+    assert (level, "newest version" in words) == ("ok", True)
+
+
+def test_the_tag_of_a_merge_says_what_it_is_for() -> None:
+    (_, pin) = of_leaving(BOOK, "merged-a-b-4", 9)
+    assert pin.level == "warn"
+    assert "another branch reads files of a/b:4" in pin.text
+
+
+def test_moving_to_where_it_is_makes_no_sense() -> None:
+    assert said(of_moving(BOOK, "old", (None, 1), 9)) == [("stop", "It is at main:1 already.")]
+    moved = of_moving(BOOK, "old", ("dev", 4), 9)
+    assert [one.level for one in moved] == ["ok", "ok", "warn"]
+    assert moved[0].text == "From main:1 to dev:4."
+
+
+def test_what_is_new_protects_its_version() -> None:
+    (kept, already) = of_creating(BOOK, "tag", (None, 2), 10)
+    assert "as long as the tag exists" in kept.text
+    assert "twin, two" in already.text
+    (starts, kept) = of_creating(BOOK, "branch", (None, 4), 1)
+    assert starts.text == "Starts at main:4 with its 1 row; no data is copied."
+    assert "branch" in kept.text
+
+
+def deletion(users: BranchUsers, versions: tuple[int, ...] = (3, 4, 5)) -> BranchDeletion:
+    return BranchDeletion("dev", Target(None, 3), versions, 7, 2048, users)
+
+
+def test_deleting_a_branch_takes_its_versions() -> None:
+    book = RefBook({}, BOOK.branches)
+    found = said(of_deleting_branch(book, deletion(BranchUsers()), 9, stands_here=True))
+    assert found == [
+        ("warn", "Frees 7 files, 2.0 KB: all 3 versions."),
+        ("warn", "2 versions of dev since its fork cannot be brought back."),
+        ("warn", "main:3 loses its protection: the next clean-up may delete it."),
+        ("ok", "You are looking at it: the view goes to main:3."),
+    ]
+
+
+def test_a_branch_that_is_needed_is_refused_with_who_needs_it() -> None:
+    names = tuple((f"child{at}", 4) for at in range(MAX_NAMED + 2))
+    users = BranchUsers(names, (("t", 4),), ((None, 8), ("other", 6)))
+    found = said(of_deleting_branch(BOOK, deletion(users, (3,)), 9, stands_here=False))
+    stops = [words for level, words in found if level == "stop"]
+    assert stops[0].endswith("and 2 more. Delete that first.")
+    assert "tag t" in stops[1]
+    assert stops[2] == "Refused: main:8, other:6 reads files that it has merged from it."
+    assert ("ok", "main:3 stays protected by tag fork.") in found
