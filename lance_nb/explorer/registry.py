@@ -6,6 +6,7 @@ A new tab is a line in ``TABS`` and a line in ``tabs.js``, in the order of the t
 from __future__ import annotations
 
 from lance_nb.explorer.widget import LanceWidget
+from lance_nb.explorer.widgets.branches import RefsManager
 from lance_nb.explorer.widgets.changes import DiffView
 from lance_nb.explorer.widgets.overview import Overview
 from lance_nb.explorer.widgets.rows import RowGrid
@@ -13,7 +14,7 @@ from lance_nb.explorer.widgets.storage import StorageView
 from lance_nb.explorer.widgets.timeline import Timeline
 from lance_nb.explorer.widgets.version_detail import VersionDetail
 
-TABS: tuple[type[LanceWidget], ...] = (RowGrid, DiffView, StorageView)
+TABS: tuple[type[LanceWidget], ...] = (RowGrid, DiffView, StorageView, RefsManager)
 VIEWS: dict[str, type[LanceWidget]] = {
     "Overview": Overview,
     "Timeline": Timeline,

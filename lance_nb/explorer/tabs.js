@@ -3,6 +3,7 @@
 import { mountRows } from "./widgets/rows.js";
 import { mountChanges } from "./widgets/changes.js";
 import { mountStorage } from "./widgets/storage.js";
+import { mountBranches } from "./widgets/branches.js";
 
 /**
  * @typedef {Object} Tab
@@ -16,4 +17,5 @@ export const TABS = [
   { id: "rows", label: "Rows", mount: mountRows },
   { id: "changes", label: "Changes", mount: mountChanges },
   { id: "storage", label: "Storage", mount: mountStorage },
+  { id: "refs", label: "Branches & tags", mount: mountBranches, writes: true },
 ];
