@@ -14,7 +14,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 TOUR := notebooks/01_tour.ipynb
 DEMO := notebooks/data/demo.lance
-# demo_data.py creates this tag last, so its file means that the dataset is complete.
+# lance_nb.magic.demo creates this tag last, so its file means that the dataset is complete.
 DEMO_DONE := $(DEMO)/_refs/tags/reviewed.json
 OUT := notebooks/out
 
@@ -27,7 +27,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-read bench-write capabilities help lab demo demo-data test test-binder test-ceph test-setup test-fast test-interop test-interop-large test-ui test-spark lint protos clean race simulate stateful
+.PHONY: bench-read bench-spark bench-write capabilities help lab demo demo-data test test-binder test-ceph test-setup test-fast test-interop test-interop-large test-ui test-spark test-spark-cluster lint notebooks protos screenshot clean race simulate stateful
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -132,6 +132,9 @@ test-ui: $(VENV)/.stamp-test  ## drive JupyterLab in a real browser
 test-spark: $(VENV)/.stamp-test  ## run plans and the data source on a real Spark (needs Java 17)
 	$(PY) -m pytest -m spark $(PYTEST_FLAGS) || { [ $$? -eq 5 ] && [ ! -d tests/spark ]; }
 
+test-spark-cluster: $(VENV)/.stamp-test  ## the same on a standalone master with two workers; ROWS=5000000
+	$(PY) -m tests.spark.cluster $(or $(ROWS),5000000)
+
 test-ceph: $(VENV)/.stamp-test  ## commit to a Ceph object store (Debian's packages, root)
 	S3_SERVER=ceph $(PY) -m pytest tests/interop/remote/test_s3_store.py \
 	    tests/interop/remote/test_s3_commits.py $(PYTEST_FLAGS)
@@ -146,6 +149,9 @@ bench-read: $(VENV)/.stamp-test  ## time reading against pylance; BENCH_FLAGS='-
 bench-write: $(VENV)/.stamp-test  ## time writing against pylance; BENCH_FLAGS as above, and --no-sync
 	$(PY) -m tests.benchmarks.write $(BENCH_FLAGS)
 
+bench-spark: $(VENV)/.stamp-test  ## time Spark's verbs against df.write.parquet; BENCH_FLAGS='--rows N'
+	$(PY) -m tests.benchmarks.spark $(BENCH_FLAGS)
+
 race: $(VENV)/.stamp-test  ## 8 processes, ours and pylance's, commit 2,000 times to one dataset
 	$(PY) -m tests.concurrency.processes 250 4 4
 
@@ -155,8 +161,14 @@ simulate: $(VENV)/.stamp-test  ## many seeded histories of writers that meet and
 stateful: $(VENV)/.stamp-test  ## random sequences of every verb against a model; RUNS=10000 SEED=1
 	$(PY) -m tests.stateful.sequences $(or $(RUNS),10000) $(SEED)
 
-capabilities: $(VENV)/.stamp-test  ## write the capability tables of the README
+capabilities: $(VENV)/.stamp-test  ## write the generated tables of the README
 	$(PY) -m tests.support.capabilities
+
+notebooks: $(VENV)/.stamp-test  ## run all notebooks and save them with their outputs
+	$(PY) -m tests.support.notebooks $(NOTEBOOKS)
+
+screenshot: $(VENV)/.stamp-test  ## take the README's picture of the explorer (needs Chromium)
+	$(PY) -m tests.support.screenshot
 
 protos: $(VENV)/.stamp-test  ## compile protos/ into lance_nb/_pb
 	$(PY) protos/compile.py

@@ -133,7 +133,7 @@ def _size_bytes(frame: Any) -> int:
     if is_connect(frame.sparkSession):
         return SOURCE_BYTES + 1
     plan = frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - nothing public tells
-    return int(plan.stats().sizeInBytes().toString())
+    return int(str(plan.stats().sizeInBytes()))
 
 
 def merge(

@@ -28,10 +28,11 @@ def register(spark: SparkSession) -> str | None:
     """
     _register(spark, source.data_source.LanceSource)
     if spark not in _ALIASES:
-        is_free = _is_free(spark, ALIAS)
-        if is_free:
+        answer = _answer_of(spark, ALIAS)
+        if "DATA_SOURCE_NOT_FOUND" in answer:
             _register(spark, source.data_source.LanceAlias)
-        _ALIASES[spark] = ALIAS if is_free else None
+            answer = source.__name__
+        _ALIASES[spark] = ALIAS if source.__name__ in answer else None
     return _ALIASES[spark]
 
 
@@ -45,15 +46,15 @@ def _register(spark: SparkSession, kind: Any) -> None:
             raise
 
 
-def _is_free(spark: SparkSession, name: str) -> bool:
-    """Tell whether no source has a name."""
+def _answer_of(spark: SparkSession, name: str) -> str:
+    """Return what the source of a name says to a path that does not exist; ours names itself."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
-        return not spark.read.format(name).load("nowhere").columns
+        return str(spark.read.format(name).load("nowhere").columns)
     except (PySparkException, Py4JJavaError) as error:  # the latter on a classic session
-        return "DATA_SOURCE_NOT_FOUND" in str(error)
+        return str(error).replace("/", ".")
 
 
 def read(

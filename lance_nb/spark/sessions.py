@@ -51,8 +51,9 @@ def find_session(namespace: Mapping[str, Any] | None = None) -> SparkSession | N
 def start_session(name: str = "lance_nb", **config: str) -> SparkSession:
     """Start a local session that runs its workers with this interpreter.
 
-    ``config`` are Spark's own keys with ``__`` for dots. Raises NotSupportedError when PySpark or
-    Java is missing, with what to install.
+    ``config`` are Spark's own keys with ``__`` for dots: ``spark__master="spark://host:7077"`` goes
+    to a cluster, ``spark__remote="local[2]"`` starts Spark Connect. Raises NotSupportedError when
+    PySpark or Java is missing, with what to install.
     """
     problem = why_not()
     if problem is not None:
@@ -62,7 +63,8 @@ def start_session(name: str = "lance_nb", **config: str) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(name)
     wanted = {key.replace("__", "."): value for key, value in config.items()}
-    for key, value in {"spark.master": "local[*]", **_LOCAL, **wanted}.items():
+    own = {} if "spark.remote" in wanted else {"spark.master": "local[*]", **_LOCAL}
+    for key, value in {**own, **wanted}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 

@@ -190,6 +190,15 @@ def diff_frame(
     return frame_of_parts(plan.tasks, spark or find_session() or start_session())
 
 
+def count(target: Destination, filter: str | None = None) -> int:
+    """Count rows by metadata; with a filter its columns are read. No engine is needed.
+
+    ``spark.read.format("lance_nb").load(uri).count()`` reads all columns: PySpark asks a source of
+    data for rows, not for their number.
+    """
+    return int(_opened(target).count_rows(filter))
+
+
 def statistics(target: Destination, **options: Any) -> DataStatistics:
     """Return the bytes of every field on disk, as ``ds.stats.data_stats()`` does.
 

@@ -95,7 +95,7 @@ class SparkJob:
             return
         session: Any = self._spark
 
-        def note(stages: Any, **_: Any) -> None:
+        def note(stages: Any, *_: Any, **_more: Any) -> None:
             for one in stages or ():
                 self._stages[one.stage_id] = one.num_completed_tasks, one.num_tasks
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
+from lance_nb.dataset import dataset as open_dataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.spark.new_rows import Destination, NewRows, Wanted
 from lance_nb.spark.packing import TASK_BYTES, pack
@@ -111,11 +112,13 @@ def plan_append(dataset: LanceDataset, source: Source, *, task_bytes: int = TASK
 def plan_rows(
     target: Destination, source: Source, wanted: Wanted, *, task_bytes: int = TASK_BYTES
 ) -> Plan:
-    """Plan to append, overwrite with or create from files or another dataset.
+    """Plan to append, overwrite with or create from files or another dataset (``*.lance``).
 
     A new schema is that of the first file. Raises InvalidInputError when there is no such file or
     its kind is not known, DatasetAlreadyExistsError.
     """
+    if isinstance(source, str) and source.rstrip("/").endswith(".lance"):
+        source = open_dataset(source)
     parts = list(_parts(source, task_bytes))
     rows = NewRows.of(target, _schema(source, parts), wanted)
     tasks = tuple(WriteRows(rows, part) for part in parts)

@@ -1,0 +1,229 @@
+"""Spark through lance_nb against Spark alone, in one run: ``make bench-spark``.
+
+Prints a Markdown table: seconds by the clock, processor seconds of all processes (driver, JVM,
+Python workers), and both as ratios to what Spark does by itself with the same files. Processor
+seconds are the ones to trust on a shared machine; every figure is the least of ``--runs``.
+
+Set-up: ``local[2]``; "base" is 5 million rows of a number, a fraction and a text of 19 letters,
+"emb" half a million rows of a number and a vector of 64 floats, each in four Parquet files
+(snappy). ``--rows`` scales both. Files go below ``tests/benchmarks/data`` and are removed again.
+
+``--dispatch`` times appends of growing size by every engine: the sizes in
+``lance_nb/spark/dispatch.py`` come from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+import lance_nb
+from lance_nb import spark
+from tests.benchmarks.read import DATA
+
+HOME = DATA / "spark"
+NUM_FILES = 4
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """Seconds by the clock, and of all processors."""
+
+    wall: float
+    cpu: float
+
+
+def cpu_of_all() -> float:
+    """Return the processor seconds of this process and all below it, finished ones included."""
+    parents: dict[int, int] = {}
+    spent: dict[int, float] = {}
+    for path in Path("/proc").iterdir():
+        if not path.name.isdecimal():
+            continue
+        try:
+            fields = (path / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # ended meanwhile; its parent has its seconds now
+            continue
+        parents[int(path.name)] = int(fields[1])
+        spent[int(path.name)] = sum(map(int, fields[11:15])) / TICKS
+    total, found = 0.0, [os.getpid()]
+    while found:
+        process = found.pop()
+        total += spent.get(process, 0.0)
+        found += [child for child, parent in parents.items() if parent == process]
+    return total
+
+
+def timed(action: Callable[[], object], runs: int) -> Took:
+    """Run once to warm up, then ``runs`` times; return the least."""
+    action()
+    walls, cpus = [], []
+    for _ in range(runs):
+        wall, cpu = time.perf_counter(), cpu_of_all()
+        action()
+        walls.append(time.perf_counter() - wall)
+        cpus.append(cpu_of_all() - cpu)
+    return Took(min(walls), min(cpus))
+
+
+def base(start: int, stop: int) -> pa.Table:
+    """A narrow table with text."""
+    ids = np.arange(start, stop)
+    texts = pa.array(np.char.add("a text of row ", np.char.zfill((ids % 99_991).astype("U"), 5)))
+    return pa.table(
+        {"id": ids, "value": np.random.default_rng(start).random(len(ids)), "text": texts}
+    )
+
+
+def emb(start: int, stop: int) -> pa.Table:
+    """Vectors."""
+    values = np.random.default_rng(start).random((stop - start) * 64, dtype=np.float32)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(values), 64)
+    return pa.table({"id": np.arange(start, stop), "vector": vectors})
+
+
+def written(name: str, make: Callable[[int, int], pa.Table], num_rows: int) -> str:
+    """Write the Parquet files of a table and return their pattern."""
+    folder = HOME / name
+    folder.mkdir(parents=True)
+    for at in range(NUM_FILES):
+        start, stop = num_rows * at // NUM_FILES, num_rows * (at + 1) // NUM_FILES
+        parquet.write_table(make(start, stop), folder / f"{at}.parquet", compression="snappy")
+    return str(folder / "*.parquet")
+
+
+class Bench:
+    """Everything that is timed for one table."""
+
+    def __init__(self, session: Any, name: str, files: str, runs: int) -> None:
+        self.session = session
+        self.name = name
+        self.files = files
+        self.runs = runs
+        self.folder = HOME / f"{name}-out"
+        self.uri = str(self.folder / "rows.lance")
+
+    def fresh(self) -> str:
+        """Return a place where nothing is."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
+        return self.uri
+
+    def frame(self) -> Any:
+        """Return the files as a DataFrame."""
+        return self.session.read.parquet(str(Path(self.files).parent))
+
+    def writes(self) -> dict[str, Callable[[], object]]:
+        """Return the ways to write, Spark's own first."""
+        on: Any = {"engine": "spark", "spark": self.session}
+        hint = {"lance_nb.dimension": 64}
+
+        def frame() -> Any:
+            found = self.frame()
+            return found.withMetadata("vector", hint) if "vector" in found.columns else found
+
+        return {
+            "df.write.parquet": lambda: self.frame().write.mode("overwrite").parquet(
+                str(self.folder / "parquet")
+            ),
+            "DataFrame append": lambda: spark.write(frame(), self.fresh()),
+            'format("lance_nb")': lambda: frame().write.format("lance_nb").mode("append").save(
+                self.fresh()
+            ),
+            "files, on Spark": lambda: spark.write(self.files, self.fresh(), **on),
+            "files, pool": lambda: spark.write(self.files, self.fresh(), engine="pool"),
+            "files, local": lambda: spark.write(self.files, self.fresh(), engine="local"),
+        }  # fmt: skip
+
+    def reads(self) -> dict[str, Callable[[], object]]:
+        """Return the ways to read all, Spark's own first."""
+
+        def drained(frame: Any) -> None:
+            frame.write.format("noop").mode("overwrite").save()
+
+        return {
+            "spark.read.parquet": lambda: drained(self.frame()),
+            'read format("lance_nb")': lambda: drained(spark.read(self.uri, spark=self.session)),
+        }
+
+    def counts(self) -> dict[str, Callable[[], object]]:
+        """Return the ways to count, Spark's own first."""
+        return {
+            "count() of parquet": lambda: self.frame().count(),
+            "count by metadata": lambda: spark.count(self.uri),
+            'count() of format("lance_nb")': lambda: spark.read(
+                self.uri, spark=self.session
+            ).count(),
+        }
+
+    def run(self) -> None:
+        """Time and print everything."""
+        self.fresh()
+        for group in (self.writes(), self.reads(), self.counts()):
+            first: Took | None = None
+            for name, action in group.items():
+                took = timed(action, self.runs)
+                first = first or took
+                print(
+                    f"| {self.name} | {name} | {took.wall:.2f} | {took.wall / first.wall:.2f} "
+                    f"| {took.cpu:.2f} | {took.cpu / first.cpu:.2f} |",
+                    flush=True,
+                )
+
+
+def dispatch(session: Any, num_rows: int) -> None:
+    """Time appends of growing size by every engine."""
+    print("\n| MB of Parquet | local | pool | spark |\n|---|---|---|---|")
+    for share in (100, 20, 8, 4, 2, 1):
+        shutil.rmtree(HOME, ignore_errors=True)
+        files = written("part", base, num_rows // share)
+        size = sum(path.stat().st_size for path in Path(files).parent.iterdir()) / 1e6
+        bench = Bench(session, "part", files, 1)
+        bench.fresh()
+        ways = bench.writes()
+        names = ("files, local", "files, pool", "files, on Spark")
+        walls = [timed(ways[name], 2).wall for name in names]
+        print(f"| {size:.0f} | " + " | ".join(f"{one:.2f}" for one in walls) + " |", flush=True)
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--dispatch", action="store_true")
+    said = parser.parse_args()
+    warnings.simplefilter("ignore")
+    os.environ["XDG_CACHE_HOME"] = str(HOME / "cache")
+    session = spark.start_session(spark__master="local[2]", spark__driver__memory="3g")
+    spark.register(session)
+    load = os.getloadavg()[0]
+    print(f"{said.rows:,} rows, {os.cpu_count()} cores, load at the beginning {load:.1f}, "
+          f"Spark {session.version}, lance_nb {lance_nb.__version__}\n")  # fmt: skip
+    shutil.rmtree(HOME, ignore_errors=True)
+    try:
+        if said.dispatch:
+            dispatch(session, said.rows)
+            return
+        print("| table | what | wall s | ratio | CPU s | ratio |\n|---|---|---|---|---|---|")
+        for name, make, count in (("base", base, said.rows), ("emb", emb, said.rows // 10)):
+            Bench(session, name, written(name, make, count), said.runs).run()
+    finally:
+        shutil.rmtree(HOME, ignore_errors=True)
+        session.stop()
+
+
+if __name__ == "__main__":
+    main()
