@@ -43,7 +43,7 @@ def test_the_tour_runs_and_shows_the_dataset(tour: NotebookPage, screenshot: Scr
     expect(label_of(explorer)).to_have_text("main:26")
     expect(explorer.locator(".lnb-tl-bar")).to_have_count(35)
     expect(explorer.locator(".lnb-tl-flag em")).to_have_text(
-        ["raw-import", "training-v1", "second-jury", "reviewed"]
+        ["raw-import", "training-v1", "week-47", "reviewed"]
     )
     expect(explorer.locator(".lnb-tl-name")).to_have_count(4)
     expect(explorer.locator(".lnb-cell").first).not_to_be_empty()

@@ -8,7 +8,7 @@ Layout: main has 26 versions, four tags, and three branches with commits of thei
     14-20  checked captions, weekly imports; the one of week 45 (``BAD_VERSION``) is wrong: its
            scores are percentages, and a fifth of its labels are missing
     21-26  deletions, settings, a jury's scores, the newest rows in small files
-           second-jury is 23, reviewed is 26; branch captions leaves at 22
+           week-47 is 20, reviewed is 26; branch captions leaves at 22
 
 Every commit says who made it and why. Rows have stable ids, so their lives can be told.
 
@@ -167,6 +167,7 @@ def _write_weeks(dataset: LanceDataset, source: PhotoSource) -> None:
         dataset.add_columns({"megapixels": "CAST(width * height / 1000000 AS FLOAT)"})
     with _by(INES, "Import week 47"):
         dataset.insert(spelt(_measured(source.take(5_000))))
+    dataset.tags.create("week-47", dataset.version)
 
 
 def _write_end(dataset: LanceDataset, source: PhotoSource) -> None:
@@ -183,7 +184,6 @@ def _write_end(dataset: LanceDataset, source: PhotoSource) -> None:
     jury = dataset.to_table(filter="id >= 5000 AND id < 6500").combine_chunks()
     with _by(INES, "Scores of the second jury"):
         _upsert(dataset, _rated_again(jury))
-    dataset.tags.create("second-jury", dataset.version)
     with _by(TOM, "Say what a score is"):
         dataset.update_field_metadata({"score": {"description": "0 to 1, by a jury of three"}})
     with _by(INES, "Import the winter archive"):  # in small files, as many small jobs write them

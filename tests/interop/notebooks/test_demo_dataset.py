@@ -12,7 +12,7 @@ from lance_nb.magic.demo.history import BAD_ROWS, BAD_VERSION
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop
-TAGS = {"raw-import": 2, "training-v1": 9, "second-jury": 23, "reviewed": 26}
+TAGS = {"raw-import": 2, "training-v1": 9, "week-47": 20, "reviewed": 26}
 BRANCHES = {"relabel": 9, "augmented": 13, "captions": 22}
 
 
