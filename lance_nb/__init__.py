@@ -18,6 +18,7 @@ from lance_nb.dataset import (
 )
 from lance_nb.dataset import dataset as _open_dataset
 from lance_nb.dataset import display as _display
+from lance_nb.dataset import engines as _engines
 from lance_nb.errors import (
     ColumnNotFoundError,
     CommitConflictError,
@@ -36,6 +37,7 @@ from lance_nb.errors import (
 )
 
 if _typing.TYPE_CHECKING:
+    from lance_nb.dataset.base_paths import DatasetBasePath
     from lance_nb.dataset.creating import write_dataset, write_fragments
     from lance_nb.dataset.file_reader import LanceFileReader
     from lance_nb.dataset.file_writer import LanceFileWriter
@@ -89,6 +91,7 @@ __all__ = [
     "CompactionTask",
     "CorruptFileError",
     "DataFile",
+    "DatasetBasePath",
     "DatasetDelta",
     "DatasetNotFoundError",
     "DatasetStats",
@@ -148,6 +151,7 @@ _LAZY = {
     "CompactionTask": "lance_nb.dataset.verbs.compaction_steps",
     "RewriteResult": "lance_nb.dataset.verbs.compaction_steps",
     "DataFile": "lance_nb.format.fragment",
+    "DatasetBasePath": "lance_nb.dataset.base_paths",
     "FragmentMetadata": "lance_nb.format.fragment:Fragment",
     "LanceFileReader": "lance_nb.dataset.file_reader",
     "LanceFileWriter": "lance_nb.dataset.file_writer",
@@ -194,6 +198,7 @@ def _render(value: object) -> dict[str, _typing.Any] | None:
 
 
 _display.set_renderer(_render)
+_engines.set_engines(lambda: _importlib.import_module("lance_nb.spark"))
 
 
 def _load_magic_if_wanted() -> None:

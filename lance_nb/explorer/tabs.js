@@ -4,6 +4,7 @@ import { mountRows } from "./widgets/rows.js";
 import { mountChanges } from "./widgets/changes.js";
 import { mountStorage } from "./widgets/storage.js";
 import { mountBranches } from "./widgets/branches.js";
+import { mountStage } from "./widgets/stage.js";
 
 /**
  * @typedef {Object} Tab
@@ -18,4 +19,5 @@ export const TABS = [
   { id: "changes", label: "Changes", mount: mountChanges },
   { id: "storage", label: "Storage", mount: mountStorage },
   { id: "refs", label: "Branches & tags", mount: mountBranches, writes: true },
+  { id: "stage", label: "Stage", mount: mountStage, writes: true },
 ];

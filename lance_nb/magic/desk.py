@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import refs, text
-from lance_nb.explorer.opening import open_source
-from lance_nb.magic.table_files import READERS, read_file
-
-if TYPE_CHECKING:
-    from lance_nb.dataset.verbs.staging import Stage
+from lance_nb.explorer.staging.card import Card
+from lance_nb.explorer.staging.deck import Deck, deck_of
+from lance_nb.explorer.staging.rows import open_dataset
+from lance_nb.explorer.staging.teller import Teller
+from lance_nb.explorer.staging.wishes import Wish
 
 
 def label(dataset: LanceDataset) -> str:
@@ -45,7 +44,7 @@ class Desk:
     show: Callable[[LanceDataset], object] = label
     _dataset: LanceDataset | None = None
     _variable: str | None = None
-    _stage: Stage | None = None
+    _mine: set[str] = field(default_factory=set)  # cards that this desk has staged
 
     @property
     def dataset(self) -> LanceDataset:
@@ -62,10 +61,9 @@ class Desk:
     def open(self, uri: str, variable: str | None = None) -> LanceDataset:
         """Take another dataset in hand; ``uri`` may be a variable that holds one."""
         found = self.namespace.get(uri) if uri.isidentifier() else None
-        dataset = found if isinstance(found, LanceDataset) else _opened(uri)
+        dataset = found if isinstance(found, LanceDataset) else open_dataset(uri)
         self._check_nothing_staged("open another dataset")
         self._variable = variable
-        self._stage = None
         return self.hold(dataset)
 
     def hold(self, dataset: LanceDataset) -> LanceDataset:
@@ -91,49 +89,29 @@ class Desk:
     # --- the stage --------------------------------------------------------------------------------
 
     @property
-    def stage(self) -> Stage:
-        """The stage, made when it is first asked for, on the newest version of the branch."""
-        if self._stage is None:
-            self._stage = self.latest().stage()
-        return self._stage
+    def deck(self) -> Deck:
+        """What is staged on the dataset in hand, here and in explorers of it."""
+        return deck_of(self.dataset)
 
-    @property
-    def staged(self) -> Stage | None:
-        """The stage if there is one."""
-        return self._stage
+    def stage(self, verb: str, **args: Any) -> Card:
+        """Stage one more change, on the newest version of the branch. Raises LanceError.
 
-    def clear_stage(self) -> None:
-        """Forget the stage: it was committed or discarded."""
-        self._stage = None
+        What one transaction could not say beside the other changes is refused.
+        """
+        wish, deck = Wish.of(verb, args), self.deck
+        card = deck.add(self.latest(), wish, self.namespace, Teller("stage"))
+        why = deck.why_not_together() if len(deck.open_cards) > 1 else ""
+        if why:
+            deck.remove(card.id)
+            raise InvalidInputError(why)
+        self._mine.add(card.id)
+        return card
 
     def _check_nothing_staged(self, wish: str) -> None:
-        if self._stage is not None:
+        if self._dataset is not None and any(one.id in self._mine for one in self.deck.open_cards):
             raise InvalidInputError(
                 f"edits are staged: %lance commit or %lance discard them before you {wish}"
             )
-
-    # --- data -------------------------------------------------------------------------------------
-
-    def data(self, name: str) -> Any:
-        """Find data by the name of a variable or of a file (Parquet, CSV, JSON, Arrow, Lance)."""
-        if name in self.namespace:
-            return self.namespace[name]
-        path = Path(name)
-        if path.suffix in READERS:
-            return read_file(path)
-        if path.suffix == ".lance" or "://" in name:
-            return _opened(name)
-        raise InvalidInputError(
-            f"{name!r} is neither a variable nor a file that can be read "
-            f"({', '.join([*READERS, '.lance'])})"
-        )
-
-
-def _opened(uri: str) -> LanceDataset:
-    found = open_source(uri)
-    if not isinstance(found, LanceDataset):
-        raise InvalidInputError(f"{uri!r} is not a dataset")
-    return found
 
 
 def variables_of(namespace: Mapping[str, Any]) -> dict[str, LanceDataset]:

@@ -9,9 +9,9 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.schema_tree import schema_tree
+from lance_nb.explorer.table_files import write_file
 from lance_nb.magic.answer import Answer, answer_of_lines, answer_of_records, answer_of_table
 from lance_nb.magic.desk import Desk, label
-from lance_nb.magic.table_files import write_file
 from lance_nb.magic.verb import COLUMN, REF, URI, Verb, argument
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
+from lance_nb.explorer.models.stage_card import title_of
+from lance_nb.explorer.staging.teller import Teller
 from lance_nb.magic.answer import Answer, answer_of_lines, answer_of_records
 from lance_nb.magic.desk import Desk, label
 from lance_nb.magic.verb import VARIABLE, Verb, argument
@@ -19,35 +21,37 @@ def stage(desk: Desk, said: Namespace) -> Answer:
 
 
 def _append(desk: Desk, words: Sequence[str], said: Namespace) -> None:
-    desk.stage.append(desk.data(_one(words, "append", "a variable or a file")))
+    desk.stage("append", source=_one(words, "append", "a variable or a file"))
 
 
 def _delete(desk: Desk, words: Sequence[str], said: Namespace) -> None:
-    desk.stage.delete(said.where or _one(words, "delete", "a filter"))
+    desk.stage("delete", where=said.where or _one(words, "delete", "a filter"))
 
 
 def _update(desk: Desk, words: Sequence[str], said: Namespace) -> None:
     updates = dict(_assignment(one) for one in words)
     if not updates:
         raise InvalidInputError("stage update needs COLUMN=EXPRESSION, such as price='price * 2'")
-    desk.stage.update(updates, said.where)
+    desk.stage("update", set=updates, where=said.where)
 
 
 def _overwrite(desk: Desk, words: Sequence[str], said: Namespace) -> None:
-    desk.stage.overwrite(desk.data(_one(words, "overwrite", "a variable or a file")))
+    desk.stage("overwrite", source=_one(words, "overwrite", "a variable or a file"))
 
 
 _EDITS = {"append": _append, "delete": _delete, "update": _update, "overwrite": _overwrite}
 
 
 def status(desk: Desk, said: Namespace) -> Answer:
-    """Say what is staged, what it would change, and whom it would meet."""
-    staged = desk.staged
-    if staged is None:
+    """Say what is staged, here and in explorers, what it would change, and whom it would meet."""
+    cards = desk.deck.open_cards
+    if not cards:
         return answer_of_lines("Nothing is staged", ["%lance stage append df stages rows."])
-    preview = staged.preview()
-    lines = str(preview).splitlines()
+    lines = [f"{title_of(one.wish)} ({one.state})" for one in cards]
+    preview = desk.deck.preview()
     heading = f"Staged on {label(desk.dataset)}"
+    if preview is None:
+        return answer_of_lines(heading, lines, value=lines, data={"cards": lines})
     data = {
         "operation": preview.operation,
         "read_version": preview.read_version,
@@ -57,20 +61,25 @@ def status(desk: Desk, said: Namespace) -> Answer:
             {"version": one.version, "operation": one.operation, "overlap": one.overlap}
             for one in preview.conflicts
         ],
+        "cards": lines,
     }
+    lines += str(preview).splitlines()
     return answer_of_lines(
         heading, lines, value=preview, data=data, exit_code=1 if preview.conflicts else 0
     )
 
 
 def commit(desk: Desk, said: Namespace) -> Answer:
-    """Commit what is staged as one new version."""
-    staged = desk.staged
-    if staged is None:
+    """Commit what is staged, as one new version or card by card."""
+    deck = desk.deck
+    if not deck.open_cards:
         raise InvalidInputError("nothing is staged; begin with %lance stage")
     message = " ".join(said.message) if said.message else None
-    staged.commit(message)
-    desk.clear_stage()
+    is_each = said.each or len(deck.open_cards) == 1
+    do = deck.commit_each if is_each else deck.commit_together
+    for card in do(message, Teller("commit")):
+        if card.problem is not None:
+            raise card.problem
     dataset = desk.latest()
     info = dataset.version_info(dataset.version)
     record = {"version": info.version, "operation": info.operation, "rows": info.num_rows,
@@ -79,12 +88,11 @@ def commit(desk: Desk, said: Namespace) -> Answer:
 
 
 def discard(desk: Desk, said: Namespace) -> Answer:
-    """Throw away what is staged."""
-    staged = desk.staged
-    if staged is None:
+    """Throw away what is staged, here and in explorers."""
+    cards = desk.deck.open_cards
+    if not cards:
         raise InvalidInputError("nothing is staged")
-    files = staged.discard()
-    desk.clear_stage()
+    files = sum(desk.deck.remove(one.id) for one in cards)
     return answer_of_lines("Discarded", [f"{text.plural(files, 'file')} removed"], value=files)
 
 
@@ -118,9 +126,12 @@ VERBS = (
     Verb("status", "say what is staged and what a commit would change", status),
     Verb(
         "commit",
-        "commit what is staged as one new version",
+        "commit what is staged, as one new version or card by card",
         commit,
-        (argument("-m", "--message", nargs="+", help="what was done and why"),),
+        (
+            argument("-m", "--message", nargs="+", help="what was done and why"),
+            argument("--each", action="store_true", help="one version per card"),
+        ),
         "commit -m clean prices",
     ),
     Verb("discard", "throw away what is staged", discard),

@@ -1,0 +1,184 @@
+// The form of a staged change: a verb, its fields with completion, and what the kernel says of it while one types.
+
+import { h, show, setText } from "./dom.js";
+import { suggestions } from "./suggestions.js";
+
+const TYPES = ["int8", "int16", "int32", "int64", "uint8", "uint32", "uint64", "float16", "float32", "float64", "bool", "string", "large_string", "binary", "date32", "timestamp[us]", "float16[128]"];
+const ENGINES = [["auto", "where it fits"], ["local", "here"], ["pool", "a pool of processes"], ["spark", "Spark"]];
+const NAME = /`(?:[^`]|``)*$|[A-Za-z_][\w.]*$/;
+const PART = /`(?:[^`]|``)*`|[^,]+/g;
+let instances = 0;
+
+/**
+ * @param {import("./view.js").Context} ctx
+ * @param {{stage: (wish: Object) => void, code: (lines: Object|null) => void}} act
+ */
+export function stageForm(ctx, { stage, code }) {
+  const uid = `lnb-sg${(instances += 1)}`;
+  const request = ctx.kernel.line();
+  const verbs = h("select", { class: "lnb-input lnb-sg-verb", id: `${uid}-verb`, "aria-label": "change", on: { change: () => choose(verbs.value) } });
+  const place = h("div", { class: "lnb-sg-fields" });
+  const engine = h("select", { class: "lnb-input", "aria-label": "where it runs", hidden: true, on: { change: ask } }, ENGINES.map(([value, label]) => h("option", { value }, label)));
+  const said = h("p", { class: "lnb-sg-said", id: `${uid}-said`, "aria-live": "polite" });
+  const button = h("button", { class: "lnb-button lnb-sg-go", type: "submit" }, "Stage");
+  const element = h("form", { class: "lnb-sg-form", "aria-label": "stage a change", on: { submit, keydown: (event) => event.key !== "Escape" && event.stopPropagation() } },
+    h("div", { class: "lnb-sg-line" }, verbs, place, engine, button), said);
+  let menu = null;
+  let fields = [];
+
+  /** Take what can be staged now; what is typed stays. */
+  function offer(next) {
+    const first = !menu;
+    menu = next;
+    const groups = groupsOf(menu.verbs);
+    const chosen = verbs.value;
+    show(verbs, [...groups].map(([group, list]) => h("optgroup", { label: group }, list.map((verb) => h("option", { value: verb.name }, verb.label)))));
+    if (first) choose(menu.verbs[0].name);
+    else verbs.value = chosen;
+  }
+
+  function choose(name, args = {}, quietly = false) {
+    const verb = menu.verbs.find((one) => one.name === name);
+    if (!verb) return;
+    verbs.value = name;
+    fields = verb.fields.map((field) => ({ field, input: inputOf(field, args[field.name]) }));
+    show(place, fields.map(({ field, input }) => h("label", { class: `lnb-sg-field lnb-sg-${field.kind}` }, h("span", {}, field.label), input.element)));
+    engine.hidden = !["append", "delete", "update"].includes(name);
+    if (quietly) say("");
+    else ask();
+  }
+
+  function inputOf(field, value) {
+    if (field.kind === "set") return setInput(field, value);
+    if (field.kind === "choice") {
+      const select = h("select", { class: "lnb-input", on: { change: ask } }, field.choices.map((one) => h("option", { value: one, selected: one === value }, one)));
+      return { element: select, value: () => select.value };
+    }
+    const shown = Array.isArray(value) ? value.map(quoted).join(", ") : value ?? "";
+    const input = textInput(field, String(shown));
+    return { ...input, value: field.kind === "columns" ? () => (input.value().match(PART) ?? []).map(plain).filter(Boolean) : input.value };
+  }
+
+  /** One text with a list of what could stand there. */
+  function textInput(field, value, name = field.label) {
+    const input = h("input", { class: "lnb-input", "aria-label": name, placeholder: field.hint, spellcheck: "false", autocomplete: "off", "aria-describedby": `${uid}-said`, inputmode: field.kind === "count" ? "numeric" : null });
+    input.value = value;
+    const list = suggestions(input, `${name}: suggestions`, (line) => {
+      const at = input.selectionStart ?? input.value.length;
+      const from = at - typed(field, input).length;
+      input.setRangeText(line.text, from, inside(field) ? at : input.value.length, "end");
+      ask();
+    });
+    const look = () => list.offer(linesFor(field, typed(field, input)));
+    input.addEventListener("input", () => {
+      look();
+      ask();
+    });
+    input.addEventListener("focus", () => !inside(field) && look());
+    input.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && !list.list.hidden && !list.moved()) list.offer([]);
+      else if (list.key(event)) event.stopPropagation();
+    });
+    return { element: h("span", { class: "lnb-sg-box" }, input, list.list), value: () => input.value.trim(), input };
+  }
+
+  function setInput(field, value) {
+    const rows = h("span", { class: "lnb-sg-set" });
+    const lines = [];
+    function add([column, sql]) {
+      const left = textInput({ kind: "column", hint: "column", label: "column" }, column);
+      const right = textInput({ kind: "sql", hint: field.hint, label: "new value" }, sql);
+      lines.push({ left, right });
+      rows.insertBefore(h("span", { class: "lnb-sg-pair" }, left.element, "=", right.element), more);
+    }
+    const more = h("button", { class: "lnb-link", type: "button", on: { click: () => add(["", ""]) } }, "+ column");
+    rows.append(more);
+    for (const pair of Object.entries(value ?? { "": "" })) add(pair);
+    return { element: rows, value: () => Object.fromEntries(lines.map(({ left, right }) => [left.value(), right.value()]).filter(([column]) => column)) };
+  }
+
+  function linesFor(field, text) {
+    const wanted = text.replace(/`/g, "").toLowerCase();
+    const columns = menu.columns.map((one) => ({ name: one.name, type: one.type, text: field.kind === "column" ? one.value : field.kind === "columns" ? quoted(one.value) : `${one.sql} ` }));
+    const plainly = (texts) => texts.map((one) => ({ name: one, type: "", text: one }));
+    const lines = { column: columns, columns, filter: columns, sql: columns, type: plainly(TYPES), version: plainly(menu.versions), tag: plainly(menu.tags), branch: plainly(menu.branches), rows: menu.rows.map((one) => ({ name: one.name, type: `${one.kind}, ${one.text}`, text: one.name })) }[field.kind] ?? [];
+    if (!wanted && inside(field) && field.kind !== "columns") return [];
+    return lines.filter((one) => one.name.toLowerCase().includes(wanted) && one.text !== text).slice(0, 12);
+  }
+
+  function wish() {
+    const args = Object.fromEntries(fields.map(({ field, input }) => [field.name, input.value()]));
+    return { verb: verbs.value, args, engine: engine.hidden ? "auto" : engine.value };
+  }
+
+  /** Ask what the kernel thinks of it; a field that is still empty is nothing to complain about. */
+  function ask() {
+    if (!menu || ctx.kernel.state === "static") return;
+    const { branch, version } = ctx.screen();
+    request("stage.check", { branch, version, ...wish() }, ({ result }) => {
+      const where = result.where ? `runs ${{ local: "here", pool: "in a pool of processes", spark: "on Spark" }[result.where.name]}: ${result.where.reason}` : "";
+      say([result.note, where].filter(Boolean).join(" · "));
+      code(result.code);
+    }, (error) => {
+      const empty = / is missing$/.test(error.message);
+      say(empty ? "" : error.message, !empty);
+      code(null);
+    });
+  }
+
+  function say(text, wrong = false) {
+    setText(said, text);
+    said.classList.toggle("lnb-sg-wrong", wrong);
+    for (const input of place.querySelectorAll("input")) {
+      const here = wrong && input.value.trim() && text.includes(input.value.trim().slice(0, 60));
+      if (here) input.setAttribute("aria-invalid", "true");
+      else input.removeAttribute("aria-invalid");
+    }
+  }
+
+  function submit(event) {
+    event.preventDefault();
+    if (menu) stage(wish());
+  }
+
+  return {
+    element,
+    offer,
+    ask,
+    get verb() {
+      return verbs.value;
+    },
+    /** Fill the form: `{verb, ...args}` of another view. */
+    fill({ verb, ...args }) {
+      const [name, meant] = { materialize: ["compact", { materialize_deletions_threshold: 0 }] }[verb] ?? [verb, {}];
+      choose(name, { ...meant, ...args });
+      button.focus();
+    },
+    clear: () => choose(verbs.value, {}, true),
+    say,
+    /** Nothing is staged while other work is under way, or the lock is shut. */
+    enable(on) {
+      button.disabled = !on;
+    },
+  };
+}
+
+const inside = (field) => ["filter", "sql", "columns"].includes(field.kind);
+
+/** What is being typed: the name at the caret of an expression, else all of it. */
+function typed(field, input) {
+  const before = input.value.slice(0, input.selectionStart ?? input.value.length);
+  if (field.kind === "columns") return before.slice(before.lastIndexOf(",") + 1).trimStart();
+  if (!inside(field)) return input.value;
+  if ((before.split("'").length - 1) % 2) return ""; // within a text
+  return NAME.exec(before)?.[0] ?? "";
+}
+
+const quoted = (name) => (/^[^,`]+$/.test(name) ? name : `\`${name.replace(/`/g, "``")}\``);
+const plain = (part) => (part.trim().startsWith("`") ? part.trim().slice(1, -1).replace(/``/g, "`") : part.trim());
+
+function groupsOf(verbs) {
+  const groups = new Map();
+  for (const verb of verbs) groups.set(verb.group, [...(groups.get(verb.group) ?? []), verb]);
+  return groups;
+}

@@ -1,0 +1,226 @@
+"""A staged card as a person reads it: what changes, where it runs, whom it meets.
+
+Layout of ``to_json``::
+
+    {id, verb, title, on, branch, read_version, state, message, code, where: {name, reason, ..},
+     lines: [text], facts: [{label, value}], fragments: [{id, change, before, after}], num_fragments,
+     samples: [{label, sign, columns, rows, cut}], meetings: [...], problem, outcome}
+
+A meeting is what somebody else committed since: version, operation, who, when, message, and what
+that means for this card. ``outcome`` is there when it is committed: where it landed, how to undo.
+
+Limits: ``MAX_ROWS`` rows and ``MAX_COLUMNS`` columns of a sample, ``MAX_FRAGMENTS`` fragments,
+``MAX_MEETINGS`` meetings.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.dataset import provenance
+from lance_nb.dataset.verbs.stage_preview import Meeting, StagePreview
+from lance_nb.errors import LanceError
+from lance_nb.explorer.models import cells, text
+from lance_nb.explorer.models.error_card import error_card
+from lance_nb.explorer.models.schema_tree import type_label
+from lance_nb.explorer.models.stage_code import stage_code
+from lance_nb.explorer.staging.card import COMMITTED, FAILED, Card
+from lance_nb.explorer.staging.wishes import VERBS, Wish
+
+MAX_ROWS = 5
+MAX_COLUMNS = 8
+MAX_FRAGMENTS = 12
+MAX_MEETINGS = 20
+CELL_CHARS = 60
+_VERDICTS = {
+    "compatible": "goes together with this card",
+    "rebasable": "this card is fitted to it by itself",
+    "retryable": "this card must be re-run after it",
+    "incompatible": "this card has no meaning after it",
+}
+
+
+def card_json(card: Card) -> dict[str, Any]:
+    """Return a card as JSON-able values."""
+    wish, dataset = card.wish, card.dataset
+    return {
+        "id": card.id,
+        "verb": wish.verb,
+        "title": title_of(wish),
+        "on": text.ref_label(dataset.branch, dataset.version),
+        "branch": dataset.branch,
+        "read_version": dataset.version,
+        "state": card.state,
+        "message": text.line(card.message),
+        "code": stage_code(wish, card.message),
+        "where": {
+            "name": card.where.name,
+            "reason": text.line(card.where.reason),
+            "size": text.size(card.where.size_bytes),
+            "tasks": card.where.num_tasks,
+            "asked": wish.engine,
+            "movable": wish.verb in ("append", "delete", "update"),
+        },
+        "lines": [text.line(one) for one in card.action.lines] if card.action else [],
+        "facts": [] if card.preview is None else facts_of(card.preview),
+        "fragments": [] if card.preview is None else _fragments(card.preview),
+        "num_fragments": 0 if card.preview is None else card.preview.fragments.num_rows,
+        "samples": _samples(card),
+        "meetings": [meeting_json(card, one) for one in card.meetings[-MAX_MEETINGS:]],
+        "problem": None if card.problem is None else error_card(card.problem).to_json(),
+        "outcome": _outcome(card),
+    }
+
+
+def title_of(wish: Wish) -> str:
+    """Say in one line what a card is."""
+    args = wish.args
+    if wish.verb in ("tag", "branch"):
+        return text.line(f"{args['action'].capitalize()} {wish.verb} {text.name(args['name'])}")
+    return text.line(f"{VERBS[wish.verb].label} {_about(wish)}".strip(), 200)
+
+
+def _about(wish: Wish) -> str:
+    args, verb = wish.args, wish.verb
+    if verb == "delete":
+        return f"where {args['where']}"
+    if verb == "update":
+        return f"{_assignments(args['set'])} where {args.get('where', 'true')}"
+    if verb == "add_column":
+        return f"{args['name']} = {args.get('sql') or 'null'}"
+    if "column" in args:
+        return f"{args['column']} to {args.get('type') or args['name']}"
+    if "source" in args:
+        on = f" on {', '.join(args['on'])}" if "on" in args else ""
+        return f"from {args['source']}{on}"
+    if verb in ("drop_columns", "restore"):
+        return ", ".join(args.get("columns", [args.get("version", "")]))
+    return ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in args.items())
+
+
+def _assignments(updates: dict[str, str]) -> str:
+    return ", ".join(f"{column} = {value}" for column, value in updates.items())
+
+
+def facts_of(preview: StagePreview) -> list[dict[str, str]]:
+    """Return the figures of a preview."""
+    rows = f"{text.count(preview.num_rows_before)} → {text.count(preview.num_rows_after)}"
+    found = [("rows", rows)]
+    if preview.num_updated_rows:
+        found.append(("updated", text.count(preview.num_updated_rows)))
+    found += [
+        (label, f"{sign}{text.count(value)}")
+        for label, sign, value in (
+            ("added", "+", preview.num_inserted_rows),
+            ("deleted", "−", preview.num_removed_rows),
+        )
+        if value and preview.operation != "Rewrite"
+    ]
+    kinds = preview.fragments["change"].to_pylist()
+    touched = ", ".join(
+        f"{kinds.count(one)} {one}" for one in ("new", "changed", "dropped") if one in kinds
+    )
+    found.append(("fragments", touched or "none"))
+    found.append(("files", text.plural(preview.num_files, "file")))
+    found.append(("written", text.size(preview.size_bytes)))
+    return [{"label": label, "value": value} for label, value in found]
+
+
+def _fragments(preview: StagePreview) -> list[dict[str, Any]]:
+    rows = preview.fragments.slice(0, MAX_FRAGMENTS).to_pylist()
+    return [
+        {"id": one["fragment_id"], "change": one["change"], "before": one["rows_before"],
+         "after": one["rows_after"]}
+        for one in rows
+    ]  # fmt: skip
+
+
+def _samples(card: Card) -> list[dict[str, Any]]:
+    if card.action is not None and card.action.files is not None:
+        return [
+            _sample("files that go", "−", card.action.files, ("path", "size_bytes", "reason"), 20)
+        ]
+    preview = card.preview
+    if preview is None or preview.operation == "Rewrite":
+        return []
+    first = _concerned(card.wish)
+    stays = preview.num_updated_rows or not preview.fragments.num_rows
+    names = ("before", "after") if stays else ("deleted", "added")
+    signs = ("~", "~") if names[0] == "before" else ("−", "+")
+    pairs = zip(names, signs, (preview.removed, preview.added), strict=True)
+    return [_sample(*pair, first) for pair in pairs if pair[2].num_rows]
+
+
+def _concerned(wish: Wish) -> tuple[str, ...]:
+    """Return the columns that a card is about: a sample shows these first."""
+    args = wish.args
+    named = [*args.get("set", ()), *args.get("on", ()), *args.get("columns", ())]
+    return (*named, *(args[key] for key in ("column", "name") if key in args))
+
+
+def _sample(
+    label: str, sign: str, table: pa.Table, first: tuple[str, ...], most: int = MAX_ROWS
+) -> dict[str, Any]:
+    names = [*(one for one in first if one in table.schema.names)]
+    names += [one for one in table.schema.names if one not in names]
+    shown, rows = names[:MAX_COLUMNS], table.slice(0, most)
+    columns = [cells.cell_texts(rows[name], CELL_CHARS) for name in shown]
+    return {
+        "label": label,
+        "sign": sign,
+        "columns": [
+            {"name": text.name(name), "type": type_label(table.schema.field(name).type)}
+            for name in shown
+        ],
+        "rows": [list(row) for row in zip(*columns, strict=True)],
+        "cut": len(names) - len(shown),
+    }
+
+
+def meeting_json(card: Card, meeting: Meeting) -> dict[str, Any]:
+    """Describe what somebody else committed, as far as it can still be read."""
+    found: dict[str, Any] = {
+        "version": meeting.version,
+        "operation": text.name(meeting.operation),
+        "verdict": meeting.verdict,
+        "words": _words(card, meeting.verdict),
+        "overlap": text.line(meeting.overlap),
+        "author": "",
+        "message": "",
+        "time": None,
+    }
+    try:
+        info = card.dataset.version_info(meeting.version)
+    except LanceError:
+        return found
+    author = info.properties.get(provenance.AUTHOR) or ""
+    return found | {
+        "author": text.name(author) if author else "",
+        "message": text.line(info.message or ""),
+        "time": text.milliseconds(info.timestamp),
+    }
+
+
+def _words(card: Card, verdict: str) -> str:
+    """Say what a meeting means; a card that was refused has met the same rows."""
+    if card.state == FAILED and verdict == "rebasable":
+        return "changed the same fragment; the rows are named above"
+    return _VERDICTS[verdict]
+
+
+def _outcome(card: Card) -> dict[str, Any] | None:
+    """Say where a card landed; what was restored by going back can be undone the same way."""
+    if card.state != COMMITTED:
+        return None
+    branch, version = card.dataset.branch, card.version
+    if version is None:
+        return {"text": text.line(card.done), "branch": branch, "version": None, "undo": None}
+    label = text.ref_label(branch, version)
+    return {
+        "text": f"committed as {label}",
+        "branch": branch,
+        "version": version,
+        "undo": {"verb": "restore", "version": str(version - 1)},
+    }

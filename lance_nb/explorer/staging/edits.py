@@ -1,0 +1,122 @@
+"""From a wish to a stage: the verbs of ``ds.stage()``, and plans of tasks where work is large.
+
+Deletions, updates, and appends from files and datasets are plans: they can run here, in a pool of
+processes, or on Spark, and what they return are edits of a stage. All else is done in this process.
+
+Limits: an upsert holds its rows in memory.
+Source: lance_nb.dataset.verbs.staging, lance_nb.spark (run_edits).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.dataset.engines import Plan, engines
+from lance_nb.dataset.verbs import deleting, evolving, updating
+from lance_nb.dataset.verbs.column_values import values_of
+from lance_nb.dataset.verbs.staging import Stage
+from lance_nb.errors import ColumnNotFoundError, InvalidInputError
+from lance_nb.explorer.messages import Progress
+from lance_nb.explorer.models import refs
+from lance_nb.explorer.staging.rows import Namespace, find_rows, in_parts
+from lance_nb.explorer.staging.wishes import Wish, type_of
+
+
+def plan_of(dataset: LanceDataset, wish: Wish, namespace: Namespace) -> Plan | None:
+    """Plan work that can run anywhere; None for what is done in this process."""
+    args = wish.args
+    if wish.verb == "delete":
+        return engines().plan_delete(dataset, args["where"])
+    if wish.verb == "update":
+        return engines().plan_update(dataset, args["set"], args.get("where"))
+    if wish.verb == "append":
+        source = in_parts(args["source"], namespace)
+        return None if source is None else engines().plan_append(dataset, source)
+    return None
+
+
+def stage_of(dataset: LanceDataset, wish: Wish, namespace: Namespace, progress: Progress) -> Stage:
+    """Do the work of a wish that has no plan, and return it staged. Raises LanceError."""
+    stage, args = dataset.stage(), wish.args
+    if wish.verb == "append":
+        return stage.append(find_rows(args["source"], namespace))
+    if wish.verb == "overwrite":
+        return stage.overwrite(find_rows(args["source"], namespace))
+    if wish.verb == "upsert":
+        builder = stage.merge_insert(args["on"]).when_matched_update_all()
+        rows = find_rows(args["source"], namespace)
+        return builder.when_not_matched_insert_all().stage(rows, progress=progress)
+    if wish.verb == "restore":
+        return stage.restore(_older(dataset, args["version"]))
+    if wish.verb == "compact":
+        return stage.compact(progress=progress, **args)
+    if wish.verb == "drop_columns":
+        return stage.drop_columns(args["columns"])
+    if wish.verb == "add_column":
+        return stage.add_columns(_new_column(args), progress=progress)
+    return stage.alter_columns(_alteration(args), progress=progress)
+
+
+def _new_column(args: dict[str, Any]) -> Any:
+    """Return what ``add_columns`` takes: an expression, or a field of nulls."""
+    if "sql" in args:
+        return {args["name"]: args["sql"]}
+    if "type" not in args:
+        raise InvalidInputError("say what the column is computed as, or the type of its nulls")
+    return pa.field(args["name"], type_of(args["type"]))
+
+
+def _alteration(args: dict[str, Any]) -> dict[str, Any]:
+    changed = {"data_type": type_of(args["type"])} if "type" in args else {"name": args["name"]}
+    return {"path": args["column"], **changed}
+
+
+def _older(dataset: LanceDataset, ref: str) -> int:
+    """Return the number of a version of the branch that the dataset stands on."""
+    found = refs.resolve(dataset, ref)
+    if found.branch != dataset.branch:
+        raise InvalidInputError(
+            f"{ref!r} is a version of another branch; a restore goes back on the branch itself"
+        )
+    return found.version
+
+
+def check(dataset: LanceDataset, wish: Wish) -> str:
+    """Check what can be known before anything is read; return what is worth saying. Raises."""
+    snapshot, args = dataset.opened[1], wish.args
+    if wish.verb == "delete":
+        deleting.check(snapshot, args["where"])
+    elif wish.verb == "update":
+        updating.check(snapshot, args["set"], args.get("where"))
+    elif wish.verb == "add_column":
+        return _check_new(dataset, args)
+    elif wish.verb in ("rename_column", "cast_column"):
+        evolving.alterations_of([_alteration(args)])
+        _check_columns(dataset, [args["column"]])
+    elif wish.verb in ("drop_columns", "upsert"):
+        _check_columns(dataset, args["columns"] if wish.verb == "drop_columns" else args["on"])
+    elif wish.verb == "restore":
+        return f"version {_older(dataset, args['version'])} becomes the newest again"
+    return ""
+
+
+def _check_new(dataset: LanceDataset, args: dict[str, Any]) -> str:
+    if args["name"] in dataset.schema.names:
+        raise InvalidInputError(f"there is a column {args['name']!r} already")
+    made = _new_column(args)
+    if isinstance(made, pa.Field):
+        return f"a column of nulls, {made.type}: no data is written"
+    values = values_of(dataset.opened[1], made, columns=None, batch_size=None, reader_schema=None)
+    return f"a column of type {values.schema.field(0).type}"
+
+
+def _check_columns(dataset: LanceDataset, names: list[str]) -> None:
+    schema = dataset.lance_schema
+    for name in names:
+        if name not in schema.names and not any(
+            schema.path_of(one.id) == name for one in schema.walk()
+        ):
+            raise ColumnNotFoundError(name, tuple(schema.names))

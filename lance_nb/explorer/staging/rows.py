@@ -1,0 +1,123 @@
+"""Rows to be written, by what a person calls them: a variable, a file, a dataset.
+
+=========================================  ====================================================
+said                                       found
+=========================================  ====================================================
+name of a variable of the notebook         what it holds
+path that ends like a file of rows         its rows (see table_files)
+path that ends with ``.lance``, or a URL   the dataset there
+=========================================  ====================================================
+
+Limits: a file that is not ``STREAMED`` is read whole. ``MAX_VARIABLES`` variables are offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from IPython.core.getipython import get_ipython
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import InvalidInputError
+from lance_nb.explorer.models import text
+from lance_nb.explorer.opening import open_source
+from lance_nb.explorer.table_files import READERS, read_file
+
+MAX_VARIABLES = 50
+STREAMED = (".parquet", ".arrow", ".feather", ".ipc")
+
+Namespace = Mapping[str, Any]
+
+
+def notebook_variables() -> Namespace:
+    """Return the variables of the notebook; none outside of one."""
+    shell = get_ipython()
+    return {} if shell is None else shell.user_ns
+
+
+def find_rows(name: str, namespace: Namespace) -> Any:
+    """Find rows by the name of a variable, or of a file or dataset. Raises InvalidInputError."""
+    if name in namespace:
+        return namespace[name]
+    path = Path(name)
+    if path.suffix in READERS:
+        return read_file(path)
+    if path.suffix.rstrip("/") == ".lance" or "://" in name:
+        return open_dataset(name)
+    raise InvalidInputError(
+        f"{name!r} is neither a variable nor a file that can be read "
+        f"({', '.join([*READERS, '.lance'])})"
+    )
+
+
+def open_dataset(uri: str) -> LanceDataset:
+    """Open a dataset by its URI. Raises InvalidInputError, DatasetNotFoundError."""
+    found = open_source(uri)
+    if not isinstance(found, LanceDataset):
+        raise InvalidInputError(f"{uri!r} is not a dataset")
+    return found
+
+
+def in_parts(name: str, namespace: Namespace) -> str | LanceDataset | None:
+    """Return what tasks can read part by part; None for what is handed to a writer whole."""
+    if name in namespace:
+        held = namespace[name]
+        return held if isinstance(held, LanceDataset) else None
+    path = Path(name)
+    if path.suffix in STREAMED:
+        return name
+    if path.suffix == ".lance" or ("://" in name and path.suffix not in READERS):
+        return open_dataset(name)
+    return None
+
+
+def offered(namespace: Namespace, schema: pa.Schema) -> list[dict[str, str]]:
+    """List the variables that hold rows: ``{name, kind, text}``, those that fit the schema first.
+
+    Nothing is read or computed for it: counts are told where they are known.
+    """
+    found = []
+    for name, value in list(namespace.items()):
+        if name.startswith("_") or not isinstance(name, str):
+            continue
+        columns = _columns(value)
+        if columns is not None:
+            found.append((_fits(columns, schema), name, value))
+    found.sort(key=lambda one: (bool(one[0]), one[1]))
+    return [
+        {"name": name, "kind": type(value).__name__, "text": _words(value, wrong)}
+        for wrong, name, value in found[:MAX_VARIABLES]
+    ]
+
+
+def _columns(value: object) -> list[str] | None:
+    """Return the names of the columns of something that holds rows; None for anything else."""
+    if isinstance(value, type):
+        return None
+    schema = getattr(value, "schema", None)
+    is_rows = isinstance(value, pa.Table | pa.RecordBatch | pa.RecordBatchReader | LanceDataset)
+    if is_rows and isinstance(schema, pa.Schema):
+        return list(schema.names)
+    kind = type(value)
+    if kind.__name__ == "DataFrame" and kind.__module__.split(".")[0] in ("pandas", "polars"):
+        return [str(one) for one in getattr(value, "columns", ())]
+    return None
+
+
+def _fits(columns: list[str], schema: pa.Schema) -> str:
+    """Say why rows with these columns do not fit; empty when they may."""
+    unknown = [one for one in columns if one not in schema.names]
+    return f"column {text.name(unknown[0])!r} is not in the dataset" if unknown else ""
+
+
+def _words(value: Any, wrong: str) -> str:
+    if isinstance(value, pa.RecordBatchReader):
+        rows = "a stream, read once"
+    elif isinstance(value, LanceDataset):
+        rows = f"dataset at version {value.version}"
+    else:
+        rows = text.plural(len(value), "row")
+    return f"{rows} · {wrong}" if wrong else rows

@@ -1,0 +1,213 @@
+"""What a person can stage, and the arguments of each: the forms of the tab, checked here again.
+
+Layout: ``VERBS`` by name; a verb has fields, a field a kind that says how it is typed and checked.
+
+============== ==============================================================================
+kind           value
+============== ==============================================================================
+``filter``     SQL that is true or false
+``sql``        SQL of a value
+``set``        mapping of column to SQL
+``column``     name of a column;  ``columns``: a list of them
+``name``       a name that does not exist yet
+``rows``       variable, file or dataset (see rows)
+``type``       Arrow type: ``int64``, ``timestamp[us]``, ``float16[128]`` for vectors
+``version``    a version, as ``%lance at`` takes it
+``tag branch`` name of one
+``count``      whole number;  ``number``: any
+``choice``     one of ``choices``
+============== ==============================================================================
+
+Limits: texts of ``MAX_CHARS`` characters, ``MAX_COLUMNS`` columns at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.errors import InvalidInputError
+
+MAX_CHARS = 4000
+MAX_COLUMNS = 200
+_VECTOR = re.compile(r"(\w+)\[(\d{1,6})\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One argument. ``hint`` is shown while it is empty."""
+
+    name: str
+    kind: str
+    label: str
+    hint: str = ""
+    is_required: bool = True
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One thing that can be staged; ``group`` says what it changes."""
+
+    name: str
+    label: str
+    group: str
+    fields: tuple[Field, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the verb as JSON-able values."""
+        return asdict(self)
+
+
+_WHERE = Field("where", "filter", "where", "price < 0 AND label IS NULL")
+_ROWS = Field("source", "rows", "rows", "a variable, a file, or the URL of a dataset")
+_TARGET = Field(
+    "target_rows_per_fragment", "count", "rows per fragment", "1,048,576", is_required=False
+)
+_SHARE = Field(
+    "materialize_deletions_threshold", "number", "rewrite from this share of deleted rows on",
+    "0.1", is_required=False,
+)  # fmt: skip
+_TAG_ACTION = Field("action", "choice", "action", choices=("create", "move", "delete"))
+_BRANCH_ACTION = Field("action", "choice", "action", choices=("create", "delete"))
+_REF = Field("ref", "version", "at", "the newest version", is_required=False)
+
+VERBS: dict[str, Verb] = {
+    verb.name: verb
+    for verb in (
+        Verb("append", "Append rows", "rows", (_ROWS,)),
+        Verb("delete", "Delete rows", "rows", (_WHERE,)),
+        Verb("update", "Update rows", "rows", (
+            Field("set", "set", "set", "price * 2"),
+            Field("where", "filter", "where", "every row", is_required=False),
+        )),
+        Verb("upsert", "Upsert rows", "rows", (
+            _ROWS, Field("on", "columns", "match on", "id"),
+        )),
+        Verb("overwrite", "Overwrite everything", "rows", (_ROWS,)),
+        Verb("add_column", "Add a column", "columns", (
+            Field("name", "name", "name", "price_eur"),
+            Field("sql", "sql", "computed as", "price * 0.92 (empty: nulls)", is_required=False),
+            Field("type", "type", "type of a column of nulls", "float64", is_required=False),
+        )),
+        Verb("rename_column", "Rename a column", "columns", (
+            Field("column", "column", "column"), Field("name", "name", "new name"),
+        )),
+        Verb("cast_column", "Cast a column", "columns", (
+            Field("column", "column", "column"), Field("type", "type", "to", "int32"),
+        )),
+        Verb("drop_columns", "Drop columns", "columns", (
+            Field("columns", "columns", "columns"),
+        )),
+        Verb("restore", "Restore a version", "versions", (
+            Field("version", "version", "version", "main:3, v1, HEAD~2"),
+        )),
+        Verb("compact", "Compact fragments", "upkeep", (_TARGET, _SHARE)),
+        Verb("cleanup", "Clean up old versions", "upkeep", (
+            Field("older_than", "number", "older than, days", "14", is_required=False),
+            Field("keep", "count", "keep the newest", "all that are younger", is_required=False),
+        )),
+        Verb("tag", "Tag", "names", (
+            _TAG_ACTION, Field("name", "tag", "tag", "v1"), _REF,
+        )),
+        Verb("branch", "Branch", "names", (
+            _BRANCH_ACTION, Field("name", "branch", "branch", "try-out"), _REF,
+        )),
+    )
+}  # fmt: skip
+# Other names by which views ask for a verb, with the arguments that they mean.
+ALIASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "materialize": ("compact", {"materialize_deletions_threshold": 0.0}),
+    "insert": ("append", {}),
+    "merge_insert": ("upsert", {}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A verb with checked arguments; ``engine`` is where it is to run."""
+
+    verb: str
+    args: dict[str, Any]
+    engine: str = "auto"
+
+    @classmethod
+    def of(cls, verb: object, args: object, engine: object = "auto") -> Wish:
+        """Check what a browser, or a line of ``%lance``, asked for. Raises InvalidInputError."""
+        name, meant = ALIASES.get(str(verb), (str(verb), {}))
+        if name not in VERBS:
+            raise InvalidInputError(f"{str(verb)[:40]!r} is none of {', '.join(VERBS)}")
+        if not isinstance(args, Mapping):
+            raise InvalidInputError("the arguments of a card must be an object")
+        given = {**meant, **{key: value for key, value in args.items() if not _is_empty(value)}}
+        known = {one.name: one for one in VERBS[name].fields}
+        unknown = [key for key in given if key not in known]
+        if unknown:
+            raise InvalidInputError(f"{name} has no argument {str(unknown[0])[:40]!r}")
+        missing = [one.label for one in known.values() if one.is_required and one.name not in given]
+        if missing:
+            raise InvalidInputError(f"{missing[0]} is missing")
+        checked = {key: _checked(known[key], value) for key, value in given.items()}
+        if engine not in ("auto", "local", "pool", "spark"):
+            raise InvalidInputError("engine must be auto, local, pool or spark")
+        return cls(name, checked, str(engine))
+
+
+def _is_empty(value: object) -> bool:
+    return value is None or value in ("", [], {})
+
+
+def _checked(field: Field, value: Any) -> Any:
+    """Take one argument. Raises InvalidInputError."""
+    if field.kind == "set":
+        if not isinstance(value, Mapping) or len(value) > MAX_COLUMNS:
+            raise InvalidInputError(f"{field.label} must be columns with their new values")
+        return {_text("column", key): _text(str(key), one) for key, one in value.items()}
+    if field.kind == "columns":
+        found = [value] if isinstance(value, str) else value
+        if not isinstance(found, list) or len(found) > MAX_COLUMNS:
+            raise InvalidInputError(f"{field.label} must be a list of up to {MAX_COLUMNS} columns")
+        return [_text(field.label, one) for one in found]
+    if field.kind in ("count", "number"):
+        return _number(field, value)
+    if field.kind == "choice":
+        if value not in field.choices:
+            raise InvalidInputError(f"{field.label} must be one of {', '.join(field.choices)}")
+        return value
+    found = str(value) if field.kind == "version" and isinstance(value, int) else value
+    return _text(field.label, found)
+
+
+def _number(field: Field, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        try:
+            value = float(str(value).replace(",", "")[:40])
+        except ValueError:
+            raise InvalidInputError(f"{field.label} must be a number") from None
+    if not 0 <= value < 2**53 or (field.kind == "count" and value != int(value)):
+        raise InvalidInputError(f"{field.label} must be a whole number that is not negative")
+    return int(value) if field.kind == "count" else float(value)
+
+
+def _text(label: str, value: object) -> str:
+    if not isinstance(value, str) or len(value) > MAX_CHARS or not value.strip():
+        raise InvalidInputError(f"{label} must be a text of up to {MAX_CHARS:,} characters")
+    return value.strip()
+
+
+def type_of(name: str) -> pa.DataType:
+    """Read the name of an Arrow type; ``float16[128]`` is a vector. Raises InvalidInputError."""
+    vector = _VECTOR.fullmatch(name.strip())
+    try:
+        if vector is not None:
+            return pa.list_(pa.type_for_alias(vector[1]), int(vector[2]))
+        return pa.type_for_alias(name.strip())
+    except (ValueError, pa.ArrowException):
+        raise InvalidInputError(
+            f"{name!r} is no type; for example int64, float32, string, bool, date32, "
+            "timestamp[us], float16[128]"
+        ) from None

@@ -1,0 +1,188 @@
+// The stage: changes as cards, looked at before they happen, committed, undone.
+
+import { h, show, setText, bytes, count, plural } from "../js/dom.js";
+import { lockButton } from "../js/lock_button.js";
+import { stageCard } from "../js/stage_card.js";
+import { stageForm } from "../js/stage_form.js";
+import { widget } from "../js/view.js";
+
+const LOOK_MS = 400;
+
+/** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
+export function mountStage(el, ctx) {
+  const notice = h("p", { class: "lnb-sg-notice" });
+  const problem = h("div", { class: "lnb-sg-problem", role: "alert" });
+  const bar = h("progress", { class: "lnb-sg-bar", "aria-label": "progress" });
+  const told = h("span", { class: "lnb-sg-told" });
+  const stop = h("button", { class: "lnb-button", type: "button", on: { click: () => work?.cancel() } }, "cancel");
+  const running = h("div", { class: "lnb-sg-running", role: "status", hidden: true }, bar, told, stop);
+  const cards = h("div", { class: "lnb-sg-cards" });
+  const message = h("input", { class: "lnb-input lnb-sg-message", placeholder: "why (one message for all)", "aria-label": "commit message for all cards", on: { keydown: (event) => event.stopPropagation() } });
+  const together = h("button", { class: "lnb-button lnb-sg-go", type: "button", on: { click: () => all(true) } });
+  const each = h("button", { class: "lnb-button", type: "button", on: { click: () => all(false) } });
+  const why = h("span", { class: "lnb-sg-why" });
+  const bottom = h("div", { class: "lnb-sg-all", hidden: true }, message, together, each, why);
+  const form = stageForm(ctx, { stage: (wish) => act("stage.add", wish), code: (lines) => ctx.code(lines) });
+  const static_ = h("p", { class: "lnb-sg-notice", hidden: true }, "Changes are staged in the kernel: run the cell to go on.");
+  el.append(h("div", { class: "lnb-stage", tabindex: "0", role: "region", "aria-label": "stage", on: { focusin: soon } }, static_, ctx.writes ? notice : h("p", { class: "lnb-sg-alone" }, lockButton(ctx), notice), form.element, problem, running, cards, bottom));
+  let deck = { cards: [], not_together: "" };
+  let work = null; // what is under way
+  let asked = 0;
+  let wanted = null; // a card that another view asked for, before the menu is here
+
+  const here = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
+  const locked = () => ctx.screen().locked !== false;
+
+  async function menu() {
+    try {
+      const { result } = await ctx.kernel.ask("stage.menu", here(), { quiet: true });
+      form.offer(result);
+      if (wanted) form.fill(wanted);
+      wanted = null;
+    } catch (error) {
+      show(problem, ctx.problem(error));
+    }
+  }
+
+  async function look() {
+    asked = performance.now();
+    if (work || ctx.kernel.state === "static") return;
+    try {
+      const { result } = await ctx.kernel.ask("stage.cards", {}, { quiet: true });
+      if (!work) paint(result.deck);
+    } catch (error) {
+      show(problem, ctx.problem(error));
+    }
+  }
+
+  /** Coming back to the cards, they are compared again with what others committed. */
+  function soon() {
+    if (performance.now() - asked > 1000) look();
+  }
+
+  /** Do long work: how far it is is asked for by the way. */
+  async function act(type, args = {}) {
+    if (work) return;
+    show(problem);
+    work = ctx.kernel.ask(type, { ...here(), ...args }, { progress: (done, total) => { bar.max = total || 1; if (total) bar.value = done; } });
+    bar.removeAttribute("value");
+    setText(told, "…");
+    running.hidden = false;
+    repaint();
+    const timer = setInterval(tell, LOOK_MS);
+    try {
+      const { result } = await work;
+      work = null;
+      deck = result.deck;
+      repaint();
+      if (type === "stage.add") {
+        form.clear();
+        const made = result.deck.cards.at(-1);
+        ctx.code(made.code);
+        ctx.announce(`staged: ${made.title}`);
+        cards.lastElementChild?.scrollIntoView({ block: "nearest" });
+      }
+      landed(result);
+    } catch (error) {
+      work = null;
+      show(problem, ctx.problem(error));
+      repaint();
+      look();
+    }
+    clearInterval(timer);
+    running.hidden = true;
+  }
+
+  async function tell() {
+    try {
+      const { result } = await ctx.kernel.ask("stage.running", {}, { quiet: true });
+      const now = result.running;
+      if (!now || !work) return;
+      const parts = [`${now.what}: ${now.phase}`, { pool: "in a pool of processes", spark: "on Spark" }[now.engine], now.total && now.rows + now.size_bytes ? `${now.done} of ${plural(now.total, "task")}` : null, now.rows ? plural(now.rows, "row") : null, now.size_bytes ? bytes(now.size_bytes) : null, `${count(Math.round(now.elapsed_s))} s`];
+      setText(told, parts.filter(Boolean).join(" · "));
+    } catch {
+      // The work itself tells what is wrong.
+    }
+  }
+
+  /** A new version lights up on the timeline; what has no version shows in the frame. */
+  function landed({ version, branch, timeline, card }) {
+    if (version !== undefined && version !== null) {
+      ctx.root.setAttribute("data-fresh", `${branch ?? "main"}:${version}`);
+      ctx.announce(`committed as version ${version}`);
+      ctx.travel({ branch, version });
+    } else if (timeline) ctx.refresh({ timeline, card });
+  }
+
+  const all = (asOne) => act("stage.all", { message: message.value, together: asOne });
+
+  /** Cards that are as they were are left alone: somebody may be typing in one. */
+  function paint(next) {
+    const same = JSON.stringify(next) === JSON.stringify(deck);
+    deck = next;
+    if (!same) repaint();
+  }
+
+  function repaint() {
+    const shut = locked() || Boolean(work);
+    const typed = new Map([...cards.querySelectorAll(".lnb-sg-card")].map((one) => [one.dataset.card, one.querySelector(".lnb-sg-message")?.value]));
+    const focus = cards.contains(document.activeElement) ? document.activeElement.closest("[data-card]")?.dataset.card : null;
+    const at = focus ? [...document.activeElement.closest("[data-card]").querySelectorAll("button,input,select")].indexOf(document.activeElement) : -1;
+    form.enable(!shut);
+    setText(notice, noticeText());
+    notice.hidden = !notice.textContent;
+    show(cards, deck.cards.length ? deck.cards.map((card, index) => {
+      const shown = stageCard({ ...card, message: typed.get(card.id) ?? card.message }, { first: index === 0, locked: shut }, actions(card));
+      shown.addEventListener("focusin", () => ctx.code(card.code));
+      return shown;
+    }) : h("p", { class: "lnb-sg-none" }, "Nothing is staged. Choose a change above: its card shows what it would do; nothing happens before you commit it."));
+    if (focus) [...(cards.querySelector(`[data-card="${focus}"]`)?.querySelectorAll("button,input,select") ?? [])][at]?.focus({ preventScroll: true });
+    const open = deck.cards.filter((card) => ["planned", "ready", "failed"].includes(card.state));
+    bottom.hidden = open.length < 2;
+    setText(together, `Commit ${open.length} as one version`);
+    together.disabled = shut || Boolean(deck.not_together);
+    setText(each, `Commit ${open.length} one by one`);
+    each.disabled = shut || open.some((card) => card.state === "failed");
+    setText(why, deck.not_together ? `not as one: ${deck.not_together}` : "each card looks at the version it was staged on, not at the other cards");
+  }
+
+  function noticeText() {
+    const state = ctx.screen().locked;
+    if (state === null) return "Opened with read_only=True: changes can be written down and checked, not staged.";
+    return state === false ? "" : "The lock is shut: changes can be written down and checked; open the lock to stage them.";
+  }
+
+  const actions = (card) => ({
+    commit: (words) => act("stage.commit", { id: card.id, message: words }),
+    prepare: (engine) => act("stage.prepare", { id: card.id, engine }),
+    rerun: () => act("stage.rerun", { id: card.id }),
+    look: () => act("stage.look", { id: card.id }),
+    remove: () => act("stage.remove", { id: card.id }),
+    earlier: () => act("stage.earlier", { id: card.id }),
+    undo: () => act("stage.add", { verb: card.outcome.undo.verb, args: { version: card.outcome.undo.version }, branch: card.outcome.branch, version: card.outcome.version }),
+    go: () => ctx.travel({ branch: card.outcome.branch, version: card.outcome.version }),
+  });
+
+  function open({ card }) {
+    if (!card) return;
+    wanted = card;
+    menu();
+  }
+
+  ctx.onClose(ctx.kernel.onState((state) => {
+    static_.hidden = state !== "static";
+    form.element.hidden = state === "static";
+  }));
+  window.addEventListener("focus", look);
+  ctx.onClose(() => window.removeEventListener("focus", look));
+  ctx.onScreen((screen, patched) => {
+    const place = `${screen.branch ?? "main"}:${screen.version}`;
+    if (ctx.root.getAttribute("data-fresh") !== place) ctx.root.removeAttribute("data-fresh");
+    if (!patched) menu();
+    else repaint();
+    look();
+  }, ["card", "locked", "news"]);
+  return { open, shown: () => { menu(); look(); } };
+}
+
+export default widget(mountStage, "staged changes");

@@ -1,0 +1,196 @@
+"""Changes before they happen: forms, cards with what they would do, commit and undo.
+
+Its ES module is ``stage.js``. The cards lie on the deck of the dataset, which every explorer of it
+and ``%lance`` share. Requests (with ``branch`` and ``version`` where the dataset is looked at):
+
+=============== ================================ ==============================================
+request         args                             result
+=============== ================================ ==============================================
+stage.menu                                       verbs with their fields, columns, variables, names
+stage.check     verb, args, engine               note, code, where; an error says what is wrong
+stage.cards                                      deck: cards, together, running
+stage.running                                    running: how far the work under way is
+stage.add       verb, args, engine (long work)   deck
+stage.prepare   id, engine? (long work)          deck
+stage.rerun     id (long work)                   deck
+stage.commit    id, message (long work)          deck, branch, version
+stage.all       message, together (long work)    deck, branch, version
+stage.look      id                               deck, branch, version
+stage.remove    id                               deck
+stage.earlier   id                               deck
+=============== ================================ ==============================================
+
+What writes is refused while the lock is shut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, ClassVar
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import LanceError, NotSupportedError
+from lance_nb.explorer.messages import Answer, Handler, Job, Progress, words
+from lance_nb.explorer.models.stage_card import card_json
+from lance_nb.explorer.models.stage_code import stage_code
+from lance_nb.explorer.models.stage_menu import stage_menu, where_json
+from lance_nb.explorer.session import Session, place_of
+from lance_nb.explorer.staging import rows
+from lance_nb.explorer.staging.card import Card
+from lance_nb.explorer.staging.deck import Deck, deck_of
+from lance_nb.explorer.staging.edits import check
+from lance_nb.explorer.staging.teller import Teller
+from lance_nb.explorer.staging.wishes import Wish
+from lance_nb.explorer.view_answers import ViewAnswers
+from lance_nb.explorer.widget import LanceWidget
+
+MAX_MESSAGE_CHARS = 1000
+
+
+class StagePanel(LanceWidget):
+    """Changes of a dataset that are looked at before they are committed."""
+
+    entry: ClassVar[str] = "widgets/stage.js"
+    parts: ClassVar[tuple[str, ...]] = ("card",)
+
+    @classmethod
+    def answers(cls, session: Session) -> dict[str, Handler]:
+        """Return the requests about staged changes."""
+        return _Answers(session).handlers()
+
+
+class _Answers(ViewAnswers):
+    requests: ClassVar[Mapping[str, str]] = {
+        "stage.menu": "on_menu",
+        "stage.check": "on_check",
+        "stage.cards": "on_cards",
+        "stage.running": "on_running",
+        "stage.add": "on_add",
+        "stage.prepare": "on_prepare",
+        "stage.rerun": "on_rerun",
+        "stage.commit": "on_commit",
+        "stage.all": "on_all",
+        "stage.look": "on_look",
+        "stage.remove": "on_remove",
+        "stage.earlier": "on_earlier",
+    }
+
+    def _dataset(self, args: Mapping[str, Any]) -> LanceDataset:
+        return _writable(self.session.open(place_of(args)))
+
+    @property
+    def _deck(self) -> Deck:
+        return deck_of(_writable(self.session.dataset))
+
+    def on_menu(self, args: Mapping[str, Any]) -> Answer:
+        return Answer(stage_menu(self._dataset(args), rows.notebook_variables()))
+
+    def on_check(self, args: Mapping[str, Any]) -> Answer:
+        wish = _wish_of(args)
+        dataset = self._dataset(args)
+        note = check(dataset, wish)
+        where = where_json(dataset, wish, rows.notebook_variables())
+        return Answer({"note": note, "code": stage_code(wish), "where": where})
+
+    def on_cards(self, args: Mapping[str, Any]) -> Answer:
+        deck = self._deck
+        for card in deck.open_cards if deck.running is None else ():
+            card.look()
+        return Answer({"deck": _deck_json(deck)})
+
+    def on_running(self, args: Mapping[str, Any]) -> Answer:
+        running = self._deck.running
+        return Answer({"running": None if running is None else asdict(running)})
+
+    def on_add(self, args: Mapping[str, Any]) -> Job:
+        wish, dataset = _wish_of(args), self._dataset(args)
+        variables = rows.notebook_variables()
+        return self._work("stage", lambda deck, told: deck.add(dataset, wish, variables, told))
+
+    def on_prepare(self, args: Mapping[str, Any]) -> Job:
+        card_id, engine = _id_of(args), args.get("engine")
+        where = None if engine is None else words({"engine": engine}, "engine", 20)
+        return self._work("prepare", lambda deck, told: deck.prepare(card_id, told, where))
+
+    def on_rerun(self, args: Mapping[str, Any]) -> Job:
+        card_id = _id_of(args)
+        return self._work("re-run", lambda deck, told: deck.rerun(card_id, told))
+
+    def on_commit(self, args: Mapping[str, Any]) -> Job:
+        card_id, message = _id_of(args), _message_of(args)
+        return self._work("commit", lambda deck, told: [deck.commit(card_id, message, told)])
+
+    def on_all(self, args: Mapping[str, Any]) -> Job:
+        message, together = _message_of(args), args.get("together") is True
+
+        def commit(deck: Deck, told: Teller) -> list[Card]:
+            if together:
+                return deck.commit_together(message, told)
+            return deck.commit_each(message, told)
+
+        return self._work("commit", commit)
+
+    def on_look(self, args: Mapping[str, Any]) -> Answer:
+        card = self._deck.card(_id_of(args))
+        card.look_again()
+        return self._answer([card])
+
+    def on_remove(self, args: Mapping[str, Any]) -> Answer:
+        self._deck.remove(_id_of(args))
+        return self._answer()
+
+    def on_earlier(self, args: Mapping[str, Any]) -> Answer:
+        self._deck.earlier(_id_of(args))
+        return self._answer()
+
+    def _work(self, what: str, do: Callable[[Deck, Teller], object]) -> Job:
+        """Do something that may write, in a thread of its own."""
+        self.session.check_unlocked()
+        deck = self._deck
+
+        def work(progress: Progress) -> Answer:
+            done = do(deck, Teller(what, progress))
+            return self._answer(done if isinstance(done, list) else ())
+
+        return Job(work)
+
+    def _answer(self, committed: Sequence[Card] = ()) -> Answer:
+        """Tell what lies on the deck, and the newest version that was made."""
+        made = [one for one in committed if one.version is not None]
+        result: dict[str, Any] = {"deck": _deck_json(self._deck)}
+        if made:
+            result |= {"branch": made[-1].dataset.branch, "version": made[-1].version}
+        elif any(one.done for one in committed):
+            result |= self.session.parts_json(("timeline", "card"))
+        return Answer(result)
+
+
+def _writable(source: object) -> LanceDataset:
+    if not isinstance(source, LanceDataset):
+        raise NotSupportedError("only datasets of lance_nb itself can be changed here")
+    return source
+
+
+def _wish_of(args: Mapping[str, Any]) -> Wish:
+    return Wish.of(args.get("verb"), args.get("args"), args.get("engine", "auto"))
+
+
+def _id_of(args: Mapping[str, Any]) -> str:
+    return words(args, "id", 40)
+
+
+def _message_of(args: Mapping[str, Any]) -> str | None:
+    return words({"message": args.get("message") or ""}, "message", MAX_MESSAGE_CHARS) or None
+
+
+def _deck_json(deck: Deck) -> dict[str, Any]:
+    cards = [card_json(card) for card in deck.cards]
+    return {"cards": cards, "not_together": _why(deck)}
+
+
+def _why(deck: Deck) -> str:
+    try:
+        return deck.why_not_together()
+    except LanceError as error:
+        return str(error)

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lance_nb
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import CancelledError, InvalidInputError, RetryableCommitConflictError
+from lance_nb.explorer.staging.card import COMMITTED, FAILED, PLANNED, READY, Card
+from lance_nb.explorer.staging.deck import KEPT_DONE, MAX_CARDS, Deck, deck_of
+from lance_nb.explorer.staging.teller import Teller
+from tests.unit.explorer.staging.conftest import MORE
+
+Add = Callable[..., Card]
+Newest = Callable[[], LanceDataset]
+
+
+def test_a_dataset_has_one_deck_however_it_was_opened(tmp_path: Path, monkeypatch: Any) -> None:
+    made = lance_nb.write_dataset(MORE, tmp_path / "a.lance")
+    monkeypatch.chdir(tmp_path)
+    assert deck_of(lance_nb.dataset("a.lance")) is deck_of(made)
+    assert deck_of(made.create_branch("dev")) is deck_of(made)
+
+
+def test_a_card_stands_on_the_newest_version(dataset: LanceDataset, add: Add) -> None:
+    lance_nb.dataset(dataset.uri).delete("id = 0")
+    card = add("delete", where="id = 1")
+    assert (card.dataset.version, card.state) == (2, READY)
+    assert card.preview is not None
+    assert card.preview.num_rows_after == 18
+
+
+def test_cards_become_one_version_together(deck: Deck, add: Add, newest: Newest) -> None:
+    add("append", source="more")
+    add("delete", where="id < 5")
+    assert deck.why_not_together() == ""
+    preview = deck.preview()
+    assert preview is not None
+    done = deck.commit_together("both", Teller())
+    assert [(one.state, one.version) for one in done] == [(COMMITTED, 2)] * 2
+    found = newest()
+    assert found.count_rows() == preview.num_rows_after == 17
+    assert found.version_info(2).message == "both"
+
+
+def test_cards_on_older_versions_are_made_anew_to_be_together(
+    dataset: LanceDataset, deck: Deck, add: Add, newest: Newest
+) -> None:
+    add("append", source="more")
+    lance_nb.dataset(dataset.uri).delete("id = 0")
+    add("delete", where="id = 1")
+    assert deck.preview() is None
+    deck.commit_together(None, Teller())
+    assert (newest().version, newest().count_rows()) == (3, 20)
+
+
+def test_what_one_transaction_cannot_say_is_committed_card_by_card(
+    deck: Deck, add: Add, newest: Newest
+) -> None:
+    add("add_column", name="twice", sql="price * 2")
+    add("append", source="more")
+    assert "one transaction" in deck.why_not_together()
+    with pytest.raises(InvalidInputError, match="one transaction"):
+        deck.commit_together(None, Teller())
+    done = deck.commit_each("in turn", Teller())
+    assert [one.state for one in done] == [COMMITTED, COMMITTED]
+    assert (newest().version, newest().count_rows()) == (3, 22)
+
+
+def test_a_conflict_stops_there_and_a_re_run_goes_on(
+    dataset: LanceDataset, deck: Deck, add: Add, newest: Newest
+) -> None:
+    card = add("update", set={"price": "0"}, where="id < 3")
+    rest = add("append", source="more")
+    lance_nb.dataset(dataset.uri).delete("id = 1")
+    assert deck.commit_each(None, Teller()) == [card]
+    assert (card.state, rest.state) == (FAILED, READY)
+    assert isinstance(card.problem, RetryableCommitConflictError)
+    assert [one.version for one in card.meetings] == [2]
+    deck.rerun(card.id, Teller())
+    assert (card.state, card.dataset.version, card.meetings) == (READY, 2, ())
+    deck.commit_each(None, Teller())
+    assert newest().count_rows(filter="price = 0") == 2
+
+
+def test_a_card_that_was_taken_away_leaves_nothing(tmp_path: Path) -> None:
+    made = lance_nb.write_dataset(MORE, tmp_path / "a.lance")
+    before = sorted(tmp_path.rglob("*"))
+    deck = deck_of(made)
+    from lance_nb.explorer.staging.wishes import Wish
+
+    card = deck.add(made, Wish.of("append", {"source": "more"}), {"more": MORE}, Teller())
+    assert len(sorted(tmp_path.rglob("*"))) == len(before) + 1
+    assert deck.remove(card.id) == 1
+    assert sorted(tmp_path.rglob("*")) == before
+    with pytest.raises(InvalidInputError, match="not there any more"):
+        deck.remove(card.id)
+
+
+def test_work_in_a_pool_waits_until_it_is_asked_for(deck: Deck, add: Add, newest: Newest) -> None:
+    card = add("delete", "pool", where="id < 5")
+    assert (card.state, card.where.name, card.stage) == (PLANNED, "pool", None)
+    deck.prepare(card.id, Teller(), "local")
+    assert (card.state, card.where.name) == (READY, "local")
+    deck.prepare(card.id, Teller(), "pool")
+    assert card.state == PLANNED
+    deck.prepare(card.id, Teller(), "auto")
+    deck.commit(card.id, "small", Teller())
+    assert newest().count_rows() == 15
+
+
+def test_a_cancelled_card_is_not_staged(dataset: LanceDataset, deck: Deck) -> None:
+    from lance_nb.explorer.staging.wishes import Wish
+
+    def cancelled(_done: int, _total: int) -> None:
+        raise CancelledError("cancelled")
+
+    wish = Wish.of("delete", {"where": "id = 1"})
+    with pytest.raises(CancelledError):
+        deck.add(dataset, wish, {}, Teller("stage", cancelled))
+    assert deck.cards == []
+    assert deck.running is None
+
+
+def test_a_filter_that_nothing_passes_is_told_at_once(add: Add) -> None:
+    with pytest.raises(InvalidInputError, match="no row passes"):
+        add("delete", where="id > 1000")
+
+
+def test_the_order_can_be_changed(deck: Deck, add: Add) -> None:
+    first, second = add("append", source="more"), add("delete", where="id = 1")
+    deck.earlier(second.id)
+    deck.earlier(second.id)
+    assert deck.cards == [second, first]
+
+
+def test_old_committed_cards_are_put_away_and_a_deck_is_bounded(deck: Deck, add: Add) -> None:
+    for _ in range(KEPT_DONE + 2):
+        deck.commit(add("tag", action="create", name=f"t{_}").id, None, Teller())
+    add("append", source="more")
+    assert len(deck.cards) == KEPT_DONE + 1
+    deck.cards += [deck.cards[-1]] * MAX_CARDS
+    with pytest.raises(InvalidInputError, match="cards are staged"):
+        add("append", source="more")
