@@ -17,7 +17,7 @@ export function lockButton(ctx) {
     paint();
   }
   function paint() {
-    button.textContent = state === false ? "🔓 writing" : "🔒 read-only";
+    button.textContent = state === false ? "writing" : "read-only";
     button.title = state === null ? "opened with read_only=True" : state ? "nothing can be written; click to open the lock" : "changes can be committed; click to shut the lock";
     button.disabled = state === null;
     button.setAttribute("aria-pressed", String(state !== false));

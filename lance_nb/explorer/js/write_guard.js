@@ -9,7 +9,7 @@ export function writeGuard(ctx) {
   function paint(one) {
     const { locked } = ctx.screen();
     one.button.disabled = locked !== false || one.refused;
-    one.hint.textContent = locked === null ? "opened with read_only=True" : "🔒 open the lock first";
+    one.hint.textContent = locked === null ? "opened with read_only=True" : "open the lock first";
     one.hint.hidden = locked === false || one.refused;
   }
 
