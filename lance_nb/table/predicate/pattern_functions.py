@@ -10,12 +10,20 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.comparison import like as _like
 from lance_nb.table.predicate.comparison import regexp
-from lance_nb.table.predicate.expression import Call, Expression, Literal, Value, call
+from lance_nb.table.predicate.expression import (
+    Call,
+    Expression,
+    Literal,
+    Value,
+    call,
+    one_array,
+)
 from lance_nb.table.predicate.string_functions import Binder, literal_of, of_text, text
 
 _FLAGS = frozenset("imsg")
@@ -71,8 +79,13 @@ class RegexpMatch:
         found = pc.extract_regex(value, pattern=self._named)
         if isinstance(found, pa.Scalar):
             return pa.scalar(list(found.as_py().values()) if found.is_valid else None, type_)
-        rows = [None if row is None else list(row.values()) for row in found.to_pylist()]
-        return pa.array(rows, type_)
+        rows = one_array(found)
+        groups = [rows.field(place).cast(pa.string()) for place in range(rows.type.num_fields)]
+        count = len(groups)
+        each = np.arange(len(rows) * count)
+        values = pa.concat_arrays(groups).take(pa.array(each % count * len(rows) + each // count))
+        offsets = pa.array(np.arange(0, each.size + 1, count, dtype=np.int32))
+        return pa.ListArray.from_arrays(offsets, values, mask=rows.is_null())
 
 
 def _with_named_groups(pattern: str) -> str:

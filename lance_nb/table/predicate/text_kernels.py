@@ -1,0 +1,321 @@
+"""Functions of whole columns of text: cut, fill, search, replace, split, map.
+
+Each takes arrays of one length without nulls (a literal is repeated) and returns one. What Arrow
+does with a literal pattern only is done once per different pattern; where nearly every row brings
+a pattern of its own, row by row.
+
+Limits: a text made by repeat, lpad or rpad has at most 2**20 characters.
+Not vectorised: digests, for which neither Arrow nor numpy has a function of many texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_nb.encodings.kernels.ranges import starts_of
+from lance_nb.table.predicate.expression import Kernel, Value, aligned, per_row
+from lance_nb.table.predicate.text_points import (
+    Ints,
+    Points,
+    points_of,
+    text_array,
+    text_of,
+)
+
+TEXT_CHARS_MAX = 1 << 20
+_FAR = 1 << 40  # beyond the end of any text, and no overflow when added up
+_ROWS_PER_PATTERN = 16  # fewer than so many, and a row at a time is faster
+
+
+def whole(function: Callable[..., pa.Array], type_: pa.DataType) -> Kernel:
+    """Make a kernel of a function of whole arrays; a null operand gives null."""
+
+    def kernel(*values: Value) -> Value:
+        import pyarrow.compute as pc
+
+        arrays = aligned(*values)
+        filled = [_filled(one) for one in arrays]
+        found = function(*filled)
+        found = found if found.type == type_ else found.cast(type_)
+        for one in arrays:
+            if one.null_count:
+                found = pc.if_else(one.is_valid(), found, pa.scalar(None, type_))
+        return found[0] if all(isinstance(value, pa.Scalar) for value in values) else found
+
+    return kernel
+
+
+def _filled(array: pa.Array) -> pa.Array:
+    """Fill nulls by what no function refuses."""
+    if pa.types.is_null(array.type):
+        return pa.array([""] * len(array), pa.string())
+    return array.fill_null(1 if pa.types.is_integer(array.type) else "")
+
+
+def _numbers(array: pa.Array) -> Ints:
+    found: Ints = np.clip(array.to_numpy(zero_copy_only=False).astype(np.int64), -_FAR, _FAR)
+    return found
+
+
+# --- patterns -------------------------------------------------------------------------------------
+
+
+def by_pattern(
+    with_literals: Callable[..., pa.Array], row: Callable[..., Any], type_: pa.DataType, count: int
+) -> Callable[..., pa.Array]:
+    """Make a function of a text, ``count`` patterns and more of one that takes patterns as str.
+
+    ``row`` is the same for one row.
+    """
+
+    def function(texts: pa.Array, *others: pa.Array) -> pa.Array:
+        coded = [one.dictionary_encode() for one in others[:count]]
+        key: Ints = np.zeros(len(texts), np.int64)
+        for one in coded:
+            key *= max(len(one.dictionary), 1)
+            key += one.indices.to_numpy(zero_copy_only=False)
+        different = np.unique(key)
+        columns = (texts, *others[count:])
+        if different.size > 1 and different.size * _ROWS_PER_PATTERN > key.size:
+            return pa.chunked_array([per_row(row, type_)(texts, *others)]).combine_chunks()
+        if different.size <= 1:
+            patterns = [one[0].as_py() if len(one) else "" for one in others[:count]]
+            return with_literals(columns[0], *patterns, *columns[1:])
+        order = np.argsort(key, kind="stable")
+        parts = []
+        for places in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
+            patterns = [one[int(places[0])].as_py() for one in others[:count]]
+            mine = [one.take(pa.array(places)) for one in columns]
+            parts.append(with_literals(mine[0], *patterns, *mine[1:]).cast(type_))
+        return pa.concat_arrays(parts).take(pa.array(np.argsort(order)))
+
+    return function
+
+
+def _strpos(texts: pa.Array, piece: str) -> pa.Array:
+    import pyarrow.compute as pc
+
+    if not piece:
+        return pa.array(np.ones(len(texts), np.int32))
+    parts = pc.split_pattern(texts, pattern=piece, max_splits=1)
+    ends = pc.list_value_length(parts).to_numpy(zero_copy_only=False)
+    before = pc.utf8_length(pc.list_element(parts, 0)).to_numpy(zero_copy_only=False)
+    return pa.array(np.where(ends > 1, before + 1, 0).astype(np.int32))
+
+
+def _contains(texts: pa.Array, piece: str) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.match_substring(texts, pattern=piece)
+
+
+def _replace(texts: pa.Array, old: str, new: str) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.replace_substring(texts, pattern=old, replacement=new) if old else texts
+
+
+def _split_part(texts: pa.Array, delimiter: str, numbers: pa.Array) -> pa.Array:
+    import pyarrow.compute as pc
+
+    number = _numbers(numbers)
+    if bool((number == 0).any()):
+        raise pa.ArrowInvalid("split_part counts from 1")
+    if delimiter:
+        parts = pc.split_pattern(texts, pattern=delimiter)
+        ends = parts.offsets.to_numpy().astype(np.int64)
+        values = parts.values
+    else:
+        ends, values = np.arange(len(texts) + 1, dtype=np.int64), texts
+    place = np.where(number > 0, number - 1, np.diff(ends) + number)
+    inside = (place >= 0) & (place < np.diff(ends))
+    wanted = pa.array(ends[:-1] + place, mask=~inside)
+    return values.take(wanted).fill_null("")
+
+
+def _split_one(value: str, delimiter: str, number: int) -> str:
+    if number == 0:
+        raise pa.ArrowInvalid("split_part counts from 1")
+    parts = value.split(delimiter) if delimiter else [value]
+    place = number - 1 if number > 0 else len(parts) + number
+    return parts[place] if 0 <= place < len(parts) else ""
+
+
+def _translate(texts: pa.Array, source: str, target: str) -> pa.Array:
+    table = _translation(source, target)
+    if not table:
+        return texts
+    points = points_of(texts)
+    keys = np.array(sorted(table), np.uint32)
+    become = np.array([ord(table[key] or "\0") for key in sorted(table)], np.uint32)
+    is_kept = np.array([table[key] is not None for key in sorted(table)])
+    place = np.minimum(np.searchsorted(keys, points.codes), keys.size - 1)
+    hit = keys[place] == points.codes
+    kept = ~hit | is_kept[place]
+    codes = np.where(hit, become[place], points.codes)[kept]
+    return text_of(Points(codes, starts_of(kept.astype(np.int64))[points.offsets]))
+
+
+def _translation(source: str, target: str) -> dict[int, str | None]:
+    return {ord(a): (target[i] if i < len(target) else None) for i, a in enumerate(source)}
+
+
+strpos = by_pattern(_strpos, lambda value, piece: value.find(piece) + 1, pa.int32(), 1)
+contains = by_pattern(_contains, lambda value, piece: piece in value, pa.bool_(), 1)
+replace = by_pattern(
+    _replace, lambda value, old, new: value.replace(old, new) if old else value, pa.string(), 2
+)
+split_part = by_pattern(_split_part, _split_one, pa.string(), 1)
+translate = by_pattern(
+    _translate, lambda value, *pair: value.translate(_translation(*pair)), pa.string(), 2
+)
+
+
+# --- places ---------------------------------------------------------------------------------------
+
+
+def substr(texts: pa.Array, starts: pa.Array, counts: pa.Array | None = None) -> pa.Array:
+    """Cut from character ``start`` (from 1) on, ``count`` of them."""
+    first = _numbers(starts) - 1
+    stop = np.full(first.size, _FAR, np.int64)
+    if counts is not None:
+        count = _numbers(counts)
+        if bool((count < 0).any()):
+            raise pa.ArrowInvalid(f"substr cannot have a negative length, {int(count.min())}")
+        stop = first + count
+    return text_of(points_of(texts).cut(first, stop))
+
+
+def left(texts: pa.Array, counts: pa.Array) -> pa.Array:
+    """Keep the first characters, or all but the last ``-count``."""
+    points, count = points_of(texts), _numbers(counts)
+    stops = np.where(count < 0, points.lengths + count, count)
+    return text_of(points.cut(np.zeros_like(count), stops))
+
+
+def right(texts: pa.Array, counts: pa.Array) -> pa.Array:
+    """Keep the last characters, or all but the first ``-count``."""
+    points, count = points_of(texts), _numbers(counts)
+    starts = np.where(count < 0, -count, points.lengths - count)
+    return text_of(points.cut(starts, points.lengths))
+
+
+def starts_with(texts: pa.Array, pieces: pa.Array) -> pa.Array:
+    """Tell whether each text begins with its piece."""
+    points, piece = points_of(texts), points_of(pieces)
+    return _same(points.cut(np.zeros_like(piece.lengths), piece.lengths), piece)
+
+
+def ends_with(texts: pa.Array, pieces: pa.Array) -> pa.Array:
+    """Tell whether each text ends with its piece."""
+    points, piece = points_of(texts), points_of(pieces)
+    return _same(points.cut(points.lengths - piece.lengths, points.lengths), piece)
+
+
+def _same(one: Points, other: Points) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.equal(text_of(one), text_of(other))
+
+
+def repeat(texts: pa.Array, counts: pa.Array) -> pa.Array:
+    """Write each text ``count`` times."""
+    import pyarrow.compute as pc
+
+    count = np.maximum(_numbers(counts), 0)
+    lengths = pc.utf8_length(texts).to_numpy(zero_copy_only=False)
+    _check_chars(int((lengths * count).max(initial=0)))
+    return pc.binary_repeat(texts, pa.array(np.where(lengths > 0, count, 0)))
+
+
+def pad(texts: pa.Array, counts: pa.Array, fills: pa.Array, *, at_left: bool) -> pa.Array:
+    """Fill each text up to ``count`` characters; cut what is longer."""
+    import pyarrow.compute as pc
+
+    points, fill, count = points_of(texts), points_of(fills), np.maximum(_numbers(counts), 0)
+    _check_chars(int(count.max(initial=0)))
+    missing = np.where(fill.lengths > 0, np.maximum(count - points.lengths, 0), 0)
+    parts = [text_of(points.cut(np.zeros_like(count), count)), text_of(fill.cycled(missing))]
+    return pc.binary_join_element_wise(*(reversed(parts) if at_left else parts), "")
+
+
+def _check_chars(count: int) -> None:
+    if count > TEXT_CHARS_MAX:
+        raise pa.ArrowInvalid(f"a text of {count:,} characters is longer than {TEXT_CHARS_MAX:,}")
+
+
+# --- characters -----------------------------------------------------------------------------------
+
+
+def initcap(texts: pa.Array) -> pa.Array:
+    """Write the first letter of each word large and the others small."""
+    points = points_of(texts)
+    codes, place = np.unique(points.codes, return_inverse=True)
+    chars = [chr(code) for code in codes.tolist()]
+    goes_on = np.array([char.isalnum() for char in chars], np.bool_)
+    inside = np.zeros(points.codes.size, np.bool_)
+    inside[1:] = goes_on[place[:-1]]
+    inside[points.offsets[:-1][points.lengths > 0]] = False
+    forms = pa.array(
+        [*(one.upper() for one in chars), *(one.lower() for one in chars)], pa.string()
+    )
+    pieces = forms.take(pa.array(place + np.where(inside, len(chars), 0)))
+    if not len(pieces):
+        return text_of(points)
+    _, ends, data = pieces.buffers()
+    offsets = np.frombuffer(ends, np.int32, len(pieces) + 1).astype(np.int64)
+    return text_array(np.frombuffer(data, np.uint8), offsets[points.offsets])
+
+
+def ascii_(texts: pa.Array) -> pa.Array:
+    """Return the number of each first character, 0 for an empty text."""
+    points = points_of(texts)
+    codes = np.append(points.codes, np.uint32(0))
+    return pa.array(np.where(points.lengths > 0, codes[points.offsets[:-1]], 0).astype(np.int32))
+
+
+def chr_(numbers: pa.Array) -> pa.Array:
+    """Return the character of each number."""
+    codes = _numbers(numbers)
+    wrong = (codes <= 0) | (codes >= 0x110000) | ((codes >= 0xD800) & (codes < 0xE000))
+    if bool(wrong.any()):
+        raise pa.ArrowInvalid(f"chr: there is no character {int(codes[wrong][0])}")
+    return text_of(Points(codes.astype(np.uint32), np.arange(codes.size + 1)))
+
+
+def to_hex(numbers: pa.Array) -> pa.Array:
+    """Write each number with hexadecimal digits, as two's complement."""
+    values = numbers.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64)
+    shifts = np.arange(60, -4, -4, dtype=np.uint64)
+    digits = (values[:, None] >> shifts & np.uint64(15)).astype(np.uint8)
+    shown: npt.NDArray[np.bool_] = np.logical_or.accumulate(digits > 0, axis=1)
+    shown[:, -1:] = True
+    letters = np.frombuffer(b"0123456789abcdef", np.uint8)[digits]
+    return text_array(letters[shown], starts_of(shown.sum(axis=1, dtype=np.int64)))
+
+
+def md5(value: str) -> str:
+    """Return the digest of one text."""
+    return hashlib.md5(value.encode(), usedforsecurity=False).hexdigest()
+
+
+def concat_ws(values: Sequence[pa.Array]) -> pa.Array:
+    """Join the texts of each row that are not null by the first one; null where that is."""
+    import pyarrow.compute as pc
+
+    separator, *texts = values
+    between = pc.fill_null(separator, "")
+    out = pa.array([""] * len(separator), pa.string())
+    begun = pa.array(np.zeros(len(separator), np.bool_))
+    for one in texts:
+        is_there = one.is_valid()
+        gap = pc.if_else(pc.and_(begun, is_there), between, "")
+        out = pc.binary_join_element_wise(out, gap, pc.fill_null(one, ""), "")
+        begun = pc.or_(begun, is_there)
+    return pc.if_else(separator.is_valid(), out, pa.scalar(None, pa.string()))
