@@ -88,6 +88,10 @@ class MergeInsertError(InvalidInputError, OSError):
     """An upsert cannot be done: its clauses, or which rows of source and target match."""
 
 
+class BasePathError(InvalidInputError, OSError):
+    """A base path is not registered, registered twice, or named in a way that fits none."""
+
+
 class CleanupError(InvalidInputError, OSError):
     """The rules of a clean-up make no sense, or hold for tagged versions, which always stay."""
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 from lance_nb.dataset import verbs
+from lance_nb.dataset.base_paths import DatasetBasePath, as_values
 from lance_nb.dataset.opened import OpenedVersion
+from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.refs import Target
 
 _RETRY_TIMEOUT = timedelta(seconds=30)
@@ -138,6 +141,37 @@ class Changing(OpenedVersion):
     def replace_field_metadata(self, field_name: str, new_metadata: Mapping[str, str]) -> None:
         """Put new metadata in the place of a field's. Raises ColumnNotFoundError."""
         self.update_field_metadata({field_name: new_metadata}, replace=True)
+
+    # --- places -----------------------------------------------------------------------------------
+
+    def add_bases(
+        self,
+        new_bases: Iterable[DatasetBasePath],
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Register further places for files, for ``target_bases`` of later writes; returns self.
+
+        This handle may use them from now on; others name them in ``allow_bases``. Raises
+        BasePathError when a name, path or id is taken.
+        """
+        bases = as_values(new_bases)
+        self._session = verbs.base_targets.trusting(self._session, [one.path for one in bases])
+        self._snapshot = verbs.base_targets.register(
+            self._session, self._snapshot, bases, transaction_properties or {}
+        )
+        return self
+
+    @staticmethod
+    def drop(
+        base_uri: str | os.PathLike[str],
+        storage_options: StorageOptions | None = None,
+        ignore_not_found: bool | None = None,
+    ) -> None:
+        """Delete a dataset: everything below ``base_uri``, which must hold a readable version.
+
+        Raises InvalidInputError for another folder, DatasetNotFoundError.
+        """
+        verbs.dropping.drop(base_uri, storage_options, ignore_not_found=bool(ignore_not_found))
 
     def _change(self, operation: Any) -> None:
         self._snapshot = verbs.committing.commit_operation(self._session, self._snapshot, operation)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lance_nb.dataset import verbs
+from lance_nb.dataset.base_paths import DatasetBasePath, registered
 from lance_nb.dataset.dataset import LanceDataset
 from lance_nb.dataset.destination import Destination, destination
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.storage.registry import StorageOptions
+from lance_nb.table.auto_cleanup import settings
 
 if TYPE_CHECKING:
     from lance_nb.format.fragment import Fragment
@@ -23,13 +25,9 @@ if TYPE_CHECKING:
 _WITHOUT_EFFECT = frozenset({"max_rows_per_group", "data_cache_bytes", "session"})
 # Arguments that would change what is written, and why they cannot.
 _REFUSED = {
-    "initial_bases": "data is written below the dataset's own root",
-    "target_bases": "data is written below the dataset's own root",
-    "target_all_bases": "data is written below the dataset's own root",
-    "base_store_params": "data is written below the dataset's own root",
+    "base_store_params": "one set of storage_options serves every place",
     "namespace_client": "give the URI of the dataset",
     "table_id": "give the URI of the dataset",
-    "auto_cleanup_options": "clean up when you choose to",
     "use_legacy_format": "files of version 0.1 are read, not written; leave it out",
     "blob_pack_file_size_threshold": "pack files have the usual size",
 }
@@ -53,6 +51,11 @@ def write_dataset(
     transaction_properties: Mapping[str, str] | None = None,
     progress: Callable[[WriteProgress], None] | None = None,
     allow_external_blob_outside_bases: bool = False,
+    auto_cleanup_options: Mapping[str, int] | None = None,
+    initial_bases: Sequence[DatasetBasePath] | None = None,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    allow_bases: Sequence[str] = (),
     **others: Any,
 ) -> LanceDataset:
     """Write rows as a new version of the dataset at ``uri`` and return it, opened there.
@@ -61,7 +64,12 @@ def write_dataset(
     batches). ``mode``: "create" refuses an existing dataset, "append" adds to one (or creates it),
     "overwrite" puts rows and schema in the place of what is there, as a new version. A LanceDataset
     as ``uri`` is written to where it stands: its branch, and its version as the one that was read.
-    ``progress`` is called with a WriteProgress now and then.
+    ``progress`` is called with a WriteProgress now and then. ``auto_cleanup_options``: see
+    ``optimize.enable_auto_cleanup``; for a new dataset.
+
+    ``initial_bases`` registers further places for files with a new dataset; ``target_bases`` (by
+    name or path) or ``target_all_bases`` spread the files of this write over them. A registered
+    place outside of the dataset must be trusted: named by its path, or by ``allow_bases``.
 
     Arguments of pylance's that cannot change the result are accepted; others are refused. Raises
     DatasetAlreadyExistsError, SchemaMismatchError, InvalidInputError, NotSupportedError,
@@ -69,7 +77,7 @@ def write_dataset(
     """
     _check_unused(others)
     verbs.writing.check_mode(mode)
-    session, current = destination(uri, storage_options)
+    session, current = destination(uri, storage_options, allow_bases)
     request = verbs.writing.WriteRequest(
         max_rows_per_file=max_rows_per_file,
         max_bytes_per_file=max_bytes_per_file,
@@ -82,7 +90,12 @@ def write_dataset(
         transaction_properties=transaction_properties or {},
         progress=progress,
         allow_external_blob_outside_bases=allow_external_blob_outside_bases,
+        initial_bases=registered(initial_bases or ()),
+        target_bases=target_bases,
+        target_all_bases=target_all_bases,
+        config={} if auto_cleanup_options is None else settings(auto_cleanup_options),
     )
+    session, current = verbs.base_targets.trusted(session, current, request)
     made = verbs.writing.write(session, current, data_obj, request, mode=mode, schema=schema)
     return LanceDataset(session, made)
 
@@ -102,17 +115,21 @@ def write_fragments(
     storage_options: StorageOptions | None = None,
     progress: Callable[[WriteProgress], None] | None = None,
     allow_external_blob_outside_bases: bool = False,
+    initial_bases: Sequence[DatasetBasePath] | None = None,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    allow_bases: Sequence[str] = (),
     **others: Any,
 ) -> list[Fragment] | Transaction:
     """Write rows as fragments that belong to no version yet; commit them with LanceOperation.
 
     With mode "append" they get the field ids of the dataset, else new ones. With
-    ``return_transaction`` the transaction that would add them is returned. Raises as
-    ``write_dataset`` does.
+    ``return_transaction`` the transaction that would add them is returned. Base paths as for
+    ``write_dataset``. Raises as it does.
     """
     _check_unused(others)
     verbs.writing.check_mode(mode)
-    session, current = destination(dataset_uri, storage_options)
+    session, current = destination(dataset_uri, storage_options, allow_bases)
     request = verbs.writing.WriteRequest(
         max_rows_per_file=max_rows_per_file,
         max_bytes_per_file=max_bytes_per_file,
@@ -121,7 +138,11 @@ def write_fragments(
         enable_stable_row_ids=enable_stable_row_ids,
         progress=progress,
         allow_external_blob_outside_bases=allow_external_blob_outside_bases,
+        initial_bases=registered(initial_bases or ()),
+        target_bases=target_bases,
+        target_all_bases=target_all_bases,
     )
+    session, current = verbs.base_targets.trusted(session, current, request)
     made = verbs.fragments.write_fragments(
         session, current, data, request, mode=mode, schema=schema
     )

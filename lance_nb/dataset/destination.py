@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.dataset.session import Session, open_session
@@ -15,7 +16,9 @@ Destination = str | os.PathLike[str] | OpenedVersion
 
 
 def destination(
-    place: Destination, storage_options: StorageOptions | None
+    place: Destination,
+    storage_options: StorageOptions | None,
+    allow_bases: Sequence[str] = (),
 ) -> tuple[Session, Snapshot | None]:
     """Return where to write, and the version that is there (None: no dataset).
 
@@ -24,7 +27,7 @@ def destination(
     """
     if isinstance(place, OpenedVersion):
         return place.opened
-    session = open_session(place, storage_options)
+    session = open_session(place, storage_options, allow_bases)
     try:
         return session, session.load(Target(None, None))
     except DatasetNotFoundError:

@@ -142,6 +142,14 @@ class LanceFragment:
         made = verbs.fragments.create_one(dataset_uri, data, schema, mode=mode, **options)
         return made if fragment_id is None else verbs.fragments.numbered(made, fragment_id)
 
+    @staticmethod
+    def create_from_file(filename: str, dataset: Reading, fragment_id: int) -> Fragment:
+        """Describe a data file that lies in the dataset's ``data`` folder as a fragment.
+
+        For files that a version has lost. Raises ObjectNotFoundError, SchemaMismatchError.
+        """
+        return verbs.fragments.from_file(dataset.opened[1], filename, fragment_id)
+
     def delete(self, predicate: Any) -> Fragment | None:
         """Delete the rows that pass a filter; None when no row is left.
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lance_nb.dataset import verbs
 from lance_nb.dataset.opened import OpenedVersion
-from lance_nb.errors import ArgumentError, InvalidInputError, MergeInsertError, NotSupportedError
+from lance_nb.errors import ArgumentError, InvalidInputError, MergeInsertError
 
 if TYPE_CHECKING:
     from lance_nb.format.schema import Schema
@@ -138,17 +138,26 @@ class MergeInsertBuilder(MergeClauseBuilder):
         return self._with(write_mode=verbs.upserting.check_write_mode(mode))
 
     def target_bases(self, bases: list[str]) -> Self:
-        """Raise NotSupportedError: new files go to the dataset's own folder."""
+        """Put files of new rows under these base paths (names or paths), one after the other.
+
+        Columns that are written anew stay beside the others. Raises BasePathError, and
+        InvalidInputError for a place that the dataset was not opened to use (``allow_bases``).
+        """
         if not bases:
             raise MergeInsertError("target_bases is empty: leave it out")
-        raise NotSupportedError("files are not spread over several base paths by this release")
+        return self._to_bases(bases=tuple(bases), all_bases=None)
 
     def target_all_bases(self, include_primary: bool = True) -> Self:
-        """Spread new files over all bases: possible where the dataset's folder is the only one."""
-        _, snapshot = self._dataset.opened
-        if snapshot.manifest.base_paths or not include_primary:
-            raise NotSupportedError("files are not spread over several base paths by this release")
-        return self
+        """Spread files of new rows over all base paths; the dataset's own folder comes first.
+
+        Without ``include_primary`` it gets none. Raises BasePathError, InvalidInputError.
+        """
+        return self._to_bases(bases=(), all_bases=include_primary)
+
+    def _to_bases(self, *, bases: tuple[str, ...], all_bases: bool | None) -> Self:
+        locations = self._dataset.opened[1].locations
+        verbs.base_targets.places_of(locations, bases or None, all_bases)  # refuses at once
+        return self._with(bases=bases, all_bases=all_bases)
 
     def mark_sstables_as_compacted(self, sstables: Iterable[Any]) -> Self:
         """Record with the commit that write-ahead logs have been merged.

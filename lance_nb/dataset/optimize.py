@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from lance_nb import table
 from lance_nb.dataset import verbs
 from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.errors import NotSupportedError
@@ -88,6 +89,19 @@ class Optimize:
         them no longer. pylance has this in its Rust library only.
         """
         return self._dataset._cleanup_reuse()  # noqa: SLF001
+
+    def enable_auto_cleanup(self, auto_cleanup_config: Mapping[str, int], **_: Any) -> None:
+        """Clean up old versions by itself: every ``interval`` versions those that are older.
+
+        ``auto_cleanup_config`` has "interval" and "older_than_seconds". Whoever commits a version
+        whose number is a multiple of the interval cleans up, also pylance.
+        """
+        self._dataset.update_config(table.auto_cleanup.settings(auto_cleanup_config))
+
+    def disable_auto_cleanup(self, **_: Any) -> None:
+        """Clean up only when asked to."""
+        keys = [table.auto_cleanup.INTERVAL, table.auto_cleanup.OLDER_THAN]
+        self._dataset.delete_config_keys(keys)
 
     def optimize_indices(self, **options: Any) -> NoReturn:
         """Raise NotSupportedError: indices are built and extended by pylance."""

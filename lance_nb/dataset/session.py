@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lance_nb import table
-from lance_nb.format.manifest import Manifest
+from lance_nb.format.manifest import BasePath, Manifest
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions, open_store
 from lance_nb.table import versions
@@ -62,15 +62,14 @@ class Session:
             manifest = versions.load_version(home, target.version)
         return self.snapshot(manifest, target.branch)
 
+    def locations(self, branch: str | None, bases: tuple[BasePath, ...]) -> Locations:
+        """Return where the files of a version with these base paths are."""
+        home = self.home(branch)
+        return Locations(self.root, home, bases, self.allow_bases, self.storage_options)
+
     def snapshot(self, manifest: Manifest, branch: str | None) -> Snapshot:
         """Wrap a manifest of a branch."""
-        locations = Locations(
-            self.root,
-            self.home(branch),
-            manifest.base_paths,
-            self.allow_bases,
-            self.storage_options,
-        )
+        locations = self.locations(branch, manifest.base_paths)
         return Snapshot(manifest, locations, branch, self.files, self.deletions)
 
 

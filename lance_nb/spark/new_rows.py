@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.destination import destination
+from lance_nb.dataset.verbs.sources import reader_of
 from lance_nb.dataset.verbs.writing import WriteRequest, check_mode
 from lance_nb.errors import DatasetAlreadyExistsError
 from lance_nb.format.schema import Schema
@@ -102,7 +103,7 @@ class NewRows:
     def write(self, rows: Any) -> Addition | None:
         """Write rows to new files; no rows, no files."""
         home = self.place.session().home(self.place.branch)
-        made = write_fragments(rows, self.schema, home, self.options)
+        made = write_fragments(reader_of(rows), self.schema, home, self.options)
         return Addition(tuple(made)) if made else None
 
     def write_of_spark(self, batches: Iterable[pa.RecordBatch]) -> Addition | None:

@@ -191,6 +191,13 @@ def sync_folder(store: Store, folder: str) -> None:
         sync(folder)
 
 
+def prune(store: Store) -> None:
+    """Remove folders without files, the root among them, where the store has folders at all."""
+    remove = getattr(store, "prune", None)
+    if remove is not None:
+        remove()
+
+
 def check_path(path: str) -> str:
     """Return ``path`` if it names an object below the root. Raises InvalidInputError."""
     if not path:

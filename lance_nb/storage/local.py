@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 
 from lance_nb.errors import InvalidInputError, StorageError
@@ -257,6 +257,12 @@ class LocalStore:
         full = f"{self._folder(prefix)}/"
         with translated(full):
             sync_folder(full)
+
+    def prune(self) -> None:
+        """Remove the folders that hold no files, the root among them."""
+        for folder, _, _ in os.walk(self._root, topdown=False):
+            with suppress(OSError):  # not empty, or somebody else was faster
+                os.rmdir(folder)
 
 
 def _scan(folder: str) -> list[os.DirEntry[str]]:

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lance_nb.table import auto_cleanup as auto_cleanup
     from lance_nb.table import blob_scan as blob_scan
     from lance_nb.table import blobs as blobs
     from lance_nb.table import data_statistics as data_statistics
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from lance_nb.table import tiny_fragments as tiny_fragments
 else:
     _ON_DEMAND = frozenset({
-        "blob_scan", "blobs", "data_statistics", "deletions", "diff", "files", "history", "indices",
-        "inspect", "page_pruning", "row_id_index", "row_ids", "row_moves", "scan_request", "take",
-        "tiny_fragments",
+        "auto_cleanup", "blob_scan", "blobs", "data_statistics", "deletions", "diff", "files",
+        "history", "indices", "inspect", "page_pruning", "row_id_index", "row_ids", "row_moves",
+        "scan_request", "take", "tiny_fragments",
     })  # fmt: skip
 
     def __getattr__(name: str) -> ModuleType:

@@ -56,11 +56,20 @@ def open_single_file(
     if not isinstance(reader, FileReader):
         raise NotSupportedError(f"{name}: a 0.1 file has no descriptor; open its dataset instead")
     schema = reader.schema
-    owners = _owners(schema, reader.file_version)
-    file = DataFile(name, tuple(owners), tuple(owners.values()), reader.file_version, 0, _BASE_ID)
+    file = data_file(reader, schema, name, _BASE_ID)
     fragment = Fragment(0, (file,), reader.num_rows)
     manifest = Manifest(1, schema, FragmentList.of([fragment]), path=name)
     return SingleFile(reader, Snapshot(manifest, locations, None, snapshot.files))
+
+
+def data_file(
+    reader: FileReader, schema: Schema, name: str, base_id: int | None = None, size_bytes: int = 0
+) -> DataFile:
+    """Return what a fragment says of an open file whose columns are those of ``schema``."""
+    owners = _owners(schema, reader.file_version)
+    return DataFile(
+        name, tuple(owners), tuple(owners.values()), reader.file_version, size_bytes, base_id
+    )
 
 
 def _owners(schema: Schema, file_version: tuple[int, int]) -> dict[int, int]:

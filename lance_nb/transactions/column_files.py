@@ -67,7 +67,7 @@ def write_columns(
     ``part`` are the columns with their field ids: new ones, or ones that are replaced. Raises
     InvalidInputError when the rows are not as many as the fragment has; nothing remains then.
     """
-    alone = replace(options, max_rows_per_file=_ONE_FILE, max_bytes_per_file=_ONE_FILE)
+    alone = replace(options, max_rows_per_file=_ONE_FILE, max_bytes_per_file=_ONE_FILE, places=())
     with FragmentWriter(part, home, alone) as writer:
         count = 0
         for batch in batches:

@@ -23,6 +23,7 @@ from lance_nb.format.fragment import DeletionFileType, Fragment, InlineSequence
 from lance_nb.format.fragment_reuse import address_map
 from lance_nb.format.row_versions import RowVersionSequence
 from lance_nb.table.deletions import read_deletions
+from lance_nb.table.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.scan_request import plan_request
 from lance_nb.table.snapshot import Snapshot
@@ -31,8 +32,6 @@ from lance_nb.transactions.compaction_options import CompactionOptions
 from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions
 from lance_nb.transactions.row_rewrite import with_row_ids
 
-CREATED_AT, UPDATED_AT = "_row_created_at_version", "_row_last_updated_at_version"
-_ROW_ID = "_rowid"
 _BYTES_PER_FILE = WriteOptions().max_bytes_per_file
 
 
@@ -93,7 +92,7 @@ def run_task(
         file_version,
     )
     has_ids = bool(snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS)
-    lineage: dict[str, list[np.ndarray]] = {_ROW_ID: [], CREATED_AT: [], UPDATED_AT: []}
+    lineage: dict[str, list[np.ndarray]] = {ROW_ID: [], CREATED_AT: [], LAST_UPDATED_AT: []}
     with FragmentWriter(snapshot.manifest.schema, snapshot.locations.home, written) as writer:
         for batch in _rows(snapshot, task, options, [*lineage] if has_ids else []):
             for name, known in lineage.items() if has_ids else ():
@@ -104,7 +103,7 @@ def run_task(
         moved = None if has_ids else _row_addrs(snapshot, task.fragments)
         fragments = writer.finish()
     if has_ids:
-        fragments = list(with_row_ids(fragments, lineage[_ROW_ID]))
+        fragments = list(with_row_ids(fragments, lineage[ROW_ID]))
         fragments = _with_versions(fragments, lineage)
     return Rewritten(task.read_version, task.fragments, tuple(fragments), moved)
 
@@ -156,7 +155,7 @@ def _with_versions(
     fragments: Sequence[Fragment], lineage: dict[str, list[np.ndarray]]
 ) -> list[Fragment]:
     """Give the new fragments the versions in which their rows were created and updated."""
-    created, updated = (_joined(lineage[name]) for name in (CREATED_AT, UPDATED_AT))
+    created, updated = (_joined(lineage[name]) for name in (CREATED_AT, LAST_UPDATED_AT))
     made, start = [], 0
     for one in fragments:
         stop = start + one.physical_rows

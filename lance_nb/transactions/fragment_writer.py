@@ -17,16 +17,16 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.file.writer import FileOptions, FileWriter, WrittenFile
-from lance_nb.format import layout
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
+from lance_nb.transactions.file_place import FilePlace
 from lance_nb.transactions.input_schema import writable_part
 
 _RUN_BYTES = 64 * 1024 * 1024
@@ -36,12 +36,16 @@ _NAME_BITS_BYTES = 3
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """When a file ends, and how files are written."""
+    """When a file ends, and how files are written.
+
+    ``places``: where files go, one after the other, instead of the dataset's own folder.
+    """
 
     max_rows_per_file: int = 1024 * 1024
     max_bytes_per_file: int = 90 * 1024**3
     file_version: tuple[int, int] = (2, 2)
     file: FileOptions = field(default_factory=FileOptions)
+    places: tuple[FilePlace, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("max_rows_per_file", "max_bytes_per_file"):
@@ -60,7 +64,7 @@ class WriteProgress:
 
 
 def write_fragments(
-    source: Any,
+    source: pa.RecordBatchReader,
     schema: Schema,
     place: Store,
     options: WriteOptions = WriteOptions(),
@@ -68,14 +72,13 @@ def write_fragments(
 ) -> list[Fragment]:
     """Write rows as data files below ``place``, the root of a dataset or branch.
 
-    ``source`` is anything that Arrow can stream, or an iterable of record batches. ``schema`` is
-    the dataset's, with field ids; columns it lets be null may be missing. The fragments have id 0.
+    ``schema`` is the dataset's, with field ids; columns it lets be null may be missing. The
+    fragments have id 0.
     Raises SchemaMismatchError, NotSupportedError, StorageError; nothing remains then.
     """
-    reader = _reader_of(source)
-    written = writable_part(reader.schema, schema)
+    written = writable_part(source.schema, schema)
     with FragmentWriter(written, place, options) as writer:
-        for batch in _joined(reader, min(_RUN_ROWS, options.max_rows_per_file)):
+        for batch in _joined(source, min(_RUN_ROWS, options.max_rows_per_file)):
             for run in _runs(batch):
                 writer.write(run)
                 if progress is not None:
@@ -91,7 +94,7 @@ class FragmentWriter:
 
     def __init__(self, schema: Schema, place: Store, options: WriteOptions) -> None:
         self._schema = schema
-        self._place = place
+        self._places = options.places or (FilePlace(place),)
         self._options = options
         self._open: FileWriter | None = None
         self._files: list[WrittenFile] = []
@@ -115,7 +118,7 @@ class FragmentWriter:
         """Finish the last file and return the fragments; their files are the caller's now."""
         self._close_file()
         self._is_finished = True
-        return [_fragment(one) for one in self._files]
+        return [_fragment(self._place(at), one) for at, one in enumerate(self._files)]
 
     def progress(self) -> WriteProgress:
         """Tell how far the writing is."""
@@ -126,14 +129,19 @@ class FragmentWriter:
 
     def _writer(self) -> FileWriter:
         if self._open is None:
+            place = self._place(len(self._files))
             self._open = FileWriter(
-                self._place,
-                f"{layout.DATA}/{unique_name()}",
+                place.store,
+                place.path(unique_name()),
                 self._schema,
                 file_version=self._options.file_version,
                 options=self._options.file,
             )
         return self._open
+
+    def _place(self, number: int) -> FilePlace:
+        """Return where the file of that number goes."""
+        return self._places[number % len(self._places)]
 
     def _close_file(self) -> None:
         if self._open is not None:
@@ -151,13 +159,18 @@ class FragmentWriter:
     ) -> None:
         if self._is_finished and kind is None:
             return
-        paths = [path for one in self._files for path in (one.path, *one.sidecars)]
+        paths = [
+            (self._place(at).store, path)
+            for at, one in enumerate(self._files)
+            for path in (one.path, *one.sidecars)
+        ]
         if self._open is not None:
             self._open.abort()
-            paths.append(self._open.path)  # it may have got its name just before an interrupt
-        for path in paths:
+            store = self._place(len(self._files)).store
+            paths.append((store, self._open.path))  # it may have got its name just before
+        for store, path in paths:
             try:
-                self._place.delete(path)
+                store.delete(path)
             except LanceError:  # an orphan for cleanup: what went wrong before matters more
                 continue
 
@@ -169,36 +182,16 @@ def unique_name() -> str:
     return f"{bits}{number[_NAME_BITS_BYTES:].hex()}.lance"
 
 
-def _fragment(written: WrittenFile) -> Fragment:
+def _fragment(place: FilePlace, written: WrittenFile) -> Fragment:
     file = DataFile(
-        written.path.removeprefix(f"{layout.DATA}/"),
+        place.name(written.path),
         written.fields,
         written.column_indices,
         written.file_version,
         written.size_bytes,
+        place.base_id,
     )
     return Fragment(0, (file,), written.num_rows)
-
-
-def _reader_of(source: Any) -> pa.RecordBatchReader:
-    if isinstance(source, pa.RecordBatchReader):
-        return source
-    if isinstance(source, pa.RecordBatch):
-        return pa.RecordBatchReader.from_batches(source.schema, [source])
-    if hasattr(source, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(source)
-    if not isinstance(source, Iterable):
-        raise InvalidInputError(f"cannot read rows from {type(source).__name__}")
-    batches = iter(source)
-    first = next(batches, None)
-    if not isinstance(first, pa.RecordBatch):
-        raise InvalidInputError(f"an iterable of record batches begins with {first!r:.80}")
-    return pa.RecordBatchReader.from_batches(first.schema, _chain(first, batches))
-
-
-def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest
 
 
 def _joined(batches: Iterable[pa.RecordBatch], run_rows: int) -> Iterator[pa.RecordBatch]:

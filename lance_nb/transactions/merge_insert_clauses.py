@@ -33,7 +33,8 @@ class MergeClauses:
     """What an upsert does. ``lonely`` rows are target rows without a partner.
 
     ``on`` are the columns of the key, ``key`` the unenforced primary key if it is the same columns.
-    ``logs`` are write-ahead logs that the source comes from.
+    ``logs`` are write-ahead logs that the source comes from. ``bases`` (or ``all_bases``) are base
+    paths that new rows go to, in turn.
     """
 
     on: tuple[str, ...]
@@ -45,6 +46,8 @@ class MergeClauses:
     lonely_filter: Filter | None = None
     write_mode: str = "auto"
     logs: tuple[MergedLog, ...] = ()
+    bases: tuple[str, ...] = ()
+    all_bases: bool | None = None
 
     @property
     def does_nothing(self) -> bool:

@@ -26,14 +26,12 @@ _BATCHES = "takes any stream of batches through execute"
 # Names of pylance's that we do not have.
 ABSENT: dict[str, dict[str, str]] = {
     "LanceDataset": {
-        "add_bases": "data is written below the dataset's own root; bases of others are read",
         "centroids": _LATER,
         "commit_existing_index_segments": _LATER,
         "create_index_uncommitted": _LATER,
         "get_ivf_model": _LATER,
         "merge_existing_index_segments": _LATER,
         "merge_index_metadata": _LATER,
-        "drop": "a folder is deleted with the tools of its store",
         "from_pydantic_model": "rows come as Arrow; a model turns into a table in one line",
         "initial_storage_options": "options are given to each dataset and do not change",
         "latest_storage_options": "options are given to each dataset and do not change",
@@ -47,14 +45,10 @@ ABSENT: dict[str, dict[str, str]] = {
         "session": _SESSION,
     },
     "LanceFragment": {
-        "create_from_file": "LanceFragment.create writes the file and describes it",
         "open_session": _SESSION,
         "validate": "LanceDataset.validate checks every fragment",
     },
-    "optimize": {
-        "disable_auto_cleanup": "clean up when you choose to",
-        "enable_auto_cleanup": "clean up when you choose to",
-    },
+    "optimize": {},
     "stats": {},
     "tags": {},
     "branches": {},

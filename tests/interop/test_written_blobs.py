@@ -45,7 +45,7 @@ def commit(root: Path, table: pa.Table, version: str, *, external: bool = False)
         file=FileOptions(allows_external_blobs=external),
         max_rows_per_file=100,
     )
-    written = write_fragments(table, schema, LocalStore(str(root)), options)
+    written = write_fragments(table.to_reader(), schema, LocalStore(str(root)), options)
     fragments = [
         lance.fragment.FragmentMetadata(
             number,

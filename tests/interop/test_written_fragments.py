@@ -109,7 +109,7 @@ def test_columns_that_are_missing_read_as_null(version: str, tmp_path: Path) -> 
     options = WriteOptions(file_version=file_version_of(version))
     schema = lance_nb.dataset(str(tmp_path)).lance_schema
     part = table.select(["text", "id"])
-    (one,) = write_fragments(part, schema, LocalStore(str(tmp_path)), options)
+    (one,) = write_fragments(part.to_reader(), schema, LocalStore(str(tmp_path)), options)
     (file,) = one.files
     name = lance.fragment.DataFile(
         file.path, list(file.fields), list(file.column_indices), *file.file_version

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.verbs import base_targets as base_targets
     from lance_nb.dataset.verbs import bisecting as bisecting
     from lance_nb.dataset.verbs import branching as branching
     from lance_nb.dataset.verbs import cleaning as cleaning
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs import comparing as comparing
     from lance_nb.dataset.verbs import configuring as configuring
     from lance_nb.dataset.verbs import deleting as deleting
+    from lance_nb.dataset.verbs import dropping as dropping
     from lance_nb.dataset.verbs import evolving as evolving
     from lance_nb.dataset.verbs import fragments as fragments
     from lance_nb.dataset.verbs import indexing as indexing
@@ -31,9 +33,10 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs import writing as writing
 else:
     _ON_DEMAND = frozenset({
-        "bisecting", "branching", "cleaning", "committing", "compacting", "compaction_steps",
-        "comparing", "configuring", "deleting", "evolving", "fragments", "indexing", "merging",
-        "space", "staging", "transacting", "updating", "upserting", "verifying", "writing",
+        "base_targets", "bisecting", "branching", "cleaning", "committing", "compacting",
+        "compaction_steps", "comparing", "configuring", "deleting", "dropping", "evolving",
+        "fragments", "indexing", "merging", "space", "staging", "transacting", "updating",
+        "upserting", "verifying", "writing",
     })  # fmt: skip
 
     def __getattr__(name: str) -> ModuleType:

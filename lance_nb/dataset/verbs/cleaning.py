@@ -5,17 +5,21 @@ Source: ``cleanup_old_versions`` and ``explain_cleanup_old_versions`` of pylance
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import Any
 
 from lance_nb.dataset.session import Session
-from lance_nb.errors import CleanupError
+from lance_nb.errors import CleanupError, LanceError
 from lance_nb.format.layout import branch_root
+from lance_nb.table.auto_cleanup import policy_after
 from lance_nb.table.retention import RetentionPolicy
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.cleanup import Cleanup, CleanupOptions
 from lance_nb.transactions.cleanup_result import CleanupExplanation, CleanupStats, explanation_of
+
+_log = logging.getLogger(__name__)
 
 CONCURRENCY_MAX = 2**61 - 1
 
@@ -49,7 +53,28 @@ def clean(
     session: Session, snapshot: Snapshot, policy: RetentionPolicy, options: CleanupOptions
 ) -> CleanupStats:
     """Delete what the policy lets go."""
-    return _cleanup(session, snapshot, policy, options).run()
+    return _cleanup(session, snapshot.branch, snapshot.version, policy, options).run()
+
+
+def clean_after(session: Session, made: Snapshot, read_version: int) -> None:
+    """Clean up after a commit if the configuration asks for it now; as pylance does.
+
+    The commit has landed: that cleaning up failed is logged, and undoes nothing. Versions from the
+    one on that the commit was planned on stay.
+    """
+    try:
+        policy = policy_after(made.version, made.manifest.config)
+        if policy is not None:
+            first_kept = min(read_version or made.version, made.version)
+            _cleanup(session, made.branch, first_kept, policy, CleanupOptions()).run()
+    except LanceError as error:
+        _log.warning(
+            "version %d of %s is committed; the clean-up that its configuration asks for "
+            "(lance.auto_cleanup) failed: %s",
+            made.version,
+            session.root.uri,
+            error,
+        )
 
 
 def explain(
@@ -62,12 +87,12 @@ def explain(
     include_files: bool = True,
 ) -> CleanupExplanation:
     """Say what ``clean`` would delete, listing at most ``max_files`` files (None: all)."""
-    plan, survey = _cleanup(session, snapshot, policy, options).explain()
+    cleanup = _cleanup(session, snapshot.branch, snapshot.version, policy, options)
+    plan, survey = cleanup.explain()
     return explanation_of(
         plan, survey, snapshot.version, max_files=max_files, include_files=include_files
     )
 
 
-def _cleanup(session: Session, snapshot: Snapshot, *how: Any) -> Cleanup:
-    folder = "" if snapshot.branch is None else branch_root(snapshot.branch)
-    return Cleanup(session.root, folder, snapshot.version, *how)
+def _cleanup(session: Session, branch: str | None, version: int, *how: Any) -> Cleanup:
+    return Cleanup(session.root, "" if branch is None else branch_root(branch), version, *how)

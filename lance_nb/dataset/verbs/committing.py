@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from lance_nb.dataset import provenance
+from lance_nb.dataset import provenance, verbs
 from lance_nb.dataset.session import Session
 from lance_nb.storage.sync_later import synced_together
+from lance_nb.table.auto_cleanup import INTERVAL
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.backoff import retrying
@@ -70,7 +71,10 @@ def commit_transaction(
     """Commit a transaction as it is and return the new version."""
     transaction = provenance.stamped(transaction, options.message)
     committed = commit(place_of(session, branch), transaction, options)
-    return session.snapshot(committed.manifest, branch)
+    made = session.snapshot(committed.manifest, branch)
+    if INTERVAL in committed.manifest.config and not options.detached:
+        verbs.cleaning.clean_after(session, made, transaction.read_version)
+    return made
 
 
 def commit_operation(

@@ -28,21 +28,29 @@ from lance_nb.dataset.verbs.deleting import plan as plan_delete
 from lance_nb.dataset.verbs.physical_rows import partners, physical_batches
 from lance_nb.dataset.verbs.sources import reader_of
 from lance_nb.encodings.kernels.memory import from_integers
-from lance_nb.errors import ColumnNotFoundError, InvalidInputError, SchemaMismatchError
+from lance_nb.errors import (
+    ColumnNotFoundError,
+    InvalidInputError,
+    NotSupportedError,
+    SchemaMismatchError,
+)
+from lance_nb.file.reader import FileReader
+from lance_nb.format import layout
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFileType, Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.table.fragment_reader import confirmed_rows
+from lance_nb.table.single_file import data_file
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.column_files import extend_schema, write_columns
 from lance_nb.transactions.deletion_plan import DeletionPlan, plan_offsets
 from lance_nb.transactions.environment import new_uuid
+from lance_nb.transactions.input_schema import writable_part
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.pending_deletions import PendingDeletions
 from lance_nb.transactions.transaction import Transaction
 
-ROW_ID = "_rowid"
 _ONE_FILE = 1 << 62
 BatchFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -81,6 +89,25 @@ def create_one(
     if not found:
         raise InvalidInputError("no rows: there is no fragment without rows")
     return found[0]
+
+
+def from_file(snapshot: Snapshot, name: str, fragment_id: int) -> Fragment:
+    """Describe a file in the data folder that no fragment names, or that one has lost.
+
+    Raises ObjectNotFoundError, SchemaMismatchError, CorruptFileError, NotSupportedError.
+    """
+    home = snapshot.locations.home
+    path = f"{layout.DATA}/{layout.check_relative_path(name)}"
+    reader = snapshot.files.get(home, path)
+    if not isinstance(reader, FileReader):
+        raise NotSupportedError(f"{name}: a 0.1 file does not say which columns it holds")
+    schema = snapshot.manifest.schema
+    part = writable_part(reader.schema.to_arrow(), schema)
+    missing = [one.name for one in schema if one.name not in part.names]
+    if missing:
+        raise SchemaMismatchError(f"{path} has no column {missing[0]!r}, and the dataset has")
+    file = data_file(reader, part, name, size_bytes=reader.size_bytes)
+    return numbered(Fragment(0, (file,), reader.num_rows), fragment_id)
 
 
 def numbered(fragment: Fragment, fragment_id: int) -> Fragment:

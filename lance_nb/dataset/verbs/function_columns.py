@@ -24,11 +24,11 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.fragment_json import fragment_from_json, fragment_to_json
 from lance_nb.format.schema import Schema
+from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.scan_request import plan_request
 from lance_nb.table.snapshot import Snapshot
 
-ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
 _LIVE = ROW_ID  # null where a row is deleted
 
 

@@ -19,12 +19,11 @@ import pyarrow as pa
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import ColumnNotFoundError
 from lance_nb.format.fragment import Fragment
+from lance_nb.table.projection import ROW_ID
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.scan_request import plan_request
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.row_rewrite import cast
-
-ROW_ID = "_rowid"
 
 
 def physical_batches(

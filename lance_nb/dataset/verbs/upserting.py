@@ -118,11 +118,13 @@ def plan(
             "this merge_insert does nothing: add when_matched_update_all(), "
             "when_not_matched_insert_all() or another clause"
         )
-    return plan_merge(snapshot, source, clauses, _options(snapshot), progress)
+    return plan_merge(snapshot, source, clauses, _options(snapshot, clauses), progress)
 
 
-def _options(snapshot: Snapshot) -> WriteOptions:
-    return WriteRequest().write_options(storage_version(snapshot.manifest))
+def _options(snapshot: Snapshot, clauses: MergeClauses) -> WriteOptions:
+    request = WriteRequest(target_bases=clauses.bases, target_all_bases=clauses.all_bases)
+    places = request.places(snapshot.locations)
+    return request.write_options(storage_version(snapshot.manifest), places)
 
 
 def execute(

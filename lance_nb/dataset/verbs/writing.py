@@ -4,28 +4,36 @@ The data files are written, and durable before the version is created; when writ
 removed again, and the dataset is as it was. When the commit fails they stay, because an unknown
 outcome may still turn into a version that needs them; cleanup finds them.
 
-Not supported: several base paths (``initial_bases``, ``target_bases``), namespaces, files of
-version 0.1.
+Not supported: namespaces, store parameters for single base paths, files of version 0.1.
 Source: ``lance.write_dataset`` and ``LanceDataset.insert`` of pylance 14.0.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from lance_nb.dataset.session import Session
+from lance_nb.dataset.verbs import base_targets
 from lance_nb.dataset.verbs.committing import NO_PROPERTIES, commit_staged
 from lance_nb.dataset.verbs.sources import reader_of
-from lance_nb.errors import DatasetAlreadyExistsError, InvalidInputError, NotSupportedError
+from lance_nb.errors import (
+    BasePathError,
+    DatasetAlreadyExistsError,
+    InvalidInputError,
+    NotSupportedError,
+)
 from lance_nb.file.writer import PAGE_BYTES, FileOptions
+from lance_nb.format.manifest_values import BasePath
 from lance_nb.storage.sync_later import synced_together
+from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.commit_options import CommitLock, CommitOptions
+from lance_nb.transactions.file_place import FilePlace
 from lance_nb.transactions.fragment_writer import WriteOptions, WriteProgress, write_fragments
 from lance_nb.transactions.input_schema import new_schema
 from lance_nb.transactions.operation import DEFAULT_FILE_VERSION, BuildOptions, Operation
@@ -51,8 +59,12 @@ class WriteRequest:
     transaction_properties: Mapping[str, str] = field(default_factory=lambda: NO_PROPERTIES)
     progress: Callable[[WriteProgress], None] | None = None
     allow_external_blob_outside_bases: bool = False
+    initial_bases: tuple[BasePath, ...] = ()
+    target_bases: Sequence[str] | None = None
+    target_all_bases: bool | None = None
+    config: Mapping[str, str] = field(default_factory=lambda: NO_PROPERTIES)
 
-    def write_options(self, version: str) -> WriteOptions:
+    def write_options(self, version: str, places: tuple[FilePlace, ...] = ()) -> WriteOptions:
         """Return how files are written. Raises InvalidInputError, NotSupportedError."""
         return WriteOptions(
             self.max_rows_per_file,
@@ -62,7 +74,12 @@ class WriteRequest:
                 PAGE_BYTES if self.max_page_bytes is None else self.max_page_bytes,
                 allows_external_blobs=self.allow_external_blob_outside_bases,
             ),
+            places,
         )
+
+    def places(self, locations: Locations) -> tuple[FilePlace, ...]:
+        """Return where files go, among the base paths. Raises BasePathError."""
+        return base_targets.places_of(locations, self.target_bases, self.target_all_bases)
 
     def commit_options(self) -> CommitOptions:
         """Return how the version is committed."""
@@ -127,6 +144,11 @@ def stage_rows(
 ) -> StagedWrite:
     """Write the data files of a change and describe it, without committing it."""
     check_mode(mode)
+    if request.initial_bases and current is not None:
+        raise BasePathError(
+            f"initial_bases are registered when a dataset is created, and one is at "
+            f"{session.root.uri!r}: add_bases() registers more"
+        )
     if mode == "create" and current is not None:
         raise DatasetAlreadyExistsError(
             f"there is a dataset at {session.root.uri!r} already; mode='append' adds to it, "
@@ -167,7 +189,7 @@ def write_addition(
         reader,
         current.manifest.schema,
         current.locations.home,
-        request.write_options(version),
+        request.write_options(version, request.places(current.locations)),
         request.progress,
     )
     return Addition(tuple(fragments))
@@ -179,11 +201,22 @@ def write_replacement(
 ) -> Replacement:  # fmt: skip
     """Write rows that become the whole dataset; what is overwritten keeps its file version."""
     reader = reader_of(data, schema)
-    options = request.write_options(request.data_storage_version or _version_after(current))
+    locations = session.locations(None, request.initial_bases)
+    if current is not None:
+        locations = current.locations
+    version = request.data_storage_version or _version_after(current)
+    options = request.write_options(version, request.places(locations))
     lance_schema = new_schema(reader.schema, options.file_version)
-    home = session.root if current is None else current.locations.home
-    fragments = tuple(write_fragments(reader, lance_schema, home, options, request.progress))
-    operation: Operation = Overwrite(lance_schema, fragments)
+    fragments = tuple(
+        write_fragments(reader, lance_schema, locations.home, options, request.progress)
+    )
+    is_new = current is None
+    operation: Operation = Overwrite(
+        lance_schema,
+        fragments,
+        request.config if is_new else NO_PROPERTIES,
+        request.initial_bases if is_new else (),
+    )
     return Replacement(operation, fragments)
 
 

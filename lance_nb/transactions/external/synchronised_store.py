@@ -22,6 +22,7 @@ from lance_nb.storage.base import (
     Store,
     check_prefix,
     join_uri,
+    prune,
     sync_folder,
 )
 from lance_nb.transactions.external.base import ExternalManifestStore
@@ -139,6 +140,10 @@ class SynchronisedStore:
     def delete(self, path: str) -> None:
         """Remove an object if it exists."""
         self._inner.delete(path)
+
+    def prune(self) -> None:
+        """Remove folders without files, where the store has folders."""
+        prune(self._inner)
 
     def sync_folder(self, prefix: str) -> None:
         """Make deletions in a folder durable, where the store behind can tell."""

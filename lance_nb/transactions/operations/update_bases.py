@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
-from lance_nb.errors import InvalidInputError
+from lance_nb.errors import BasePathError
 from lance_nb.format.manifest import BasePath
 from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.conflict_rules import FINE, SAME_BASES
@@ -62,20 +62,20 @@ class UpdateBases:
         return message
 
     def apply(self, ctx: ApplyContext) -> Built:
-        """Return the version with the bases. Raises InvalidInputError for one that is there."""
+        """Return the version with the bases. Raises BasePathError for one that is there."""
         draft = Draft.of(ctx, self)
         bases = list(draft.manifest.base_paths)
         for new in self.new_bases:
             for one in bases:
                 if new.path == one.path or (new.name is not None and new.name == one.name):
-                    raise InvalidInputError(
+                    raise BasePathError(
                         f"base {new.name or new.path!r} is there already, with id {one.id} and "
                         f"path {one.path!r}"
                     )
             taken = {one.id for one in bases}
             base_id = new.id or max(taken, default=0) + 1
             if base_id in taken:
-                raise InvalidInputError(f"there is a base with id {base_id} already")
+                raise BasePathError(f"there is a base with id {base_id} already")
             bases.append(replace(new, id=base_id))
         draft.manifest = replace(draft.manifest, base_paths=tuple(bases))
         return draft.finish()

@@ -6,6 +6,7 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import (
+    BasePathError,
     CommitConflictError,
     DatasetAlreadyExistsError,
     InvalidInputError,
@@ -144,7 +145,7 @@ def test_rows_of_another_file_version_are_refused(make, rows, uri):
         ({"nonsense": 1}, InvalidInputError),
         ({"data_storage_version": "9.9"}, InvalidInputError),
         ({"max_rows_per_file": 0}, InvalidInputError),
-        ({"target_bases": ["x"]}, NotSupportedError),
+        ({"target_bases": ["x"]}, BasePathError),
         ({"external_blob_mode": "ingest"}, NotSupportedError),
     ],
 )

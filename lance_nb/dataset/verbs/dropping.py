@@ -1,0 +1,80 @@
+"""Delete a whole dataset: every version, branch and tag, and every other file below its root.
+
+The root must hold a version that can be read: a mistyped path is refused, not emptied. Manifests go
+last, so that what was interrupted can be done again. Files under other base paths stay, as in
+pylance.
+
+Source: ``LanceDataset.drop`` of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+import os
+
+from lance_nb.dataset.session import open_session
+from lance_nb.errors import (
+    DatasetNotFoundError,
+    FormatError,
+    InvalidInputError,
+    NotSupportedError,
+    ObjectNotFoundError,
+)
+from lance_nb.format.layout import VERSIONS, branch_root
+from lance_nb.storage.base import Store, prune
+from lance_nb.storage.registry import StorageOptions
+from lance_nb.table.versions import load_manifest, version_names
+from lance_nb.transactions.manifest_slots import forget_versions
+
+_TREE = "tree/"
+
+
+def drop(
+    base_uri: str | os.PathLike[str],
+    storage_options: StorageOptions | None = None,
+    *,
+    ignore_not_found: bool = False,
+) -> None:
+    """Delete the dataset at ``base_uri``.
+
+    Raises InvalidInputError where there is something else, DatasetNotFoundError where there is
+    nothing, StorageError.
+    """
+    root = open_session(base_uri, storage_options).root
+    files = sorted(one.name for one in root.list_recursive(""))
+    if not files:
+        prune(root)
+        if ignore_not_found:
+            return
+        raise DatasetNotFoundError(root.uri, "nothing is there")
+    if not _has_a_version(root):
+        raise InvalidInputError(
+            f"{root.uri!r} is not the root of a dataset: no manifest that can be read is in "
+            f"{VERSIONS!r}, so nothing is deleted. Is it a folder above the dataset? Leftovers "
+            "without a version are removed with the tools of the store"
+        )
+    branches = {_branch_folder(one) for one in files if one.startswith(_TREE)}
+    for one in sorted(files, key=lambda name: name.startswith(f"{VERSIONS}/")):
+        root.delete(one)
+    for folder in branches - {""}:
+        forget_versions(root.child(folder))
+    forget_versions(root)
+    prune(root)
+
+
+def _has_a_version(root: Store) -> bool:
+    try:
+        names = version_names(root)
+    except (DatasetNotFoundError, FormatError):
+        return False
+    for name in reversed(names):
+        try:
+            load_manifest(root, name)
+        except (FormatError, NotSupportedError, ObjectNotFoundError):
+            continue
+        return True
+    return False
+
+
+def _branch_folder(path: str) -> str:
+    folder, found, _ = path.partition(f"/{VERSIONS}/")
+    return branch_root(folder.removeprefix(_TREE)) if found else ""
