@@ -212,4 +212,19 @@ def _load_magic_if_wanted() -> None:
         shell.extension_manager.load_extension("lance_nb")
 
 
+def _show_values() -> None:
+    """Give values that cannot import the explorer their display, where there is a notebook.
+
+    Nothing is loaded: IPython calls ``_render`` when a cell ends with such a value.
+    """
+    ipython = _sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is None:
+        return
+    formatter = shell.display_formatter.mimebundle_formatter
+    for module, name in _display.VALUES:
+        formatter.for_type_by_name(module, name, lambda value, **_options: _render(value))
+
+
 _load_magic_if_wanted()
+_show_values()

@@ -9,6 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+# What else is displayed, by the module and name of its class; nothing is imported for it.
+VALUES = {
+    ("lance_nb.table.history", "VersionInfo"): "version",
+    ("lance_nb.table.diff.value", "Diff"): "diff",
+    ("lance_nb.format.transaction_summary", "TransactionSummary"): "transaction",
+    ("lance_nb.dataset.fragment", "LanceFragment"): "fragment",
+    ("lance_nb.format.schema", "Schema"): "schema",
+    ("lance_nb.dataset.verbs.staging", "Stage"): "stage",
+    ("lance_nb.dataset.verbs.stage_preview", "StagePreview"): "preview",
+    ("lance_nb.transactions.staged", "StagedWrite"): "write",
+}
+
 Renderer = Callable[[Any], dict[str, Any] | None]
 
 _renderers: list[Renderer] = []

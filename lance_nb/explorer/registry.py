@@ -8,16 +8,25 @@ from __future__ import annotations
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.explorer.widgets.branches import RefsManager
 from lance_nb.explorer.widgets.changes import DiffView
+from lance_nb.explorer.widgets.deletion_view import DeletionMap
+from lance_nb.explorer.widgets.fragment_map import FragmentMap
 from lance_nb.explorer.widgets.overview import Overview
 from lance_nb.explorer.widgets.rows import RowGrid
+from lance_nb.explorer.widgets.schema_view import SchemaTree
+from lance_nb.explorer.widgets.space_view import SpaceView
+from lance_nb.explorer.widgets.stage import StagePanel
 from lance_nb.explorer.widgets.storage import StorageView
 from lance_nb.explorer.widgets.timeline import Timeline
 from lance_nb.explorer.widgets.version_detail import VersionDetail
 
-TABS: tuple[type[LanceWidget], ...] = (RowGrid, DiffView, StorageView, RefsManager)
+TABS: tuple[type[LanceWidget], ...] = (RowGrid, DiffView, StorageView, RefsManager, StagePanel)
 VIEWS: dict[str, type[LanceWidget]] = {
     "Overview": Overview,
     "Timeline": Timeline,
     "VersionDetail": VersionDetail,
+    "SchemaTree": SchemaTree,
+    "FragmentMap": FragmentMap,
+    "DeletionMap": DeletionMap,
+    "SpaceView": SpaceView,
     **{tab.__name__: tab for tab in TABS},
 }

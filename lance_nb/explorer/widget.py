@@ -31,6 +31,7 @@ from lance_nb.explorer.jobs import Jobs
 from lance_nb.explorer.models import refs
 from lance_nb.explorer.models.error_card import error_card
 from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.opening import Target, check_target, open_source
 from lance_nb.explorer.pictures import Picture, picture_of_error, picture_of_parts
 from lance_nb.explorer.session import FIRST_WINDOW, Session, place_of, window_of
 from lance_nb.explorer.view_answers import ViewAnswers
@@ -73,16 +74,18 @@ class LanceWidget(anywidget.AnyWidget):
 
     def __init__(
         self,
-        dataset: Source | LanceError,
+        dataset: Target | LanceError,
         *,
         height: int | None = None,
         read_only: bool = False,
     ) -> None:
-        """Show ``dataset``, or why there is none to show."""
+        """Show a dataset, given as such or by path or URI; or why there is none to show."""
         height = self._checked(height)
         before, started = meter.reading(), time.perf_counter()
         self._error: LanceError | None = None
         self._session: Session | None = None
+        if not isinstance(dataset, LanceError):
+            dataset = _opened(dataset)
         if isinstance(dataset, LanceError):
             self._error = dataset
             screen: dict[str, Any] = {"error": error_card(dataset).to_json()}
@@ -197,6 +200,15 @@ class LanceWidget(anywidget.AnyWidget):
         """Return the mime bundle that a browser turns into the live widget."""
         bundle: Any = super()._repr_mimebundle_()
         return dict(bundle[0] if isinstance(bundle, tuple) else bundle)
+
+
+def _opened(target: Target) -> Source | LanceError:
+    """Return the dataset, or why it cannot be opened. Raises InvalidInputError for nonsense."""
+    check_target(target)
+    try:
+        return open_source(target)
+    except LanceError as error:
+        return error
 
 
 def behind(picture: Picture) -> str:

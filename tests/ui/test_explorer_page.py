@@ -207,7 +207,10 @@ def test_a_kernel_that_was_busy_is_asked_again_when_it_answers(open_widget: Open
 def test_every_view_works_alone(open_widget: OpenWidget, screenshot: Screenshot, name: str) -> None:
     page = open_widget(VIEWS[name](small_dataset())).page
     root = {"Overview": ".lnb-name", "Timeline": ".lnb-tl-bar", "RowGrid": ".lnb-cell"}
-    root["StorageView"] = ".lnb-storage"
+    root |= dict.fromkeys(
+        ("StorageView", "FragmentMap", "DeletionMap", "SpaceView"), ".lnb-storage"
+    )
+    root["SchemaTree"] = ".lnb-schema"
     expect(page.locator(root.get(name, ".lnb-operation")).first).to_be_visible()
     screenshot(page)
 

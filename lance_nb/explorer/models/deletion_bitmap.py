@@ -5,12 +5,12 @@ that the picture spans) and ``rows_per_pixel``; the buffer holds the pixels, row
 picture in the order of the rows. A pixel with any deleted row is at least 1.
 
 Limits: ``MAX_PIXELS`` pixels, whatever the number of rows: 100 million rows are counted where the
-deletion file is, and only the picture travels.
+deletion file is, and only the picture travels. ``MAX_LISTED`` fragments are listed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from lance_nb.table.deletions import read_deletions
 from lance_nb.table.fragment_reader import num_physical_rows
 
 MAX_PIXELS = 262_144
+MAX_LISTED = 200
 _FEW = 4_000_000
 
 
@@ -84,3 +85,28 @@ def _shades(deleted: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> npt.
     shades = (deleted * 255 // np.maximum(rows, 1)).astype(np.uint8)
     shades[(shades == 0) & (deleted > 0)] = 1
     return shades
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedRows:
+    """How many rows of a fragment are deleted."""
+
+    id: int
+    rows: int
+    deleted: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as JSON-able values."""
+        return asdict(self)
+
+
+def most_deleted(dataset: StoredSource) -> list[DeletedRows]:
+    """List the fragments with most deleted rows, at most ``MAX_LISTED``; none without any."""
+    counts = dataset.opened[1].manifest.fragments.counts()
+    deleted = counts.num_deleted_rows
+    order = np.argsort(-deleted, kind="stable")[:MAX_LISTED]
+    return [
+        DeletedRows(int(counts.ids[at]), int(counts.physical_rows[at]), int(deleted[at]))
+        for at in order.tolist()
+        if deleted[at]
+    ]

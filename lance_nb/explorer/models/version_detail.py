@@ -77,7 +77,7 @@ def version_detail(dataset: Source) -> VersionDetail:
         message=text.line(info.message or ""),
         tags=tuple(text.name(tag) for tag in info.tags[:MAX_FACTS]),
         counts=_counts(info),
-        properties=tuple(_entries(info.properties)),
+        properties=tuple(entries(info.properties)),
         transaction=() if transaction is None else tuple(_transaction_entries(transaction)),
         schema=schema_tree(dataset.schema),
     )
@@ -106,10 +106,10 @@ def _counts(info: VersionInfo) -> tuple[Entry, ...]:
 def _transaction_entries(transaction: TransactionInfo) -> Iterator[Entry]:
     yield Entry("read version", str(transaction.read_version))
     yield Entry("transaction", text.name(transaction.uuid))
-    yield from _entries(transaction.details)
+    yield from entries(transaction.details)
 
 
-def _entries(values: Mapping[str, Any]) -> Iterator[Entry]:
+def entries(values: Mapping[str, Any]) -> Iterator[Entry]:
     """Flatten nested values to dotted labels, at most ``MAX_FACTS`` of them."""
     leaves = _leaves("", values, 0) if values else iter(())
     for label, value in islice(leaves, MAX_FACTS):

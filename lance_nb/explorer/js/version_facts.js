@@ -1,0 +1,49 @@
+// One version in full: operation, message, counts, schema, properties, the decoded transaction.
+
+import { h, age } from "./dom.js";
+import { lookOfOperation } from "./operations.js";
+
+/**
+ * @param {Object} detail see models/version_detail.py
+ * @param {Record<string, boolean>} open which sections are; kept when a person opens or shuts one
+ * @param {...HTMLElement} acts what can be done with the version
+ * @returns {HTMLElement[]}
+ */
+export function versionFacts(detail, open, ...acts) {
+  const { family, glyph } = lookOfOperation(detail.operation);
+  const { lines, hidden } = detail.schema;
+
+  function section(key, title, count, content) {
+    const details = h("details", { class: "lnb-section", open: open[key], on: { toggle: () => { open[key] = details.open; } } },
+      h("summary", {}, title, h("small", {}, count)), content);
+    return details;
+  }
+
+  return [
+    h("div", { class: `lnb-operation lnb-op-${family}` }, glyph ? h("i", { "aria-hidden": "true" }, glyph) : null, h("strong", {}, detail.operation), h("span", {}, detail.label)),
+    detail.message ? h("blockquote", { class: "lnb-message" }, detail.message) : null,
+    detail.description ? h("p", { class: "lnb-description" }, detail.description) : null,
+    h("p", { class: "lnb-when" }, h("time", {}, detail.time), detail.time_ms ? h("span", {}, age(detail.time_ms)) : null),
+    ...acts,
+    h("dl", { class: "lnb-counts" }, detail.counts.map(entry)),
+    section("schema", "Schema", String(lines.filter((line) => !line.depth).length), schemaTree(lines, hidden)),
+    detail.properties.length ? section("properties", "Properties", String(detail.properties.length), h("dl", { class: "lnb-entries" }, detail.properties.map(entry))) : null,
+    detail.transaction.length ? section("transaction", "Transaction", "", h("dl", { class: "lnb-entries" }, detail.transaction.map(entry))) : null,
+  ].filter(Boolean);
+}
+
+function entry({ label, value }) {
+  return h("div", {}, h("dt", {}, label), h("dd", {}, value));
+}
+
+/** The columns as a tree. @param {Object[]} lines see models/schema_tree.py @param {number} hidden */
+export function schemaTree(lines, hidden) {
+  const items = lines.map((line) => {
+    const item = h("li", { class: "lnb-field", title: line.note || null, "aria-level": line.depth + 1, role: "treeitem" },
+      h("b", {}, line.name), h("code", {}, line.type), line.nullable ? null : h("small", { title: "never null" }, "required"));
+    item.style.paddingInlineStart = `${line.depth * 14}px`;
+    return item;
+  });
+  if (hidden) items.push(h("li", { class: "lnb-faint" }, `and ${hidden} more`));
+  return h("ul", { class: "lnb-schema", role: "tree", "aria-label": "schema" }, items);
+}

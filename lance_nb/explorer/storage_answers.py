@@ -1,0 +1,98 @@
+"""The answers about the storage of a version, for the tab and for each of its pieces alone.
+
+Requests (all with ``branch`` and ``version``):
+
+=================== ======================================== ================================
+request             args                                     result
+=================== ======================================== ================================
+storage.map         first, stop                              models.fragment_map, + buffers
+storage.fragment    fragment                                 models.fragment_detail
+storage.deletions   fragment, first, rows, pixels            models.deletion_bitmap, + buffer
+storage.deleted                                              most: {id, rows, deleted} of fragments
+storage.pages       path                                     models.file_pages
+storage.health                                               advice: models.storage_health
+storage.space       (long work)                              models.space_use
+=================== ======================================== ================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
+from lance_nb.explorer.models.deletion_bitmap import MAX_PIXELS, deletion_bitmap, most_deleted
+from lance_nb.explorer.models.file_pages import file_pages
+from lance_nb.explorer.models.fragment_detail import fragment_detail
+from lance_nb.explorer.models.fragment_map import fragment_map
+from lance_nb.explorer.models.space_use import space_use
+from lance_nb.explorer.models.storage_health import storage_health
+from lance_nb.explorer.models.stored import StoredSource, stored
+from lance_nb.explorer.session import MAX_COUNT
+from lance_nb.explorer.view_answers import ViewAnswers
+
+MAX_PATH_CHARS = 4096
+
+
+class StorageAnswers(ViewAnswers):
+    """The answers about storage."""
+
+    requests: ClassVar[Mapping[str, str]] = {
+        "storage.map": "on_map",
+        "storage.fragment": "on_fragment",
+        "storage.deletions": "on_deletions",
+        "storage.deleted": "on_deleted",
+        "storage.pages": "on_pages",
+        "storage.health": "on_health",
+        "storage.space": "on_space",
+    }
+
+    def _stored(self, args: Mapping[str, Any]) -> StoredSource:
+        return stored(self.source(args))
+
+    def on_map(self, args: Mapping[str, Any]) -> Answer:
+        """Return the map of a range of fragments."""
+        first = integer(args, "first", low=0, high=MAX_COUNT)
+        stop = integer(args, "stop", low=0, high=MAX_COUNT)
+        found = fragment_map(self._stored(args), first, stop)
+        return Answer(found.to_json(), found.buffers)
+
+    def on_fragment(self, args: Mapping[str, Any]) -> Answer:
+        """Return what a fragment is made of."""
+        fragment = integer(args, "fragment", low=0, high=MAX_COUNT)
+        return Answer(fragment_detail(self._stored(args), fragment).to_json())
+
+    def on_deletions(self, args: Mapping[str, Any]) -> Answer:
+        """Return a range of a deletion vector as pixels."""
+        found = deletion_bitmap(
+            self._stored(args),
+            integer(args, "fragment", low=0, high=MAX_COUNT),
+            integer(args, "first", low=0, high=MAX_COUNT),
+            integer(args, "rows", low=1, high=MAX_COUNT),
+            integer(args, "pixels", low=1, high=MAX_PIXELS),
+        )
+        return Answer(found.to_json(), (found.pixels,))
+
+    def on_deleted(self, args: Mapping[str, Any]) -> Answer:
+        """Return the fragments with most deleted rows."""
+        found = most_deleted(self._stored(args))
+        return Answer({"most": [one.to_json() for one in found]})
+
+    def on_pages(self, args: Mapping[str, Any]) -> Answer:
+        """Return the pages of a data file."""
+        path = words(args, "path", MAX_PATH_CHARS)
+        return Answer(file_pages(self._stored(args), path).to_json())
+
+    def on_health(self, args: Mapping[str, Any]) -> Answer:
+        """Return advice."""
+        advice = storage_health(self._stored(args))
+        return Answer({"advice": [one.to_json() for one in advice]})
+
+    def on_space(self, args: Mapping[str, Any]) -> Job:
+        """Account for the bytes of all versions."""
+        source = self._stored(args)
+
+        def work(progress: Progress) -> Answer:
+            return Answer(space_use(source.space(progress=progress)).to_json())
+
+        return Job(work)

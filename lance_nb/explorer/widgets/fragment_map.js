@@ -1,0 +1,34 @@
+// The map of the fragments, alone; a fragment opens below it.
+
+import { h, show } from "../js/dom.js";
+import { fragmentSection } from "../js/fragment_section.js";
+import { fragmentDetail } from "../js/fragment_detail.js";
+import { asleep, storageFrame } from "../js/storage_frame.js";
+import { widget } from "../js/view.js";
+
+/** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
+export function mountFragmentMap(el, ctx) {
+  const problem = h("div", { class: "lnb-st-problem" });
+  const below = h("div", {});
+  const placeNow = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
+  const map = fragmentSection(ctx, { placeNow, open, failed: (error) => show(problem, ...(error ? [ctx.problem(error)] : [])) });
+  el.append(storageFrame("fragments", problem, map.element, below));
+
+  async function open(id) {
+    const place = placeNow();
+    try {
+      const { result } = await ctx.kernel.ask("storage.fragment", { ...place, fragment: id });
+      show(below, h("h3", { class: "lnb-st-title" }, `Fragment ${id}`), fragmentDetail(ctx, place, result));
+    } catch (error) {
+      show(below, ctx.problem(error));
+    }
+  }
+
+  ctx.onScreen(() => {
+    show(below);
+    if (ctx.kernel.state === "static") show(problem, asleep());
+    else map.load();
+  }, ["card"]);
+}
+
+export default widget(mountFragmentMap, "fragments of the dataset");
