@@ -18,7 +18,6 @@ from typing import Any
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, integer, words
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.compared import compared, key_of
-from lance_nb.explorer.models.lens import lens_of
 from lance_nb.explorer.models.row_biography import Lives, Named, place_of_row
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.session import MAX_COUNT, Session, place_of
@@ -55,7 +54,7 @@ class Biography:
     def _on_find(self, args: Mapping[str, Any]) -> Answer:
         source = self._session.open(place_of(args))
         row = integer(args, "row", low=0, high=MAX_COUNT)
-        found = lens_of(args).rows(source, ["_rowid", "_rowaddr"], row, 1)
+        found = self._session.lens(args).rows(source, ["_rowid", "_rowaddr"], row, 1)
         fragment, offset, row_id = place_of_row(found)
         return Answer({"fragment": fragment, "offset": offset, "row_id": row_id})
 

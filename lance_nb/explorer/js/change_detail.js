@@ -1,9 +1,9 @@
 // One change in the detail pane: a row with all old and new values, a transaction, a fragment's files.
 
-import { h, age } from "./dom.js";
+import { h, plural } from "./dom.js";
 import { biographyButton } from "./biography.js";
 import { treeNode } from "./row_detail.js";
-import { lookOfOperation } from "./operations.js";
+import { versionFacts } from "./version_facts.js";
 import { placeLabel } from "./version_range.js";
 
 const SIGNS = { "+": ["added", "+"], "-": ["removed", "−"], "~": ["changed", "~"] };
@@ -33,7 +33,7 @@ function link(words, act) {
 
 /** The columns of a level, one under the other; what changed with both values. */
 function facts(cells) {
-  return h("dl", { class: "lnb-entries" }, cells.filter((cell) => cell.text && cell.look !== "null" && cell.look !== "empty").map((cell) => h("div", {}, h("dt", {}, cell.name), h("dd", {}, cell.old ? [h("del", {}, cell.old.text), " → ", h("ins", {}, cell.text)] : cell.text))));
+  return h("dl", { class: "lnb-counts lnb-cd-facts" }, cells.filter((cell) => cell.text && cell.look !== "null" && cell.look !== "empty").map((cell) => h("div", {}, h("dt", {}, cell.name), h("dd", {}, cell.old ? [h("del", {}, cell.old.text), " → ", h("ins", {}, cell.text)] : cell.text))));
 }
 
 function rowView(ctx, pair, row) {
@@ -53,7 +53,8 @@ function rowView(ctx, pair, row) {
       biographyButton(ctx, { ...here, fragment: row.fragment, offset: row.offset, key: pair.key }),
       ctx.has("rows") && row.position !== null ? link("open in Rows", () => openInRows(ctx, here, row)) : null,
     ),
-    changed.length ? h("div", { class: "lnb-cd-cells" }, changed) : null, rest);
+    changed.length ? h("div", { class: "lnb-cd-cells" }, changed) : null, rest,
+    row.hidden ? h("p", { class: "lnb-faint" }, `and ${plural(row.hidden, "more column")}`) : null);
 }
 
 /** Go to the row; a row that was removed is shown where it still is. */
@@ -64,25 +65,17 @@ function openInRows(ctx, here, row) {
 }
 
 function transactionView(ctx, place, detail) {
-  const { family, glyph } = lookOfOperation(detail.operation);
-  const list = (entries) => h("dl", { class: "lnb-entries" }, entries.map(({ label, value }) => h("div", {}, h("dt", {}, label), h("dd", {}, value))));
-  const more = (title, entries, open) => (entries.length ? h("details", { class: "lnb-section", open }, h("summary", {}, title, h("small", {}, String(entries.length))), list(entries)) : null);
-  return h("div", { class: "lnb-cd" },
-    h("div", { class: `lnb-operation lnb-op-${family}` }, glyph ? h("i", { "aria-hidden": "true" }, glyph) : null, h("strong", {}, detail.operation), h("span", {}, detail.label)),
-    detail.message ? h("blockquote", { class: "lnb-message" }, detail.message) : null,
-    detail.description ? h("p", { class: "lnb-description" }, detail.description) : null,
-    h("p", { class: "lnb-when" }, h("time", {}, detail.time), detail.time_ms ? h("span", {}, age(detail.time_ms)) : null),
-    acts(link(`go to ${placeLabel(place)}`, () => ctx.travel(place))),
-    more("decoded", detail.transaction, true), more("properties", detail.properties, true));
+  const go = acts(link(`go to ${placeLabel(place)}`, () => ctx.travel(place)));
+  return h("div", { class: "lnb-cd" }, versionFacts(detail, { schema: false, transaction: true, properties: true }, go));
 }
 
 function fragmentView(ctx, place, cells, files) {
   return h("div", { class: "lnb-cd" }, facts(cells.slice(1)),
     acts(ctx.has("storage") ? link("open in Storage", () => ctx.go("storage", { fragment: place.fragment })) : null),
-    files.length ? h("section", { class: "lnb-fd-section" }, h("h4", { class: "lnb-fd-title" }, "Files", h("small", {}, String(files.length))), h("div", { class: "lnb-fd-files" }, files.map(fileLine))) : null);
+    files.length ? h("section", { class: "lnb-cd-files" }, h("h4", {}, "Files", h("small", {}, String(files.length))), files.map(fileLine)) : null);
 }
 
 function fileLine(file) {
   const [words, sign] = SIGNS[file.kind];
-  return h("div", { class: `lnb-fd-file lnb-cd-${words}` }, h("p", { class: "lnb-fd-columns" }, h("i", { class: "lnb-cd-sign", title: words }, sign), h("b", {}, file.columns || "no column that is left")), h("p", { class: "lnb-fd-facts" }, `${file.size} · format ${file.format}`), h("p", { class: "lnb-fd-facts lnb-cd-path" }, file.path));
+  return h("div", { class: `lnb-cd-file lnb-cd-${words}` }, h("p", {}, h("i", { class: "lnb-cd-sign", title: words }, sign), h("b", {}, file.columns || "no column that is left")), h("small", {}, `${file.size} · format ${file.format}`), h("code", {}, file.path));
 }

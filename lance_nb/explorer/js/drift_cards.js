@@ -102,7 +102,7 @@ function card(column) {
   return h("article", { class: "lnb-dr-card" },
     h("header", {}, h("b", { title: column.name }, column.name), h("small", {}, column.type), how[1] ? h("span", { class: `lnb-dr-how lnb-dr-${how[0]}`, title: "population stability index: below 0.1 nothing happened, above 0.25 much did" }, `${how[1]} ${column.psi.toFixed(2)}`) : null),
     column.before.bars.length || column.after.bars.length ? histograms(column) : h("p", { class: "lnb-dr-none" }, "no histogram of this type"),
-    h("table", { class: "lnb-table lnb-dr-facts" }, h("tbody", {}, facts)));
+    h("table", { class: "lnb-dr-facts" }, h("tbody", {}, facts)));
 }
 
 /** A in outline behind B in colour; texts are bars by name. */

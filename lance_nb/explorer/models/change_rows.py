@@ -3,7 +3,8 @@
 Rows stand in the order changed, added, removed. How many changed is known only when everything has
 been compared: ``found`` tells how far that is.
 
-Limits: ``MAX_ROWS`` rows and ``MAX_COLUMNS`` columns per window.
+Limits: ``MAX_ROWS`` rows and ``MAX_COLUMNS`` columns per window; of one row the first ``MAX_SHOWN``
+columns and as many of those that changed.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from lance_nb.table.snapshot import Snapshot
 MAX_ROWS = 200
 MAX_COLUMNS = 64
 MAX_CELLS = 200
+MAX_SHOWN = 200
 Progress = Callable[[int, int], object]
 
 
@@ -120,17 +122,21 @@ def _whole(column: pa.ChunkedArray) -> pa.StructArray:
 
 
 def changed_row(diff: Diff, kinds: tuple[str, ...], row: int) -> dict[str, Any]:
-    """Return one row in full: ``nodes`` as it is, ``old`` values by place, and where it is.
+    """Return one row in full: ``nodes`` as it is, ``old`` values by place in them, and where it is.
 
     ``branch`` and ``version`` are those that have the row, ``fragment`` and ``offset`` its address
     there, ``position`` its place among their rows. Raises InvalidInputError.
     """
-    table = diff.rows(limit=1, offset=row, kinds=kinds).read_all()
-    if not table.num_rows:
+    found = diff.rows(limit=1, offset=row, kinds=kinds, show=()).read_all()
+    if not found.num_rows:
         raise InvalidInputError(f"there is no row {row:,} of this kind")
-    names = [one.name for one in diff.column_pairs]
+    changed = set(found.column(found.num_columns - 1)[0].as_py() or ())
+    every = [one.name for one in diff.column_pairs]
+    names = [name for at, name in enumerate(every) if at < MAX_SHOWN or name in changed]
+    names = names[: 2 * MAX_SHOWN]
+    table = diff.rows(limit=1, offset=row, kinds=kinds, show=names).read_all()
     kind = table.column(0)[0].as_py()
-    ids = table.num_columns - len(names) - 3
+    ids = found.num_columns - 3
     old: dict[int, pa.Array] = {}
     if kind == CHANGED:
         old, _ = _old_cells(diff, 1, row, names)
@@ -140,6 +146,7 @@ def changed_row(diff: Diff, kinds: tuple[str, ...], row: int) -> dict[str, Any]:
     return {
         "kind": GLYPHS[kind],
         "nodes": row_tree(table.select(range(table.num_columns - len(names), table.num_columns))),
+        "hidden": len(every) - len(names),
         "old": dict(zip(map(str, old), row_tree(before), strict=False)),
         "row_id": str(table.column(1)[0].as_py()) if ids else None,
         "branch": branch,

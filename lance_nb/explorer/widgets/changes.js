@@ -9,7 +9,7 @@ import { refPicker } from "../js/ref_picker.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
 import { widget } from "../js/view.js";
 
-const HONESTY = { id: ["✓", "sure"], key: ["⚿", "sure"], address: ["≈", "weak"] };
+const HONESTY = { id: ["✓", "sure"], key: ["✓", "sure"], address: ["≈", "weak"] };
 let instances = 0;
 
 /** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
@@ -122,7 +122,7 @@ export function mountChanges(el, ctx) {
     if (!parted) return;
     if (parted.version === null) return show(fork, "no common past");
     const since = h("button", { class: "lnb-link", type: "button", title: "compare B with the version at which the two parted", on: { click: () => ctx.range.set({ a: { branch: parted.branch, version: parted.version } }) } }, "since the fork");
-    show(fork, h("i", { "aria-hidden": "true" }, "⑂"), ` parted at ${parted.label}: A +${parted.a_side}, B +${parted.b_side} · `, since);
+    show(fork, h("i", { "aria-hidden": "true" }, "↳"), ` parted at ${parted.label}: A +${parted.a_side}, B +${parted.b_side} · `, since);
   }
 
   /** A typed ref becomes A. */
