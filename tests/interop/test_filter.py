@@ -173,9 +173,10 @@ LITERALS_OF_ANOTHER_KIND = [
     ("substr(s, 1, 1) = 'a'", "left(s, 1) = 'a'"),
     ("CASE WHEN b THEN i ELSE 0 END = 1", "b AND i = 1"), ("mod(i, 2) = 1", "i % 2 = 1"),
 ]  # fmt: skip
-# A zero is a zero, and nothing comes of null: pylance tells zeros of two columns apart, and counts
-# no matches in a null text.
+# A zero is a zero, a NaN a NaN, and nothing comes of null: pylance tells zeros of two columns apart
+# and NaNs by their sign, and counts no matches in a null text.
 OURS_ALONE = [
+    ("-f > 1e300", "f < -1e300 OR isnan(f)"),
     ("f32 = f AND f = 0", "f32 = 0 AND f = 0"), ("regexp_count(s, 'z') = 0", "s IS NOT NULL"),
 ]  # fmt: skip
 REFUSED = [
