@@ -1,9 +1,11 @@
-"""The capability tables of the README say what the registries say."""
+"""The generated tables of the README say what the registries say."""
 
 from __future__ import annotations
 
 import pytest
 
+from lance_nb.magic.help import table_of_verbs
+from lance_nb.magic.registry import VERBS
 from tests.support import capabilities
 
 
@@ -23,3 +25,7 @@ def test_every_registered_arm_has_a_row() -> None:
 
     assert all(f"`{arm}`" in tables for arm in capabilities.registry.CODECS)
     assert all(f"`{arm}`" in tables for arm in capabilities.registry.LAYOUTS)
+
+
+def test_every_verb_has_a_row() -> None:
+    assert all(f"`%lance {name}" in table_of_verbs() for name in VERBS)

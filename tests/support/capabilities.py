@@ -1,6 +1,7 @@
-"""The capability tables of the README, made from the registries by ``make capabilities``.
+"""The generated tables of the README, made from the registries by ``make capabilities``.
 
-``--check`` fails instead of writing. The tables stand between two marker lines of the README.
+``--check`` fails instead of writing. Each part stands between two marker lines of the README: what
+can be read and written, and the verbs of ``%lance``.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from lance_nb.file.reader import READABLE_VERSIONS
 from lance_nb.file.versions import WRITABLE_VERSIONS
 from lance_nb.format.feature_flags import FLAGS
 from lance_nb.format.logical_types import SIMPLE_TYPES
+from lance_nb.magic.help import table_of_verbs
 from lance_nb.storage.registry import STORES
 from lance_nb.transactions.registry import OPERATIONS
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 BEGIN = "<!-- capabilities: made by `make capabilities`, do not edit -->"
 END = "<!-- end of capabilities -->"
+BEGIN_VERBS = "<!-- verbs: made by `make capabilities`, do not edit -->"
+END_VERBS = "<!-- end of verbs -->"
 YES, NO = "✓", "–"
 NEVER_APPLIED = {"data_overlay"}
 APART = {"blob_layout"}  # written with its payloads, by a module of its own
@@ -136,11 +140,14 @@ def _stores() -> str:
 
 def rendered(readme: str) -> str:
     """Return the README with fresh tables. Raises ValueError without the markers."""
-    before, begin, rest = readme.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError("the README has lost the marker lines of the capability tables")
-    return f"{before}{BEGIN}\n\n{tables()}\n\n{END}{after}"
+    parts = ((BEGIN, END, tables()), (BEGIN_VERBS, END_VERBS, table_of_verbs()))
+    for begin, end, body in parts:
+        before, found, rest = readme.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not found or not closed:
+            raise ValueError(f"the README has lost a marker line of its generated tables: {begin}")
+        readme = f"{before}{begin}\n\n{body}\n\n{end}{after}"
+    return readme
 
 
 def main() -> None:

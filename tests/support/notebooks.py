@@ -69,7 +69,7 @@ def offline_without_java(folder: Path) -> dict[str, str]:
 
 
 def as_saved(notebook: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
-    """Return the notebook as the repository keeps it; it ran in ``folder``, whose name is hidden."""
+    """Return the notebook as the repository keeps it; the name of ``folder`` is hidden."""
     saved = nbformat.reads(nbformat.writes(notebook).replace(str(folder), HIDDEN), as_version=4)
     saved.metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
