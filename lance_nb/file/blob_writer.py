@@ -13,7 +13,7 @@ kind        payload                                     default
 3 external  wherever ``uri`` says; size 0 = all of it   values that have a uri
 ==========  ==========================================  =================================
 
-Not supported: lists of blobs.
+Not supported: lists of blobs of the first generation.
 Source: message BlobLayout; files of pylance 14.0.2.
 """
 
@@ -61,14 +61,12 @@ def write_payloads(sink: FileSink, payloads: Payloads) -> Ints:
     return positions
 
 
-def hidden_rows(entries: Entries) -> Mask:
-    """Mark the rows that are null, themselves or by a struct around them."""
-    if any(entries.lists):
-        raise NotSupportedError("lists of blobs cannot be stored")
+def hidden_slots(entries: Entries, num_slots: int) -> Mask:
+    """Mark the slots that are null, themselves or by a struct around them."""
     if entries.codes is None:
-        return np.zeros(entries.num_entries, bool)
+        return np.zeros(num_slots, bool)
     hidden: Mask = entries.codes != 0
-    return hidden
+    return hidden if entries.visible is None else hidden[entries.visible]
 
 
 class BlobLeafWriter(LeafWriter):
@@ -80,8 +78,13 @@ class BlobLeafWriter(LeafWriter):
 
     def add(self, leaf: StripedLeaf, num_rows: int) -> None:
         """Write the payloads; what waits for the page is where they are."""
+        if any(leaf.entries.lists):
+            raise NotSupportedError(
+                f"column {self.plan.field.name!r}: lists of blobs need data_storage_version 2.2 "
+                "(what pylance writes of them in 2.1, it cannot read)"
+            )
         payloads = Payloads.of(leaf.values)
-        sizes = np.where(hidden_rows(leaf.entries), 0, payloads.sizes)
+        sizes = np.where(hidden_slots(leaf.entries, len(leaf.values)), 0, payloads.sizes)
         shown = Payloads(payloads.data, payloads.starts, sizes)
         self._places.append((write_payloads(self.sink, shown), sizes))
         self.add_entries(leaf.entries, num_rows, 16 * num_rows)
@@ -105,7 +108,7 @@ class BlobV2LeafWriter(LeafWriter):
 
     def add(self, leaf: StripedLeaf, num_rows: int) -> None:
         """Write the payloads and describe them."""
-        hidden = hidden_rows(leaf.entries)
+        hidden = hidden_slots(leaf.entries, len(leaf.values))
         super().add(StripedLeaf(self._described(leaf.values, hidden), leaf.entries), num_rows)
 
     def _described(self, values: pa.StructArray, hidden: np.ndarray) -> pa.Array:

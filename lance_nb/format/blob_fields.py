@@ -79,6 +79,9 @@ def input_type(field: Field, storage: pa.DataType) -> pa.DataType:
     """Return the type that values of a field are brought into: blobs in their one form."""
     if is_blob_v2(field):
         return BLOB_INPUT
+    if len(field.children) == 1 and (pa.types.is_list(storage) or pa.types.is_large_list(storage)):
+        item = storage.value_field
+        return _list_of(storage, item.with_type(input_type(field.children[0], item.type)))
     if not pa.types.is_struct(storage) or len(field.children) != storage.num_fields:
         return storage
     parts = [
@@ -115,7 +118,16 @@ def _converted(field: pa.Field, file_version: tuple[int, int]) -> pa.Field:
     if pa.types.is_struct(kind):
         children = [_converted(kind.field(at), file_version) for at in range(kind.num_fields)]
         return field.with_type(pa.struct(children))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        item = _converted(kind.value_field, file_version)
+        if not item.equals(kind.value_field, check_metadata=True):
+            return field.with_type(_list_of(kind, item))
     return field
+
+
+def _list_of(lists: pa.DataType, item: pa.Field) -> pa.DataType:
+    """Return the type of lists of the same kind with other items."""
+    return pa.large_list(item) if pa.types.is_large_list(lists) else pa.list_(item)
 
 
 def _second_generation(field: pa.Field, marks: Mapping[bytes, bytes]) -> pa.Field:

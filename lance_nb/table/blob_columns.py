@@ -11,7 +11,7 @@ kind 3     external: ``blob_uri`` itself when ``blob_id`` is 0, else below base 
            a size of 0 means the whole object
 =========  ==========================================================================
 
-Not supported: kind 4 (managed) and any later kind; lists of blobs.
+Not supported: kind 4 (managed) and any later kind.
 Source: spec page "blob"; verified against pylance 14.0.2.
 """
 
@@ -68,10 +68,14 @@ def is_blob(field: Field) -> bool:
 def scanned_form(field: Field, arrow: pa.Field) -> pa.Field:
     """Return the Arrow field that a scan returns: descriptions where ``field`` holds blobs.
 
-    Looks into structs; other nesting is left alone.
+    Looks into structs and lists; other nesting is left alone.
     """
     if is_blob(field):
         return _description(field, arrow)
+    if len(field.children) == 1 and is_list(arrow.type):
+        item = arrow.type.value_field
+        form = scanned_form(field.children[0], item)
+        return arrow if form.equals(item, check_metadata=True) else in_list(arrow, form)
     if not pa.types.is_struct(arrow.type) or len(field.children) != arrow.type.num_fields:
         return arrow
     children = [
@@ -84,6 +88,17 @@ def scanned_form(field: Field, arrow: pa.Field) -> pa.Field:
     ):
         return arrow
     return arrow.with_type(pa.struct(children))
+
+
+def is_list(type_: pa.DataType) -> bool:
+    """Tell whether values are lists of any length."""
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_))
+
+
+def in_list(arrow: pa.Field, item: pa.Field) -> pa.Field:
+    """Return a field of lists with other items."""
+    is_large = pa.types.is_large_list(arrow.type)
+    return arrow.with_type(pa.large_list(item) if is_large else pa.list_(item))
 
 
 def _description(field: Field, arrow: pa.Field) -> pa.Field:

@@ -1,10 +1,10 @@
 """A scan that returns payloads where others return descriptions (``blob_handling="all_binary"``).
 
 It runs the scan of the descriptions with row addresses, and puts a ``large_binary`` column in the
-place of each column of descriptions, inside structs as well.
+place of each column of descriptions, inside structs and lists as well.
 
 Limits: a batch holds all payloads of its rows; choose ``batch_size`` by their size.
-Not supported: blobs inside lists, which no scan describes either.
+Not supported: blobs inside maps and fixed-size lists.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 
 from lance_nb.errors import ColumnNotFoundError
 from lance_nb.format.field import Field
-from lance_nb.table.blob_columns import is_blob
+from lance_nb.format.logical_types import LARGE_LISTS, LISTS
+from lance_nb.table.blob_columns import in_list, is_blob, is_list
 from lance_nb.table.blobs import BlobFile, described_blobs, read_parts
 from lance_nb.table.projection import ROW_ADDRESS
 from lance_nb.table.scan_options import ScanOptions
@@ -64,12 +66,26 @@ class BlobScan:
             return pa.array(read_parts(parts), pa.large_binary())
         if not _holds_blobs(field):
             return array
+        if is_list(array.type):
+            return self._filled_lists(field, array, addresses)
         children = [
             self._filled(child, array.field(number), addresses)
             for number, child in enumerate(field.children)
         ]
         form = binary_form(field, pa.field(field.name, array.type)).type
         return pa.StructArray.from_arrays(children, fields=list(form), mask=array.is_null())
+
+    def _filled_lists(self, field: Field, array: pa.Array, addresses: Sequence[int]) -> pa.Array:
+        lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        owners = np.repeat(np.asarray(addresses, np.uint64), lengths).tolist()
+        items = self._filled(field.children[0], array.flatten(), owners)
+        form = binary_form(field, pa.field(field.name, array.type)).type
+        is_large = pa.types.is_large_list(array.type)
+        offsets = np.concatenate(([0], np.cumsum(lengths))).astype(
+            np.int64 if is_large else np.int32
+        )
+        kind = pa.LargeListArray if is_large else pa.ListArray
+        return kind.from_arrays(pa.array(offsets), items, form, mask=array.is_null())
 
 
 def plan_blob_scan(snapshot: Snapshot, options: ScanOptions) -> BlobScan:
@@ -107,6 +123,8 @@ def binary_form(field: Field, arrow: pa.Field) -> pa.Field:
         return pa.field(arrow.name, pa.large_binary(), arrow.nullable, metadata or None)
     if not _holds_blobs(field):
         return arrow
+    if is_list(arrow.type):
+        return in_list(arrow, binary_form(field.children[0], arrow.type.value_field))
     children = [
         binary_form(child, arrow.type.field(number)) for number, child in enumerate(field.children)
     ]
@@ -114,8 +132,8 @@ def binary_form(field: Field, arrow: pa.Field) -> pa.Field:
 
 
 def _holds_blobs(field: Field) -> bool:
-    """Tell whether a struct has blobs inside."""
-    if field.logical_type != "struct":
+    """Tell whether a struct or a list has blobs inside."""
+    if field.logical_type not in ("struct", *LISTS, *LARGE_LISTS):
         return False
     return any(is_blob(child) or _holds_blobs(child) for child in field.children)
 

@@ -69,12 +69,17 @@ def _differences(wanted: Sequence[Field], found: Sequence[Field], above: str) ->
         elif is_blob_v2(field):
             if not is_blob_v2(other) and not _is_marked(other):
                 yield f"column {path!r} holds blobs, and the data has {other.logical_type} there"
-        elif other.logical_type != field.logical_type:
+        elif _kind(other) != _kind(field):
             yield f"column {path!r} must have type {field.logical_type}, not {other.logical_type}"
         else:
             yield from _differences(field.children, other.children, f"{path}.")
     for name in by_name:
         yield f"column {above + name!r} is not in the dataset"
+
+
+def _kind(field: Field) -> str:
+    """Return the logical type; of lists whatever their items are, which are looked at next."""
+    return field.logical_type.removesuffix(".struct") if field.children else field.logical_type
 
 
 def _is_marked(field: Field) -> bool:

@@ -139,3 +139,52 @@ def test_references_outside_are_refused_unless_allowed(tmp_path: Path) -> None:
     lance_nb.write_dataset(table, str(tmp_path / "x"), allow_external_blob_outside_bases=True)
     dataset = lance.dataset(str(tmp_path / "x"))
     assert payloads(dataset, "b", 2) == [b"0123456789", b"x"]
+
+
+def test_lists_of_structs_with_blobs_are_written_and_read_by_both(tmp_path: Path) -> None:
+    lance = require_pylance()
+    rows = [[{"b": b"ab", "n": 1}, {"b": None, "n": 2}, None], [], None, [{"b": b"c" * 70_000}]]
+    blob = pa.field("b", pa.large_binary(), metadata=MARK)
+    kind = pa.list_(pa.struct([blob, pa.field("n", pa.int8())]))
+    table = pa.table({"l": pa.array(rows, kind)}, schema=pa.schema([pa.field("l", kind)]))
+    for module in (lance, lance_nb):
+        path = str(tmp_path / module.__name__)
+        module.write_dataset(table.slice(1), path)
+        lance_nb.write_dataset(table, path, mode="append")
+        theirs, ours = lance.dataset(path), lance_nb.dataset(path)
+        assert ours.to_table() == theirs.to_table()
+        found = [
+            one.scanner(blob_handling="all_binary").to_table().to_pylist() for one in (theirs, ours)
+        ]
+        assert found[0] == found[1]
+        assert [one["l"] for one in found[1]] == table.slice(1)["l"].to_pylist() + table[
+            "l"
+        ].to_pylist()
+
+
+LISTS = [[b"ab", None], [], None, [b"", b"z" * 100_000], [b"y" * 5_000_000], [b"x"] * 300]
+
+
+@pytest.mark.parametrize("writer", ["lance", "lance_nb"])
+@pytest.mark.parametrize("is_marked", [True, False], ids=["marked", "second generation"])
+def test_lists_of_blobs_are_written_and_read_by_both(
+    tmp_path: Path, writer: str, is_marked: bool
+) -> None:
+    lance = require_pylance()
+    values = pa.array(LISTS, pa.large_list(pa.large_binary()))
+    item = pa.field("item", pa.large_binary(), metadata=MARK)
+    if not is_marked:
+        item = lance.blob_field("item")
+        blobs = lance.blob_array(values.flatten().to_pylist())
+        offsets = pa.array([0, 2, 2, 2, 4, 5, 305], pa.int64())
+        values = pa.LargeListArray.from_arrays(offsets, blobs, mask=values.is_null())
+    table = pa.table([values], schema=pa.schema([pa.field("l", pa.large_list(item))]))
+    module = {"lance": lance, "lance_nb": lance_nb}[writer]
+    module.write_dataset(table, str(tmp_path / "d"))
+    lance_nb.write_dataset(table, str(tmp_path / "d"), mode="append")
+    theirs, ours = (one.dataset(str(tmp_path / "d")) for one in (lance, lance_nb))
+    assert ours.to_table() == theirs.to_table()
+    for dataset in (theirs, ours):
+        found = dataset.scanner(blob_handling="all_binary").to_table()
+        assert found["l"].to_pylist() == LISTS * 2
+    theirs.validate()
