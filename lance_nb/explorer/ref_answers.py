@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from lance_nb.errors import InvalidInputError, LanceError, RefNotFoundError
@@ -31,6 +31,7 @@ from lance_nb.format.refs import check_branch_name, check_tag_name
 
 KINDS = ("branch", "tag")
 MAX_NAME = 1000
+MANY = 500  # records to read before it is long work
 
 
 class RefAnswers(ViewAnswers):
@@ -54,9 +55,16 @@ class RefAnswers(ViewAnswers):
             self._book = ref_book(self.session.dataset)
         return self._book
 
+    def _beside(self, work: Callable[[], Answer]) -> Answer | Job:
+        """Do work that reads the records; beside the messages when there are many."""
+        dataset = self.session.dataset
+        if len(dataset.tags.names()) + len(dataset.branches.names()) <= MANY:
+            return work()
+        return Job(lambda _progress: work())
+
     # --- looking ----------------------------------------------------------------------------------
 
-    def on_list(self, args: Mapping[str, Any]) -> Answer:
+    def on_list(self, args: Mapping[str, Any]) -> Answer | Job:
         """Return a window of a list."""
         kind = kind_of(args)
         query = RefQuery(
@@ -67,8 +75,13 @@ class RefAnswers(ViewAnswers):
             integer(args, "first", low=0, high=MAX_COUNT),
             integer(args, "count", low=1, high=MAX_LINES),
         )
-        page = ref_page(self._records(fresh=args.get("fresh") is True), query)
-        return Answer({**page.to_json(), "code": list_code(self.session.dataset, kind)})
+        fresh = self._book is None or args.get("fresh") is True
+
+        def work() -> Answer:
+            page = ref_page(self._records(fresh=fresh), query)
+            return Answer({**page.to_json(), "code": list_code(self.session.dataset, kind)})
+
+        return self._beside(work) if fresh else work()
 
     def on_heads(self, args: Mapping[str, Any]) -> Answer:
         """Describe the newest versions of some branches."""
@@ -78,11 +91,15 @@ class RefAnswers(ViewAnswers):
         checked = [_name_or_main({"name": one}) for one in names]
         return Answer({"heads": branch_heads(self.session.dataset, self._records(), checked)})
 
-    def on_show(self, args: Mapping[str, Any]) -> Answer:
+    def on_show(self, args: Mapping[str, Any]) -> Answer | Job:
         """Describe one ref, as it is now."""
-        book = self._records(fresh=True)
-        found = ref_detail(self.session.dataset, book, kind_of(args), _name_or_main(args))
-        return Answer(found.to_json())
+        kind, name = kind_of(args), _name_or_main(args)
+
+        def work() -> Answer:
+            book = self._records(fresh=True)
+            return Answer(ref_detail(self.session.dataset, book, kind, name).to_json())
+
+        return self._beside(work)
 
     def on_check(self, args: Mapping[str, Any]) -> Answer:
         """Say what is wrong with a form while it is filled in, or what would come of it."""

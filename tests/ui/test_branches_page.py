@@ -185,7 +185,9 @@ def test_a_merge_is_previewed_decided_raced_and_done(
     expect(merge).to_contain_text("5 rows changed on both sides")
     commit = merge.get_by_role("button", name="merge into main")
     expect(commit).to_be_disabled()
-    cell = merge.get_by_role("gridcell", name="dev:3 Update against main:3 Update: conflict")
+    cell = merge.get_by_role(
+        "gridcell", name="dev:3 Update against main:3 Update: may be part of the conflict"
+    )
     cell.focus()
     expect(merge.locator(".lnb-cg-readout")).to_contain_text("both change fragment 0")
     page.keyboard.press("ArrowRight")
@@ -244,10 +246,10 @@ def test_hostile_names_and_notes_stay_text(
     screenshot(page)
 
 
-def test_hundreds_of_branches_and_thousands_of_tags_stay_few_elements(
+def test_hundreds_of_branches_and_many_tags_stay_few_elements(
     open_widget: OpenWidget, screenshot: Screenshot, tmp_path: Path
 ) -> None:
-    page = open_widget(RefsManager(many_refs(tmp_path / "many.lance", 320, 3000))).page
+    page = open_widget(RefsManager(many_refs(tmp_path / "many.lance", 320, 1200))).page
     branches = page.get_by_role("grid", name="branches")
     expect(branches).to_have_attribute("aria-rowcount", "322")
     branches.focus()
@@ -255,14 +257,14 @@ def test_hundreds_of_branches_and_thousands_of_tags_stay_few_elements(
     last = branches.get_by_role("row").filter(has_text="b0319")
     expect(last).to_be_visible()
     expect(last).to_have_attribute("aria-rowindex", "322")
-    page.get_by_role("button", name="3,000 tags").click()
+    page.get_by_role("button", name="1,200 tags").click()
     tags = page.get_by_role("grid", name="tags")
-    expect(tags).to_have_attribute("aria-rowcount", "3001")
+    expect(tags).to_have_attribute("aria-rowcount", "1201")
     tags.get_by_role("button", name="tag").click()
-    expect(tags.get_by_role("row").nth(1)).to_contain_text("t2999")
-    page.get_by_role("searchbox").fill("t12")
+    expect(tags.get_by_role("row").nth(1)).to_contain_text("t1199")
+    page.get_by_role("searchbox").fill("t11")
     expect(tags).to_have_attribute("aria-rowcount", "101")
     few = page.locator(".lnb-rl-row")
-    expect(few.filter(has_text="t1299")).to_be_visible()
+    expect(few.filter(has_text="t1199")).to_be_visible()
     assert few.count() < 60
     screenshot(page)

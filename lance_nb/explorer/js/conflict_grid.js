@@ -3,12 +3,7 @@
 import { h, show, plural } from "./dom.js";
 import { lookOfOperation } from "./operations.js";
 
-const LOOKS = {
-  replayed: ["·", "no conflict: done again as it was"],
-  merged: ["≈", "both touch the same; the merge brings them together"],
-  conflict: ["✕", "conflict"],
-};
-const VERDICTS = { compatible: "the commit rules let both through", rebasable: "the commit rules would let both through if they changed different rows", retryable: "the commit rules would have it done again", incompatible: "the commit rules let only one of them through", unknown: "" };
+const GLYPHS = { replayed: "·", merged: "≈", conflict: "✕" };
 
 /** @param {Object} grid see models/merge_preview.py @param {{source: string, target: string}} names */
 export function conflictGrid(grid, names) {
@@ -21,16 +16,15 @@ export function conflictGrid(grid, names) {
   function cell(verdict, index) {
     const found = grid.verdicts[verdict];
     const [source, target] = [grid.source[Math.floor(index / wide)], grid.target[index % wide]];
-    const [glyph, words] = LOOKS[found?.outcome] ?? ["?", "not looked at"];
-    const label = `${source.label} ${source.operation} against ${target.label} ${target.operation}: ${words}`;
-    return h("td", { role: "gridcell", class: `lnb-cg-${found?.outcome ?? "unknown"}`, tabindex: index ? "-1" : "0", "aria-label": label, title: label, on: { focus: () => tell(index, found, label), click: (event) => event.currentTarget.focus() } }, glyph);
+    const label = `${source.label} ${source.operation} against ${target.label} ${target.operation}: ${found?.words ?? "not looked at"}`;
+    return h("td", { role: "gridcell", class: `lnb-cg-${found?.outcome ?? "unknown"}`, tabindex: index ? "-1" : "0", "aria-label": label, title: label, on: { focus: () => tell(index, found, label), click: (event) => event.currentTarget.focus() } }, GLYPHS[found?.outcome] ?? "?");
   }
 
   function tell(index, found, label) {
     cells[at].setAttribute("tabindex", "-1");
     cells[index].setAttribute("tabindex", "0");
     at = index;
-    show(readout, h("strong", {}, label), found && h("span", {}, [found.reason, VERDICTS[found.verdict] ?? found.verdict].filter(Boolean).join(" — ")));
+    show(readout, h("strong", {}, label), found && h("span", {}, found.reason));
   }
 
   function onKey(event) {

@@ -15,9 +15,13 @@ export function refCard(ctx, model, tools) {
   const button = (words, act, title = null) => h("button", { class: "lnb-button", type: "button", title, on: { click: act } }, words);
   const again = () => tools.show(kind, name);
   const isBranch = kind === "branch";
+  const put = (...content) => {
+    show(out, ...content);
+    out.scrollIntoView({ block: "nearest" });
+  };
 
   function move() {
-    show(out, refForm(ctx, { kind, action: "move", name, seen, at: placeText(ctx.screen()) }, { ...tools, again, close: () => show(out) }));
+    put(refForm(ctx, { kind, action: "move", name, seen, at: placeText(ctx.screen()) }, { ...tools, again, close: () => show(out) }));
   }
 
   async function explain() {
@@ -29,7 +33,7 @@ export function refCard(ctx, model, tools) {
       const told = await longAction(ctx, freed, { type: "refs.bytes", args: { name }, words: "counting…", noun: "manifest" });
       if (told) show(freed, h("p", {}, told.words));
     });
-    show(out, h("section", { class: "lnb-rf", "aria-label": `delete ${kind} ${model.label}` },
+    put(h("section", { class: "lnb-rf", "aria-label": `delete ${kind} ${model.label}` },
       h("h4", { class: "lnb-br-title" }, `Delete ${kind} ${model.label}?`), consequenceList(found.consequences), freed,
       h("p", { class: "lnb-rf-acts" }, tools.guard.button(`delete ${model.label}`, () => remove(found.seen), { refused: found.refused }), count, button("keep it", () => show(out)))));
   }
@@ -52,7 +56,7 @@ export function refCard(ctx, model, tools) {
         show(out, ctx.problem(error), button("look again", again));
       }
     };
-    show(out, h("p", { class: "lnb-rf-acts" }, box, tools.guard.button("write", save), button("cancel", () => show(out))));
+    put(h("p", { class: "lnb-rf-acts" }, box, tools.guard.button("write", save), button("cancel", () => show(out))));
   }
 
   const related = (title, one, of) => (one.lines.length ? h("section", { class: "lnb-br-section" }, h("h4", { class: "lnb-br-title" }, title),

@@ -10,13 +10,13 @@ Layout of ``to_json``::
     conflicts  [{kind, text, remedy, resolution}], hidden_conflicts, unresolved
     notes      [text]
     grid       {source: [Step], target: [Step], hidden_source, hidden_target,
-                verdicts: [{outcome, verdict, reason}], cells: [position in verdicts or -1, ...]}
+                verdicts: [{outcome, words, reason}], cells: [position in verdicts or -1, ...]}
     sample     {columns: [name], rows: [{row, base: [text | null] | null, source, target}]}
 
 ``cells`` goes by rows: each transaction of the source against each of the target. A step is
 ``{version, label, operation, text}``.
 
-Limits: ``MAX_STEPS`` steps of each side (those in conflicts first, then the newest),
+Limits: ``MAX_STEPS`` steps of each side (those at disputed fragments, then the newest),
 ``MAX_FRAGMENTS``, ``MAX_CONFLICTS``, ``MAX_NOTES``, ``MAX_ROWS`` rows of ``MAX_COLUMNS`` columns.
 """
 
@@ -32,6 +32,7 @@ from lance_nb.dataset.verbs.merge_plan import MergePlan
 from lance_nb.explorer.models import cells, text
 from lance_nb.table.refs import Target
 from lance_nb.transactions.branch_merge.ends import Step
+from lance_nb.transactions.branch_merge.grid import pair_table
 from lance_nb.transactions.operation import operation_name
 
 MAX_STEPS = 40
@@ -49,6 +50,17 @@ _WORDS = {
     "up-to-date": "nothing to do: the target holds all of it",
     "fast-forward": "fast-forward: the target has not moved since",
     "replay": "three-way: both sides have moved since",
+}
+_OUTCOMES = {
+    "replayed": "no conflict, done again as it was",
+    "merged": "both touch the same, and the merge brings it together",
+    "conflict": "conflict",
+}
+_RULES = {
+    "compatible": "the commit rules let both through",
+    "rebasable": "the commit rules let both through if they changed different rows",
+    "retryable": "the commit rules would have it done again",
+    "incompatible": "the commit rules let only one of them through",
 }
 
 
@@ -149,38 +161,46 @@ def _columns(before: pa.Schema, after: pa.Schema) -> tuple[str, ...]:
 
 def _grid(plan: MergePlan) -> Json:
     ends = plan.planned.ends
-    pairs = plan.transactions.select(
-        ["source_version", "target_version", "outcome", "verdict", "reason"]
-    ).to_pylist()
-    trouble = [one for one in pairs if one["outcome"] == "conflict"]
-    sides = [
-        _shown(history.steps, {one[f"{name}_version"] for one in trouble})
-        for name, history in (("source", ends.source_history), ("target", ends.target_history))
-    ]
+    steps = ends.source_history.steps, ends.target_history.steps
+    disputed = frozenset(number for one in plan.conflicts for number in one.fragments)
+    sides = [_shown(one, disputed) for one in steps]
     verdicts: dict[tuple[str, str, str], int] = {}
     found: dict[tuple[int, int], int] = {}
-    wanted = [{one.version for one in side} for side in sides]
-    for pair in pairs:
+    for pair in pair_table(sides[0], sides[1], plan.conflicts).to_pylist():
+        key = pair["outcome"], pair["verdict"], text.line(pair["reason"] or "")
         at = pair["source_version"], pair["target_version"]
-        if at[0] in wanted[0] and at[1] in wanted[1]:
-            key = pair["outcome"], pair["verdict"], text.line(pair["reason"] or "")
-            found[at] = verdicts.setdefault(key, len(verdicts))
+        found[at] = verdicts.setdefault(key, len(verdicts))
     return {
         "source": [_step(one) for one in sides[0]],
         "target": [_step(one) for one in sides[1]],
-        "hidden_source": len(ends.source_history.steps) - len(sides[0]),
-        "hidden_target": len(ends.target_history.steps) - len(sides[1]),
-        "verdicts": [
-            dict(zip(("outcome", "verdict", "reason"), key, strict=True)) for key in verdicts
-        ],
+        "hidden_source": len(steps[0]) - len(sides[0]),
+        "hidden_target": len(steps[1]) - len(sides[1]),
+        "verdicts": [_verdict(*key) for key in verdicts],
         "cells": [found.get((a.version, b.version), -1) for a in sides[0] for b in sides[1]],
     }
 
 
-def _shown(steps: Sequence[Step], trouble: set[int]) -> list[Step]:
-    """Return the steps to show, in their order: those in conflicts, then the newest."""
-    order = sorted(range(len(steps)), key=lambda at: (steps[at].version not in trouble, -at))
+def _verdict(outcome: str, verdict: str, reason: str) -> Json:
+    rules = _RULES.get(verdict, "")
+    shown = " — ".join(filter(None, (reason, rules)))
+    words = _OUTCOMES.get(outcome, outcome)
+    if (outcome, verdict) == ("conflict", "rebasable"):
+        words = "may be part of the conflict"  # which rows it was is not recorded
+    return {"outcome": outcome, "words": words, "reason": shown}
+
+
+def _shown(steps: Sequence[Step], disputed: frozenset[int]) -> list[Step]:
+    """Return the steps to show, in their order: those at disputed fragments, then the newest."""
+    if len(steps) <= MAX_STEPS:
+        return list(steps)
+    order = sorted(range(len(steps)), key=lambda at: (not _touches(steps[at], disputed), -at))
     return [steps[at] for at in sorted(order[:MAX_STEPS])]
+
+
+def _touches(step: Step, fragments: frozenset[int]) -> bool:
+    if step.transaction is None:
+        return False
+    return not step.transaction.operation.footprint().touched.isdisjoint(fragments)
 
 
 def _step(step: Step) -> Json:

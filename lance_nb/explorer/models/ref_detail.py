@@ -139,9 +139,11 @@ def _fork_facts(fork: Json | None, head: Json, record: Record) -> list[Json]:
     created = int(record.get("create_at") or 0)
     facts = [_fact("started from", fork["label"])]
     if head.get("ahead") is not None:
-        facts.append(_fact("since then", f"{text.plural(head['ahead'], 'version')} here"))
+        facts.append(_fact("ahead", f"{text.plural(head['ahead'], 'version')} since then"))
     if head.get("behind") is not None:
-        facts.append(_fact("and", f"{text.plural(head['behind'], 'version')} of its parent"))
+        facts.append(
+            _fact("behind", f"{text.plural(head['behind'], 'version')} of its parent since then")
+        )
     return [*facts, _fact("created", text.moment(datetime.fromtimestamp(created, UTC)))]
 
 

@@ -261,14 +261,14 @@ def _head(
 ) -> dict[str, Any]:
     try:
         head = dataset.checkout_version((name, None))
-        info = head.version_info(head.version)
+        rows, moment = head.count_rows(), _moment(head)
     except LanceError as error:
         return {"name": name, "problem": text.line(str(error), 200)}
     found: dict[str, Any] = {
         "name": name,
         "version": head.version,
-        "rows": info.num_rows,
-        "time_ms": text.milliseconds(info.timestamp),
+        "rows": rows,
+        "time_ms": text.milliseconds(moment),
         "ahead": None,
         "behind": None,
     }
@@ -278,3 +278,12 @@ def _head(
         found["ahead"] = head.version - fork
         found["behind"] = None if newest is None else max(0, newest - fork)
     return found
+
+
+def _moment(head: Source) -> datetime | None:
+    """Return when an opened version was made: from its manifest, where there is one."""
+    opened = getattr(head, "opened", None)
+    if opened is None:
+        return head.version_info(head.version).timestamp
+    moment: datetime | None = opened[1].manifest.timestamp
+    return moment
