@@ -64,6 +64,7 @@ class Desk:
         dataset = found if isinstance(found, LanceDataset) else open_dataset(uri)
         self._check_nothing_staged("open another dataset")
         self._variable = variable
+        deck_of(dataset).forget_strangers(dataset)
         return self.hold(dataset)
 
     def hold(self, dataset: LanceDataset) -> LanceDataset:

@@ -22,7 +22,7 @@ export function stageCard(card, { first, locked }, act) {
     whereLine(card, open, locked, act),
     card.samples.length && card.state !== "committed" ? h("div", { class: "lnb-sg-samples" }, card.samples.map(sampleTable)) : null,
     card.fragments.length && card.state !== "committed" ? fragments(card) : null,
-    (card.state === "ready" || card.state === "failed") && !card.lines.length ? meetings(card) : null,
+    (card.state === "ready" || card.state === "failed") && card.has_rows ? meetings(card) : null,
     foot(card, { open, locked, button, act }),
   ];
   return h("article", { class: `lnb-sg-card lnb-sg-is-${card.state}`, "aria-label": card.title, "data-card": card.id },
@@ -68,6 +68,6 @@ function foot(card, { open, locked, button, act }) {
   const blocked = card.meetings.some((one) => one.verdict === "retryable" || one.verdict === "incompatible");
   const rerun = card.meetings.length || card.state === "failed" ? button("re-run on the newest", act.rerun, "make this card anew from the newest version") : null;
   const commit = card.state === "failed" ? null : button("Commit", () => act.commit(message.value), blocked ? "a commit now would be refused" : null, " lnb-sg-go");
-  const named = card.lines.length > 0; // tags, branches and clean-ups have no message
+  const named = !card.has_rows; // tags, branches and clean-ups have no message
   return h("p", { class: "lnb-sg-foot" }, card.state === "failed" || named ? null : message, card.state === "planned" ? button("Prepare", () => act.prepare(null), "run the work now and look at the result; nothing is committed") : null, rerun, commit);
 }

@@ -3,8 +3,8 @@
 Layout of ``to_json``::
 
     {id, verb, title, on, branch, read_version, state, message, code, where: {name, reason, ..},
-     lines: [text], facts: [{label, value}], fragments: [{id, change, before, after}], num_fragments,
-     samples: [{label, sign, columns, rows, cut}], meetings: [...], problem, outcome}
+     lines: [text], has_rows, facts: [{label, value}], fragments: [{id, change, before, after}],
+     num_fragments, samples: [{label, sign, columns, rows, cut}], meetings: [...], problem, outcome}
 
 A meeting is what somebody else committed since: version, operation, who, when, message, and what
 that means for this card. ``outcome`` is there when it is committed: where it landed, how to undo.
@@ -63,7 +63,8 @@ def card_json(card: Card) -> dict[str, Any]:
             "asked": wish.engine,
             "movable": wish.verb in ("append", "delete", "update"),
         },
-        "lines": [text.line(one) for one in card.action.lines] if card.action else [],
+        "lines": [text.line(one) for one in (card.action.lines if card.action else card.notes)],
+        "has_rows": card.action is None,
         "facts": [] if card.preview is None else facts_of(card.preview),
         "fragments": [] if card.preview is None else _fragments(card.preview),
         "num_fragments": 0 if card.preview is None else card.preview.fragments.num_rows,

@@ -9,9 +9,11 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+
 from lance_nb.explorer.models import text
 from lance_nb.explorer.staging.rows import STREAMED
-from lance_nb.explorer.staging.wishes import Wish
+from lance_nb.explorer.staging.wishes import VECTOR, Wish
 
 MAX_CHARS = 2000
 
@@ -54,10 +56,18 @@ def _call(args: dict[str, Any], verb: str) -> str:
     if verb == "add_column":
         if "sql" in args:
             return f"add_columns({{{args['name']!r}: {args['sql']!r}}})"
-        return f"add_columns(pa.field({args['name']!r}, {args.get('type', 'string')!r}))"
+        return f"add_columns(pa.field({args['name']!r}, {_type(args.get('type', 'string'))}))"
     if verb == "rename_column":
         return f"alter_columns({{'path': {args['column']!r}, 'name': {args['name']!r}}})"
-    return f"alter_columns({{'path': {args['column']!r}, 'data_type': {args['type']!r}}})"
+    return f"alter_columns({{'path': {args['column']!r}, 'data_type': {_type(args['type'])}}})"
+
+
+def _type(name: str) -> str:
+    """Write an Arrow type as Python: ``pa.int32()``."""
+    vector = VECTOR.fullmatch(name)
+    if vector is not None:
+        return f"pa.list_({_type(vector[1])}, {vector[2]})"
+    return f"pa.{name}()" if hasattr(pa, name) else f"pa.type_for_alias({name!r})"
 
 
 def _number(version: str) -> str:

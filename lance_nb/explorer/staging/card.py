@@ -60,6 +60,7 @@ class Card:
         self.meetings: tuple[Meeting, ...] = ()
         self.version: int | None = None
         self.done = ""
+        self.notes: tuple[str, ...] = ()
         self.problem: LanceError | None = None
         self._namespace = namespace
         self._plan: Plan | None = None
@@ -102,9 +103,8 @@ class Card:
         edits = engines().run_edits(plan, progress=teller.run, stop=teller.is_stopped, **how)
         stage = self.dataset.stage().include(*edits)
         teller.check()
-        if not edits:
-            raise InvalidInputError("no row passes the filter: there is nothing to change")
-        return stage
+        self.notes = () if edits else ("no row is concerned: a commit would change nothing",)
+        return stage if edits else stage_of(self.dataset, self.wish, self._namespace, teller.count)
 
     def look(self) -> None:
         """Ask again what others have committed since it was made."""
@@ -167,7 +167,7 @@ class Card:
         self.discard()
         self.dataset, self.state, self.where = anew.dataset, anew.state, anew.where
         self.stage, self.action, self.preview = anew.stage, anew.action, anew.preview
-        self.meetings, self.problem = anew.meetings, None
+        self.meetings, self.notes, self.problem = anew.meetings, anew.notes, None
 
     def move(self, engine: str, teller: Teller) -> None:
         """Have it run elsewhere; what was done already is thrown away."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs.stage_preview import StagePreview
 from lance_nb.dataset.verbs.staging import Stage
-from lance_nb.errors import CommitStateUnknownError, InvalidInputError, LanceError
+from lance_nb.errors import CommitStateUnknownError, InvalidInputError, LanceError, NotFoundError
 from lance_nb.explorer.staging.card import COMMITTED, FAILED, UNKNOWN, Card
 from lance_nb.explorer.staging.rows import Namespace
 from lance_nb.explorer.staging.teller import Running, Teller
@@ -74,6 +74,17 @@ class Deck:
         done = [one for one in self.cards if one.state == COMMITTED]
         for one in done[: max(0, len(done) - KEPT_DONE)]:
             self.cards.remove(one)
+
+    def forget_strangers(self, dataset: LanceDataset) -> None:
+        """Forget cards of another dataset, which was in this place before it was written anew."""
+        for one in self.open_cards:
+            branch, version = one.dataset.branch, one.dataset.version
+            try:
+                now = dataset.checkout_version((branch, version)).opened[1].manifest
+            except NotFoundError:
+                continue  # it was cleaned up: a re-run says what can be done
+            if now.transaction_file != one.dataset.opened[1].manifest.transaction_file:
+                self.cards.remove(one)
 
     def remove(self, card_id: str) -> int:
         """Take a card away; return how many files of its were deleted."""
@@ -203,10 +214,19 @@ class Deck:
 
 def deck_of(dataset: LanceDataset) -> Deck:
     """Return the deck of a dataset, whichever of its versions or branches is open."""
-    uri = dataset.uri if "://" in dataset.uri else str(Path(dataset.uri).absolute())
+    uri = _key(dataset.uri)
     deck = _DECKS.setdefault(uri, Deck())
     _DECKS.move_to_end(uri)
     idle = [key for key, one in _DECKS.items() if not one.cards and one is not deck]
     for key in idle[: max(0, len(_DECKS) - MAX_DECKS)]:
         del _DECKS[key]
     return deck
+
+
+def forget_deck(uri: str) -> None:
+    """Forget what is staged on a dataset, without touching a file: it is not there any more."""
+    _DECKS.pop(_key(uri), None)
+
+
+def _key(uri: str) -> str:
+    return uri if "://" in uri else str(Path(uri).absolute())

@@ -39,8 +39,12 @@ def plan_of(dataset: LanceDataset, wish: Wish, namespace: Namespace) -> Plan | N
 
 
 def stage_of(dataset: LanceDataset, wish: Wish, namespace: Namespace, progress: Progress) -> Stage:
-    """Do the work of a wish that has no plan, and return it staged. Raises LanceError."""
+    """Do the work of a wish in this process, and return it staged. Raises LanceError."""
     stage, args = dataset.stage(), wish.args
+    if wish.verb == "delete":
+        return stage.delete(args["where"])
+    if wish.verb == "update":
+        return stage.update(args["set"], args.get("where"))
     if wish.verb == "append":
         return stage.append(find_rows(args["source"], namespace))
     if wish.verb == "overwrite":

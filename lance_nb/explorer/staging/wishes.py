@@ -34,7 +34,7 @@ from lance_nb.errors import InvalidInputError
 
 MAX_CHARS = 4000
 MAX_COLUMNS = 200
-_VECTOR = re.compile(r"(\w+)\[(\d{1,6})\]")
+VECTOR = re.compile(r"(\w+)\[(\d{1,6})\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def _text(label: str, value: object) -> str:
 
 def type_of(name: str) -> pa.DataType:
     """Read the name of an Arrow type; ``float16[128]`` is a vector. Raises InvalidInputError."""
-    vector = _VECTOR.fullmatch(name.strip())
+    vector = VECTOR.fullmatch(name.strip())
     try:
         if vector is not None:
             return pa.list_(pa.type_for_alias(vector[1]), int(vector[2]))

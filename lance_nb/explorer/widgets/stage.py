@@ -84,7 +84,9 @@ class _Answers(ViewAnswers):
         return deck_of(_writable(self.session.dataset))
 
     def on_menu(self, args: Mapping[str, Any]) -> Answer:
-        return Answer(stage_menu(self._dataset(args), rows.notebook_variables()))
+        dataset = self._dataset(args)
+        self._deck.forget_strangers(dataset)
+        return Answer(stage_menu(dataset, rows.notebook_variables()))
 
     def on_check(self, args: Mapping[str, Any]) -> Answer:
         wish = _wish_of(args)

@@ -12,6 +12,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import lance_nb
+from lance_nb.explorer.staging.deck import forget_deck
 
 Lance = Callable[[str], Any]
 
@@ -54,6 +55,7 @@ def uri(written: Path, tmp_path: Path) -> Iterator[str]:
     """
     kept = shutil.copytree(written, tmp_path / "kept")
     yield str(written)
+    forget_deck(str(written))
     shutil.rmtree(written)
     shutil.copytree(kept, written)
 

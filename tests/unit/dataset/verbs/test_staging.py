@@ -4,7 +4,13 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.errors import CommitConflictError, InvalidInputError, PredicateError
+from lance_nb.dataset.verbs import staging
+from lance_nb.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    InvalidInputError,
+    PredicateError,
+)
 
 
 def test_edits_become_one_version(make, rows, uri):
@@ -158,3 +164,63 @@ def test_a_compaction_waits_for_the_commit(make, files, rows):
     assert made.to_table().equals(rows)
     with pytest.raises(InvalidInputError, match="no fragment"):
         made.stage().compact()
+
+
+def test_stages_of_one_version_are_joined_into_one_commit(make, rows, uri):
+    made = make()
+    first, second = made.stage().append(rows), made.stage().delete("id < 3")
+    joined = first.joined(second)
+    assert joined.preview().num_rows_after == 17
+    assert joined.commit("both") == 2
+    assert (first.state, second.state) == ("committed", "committed")
+    with pytest.raises(InvalidInputError, match="committed"):
+        second.commit()
+
+
+def test_what_cannot_be_joined_stays_as_it_was(make, rows, uri):
+    made = make()
+    stage, alone = made.stage().append(rows), made.stage().restore(1)
+    with pytest.raises(InvalidInputError, match="one transaction"):
+        stage.joined(alone)
+    lance_nb.dataset(uri).delete("id = 1")
+    newer = lance_nb.dataset(uri).stage().delete("id = 2")
+    with pytest.raises(InvalidInputError, match="looks at one version"):
+        stage.joined(newer)
+    assert stage.commit() == 3
+
+
+def test_edits_made_elsewhere_are_included(make, rows):
+    made = make()
+    edits = made.stage().append(rows).delete("id = 1").edits
+    assert made.stage().include(*edits).commit() == 2
+    with pytest.raises(InvalidInputError, match="one transaction"):
+        made.stage().delete("id = 2").include(*made.stage().restore(1).edits)
+
+
+def test_who_was_met_is_told_without_reading_rows(make, uri):
+    stage = make().stage().delete("id = 1")
+    assert stage.meetings() == ()
+    lance_nb.dataset(uri).delete("id = 2")
+    (met,) = stage.meetings()
+    assert (met.version, met.operation, met.verdict) == (2, "Delete", "rebasable")
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_after_an_unknown_outcome_one_looks_again(make, rows, uri, monkeypatch, landed):
+    real = staging.commit_staged
+
+    def lost(session, branch, staged, options, properties):
+        if landed:
+            real(session, branch, staged, options, properties)
+        raise CommitStateUnknownError("the reply was lost", options.environment.new_uuid(), 2)
+
+    stage = make().stage().append(rows)
+    with monkeypatch.context() as patched:
+        patched.setattr(staging, "commit_staged", lost)
+        with pytest.raises(CommitStateUnknownError):
+            stage.commit()
+    assert stage.state == "of unknown outcome"
+    assert stage.look_again() == (2 if landed else None)
+    if not landed:
+        assert stage.commit() == 2
+    assert lance_nb.dataset(uri).count_rows() == 20

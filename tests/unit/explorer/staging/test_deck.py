@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from lance_nb.errors import CancelledError, InvalidInputError, RetryableCommitCo
 from lance_nb.explorer.staging.card import COMMITTED, FAILED, PLANNED, READY, Card
 from lance_nb.explorer.staging.deck import KEPT_DONE, MAX_CARDS, Deck, deck_of
 from lance_nb.explorer.staging.teller import Teller
+from lance_nb.explorer.staging.wishes import Wish
 from tests.unit.explorer.staging.conftest import MORE
 
 Add = Callable[..., Card]
@@ -90,8 +92,6 @@ def test_a_card_that_was_taken_away_leaves_nothing(tmp_path: Path) -> None:
     made = lance_nb.write_dataset(MORE, tmp_path / "a.lance")
     before = sorted(tmp_path.rglob("*"))
     deck = deck_of(made)
-    from lance_nb.explorer.staging.wishes import Wish
-
     card = deck.add(made, Wish.of("append", {"source": "more"}), {"more": MORE}, Teller())
     assert len(sorted(tmp_path.rglob("*"))) == len(before) + 1
     assert deck.remove(card.id) == 1
@@ -113,8 +113,6 @@ def test_work_in_a_pool_waits_until_it_is_asked_for(deck: Deck, add: Add, newest
 
 
 def test_a_cancelled_card_is_not_staged(dataset: LanceDataset, deck: Deck) -> None:
-    from lance_nb.explorer.staging.wishes import Wish
-
     def cancelled(_done: int, _total: int) -> None:
         raise CancelledError("cancelled")
 
@@ -125,9 +123,12 @@ def test_a_cancelled_card_is_not_staged(dataset: LanceDataset, deck: Deck) -> No
     assert deck.running is None
 
 
-def test_a_filter_that_nothing_passes_is_told_at_once(add: Add) -> None:
-    with pytest.raises(InvalidInputError, match="no row passes"):
-        add("delete", where="id > 1000")
+@pytest.mark.parametrize("verb", ["delete", "update"])
+def test_a_filter_that_nothing_passes_is_told_at_once(verb: str, deck: Deck, add: Add) -> None:
+    also: dict[str, Any] = {"set": {"price": "0"}} if verb == "update" else {}
+    card = add(verb, where="id > 1000", **also)
+    assert "would change nothing" in card.notes[0]
+    assert deck.commit(card.id, None, Teller()).version == 2
 
 
 def test_the_order_can_be_changed(deck: Deck, add: Add) -> None:
@@ -145,3 +146,15 @@ def test_old_committed_cards_are_put_away_and_a_deck_is_bounded(deck: Deck, add:
     deck.cards += [deck.cards[-1]] * MAX_CARDS
     with pytest.raises(InvalidInputError, match="cards are staged"):
         add("append", source="more")
+
+
+def test_cards_of_a_dataset_that_was_written_anew_are_forgotten(tmp_path: Path) -> None:
+    made = lance_nb.write_dataset(MORE, tmp_path / "a.lance")
+    deck = deck_of(made)
+    deck.add(made, Wish.of("delete", {"where": "id = 100"}), {}, Teller())
+    deck.forget_strangers(made)
+    assert len(deck.cards) == 1
+    shutil.rmtree(tmp_path / "a.lance")
+    other = lance_nb.write_dataset(MORE, tmp_path / "a.lance")
+    deck_of(other).forget_strangers(other)
+    assert deck.cards == []

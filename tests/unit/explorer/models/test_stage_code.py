@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from lance_nb.explorer.models.stage_code import stage_code
+from lance_nb.explorer.staging.wishes import Wish
+from tests.unit.explorer.staging.conftest import MORE
+from tests.unit.explorer.staging.test_card import EVERY
+
+
+@pytest.mark.parametrize(("verb", "args", "rows"), EVERY)
+def test_the_python_line_does_the_same(
+    verb: str, args: dict[str, Any], rows: int | None, tmp_path: Any
+) -> None:
+    data = pa.table({"id": range(20), "price": [float(one) for one in range(20)]})
+    ds = lance_nb.write_dataset(data, tmp_path / "a.lance", max_rows_per_file=10)
+    line = stage_code(Wish.of(verb, args), "why")["python"]
+    names = {"ds": ds, "lance_nb": lance_nb, "pa": pa, "more": MORE}
+    eval(line, names | {"timedelta": dt.timedelta})  # noqa: S307 - our own line
+    if rows is not None:
+        found = lance_nb.dataset(tmp_path / "a.lance")
+        assert (found.version, found.count_rows()) == (2, rows)
+
+
+@pytest.mark.parametrize(
+    ("verb", "args", "line"),
+    [
+        ("delete", {"where": "name = 'x'"}, "%lance stage delete 'name = '\"'\"'x'\"'\"''"),
+        ("update", {"set": {"a": "b + 1"}, "where": "a < 3"},
+         "%lance stage update 'a=b + 1' --where 'a < 3'"),
+        ("cleanup", {"keep": 3, "older_than": 2.5},
+         "%lance clean --older-than 2.5 --keep 3 --really"),
+        ("compact", {"target_rows_per_fragment": 5}, "%lance compact --target-rows 5"),
+        ("tag", {"action": "move", "name": "v1", "ref": "HEAD~1"}, "%lance tag move v1 'HEAD~1'"),
+        ("add_column", {"name": "a", "sql": "b"}, "%lance status"),
+    ],
+)  # fmt: skip
+def test_the_magic_line_is_one_that_exists(verb: str, args: dict[str, Any], line: str) -> None:
+    assert stage_code(Wish.of(verb, args))["magic"] == line
+
+
+def python(verb: str, **args: Any) -> str:
+    return stage_code(Wish.of(verb, args))["python"]
+
+
+def test_files_refs_and_types_are_written_out() -> None:
+    assert python("append", source="a.parquet") == "lance_nb.spark.append(ds, 'a.parquet')"
+    assert python("append", source="s3://b/x.lance").startswith("lance_nb.spark.append(ds, 's3:")
+    assert python("branch", action="create", name="d", ref="main:3").endswith("'d', (None, 3))")
+    assert python("tag", action="create", name="v", ref="dev:3").endswith("'v', ('dev', 3))")
+    assert "restore(ds.checkout_version('v1').version)" in python("restore", version="v1")
+    assert python("upsert", source="df", on=["a", "b"]).endswith("(df, on=['a', 'b']).commit()")
+    cast = python("cast_column", column="t", type="timestamp[us]")
+    assert "'data_type': pa.type_for_alias('timestamp[us]')" in cast

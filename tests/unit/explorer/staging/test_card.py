@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import lance_nb
+from lance_nb.dataset import LanceDataset
+from lance_nb.dataset.verbs import staging
+from lance_nb.errors import CommitStateUnknownError, InvalidInputError
+from lance_nb.explorer.models.stage_card import card_json
+from lance_nb.explorer.staging.card import COMMITTED, UNKNOWN, Card
+from lance_nb.explorer.staging.deck import Deck
+from lance_nb.explorer.staging.teller import Teller
+
+Add = Callable[..., Card]
+EVERY: list[tuple[str, dict[str, Any], int | None]] = [
+    ("append", {"source": "more"}, 22),
+    ("delete", {"where": "id < 3"}, 17),
+    ("update", {"set": {"price": "0"}, "where": "id < 3"}, 20),
+    ("upsert", {"source": "more", "on": ["id"]}, 22),
+    ("overwrite", {"source": "more"}, 2),
+    ("add_column", {"name": "twice", "sql": "price * 2"}, 20),
+    ("add_column", {"name": "empty", "type": "float16[4]"}, 20),
+    ("rename_column", {"column": "price", "name": "cost"}, 20),
+    ("cast_column", {"column": "id", "type": "int32"}, 20),
+    ("drop_columns", {"columns": ["price"]}, 20),
+    ("restore", {"version": "1"}, 20),
+    ("compact", {"target_rows_per_fragment": 1000}, 20),
+    ("cleanup", {"keep": 1}, None),
+    ("tag", {"action": "create", "name": "v1", "ref": "1"}, None),
+    ("branch", {"action": "create", "name": "dev"}, None),
+]
+
+
+@pytest.mark.parametrize("change", EVERY)
+def test_every_change_shows_what_the_commit_then_does(
+    change: tuple[str, dict[str, Any], int | None],
+    deck: Deck,
+    add: Add,
+    newest: Callable[[], LanceDataset],
+) -> None:
+    verb, args, rows = change
+    card = add(verb, **args)
+    shown = card_json(card)
+    assert shown["state"] == "ready"
+    assert shown["title"]
+    assert newest().version == 1
+    deck.commit(card.id, "why", Teller())
+    outcome = card_json(card)["outcome"]
+    if rows is None:
+        assert card.preview is None
+        assert outcome["version"] is None
+        return
+    assert card.preview is not None
+    assert (card.preview.num_rows_after, newest().count_rows()) == (rows, rows)
+    assert (outcome["version"], outcome["undo"]["version"]) == (2, "1")
+    assert newest().version_info(2).message == "why"
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_an_unknown_outcome_is_looked_at_again(
+    landed: bool,
+    deck: Deck,
+    add: Add,
+    newest: Callable[[], LanceDataset],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = staging.commit_staged
+
+    def lost(session: Any, branch: Any, staged: Any, options: Any, properties: Any) -> Any:
+        if landed:
+            real(session, branch, staged, options, properties)
+        raise CommitStateUnknownError("the reply was lost", options.environment.new_uuid(), 2)
+
+    card = add("append", source="more")
+    with monkeypatch.context() as patched:
+        patched.setattr(staging, "commit_staged", lost)
+        deck.commit(card.id, None, Teller())
+    assert card.state == UNKNOWN
+    problem = card_json(card)["problem"]
+    assert "Nobody knows" in problem["title"]
+    card.look_again()
+    assert (card.state, card.version) == ((COMMITTED, 2) if landed else (UNKNOWN, None))
+    if not landed:
+        deck.commit(card.id, None, Teller())
+    assert (card.state, card.version, newest().version) == (COMMITTED, 2, 2)
+    assert newest().count_rows() == 22
+    with pytest.raises(InvalidInputError, match="is known"):
+        card.look_again()
+
+
+def test_a_restore_undoes_what_was_committed(
+    deck: Deck, add: Add, newest: Callable[[], LanceDataset]
+) -> None:
+    card = deck.commit(add("delete", where="id < 5").id, None, Teller())
+    undo = card_json(card)["outcome"]["undo"]
+    deck.commit(add(undo["verb"], version=undo["version"]).id, None, Teller())
+    assert (newest().version, newest().count_rows()) == (3, 20)
+
+
+def test_a_committed_card_is_not_committed_again(deck: Deck, add: Add) -> None:
+    card = deck.commit(add("append", source="more").id, None, Teller())
+    with pytest.raises(InvalidInputError, match="is committed"):
+        deck.commit(card.id, None, Teller())
+    with pytest.raises(InvalidInputError, match="is committed"):
+        deck.rerun(card.id, Teller())
+    assert card.discard() == 0
+
+
+def test_names_are_changed_only_where_they_were_seen(
+    dataset: LanceDataset, deck: Deck, add: Add
+) -> None:
+    dataset.tags.create("v1", 1)
+    card = add("tag", action="delete", name="v1")
+    other = lance_nb.dataset(dataset.uri)
+    other.delete("id = 1")
+    other.tags.update("v1", 2)
+    with pytest.raises(lance_nb.LanceError):
+        deck.commit(card.id, None, Teller())
+    assert dataset.tags.names() == ["v1"]
+    deck.rerun(card.id, Teller())
+    deck.commit(card.id, None, Teller())
+    assert dataset.tags.names() == []
+
+
+@pytest.mark.parametrize(
+    ("verb", "args", "words"),
+    [
+        ("tag", {"action": "move", "name": "nope"}, "no tag 'nope'"),
+        ("tag", {"action": "delete", "name": "nope"}, "no tag 'nope'"),
+        ("branch", {"action": "delete", "name": "nope"}, "nope"),
+        ("restore", {"version": "99"}, "99"),
+        ("add_column", {"name": "x"}, "type of its nulls"),
+        ("append", {"source": "nothing"}, "neither a variable"),
+        ("cleanup", {"older_than": 99999}, "hundred years"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_when_it_is_staged(
+    verb: str, args: dict[str, Any], words: str, deck: Deck, add: Add
+) -> None:
+    with pytest.raises(lance_nb.LanceError, match=words):
+        add(verb, **args)
+    assert deck.cards == []
+
+
+def test_branches_are_made_and_deleted(dataset: LanceDataset, deck: Deck, add: Add) -> None:
+    deck.commit(add("branch", action="create", name="dev").id, None, Teller())
+    with pytest.raises(InvalidInputError, match="there is a branch"):
+        add("branch", action="create", name="dev")
+    card = add("branch", action="delete", name="dev")
+    assert "1 version" in " ".join(card_json(card)["lines"])
+    deck.commit(card.id, None, Teller())
+    assert dataset.branches.names() == []

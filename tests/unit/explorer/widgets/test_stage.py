@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from lance_nb.explorer.messages import handle
+from lance_nb.explorer.session import Session
+from lance_nb.explorer.staging import rows
+from lance_nb.explorer.widgets.stage import StagePanel
+from tests.unit.explorer.fakes import small_dataset
+from tests.unit.explorer.staging.conftest import MORE
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    monkeypatch.setattr(rows, "notebook_variables", lambda: {"more": MORE})
+    data = pa.table({"id": range(20), "price": [float(one) for one in range(20)]})
+    return Session(lance_nb.write_dataset(data, tmp_path / "a.lance"))
+
+
+def ask(session: Session, kind: str, **args: Any) -> dict[str, Any]:
+    place = {"branch": session.dataset.branch, "version": session.dataset.version}
+    request = {"id": "1", "type": f"stage.{kind}", "args": place | args}
+    reply, _ = handle(request, StagePanel.answers(session))
+    found: dict[str, Any] = reply["result"] if reply["ok"] else reply["error"]
+    return found
+
+
+def test_the_menu_offers_verbs_columns_variables_and_names(session: Session) -> None:
+    session.dataset.tags.create("v1", 1)  # type: ignore[attr-defined]
+    menu = ask(session, "menu")
+    assert [one["name"] for one in menu["columns"]] == ["id", "price"]
+    assert [one["name"] for one in menu["rows"]] == ["more"]
+    assert (menu["tags"], menu["branches"], menu["versions"]) == (["v1"], [], ["main:1", "v1"])
+    assert {"append", "compact", "branch"} <= {one["name"] for one in menu["verbs"]}
+    assert menu["spark"]
+
+
+def test_what_is_typed_is_checked_without_the_lock(session: Session) -> None:
+    found = ask(session, "check", verb="delete", args={"where": "id < 3"})
+    assert found["where"]["name"] == "local"
+    assert "delete('id < 3')" in found["code"]["python"]
+    wrong = ask(session, "check", verb="delete", args={"where": "id <"})
+    assert wrong["kind"] == "PredicateError"
+    assert "already" in ask(session, "check", verb="add_column",
+                            args={"name": "id", "sql": "1"})["message"]  # fmt: skip
+    note = ask(session, "check", verb="add_column", args={"name": "x", "sql": "price * 2"})["note"]
+    assert note == "a column of type double"
+    assert "'nope'" in ask(session, "check", verb="upsert",
+                           args={"source": "more", "on": "nope"})["message"]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["add", "prepare", "rerun", "commit", "all"])
+def test_nothing_is_staged_or_committed_while_the_lock_is_shut(session: Session, kind: str) -> None:
+    found = ask(session, kind, verb="append", args={"source": "more"}, id="x", message="")
+    assert "the lock is shut" in found["message"]
+
+
+def test_a_card_goes_from_form_to_version(session: Session) -> None:
+    session.lock(locked=False)
+    (card,) = ask(session, "add", verb="append", args={"source": "more"})["deck"]["cards"]
+    assert ask(session, "running") == {"running": None}
+    lance_nb.dataset(session.dataset.uri).delete("id = 1")
+    (seen,) = ask(session, "cards")["deck"]["cards"]
+    assert [one["verdict"] for one in seen["meetings"]] == ["compatible"]
+    done = ask(session, "commit", id=card["id"], message="more rows")
+    assert (done["branch"], done["version"]) == (None, 3)
+    assert done["deck"]["cards"][0]["outcome"]["text"] == "committed as main:3"
+    tagged = ask(session, "add", verb="tag", args={"action": "create", "name": "v1"})["deck"]
+    assert "timeline" in ask(session, "commit", id=tagged["cards"][-1]["id"])
+    assert ask(session, "remove", id=card["id"])["deck"]["cards"][0]["verb"] == "tag"
+
+
+def test_every_explorer_of_a_dataset_has_the_same_cards(session: Session) -> None:
+    session.lock(locked=False)
+    ask(session, "add", verb="append", args={"source": "more"})
+    other = Session(lance_nb.dataset(session.dataset.uri))
+    assert [one["title"] for one in ask(other, "cards")["deck"]["cards"]] == [
+        "Append rows from more"
+    ]
+    done = ask(session, "all", message="", together=True)
+    assert done["version"] == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "args", "words"),
+    [
+        ("add", {"verb": "format", "args": {}}, "none of"),
+        ("check", {"verb": "delete", "args": 7}, "an object"),
+        ("commit", {"id": 7}, "id"),
+        ("commit", {"id": "x"}, "not there any more"),
+        ("commit", {"id": "x", "message": "m" * 2000}, "message"),
+        ("prepare", {"id": "x", "engine": 7}, "engine"),
+        ("look", {"id": "x"}, "not there any more"),
+        ("remove", {"id": "x"}, "not there any more"),
+        ("earlier", {"id": "x"}, "not there any more"),
+    ],
+)
+def test_requests_that_make_no_sense_are_refused(
+    session: Session, kind: str, args: dict[str, Any], words: str
+) -> None:
+    session.lock(locked=False)
+    assert words in ask(session, kind, **args)["message"]
+
+
+def test_what_is_no_dataset_of_ours_is_not_changed() -> None:
+    assert "lance_nb itself" in ask(Session(small_dataset()), "menu")["message"]
+
+
+def test_samples_are_bounded_whatever_the_rows_are(tmp_path: Any) -> None:
+    wide = pa.table({f"c{at}": ["x" * 10_000] * 50 for at in range(60)})
+    session = Session(lance_nb.write_dataset(wide, tmp_path / "w.lance"))
+    session.lock(locked=False)
+    (card,) = ask(session, "add", verb="delete", args={"where": "c0 IS NOT NULL"})["deck"]["cards"]
+    (sample,) = card["samples"]
+    assert (len(sample["columns"]), len(sample["rows"]), sample["cut"]) == (8, 5, 52)
+    assert max(len(cell) for row in sample["rows"] for cell in row) <= 61
