@@ -7,7 +7,7 @@ Every view takes a dataset, or its path or URI, and shows the version that the d
 
     widgets.Timeline(ds)                    # versions, branches and tags; a click travels
     widgets.RowGrid(ds)                     # the rows; .selection gives what is selected as Arrow
-    widgets.DiffView(ds, ds.checkout_version(3))   # what changed between two versions
+    widgets.DiffView(ds.checkout_version(3), ds)   # what changed between two versions
     widgets.SchemaTree(ds)                  # the columns
     widgets.FragmentMap(ds)                 # fragments: rows, bytes, deletions
     widgets.DeletionMap(ds, fragment=3)     # which rows of a fragment are deleted

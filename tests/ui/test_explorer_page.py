@@ -211,6 +211,8 @@ def test_every_view_works_alone(open_widget: OpenWidget, screenshot: Screenshot,
         ("StorageView", "FragmentMap", "DeletionMap", "SpaceView"), ".lnb-storage"
     )
     root["SchemaTree"] = ".lnb-schema"
+    root["DiffView"] = ".lnb-changes"
+    root["StagePanel"] = ".lnb-sg-form"
     expect(page.locator(root.get(name, ".lnb-operation")).first).to_be_visible()
     screenshot(page)
 
