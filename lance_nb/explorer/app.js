@@ -22,7 +22,8 @@ export function mountExplorer(el, ctx) {
   let paintCode = () => {};
   let paintMode = () => {};
   const card = { ...ctx, detail: pane, go: (tab, target) => host.select(tab, target), has: (tab) => host.has(tab) };
-  const host = tabHost(parts.bar, parts.views, TABS, card, (another) => {
+  const tabs = ctx.screen().kept ? TABS.filter((tab) => tab.id !== "stage") : TABS; // a snapshot cannot write
+  const host = tabHost(parts.bar, parts.views, tabs, card, (another) => {
     paintCode();
     paintMode();
     if (another) pane.clear();

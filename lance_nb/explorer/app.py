@@ -10,17 +10,21 @@ opened gives a card with the reason, and ``.error``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from lance_nb.errors import LanceError
+from lance_nb.explorer.export import page_of
 from lance_nb.explorer.messages import Handler
 from lance_nb.explorer.models.source import Ref
 from lance_nb.explorer.opening import Target, check_target, open_source
 from lance_nb.explorer.registry import TABS
 from lance_nb.explorer.session import Session
+from lance_nb.explorer.snapshot import take_snapshot
 from lance_nb.explorer.widget import LanceWidget
 
 
@@ -40,6 +44,28 @@ class Explorer(LanceWidget):
     def version(self) -> int:
         """The version shown; numbers of different branches overlap, see ``dataset.branch``."""
         return self.dataset.version
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        versions: Sequence[int | str] | None = None,
+        rows: int = 50,
+    ) -> Path:
+        """Write what is shown to one HTML file that works offline, without a kernel.
+
+        It holds the first ``rows`` rows (up to 500), the storage map and the changes of the version
+        shown and of ``versions`` (refs; by default the newest 20 of the branch, the tagged ones and
+        the newest of each branch), and the timeline and the refs: about 12 MB at the most. Returns
+        the path. Raises InvalidInputError when there is no dataset, LanceError for a ref that does
+        not exist.
+        """
+        dataset = self._open_session().dataset
+        snapshot = take_snapshot(dataset, self.answers, self.parts, versions=versions, rows=rows)
+        target = Path(path)
+        page = page_of(dataset.name, self.picture(), snapshot.to_json(), self.height)
+        target.write_text(page, "utf-8")
+        return target
 
     @property
     def selection(self) -> pa.Table:

@@ -26,7 +26,7 @@ MAX_ROWS = 8
 MAX_COLUMNS = 8
 MAX_VERSIONS = 8
 _CELL_CHARS = 48
-_LEFT = ' style="text-align:left"'
+LEFT = ' style="text-align:left"'
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -254,7 +254,7 @@ def _grid_html(grid: _Grid) -> str:
 def _line_html(tag: str, cells: Sequence[str], numeric: frozenset[int]) -> str:
     """Write one table row; notebooks set all cells to the right, which suits numbers only."""
     parts = (
-        f"<{tag}>{_text(cell)}</{tag}>" if at in numeric else f"<{tag}{_LEFT}>{_text(cell)}</{tag}>"
+        f"<{tag}>{_text(cell)}</{tag}>" if at in numeric else f"<{tag}{LEFT}>{_text(cell)}</{tag}>"
         for at, cell in enumerate(cells)
     )
     return f"<tr>{''.join(parts)}</tr>"

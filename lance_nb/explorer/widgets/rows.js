@@ -156,7 +156,7 @@ export function mountRows(el, ctx) {
   }
 
   function paintStatus(first, last) {
-    const range = state.numRows ? `rows ${count(first)} – ${count(Math.max(first, last - 1))} of ${count(state.numRows)}` : "";
+    const range = state.numRows ? `rows ${count(first)} – ${count(Math.max(first, last - 1))} of ${count(state.numRows)}${state.whole ? ` kept of ${count(state.whole.rows)}` : ""}` : "";
     const columns = selection.columns ? ` · ${plural(selection.columns, "column")} selected` : "";
     const chosen = `${selection.rows ? ` · ${count(selection.rows)} selected` : ""}${columns}`;
     setText(status, state.numRows ? `${range}${chosen}` : "");
@@ -288,6 +288,7 @@ export function mountRows(el, ctx) {
     const part = screen.rows;
     if (!part) return;
     state.error = part.error ?? null;
+    state.whole = part.whole ?? null; // of a snapshot, which keeps some of the rows
     running?.cancel();
     Object.assign(look, { filter: null, system: false, arranged: null });
     const page = part.page ? decodePage(part.page, part.buffers) : null;

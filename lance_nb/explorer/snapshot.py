@@ -1,0 +1,216 @@
+"""What an explorer shows, recorded: screens of some versions, and answers to what views ask first.
+
+Layout of ``Snapshot.to_json``: ``screens`` (see ``session.screen``) of the versions that are kept,
+the one shown first; ``answers`` by the keys that ``js/snapshot_kernel.js`` looks up: the type of
+the request, branch and version, and what else tells such requests apart (a fragment, a name);
+``bars`` of versions (for the timeline); ``choices`` of refs; ``about`` (when it was made).
+
+Limits: ``MAX_VERSIONS`` versions, ``MAX_ROWS`` rows of each, ``MAX_FRAGMENTS`` fragments of the
+version shown, ``MAX_BARS`` versions described, the columns of ``MAX_PROFILED`` versions profiled,
+``MAX_BYTES`` in all: what comes later is left out.
+Not supported: writing, and whatever reads data beyond the first rows.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from lance_nb.errors import LanceError
+from lance_nb.explorer.frame import Frame
+from lance_nb.explorer.messages import Handler, handle
+from lance_nb.explorer.models import refs, text
+from lance_nb.explorer.models import timeline as timelines
+from lance_nb.explorer.models.row_page import MAX_COLUMNS, Window
+from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.session import Place, Session
+
+MAX_VERSIONS = 40
+MAX_ROWS = 500
+MAX_FRAGMENTS = 20
+MAX_PROFILED = 5
+MAX_BARS = 400
+MAX_REFS = 20
+MAX_BYTES = 12_000_000
+_NEWEST = 20
+_ALL = 2**52
+_PROFILED = 16
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """What is kept; ``left`` bytes may still be added."""
+
+    screens: list[Any] = field(default_factory=list)
+    answers: dict[str, Any] = field(default_factory=dict)
+    bars: dict[str, dict[int, Any]] = field(default_factory=dict)
+    choices: list[Any] = field(default_factory=list)
+    left: int = MAX_BYTES
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as JSON-able values."""
+        return {
+            "screens": self.screens,
+            "answers": self.answers,
+            "bars": self.bars,
+            "choices": self.choices,
+            "about": text.moment(datetime.now(UTC)),
+        }
+
+    def afford(self, value: Any) -> bool:
+        """Take the bytes of a value from those that are left; False when they are too many."""
+        cost = len(json.dumps(value))
+        if cost > self.left:
+            return False
+        self.left -= cost
+        return True
+
+
+def take_snapshot(
+    dataset: Source,
+    handlers_of: Any,
+    parts: Sequence[str],
+    *,
+    versions: Sequence[int | str] | None = None,
+    rows: int = 50,
+) -> Snapshot:
+    """Record what an explorer shows of ``dataset``.
+
+    ``handlers_of(session)`` gives the requests of the views; ``versions`` are refs, by default the
+    newest of the branch, the tagged ones, and the newest of other branches. Raises LanceError for
+    a ref that does not exist.
+    """
+    session = Session(dataset, read_only=True)
+    found = Snapshot()
+    handlers = session.handlers() | session.keep(Frame).handlers() | handlers_of(session)
+    here = (dataset.branch, dataset.version)
+    places = [here, *(place for place in _places(dataset, versions) if place != here)]
+    window = Window(limit=max(1, min(rows, MAX_ROWS)), num_columns=MAX_COLUMNS)
+    for number, place in enumerate(places[:MAX_VERSIONS]):
+        _keep_screen(found, session, place, parts, window)
+        for kind, args in _asked_of(place, profiled=number < MAX_PROFILED):
+            _keep(found, handlers, place, kind, args)
+    session.stand(here)
+    _keep_shown(found, session, handlers, here)
+    _keep_bars(found, dataset)
+    return found
+
+
+def _places(dataset: Source, versions: Sequence[int | str] | None) -> list[Place]:
+    if versions is not None:
+        opened = (refs.resolve(dataset, str(one)) for one in list(versions)[:MAX_VERSIONS])
+        return list(dict.fromkeys((one.branch, one.version) for one in opened))
+    own = [(dataset.branch, number) for number in reversed(dataset.version_numbers()[-_NEWEST:])]
+    tags = list(_readable_tags(dataset).values())[:MAX_REFS]
+    tagged = [(one["branch"], one["version"]) for one in tags]
+    heads = [_head(dataset, name) for name in (None, *list(dataset.branches.list())[:MAX_REFS])]
+    return list(dict.fromkeys([*own, *tagged, *(one for one in heads if one is not None)]))
+
+
+def _readable_tags(dataset: Source) -> Any:
+    readable = getattr(dataset.tags, "readable", None)
+    return dataset.tags.list() if readable is None else readable()
+
+
+def _head(dataset: Source, branch: str | None) -> Place | None:
+    try:
+        found = dataset.checkout_version((branch, None))
+    except LanceError:
+        return None  # a branch without versions has nothing to show
+    return found.branch, found.version
+
+
+def _keep_screen(
+    found: Snapshot, session: Session, place: Place, parts: Sequence[str], window: Window
+) -> None:
+    try:
+        session.stand(place)
+    except LanceError:
+        return  # a tag may name a version that was cleaned up
+    screen = session.screen(parts, window) | {"locked": None, "io": None, "kept": True}
+    rows = screen.get("rows")
+    if rows and "page" in rows:
+        page = rows["page"]
+        whole = {"rows": rows["num_rows"], "columns": rows["num_columns"]}
+        kept = {"num_rows": page["num_rows"], "num_columns": len(page["columns"])}
+        screen["rows"] = rows | kept | {"whole": whole}
+    screen = _plain(screen)
+    if found.afford(screen):
+        found.screens.append(screen)
+
+
+def _asked_of(place: Place, *, profiled: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    """List what views ask about every version."""
+    at = {"branch": place[0], "version": place[1]}
+    yield "storage.map", at | {"first": 0, "stop": _ALL}
+    yield "storage.health", at
+    if profiled:
+        yield "rows.profile", at | {"first": 0, "count": _PROFILED, "num_rows": 2**40}
+    if place[1] > 1:
+        before = at | {"version": place[1] - 1}
+        yield "changes.counts", {"a": before, "b": at, "key": None}
+
+
+def _keep_shown(
+    found: Snapshot, session: Session, handlers: dict[str, Handler], here: Place
+) -> None:
+    """Keep what is asked about the version shown only, and about all refs."""
+    branch, version = here
+    at = {"branch": branch, "version": version}
+    opened = getattr(session.dataset, "opened", None)
+    ids = [] if opened is None else opened[1].manifest.fragments.counts().ids[:MAX_FRAGMENTS]
+    for fragment in map(int, ids):
+        _keep(found, handlers, here, "storage.fragment", at | {"fragment": fragment}, fragment)
+    listed = {"text": "", "sort": "name", "descending": False, "first": 0, "count": 100}
+    for kind in ("branch", "tag"):
+        page = listed | {"kind": kind, "fresh": False}
+        lines = _keep(found, handlers, None, "refs.list", page, kind).get("lines", [])
+        for line in lines[:MAX_REFS]:
+            asked = {"kind": kind, "name": line["name"]}
+            _keep(found, handlers, None, "refs.show", asked, kind, line["name"])
+    reply, _ = handle({"id": "1", "type": "refs", "args": {"text": ""}}, handlers)
+    found.choices = reply["result"]["choices"] if reply["ok"] else []
+
+
+def _keep(
+    found: Snapshot,
+    handlers: dict[str, Handler],
+    place: Place | None,
+    kind: str,
+    args: dict[str, Any],
+    *apart: object,
+) -> dict[str, Any]:
+    """Ask, and keep the answer under its key. What cannot be answered is left out."""
+    if kind not in handlers:
+        return {}
+    reply, buffers = handle({"id": "1", "type": kind, "args": args}, handlers)
+    if not reply["ok"]:
+        return {}
+    answer = {"result": reply["result"], "buffers": [_plain(one) for one in buffers]}
+    where = [] if place is None else [place[0] or "", place[1]]
+    if found.afford(answer):
+        found.answers["|".join(map(str, [kind, *where, *apart]))] = answer
+    result: dict[str, Any] = reply["result"]
+    return result
+
+
+def _keep_bars(found: Snapshot, dataset: Source) -> None:
+    numbers = dataset.version_numbers()
+    bars = [asdict(bar) for bar in timelines.version_bars(dataset, numbers[-MAX_BARS:], numbers)]
+    if found.afford(bars):
+        found.bars[dataset.branch or ""] = {bar["version"]: bar for bar in bars}
+
+
+def _plain(value: Any) -> Any:
+    """Return the JSON form of a value, binary parts marked."""
+    if isinstance(value, (bytes, memoryview)):
+        return {"$bytes": base64.b64encode(value).decode()}
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    return value

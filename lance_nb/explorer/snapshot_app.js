@@ -1,0 +1,16 @@
+// The explorer over a snapshot in the page: the same views, and a kernel that knows what was recorded.
+
+import { mountExplorer } from "./app.js";
+import { snapshotModel } from "./js/snapshot_kernel.js";
+import { widget } from "./js/view.js";
+
+/** @param {Document} page holds the snapshot as JSON, and the place for the explorer */
+export function start(page) {
+  const data = JSON.parse(page.getElementById("snapshot").textContent);
+  const place = page.getElementById("explorer");
+  if (!data.screens.length) return; // the picture stays
+  place.replaceChildren();
+  widget(mountExplorer, "Lance dataset explorer, a snapshot").render({ model: snapshotModel(data), el: place });
+}
+
+export default start;

@@ -1,0 +1,45 @@
+"""The file that ``to_html`` writes, opened from the disk: no kernel, no network, no complaint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from lance_nb.explorer.app import Explorer
+from tests.ui.bare_page import Screenshot
+from tests.unit.explorer.stored_datasets import worn_dataset
+
+pytestmark = pytest.mark.ui
+
+
+def test_the_file_is_explored_offline(page: Page, screenshot: Screenshot, tmp_path: Path) -> None:
+    dataset = worn_dataset(tmp_path / "worn.lance")
+    target = Explorer(dataset).to_html(tmp_path / "worn.html", rows=20)
+    asked: list[str] = []
+    said: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(target.as_uri())
+    rows = page.locator(".lnb-panel-rows")
+    expect(rows.locator(".lnb-grid-status")).to_contain_text("of 20 kept of 270")
+    expect(page.get_by_role("tab", name="Stage")).to_have_count(0)
+    screenshot(page, "rows")
+    page.get_by_role("tab", name="Storage").click()
+    expect(page.locator(".lnb-st-summary")).to_contain_text("3 fragments")
+    page.get_by_role("tab", name="Changes").click()
+    expect(page.locator(".lnb-panel-changes")).to_contain_text("main:5")
+    page.get_by_role("tab", name="Branches & tags").click()
+    expect(page.locator(".lnb-panel-refs")).to_contain_text("1 tag")
+    screenshot(page, "refs")
+    page.get_by_role("tab", name="Rows").click()
+    page.get_by_role("option", name="main version 2,").click()
+    expect(page.locator(".lnb-here-ref")).to_have_text("main:2")
+    expect(rows.locator(".lnb-grid-status")).to_contain_text("kept of 200")
+    page.get_by_role("combobox", name="filter of rows").fill("id > 3")
+    page.keyboard.press("Enter")
+    expect(rows.locator(".lnb-filter-problem")).to_contain_text("Not in this snapshot")
+    assert asked == [target.as_uri()]
+    assert said == []
