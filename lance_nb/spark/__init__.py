@@ -16,6 +16,7 @@ Needs the extra ``spark`` and Java 17 for the engine "spark" and the data source
 from lance_nb.spark.background import Job, jobs, submit
 from lance_nb.spark.dispatch import choose, explain
 from lance_nb.spark.engine import TaskProgress
+from lance_nb.spark.frames import plan_frame
 from lance_nb.spark.journal import forget, resume, unfinished
 from lance_nb.spark.merging import MergeRun, merge, update_columns, upsert
 from lance_nb.spark.progress import RunProgress
@@ -69,6 +70,7 @@ __all__ = [
     "plan_compaction",
     "plan_delete",
     "plan_diff",
+    "plan_frame",
     "plan_merge",
     "plan_update",
     "read",

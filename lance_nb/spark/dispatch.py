@@ -56,18 +56,21 @@ def choose(plan: Plan, engine: str = "auto", spark: SparkSession | None = None) 
     if engine not in ENGINES:
         raise InvalidInputError(f"engine {engine!r} is not one of {', '.join(ENGINES)}")
     session = spark if spark is not None else find_session()
+    if plan.gather is not None:
+        return Choice("spark", "a DataFrame stays on Spark", session)
     if engine != "auto":
         return Choice(engine, "asked for", session)
     if spark is not None:
         return Choice("spark", "a session was given", session)
+    size = size_text(plan.size_bytes)
     if len(plan.tasks) < 2 or plan.size_bytes < SMALL_BYTES:
-        return Choice("local", f"{_megabytes(plan.size_bytes)} in {len(plan.tasks)} tasks")
+        return Choice("local", f"{size} in {_tasks(plan)}")
     if session is not None and not is_local(session):
-        return Choice("spark", f"{_megabytes(plan.size_bytes)}, and a cluster is there", session)
+        return Choice("spark", f"{size}, and a cluster is there", session)
     if session is not None and plan.size_bytes >= LOCAL_SPARK_BYTES:
-        return Choice("spark", f"{_megabytes(plan.size_bytes)}, and a session is there", session)
+        return Choice("spark", f"{size}, and a session is there", session)
     if (os.cpu_count() or 1) > 1:
-        return Choice("pool", f"{_megabytes(plan.size_bytes)} on {os.cpu_count()} cores")
+        return Choice("pool", f"{size} on {os.cpu_count()} cores")
     return Choice("local", "there is one core")
 
 
@@ -78,10 +81,17 @@ def explain(plan: Plan, engine: str = "auto", spark: SparkSession | None = None)
     return (
         f"{plan.verb} {plan.detail}\n"
         f"read version: {branch}:{plan.place.version}\n"
-        f"tasks: {len(plan.tasks)}, about {_megabytes(plan.size_bytes)}\n"
+        f"tasks: {len(plan.tasks)}, about {size_text(plan.size_bytes)}\n"
         f"engine: {choice.name} ({choice.reason})"
     )
 
 
-def _megabytes(size_bytes: int) -> str:
+def size_text(size_bytes: int) -> str:
+    """Say a size: 12 KB, 3.4 MB, 1,200.0 MB."""
+    if size_bytes < 1_000_000:
+        return f"{-(-size_bytes // 1000)} KB"
     return f"{size_bytes / 1_000_000:,.1f} MB"
+
+
+def _tasks(plan: Plan) -> str:
+    return "1 task" if len(plan.tasks) == 1 else f"{len(plan.tasks)} tasks"

@@ -13,23 +13,25 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lance_nb.spark.engine import TaskProgress, rows_of
 from lance_nb.spark.engines.job import RowCounter, SparkJob
-from lance_nb.spark.new_rows import NewRows
-from lance_nb.spark.progress import RUNNING, Watch
+from lance_nb.spark.new_rows import Destination, NewRows, Wanted
+from lance_nb.spark.plan import Plan
+from lance_nb.spark.progress import Watch
 from lance_nb.spark.run import RunOptions
-from lance_nb.spark.types import readable_schema, to_spark
+from lance_nb.spark.types import new_schema, readable_schema, to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _SCHEMA = pa.schema([("made", pa.binary())])
 MADE_DDL = "made binary"
+APPEND = Wanted()
 
 
 def made(value: Any) -> pa.RecordBatch:
@@ -56,13 +58,19 @@ class WritePartition:
         yield made(found)
 
 
-def write_partitions(
-    frame: DataFrame, rows: NewRows, options: RunOptions, watch: Watch
-) -> list[Any]:
-    """Write all partitions of a DataFrame and return their additions, in their order."""
-    counter = RowCounter(frame.sparkSession)
-    job = frame.mapInArrow(WritePartition(rows, counter), MADE_DDL)
-    return collected(job, counter, options, watch)
+def plan_frame(target: Destination, frame: DataFrame, wanted: Wanted = APPEND) -> Plan:
+    """Plan to append a DataFrame, to overwrite with one, or to create from one.
+
+    Raises DatasetAlreadyExistsError, SchemaMismatchError.
+    """
+    rows = NewRows.of(target, new_schema(frame.schema), wanted)
+
+    def gather(options: RunOptions, watch: Watch) -> list[Any]:
+        counter = RowCounter(frame.sparkSession)
+        job = frame.mapInArrow(WritePartition(rows, counter), MADE_DDL)
+        return collected(job, counter, options, watch)
+
+    return replace(rows.plan(wanted.mode, "a DataFrame"), gather=gather)
 
 
 def collected(job: DataFrame, counter: RowCounter, options: RunOptions, watch: Watch) -> list[Any]:
@@ -71,7 +79,6 @@ def collected(job: DataFrame, counter: RowCounter, options: RunOptions, watch: W
     def tell(num_done: int, num_tasks: int, num_rows: int) -> None:
         watch.tasks(TaskProgress(num_done, num_tasks, 0, 0, num_rows))
 
-    watch.phase(RUNNING, "spark", "a DataFrame stays on Spark")
     action = SparkJob(job.sparkSession, "lance_nb: write a DataFrame", job.collect)
     found = action.finish(counter, tell, options.is_stopped)
     results = [pickle.loads(bytes(row["made"])) for row in found]  # noqa: S301 - our own workers'

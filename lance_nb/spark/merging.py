@@ -82,10 +82,9 @@ class MergeRun(MergeClauseBuilder):
             watch.phase(PLANNING)
             if frame is None:
                 plan = plan_merge(base, self._wanted, self._held())
-                results = run_tasks(plan, how, watch)
             else:
                 plan = shuffle.plan_shuffled(base, self._wanted, frame)
-                results = shuffle.merge_buckets(plan, self._wanted, frame, how, watch)
+            results = run_tasks(plan, how, watch)
             self.dataset = land(plan, results, how, watch)
             return _counts(results)
 

@@ -80,6 +80,7 @@ def commit_write(
 class Plan:
     """What is to be done. ``verb`` names it, ``detail`` says more in one line.
 
+    ``gather`` gets results in another way than by tasks: by a job of Spark's over a DataFrame.
     ``settle`` does here what can only be done when all tasks are: it may write files, and what it
     returns is committed. ``is_empty_too``: there is something to commit without any result.
     """
@@ -89,6 +90,7 @@ class Plan:
     place: Place
     tasks: tuple[Task, ...]
     finish: Finish = commit_edits
+    gather: Callable[[Any, Any], list[Any]] | None = None
     settle: Callable[[Plan, Sequence[Any]], list[Any]] | None = None
     is_empty_too: bool = False
     operation_id: str = field(default_factory=lambda: str(uuid.uuid4()))
@@ -97,6 +99,10 @@ class Plan:
     def size_bytes(self) -> int:
         """About how many bytes all tasks read and write."""
         return sum(task.size_bytes for task in self.tasks)
+
+    def to_commit(self) -> Plan:
+        """Return what a commit needs of it: a value that can be kept."""
+        return replace(self, tasks=(), gather=None, settle=None)
 
     def settled(self, results: Sequence[Any]) -> list[Any]:
         """Turn what all tasks returned into what is committed."""

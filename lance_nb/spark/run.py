@@ -106,7 +106,10 @@ def run_tasks(plan: Plan, options: RunOptions, watch: Watch) -> list[Any]:
     """Run the tasks where they shall run, and what is left to do here when they are done."""
     choice = choose(plan, options.engine, options.spark)
     results: list[Any] = []
-    if plan.tasks:
+    if plan.gather is not None:
+        watch.phase(RUNNING, choice.name, choice.reason)
+        results = plan.gather(options, watch)
+    elif plan.tasks:
         is_new = choice.name == "spark" and choice.spark is None
         watch.phase(STARTING if is_new else RUNNING, choice.name, choice.reason)
         engine = choice.engine()
@@ -120,7 +123,7 @@ def land(plan: Plan, results: Sequence[Any], options: RunOptions, watch: Watch) 
     if options.is_stopped():
         raise RunCancelledError(len(results), len(results))
     watch.phase(COMMITTING)
-    journal.keep(plan, results, options.label)
+    journal.keep(plan.to_commit(), results, options.label)
     try:
         made = plan.commit(results, options.label)
     except CommitStateUnknownError as error:

@@ -80,15 +80,19 @@ def plan_shuffled(dataset: LanceDataset, clauses: MergeClauses, source: DataFram
     """Plan an upsert of a DataFrame that is shuffled. Raises as ``merge_insert`` does."""
     _, snapshot = dataset.opened
     check(snapshot, clauses, fitted_schema(source.columns, snapshot.manifest.schema.to_arrow()))
-    detail = f"a DataFrame on {', '.join(clauses.on)}"
-    return Plan("merge_insert", detail, Place.of(dataset), (), commit_edits, is_empty_too=True)
+    place, detail = Place.of(dataset), f"a DataFrame on {', '.join(clauses.on)}"
+
+    def gather(options: RunOptions, watch: Watch) -> list[MergePlan]:
+        return merge_buckets(place, clauses, source, options, watch)
+
+    return Plan("merge_insert", detail, place, (), commit_edits, gather, is_empty_too=True)
 
 
 def merge_buckets(
-    plan: Plan, clauses: MergeClauses, source: DataFrame, options: RunOptions, watch: Watch
+    place: Place, clauses: MergeClauses, source: DataFrame, options: RunOptions, watch: Watch
 ) -> list[MergePlan]:
     """Shuffle both sides and merge all buckets; return the one plan of all."""
-    spark, place = source.sparkSession, plan.place
+    spark = source.sparkSession
     on = list(clauses.on)
     target = _target(spark, place, on)
     counter = RowCounter(spark)

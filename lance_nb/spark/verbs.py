@@ -16,10 +16,9 @@ import pyarrow as pa
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.dataset.creating import write_dataset
-from lance_nb.spark.frames import frame_of_parts, is_frame, write_partitions
-from lance_nb.spark.new_rows import Destination, NewRows, Wanted
-from lance_nb.spark.progress import Watch
-from lance_nb.spark.run import RunOptions, land, run, run_edits, run_once, run_tasks
+from lance_nb.spark.frames import frame_of_parts, is_frame, plan_frame
+from lance_nb.spark.new_rows import Destination, Wanted
+from lance_nb.spark.run import RunOptions, run, run_edits, run_once
 from lance_nb.spark.sessions import find_session, start_session
 from lance_nb.spark.tasks.clone import plan_clone
 from lance_nb.spark.tasks.columns import Values, plan_columns
@@ -29,7 +28,6 @@ from lance_nb.spark.tasks.differences import plan_diff
 from lance_nb.spark.tasks.files import Source, plan_append, plan_rows
 from lance_nb.spark.tasks.statistics import added_up, plan_statistics
 from lance_nb.spark.tasks.update import plan_update
-from lance_nb.spark.types import new_schema
 from lance_nb.table.data_statistics import DataStatistics
 
 if TYPE_CHECKING:
@@ -128,14 +126,10 @@ def write(
     """
     wanted = Wanted(mode, None, storage_options, enable_stable_row_ids, dict(files or {}))
     how = RunOptions.of(message, options)
-    watch = Watch(how.progress)
     if is_frame(source):
-        rows = NewRows.of(target, new_schema(source.schema), wanted)
-        plan = rows.plan(mode, "a DataFrame")
-        return land(plan, write_partitions(source, rows, how, watch), how, watch)
+        return run_once(plan_frame(target, source, wanted), how)
     if _is_files(source):
-        plan = plan_rows(target, source, wanted)
-        return land(plan, run_tasks(plan, how, watch), how, watch)
+        return run_once(plan_rows(target, source, wanted), how)
     return write_dataset(
         source, target, mode=mode, commit_message=message, storage_options=storage_options,
         enable_stable_row_ids=enable_stable_row_ids, **wanted.files,

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -24,39 +23,17 @@ from lance_nb.errors import (
     StorageError,
 )
 from lance_nb.spark.engines.session import SparkEngine
-from tests.support.requirements import require_pylance
+from tests.spark.data import MARKS, NUM_ROWS, by_pylance, rows, written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:.*pandas.*:FutureWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
-NUM_ROWS = 20_000
-
-
-def rows(start: int = 0, stop: int = NUM_ROWS) -> pa.Table:
-    rng = np.random.default_rng(start)
-    ids = np.arange(start, stop)
-    vectors = pa.FixedSizeListArray.from_arrays(
-        pa.array(rng.random((stop - start) * 4, dtype=np.float32)), 4
-    )
-    return pa.table({"id": ids, "name": [f"n{one % 7}" for one in ids], "vector": vectors})
+pytestmark = MARKS
 
 
 @pytest.fixture
 def uri(tmp_path: Path) -> str:
-    path = str(tmp_path / "rows.lance")
-    lance_nb.write_dataset(rows(), path, max_rows_per_file=NUM_ROWS // 8)
-    return path
-
-
-def by_pylance(uri: str) -> pa.Table:
-    dataset = require_pylance().dataset(uri)
-    dataset.validate()
-    return dataset.to_table()
+    return written(tmp_path)
 
 
 VERBS: dict[str, Callable[[str, Any], LanceDataset]] = {

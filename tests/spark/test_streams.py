@@ -22,17 +22,28 @@ def numbers(start: int, stop: int) -> pa.Table:
 
 
 def copied(session: SparkSession, source: str, folder: Path, **options: Any) -> str:
-    """Stream a dataset into another one, until nothing is new; the checkpoint stays."""
+    """Stream a dataset into another one, until nothing is new; the checkpoint stays.
+
+    Spark gives a Python worker ten seconds to start, which a busy machine may not keep: then the
+    query is started again, which is what a checkpoint is for.
+    """
+    from pyspark.errors import StreamingQueryException
+
     target = str(folder / "copy.lance")
     reader = session.readStream.format("lance")
     for name, value in options.items():
         reader = reader.option(name, value)
-    stream = (
+    query = (
         reader.load(source).select("id").writeStream.format("lance").option("queryId", "copy")
         .option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
-        .start(target)
     )  # fmt: skip
-    stream.awaitTermination()
+    for left in reversed(range(5)):
+        try:
+            query.start(target).awaitTermination()
+            break
+        except StreamingQueryException as error:
+            if left == 0 or "failed to connect back" not in str(error):
+                raise
     return target
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -30,7 +29,7 @@ _SCHEMA = pa.schema([("task", pa.int64()), ("outcome", pa.binary())])
 _DDL = "task long, outcome binary"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RunTasks:
     """What a Python worker runs: the tasks whose numbers it is given.
 
@@ -42,17 +41,13 @@ class RunTasks:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Turn numbers of tasks into their outcomes."""
+        tasks: tuple[Task, ...] = pickle.loads(self.payload)  # noqa: S301 - the driver's own
         for batch in batches:
             for at in batch.column(0).to_pylist():
-                found = _outcome(self._tasks[at])
+                found = _outcome(tasks[at])
                 self.counter.add(rows_of(found))
                 row = {"task": [at], "outcome": [pickle.dumps(found)]}
                 yield pa.RecordBatch.from_pydict(row, _SCHEMA)
-
-    @cached_property
-    def _tasks(self) -> tuple[Task, ...]:
-        found: tuple[Task, ...] = pickle.loads(self.payload)  # noqa: S301 - the driver's own
-        return found
 
 
 def _outcome(task: Task) -> Any:
