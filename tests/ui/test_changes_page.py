@@ -235,6 +235,41 @@ def test_numbers_follow_a_handle_that_is_dragged(
     expect(chip(page, "Rows")).to_contain_text("+20 −3 ~2")
 
 
+HOLD_ROWS = """() => {
+  const real = window.toKernel;
+  const failed = { title: "Cancelled", message: "", where: "", hint: "", kind: "CancelledError" };
+  let held = null;
+  window.toKernel = async (content) => {
+    if (content.type === "changes.rows" && !held) {
+      held = content.id;
+      window.deliver([{ content: { id: held, progress: [3, 10] }, buffers: [] }]);
+      return [];
+    }
+    if (content.type !== "cancel") return real(content);
+    return [{ content: { id: held, ok: false, error: failed }, buffers: [] }];
+  };
+}"""
+
+
+def test_a_comparison_tells_how_far_it_is_and_can_be_stopped(
+    open_widget: OpenWidget, screenshot: Screenshot, dataset: Any
+) -> None:
+    page = open_changes(open_widget, dataset).page
+    expect(rows_of(page, "settings that differ")).to_have_count(1)
+    page.evaluate(HOLD_ROWS)
+    compare_with(page, "1")
+    foot = page.locator(".lnb-ch-level:not([hidden]) .lnb-ch-foot")
+    expect(foot).to_contain_text("3 of 10 rows compared")
+    expect(foot.get_by_role("progressbar", name="rows compared")).to_have_attribute("value", "3")
+    screenshot(page)
+    foot.get_by_role("button", name="stop").click()
+    place = page.locator(".lnb-ch-level:not([hidden]) .lnb-grid-note")
+    expect(place).to_contain_text("Stopped.")
+    place.get_by_role("button", name="go on").click()
+    expect(rows_of(page, ROWS).first).to_contain_text("bird→fox")
+    expect(foot).to_contain_text("25 rows")
+
+
 def test_nothing_to_compare_is_said_in_place(
     open_widget: OpenWidget, screenshot: Screenshot, dataset: Any
 ) -> None:

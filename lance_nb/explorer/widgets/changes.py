@@ -26,7 +26,7 @@ from typing import Any, ClassVar, cast
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.session import Session as OpenedSession
 from lance_nb.errors import InvalidInputError
-from lance_nb.explorer.messages import Answer, Handler, Job, Progress, integer, words
+from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
 from lance_nb.explorer.models import change_levels, refs
 from lance_nb.explorer.models.change_counts import change_counts
 from lance_nb.explorer.models.change_drift import MAX_COLUMNS as MAX_DRIFTS
@@ -44,9 +44,98 @@ from lance_nb.explorer.models.change_rows import (
 from lance_nb.explorer.models.compared import ChangeDesk, compared, key_of
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.opening import Target, open_source
-from lance_nb.explorer.session import MAX_COUNT, Session, place_of
+from lance_nb.explorer.session import MAX_COUNT, place_of
+from lance_nb.explorer.view_answers import ViewAnswers
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.table.diff import Diff
+
+
+class ChangesAnswers(ViewAnswers):
+    """The answers about changes; diffs are kept by the session."""
+
+    requests: ClassVar[Mapping[str, str]] = {
+        "changes.counts": "on_counts",
+        "changes.place": "on_place",
+        "changes.rows": "on_rows",
+        "changes.row": "on_row",
+        "changes.summary": "on_summary",
+        "changes.level": "on_level",
+        "changes.files": "on_files",
+        "changes.drift": "on_drift",
+    }
+
+    def _diff(self, args: Mapping[str, Any]) -> Diff:
+        ends = []
+        for name in ("a", "b"):
+            place = args.get(name)
+            if not isinstance(place, Mapping):
+                raise InvalidInputError(f"{name} must be a version: {{branch, version}}")
+            ends.append(place_of(place))
+        return self.session.keep(ChangeDesk).diff(ends[0], ends[1], key_of(args))
+
+    def on_counts(self, args: Mapping[str, Any]) -> Answer:
+        """Count what differs, from the manifests."""
+        return Answer(change_counts(self._diff(args), self.session.dataset.uri).to_json())
+
+    def on_place(self, args: Mapping[str, Any]) -> Answer:
+        """Tell which version a typed ref names."""
+        found = refs.resolve(self.session.dataset, words(args, "ref", refs.MAX_CHARS))
+        return Answer({"branch": found.branch, "version": found.version})
+
+    def on_rows(self, args: Mapping[str, Any]) -> Job:
+        """Read a window of the rows that differ."""
+        diff, span = self._diff(args), _span_of(args)
+
+        def work(progress: Progress) -> Answer:
+            found = changed_rows(diff, span, progress)
+            return Answer(found.to_json(), found.page.buffers)
+
+        return Job(work)
+
+    def on_row(self, args: Mapping[str, Any]) -> Job:
+        """Read one row in full."""
+        diff, kinds, row = self._diff(args), kinds_of(args), _row_of(args)
+        return _job(lambda _progress: changed_row(diff, kinds, row))
+
+    def on_summary(self, args: Mapping[str, Any]) -> Job:
+        """Compare all rows and count."""
+        diff = self._diff(args)
+
+        def count(progress: Progress) -> dict[str, Any]:
+            diff.summary(progress=progress)
+            return known_rows(diff)
+
+        return _job(count)
+
+    def on_level(self, args: Mapping[str, Any]) -> Job:
+        """Read a window of another level."""
+        diff, level = self._diff(args), words(args, "level", 40)
+        start = integer(args, "offset", low=0, high=MAX_COUNT)
+        limit = integer(args, "limit", low=1, high=change_levels.MAX_ROWS)
+        kinds = None if args.get("kinds") is None else kinds_of(args)
+
+        def work(_progress: Progress) -> Answer:
+            found = change_levels.change_level(diff, level, start, limit, kinds)
+            page = change_page(found.window, start)
+            facts = {"num_rows": found.num_rows, "places": list(found.places)}
+            return Answer(page.to_json() | facts, page.buffers)
+
+        return Job(work)
+
+    def on_files(self, args: Mapping[str, Any]) -> Answer:
+        """List the files that came or went with a fragment."""
+        kinds = None if args.get("kinds") is None else kinds_of(args)
+        return Answer(change_levels.fragment_files(self._diff(args), _row_of(args), kinds))
+
+    def on_drift(self, args: Mapping[str, Any]) -> Job:
+        """Profile some columns on both sides."""
+        diff = self._diff(args)
+        first = integer(args, "first", low=0, high=MAX_COUNT)
+        count = integer(args, "count", low=1, high=MAX_DRIFTS)
+        exact = args.get("exact") is True
+        return _job(
+            lambda progress: change_drift(diff, first, count, exact=exact, progress=progress)
+        )
 
 
 class DiffView(LanceWidget):
@@ -59,6 +148,7 @@ class DiffView(LanceWidget):
 
     entry: ClassVar[str] = "widgets/changes.js"
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline")
+    desk: ClassVar[type[ViewAnswers]] = ChangesAnswers
     default_height: ClassVar[int] = 420
 
     def __init__(
@@ -87,93 +177,6 @@ class DiffView(LanceWidget):
         self.screen = self.screen | {
             "compare": {"a": start, "key": None if names is None else list(names)}
         }
-
-    @classmethod
-    def answers(cls, session: Session) -> dict[str, Handler]:
-        """Return the requests about changes."""
-        return _Answers(session).handlers()
-
-
-class _Answers:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def handlers(self) -> dict[str, Handler]:
-        return {
-            "changes.counts": self._on_counts,
-            "changes.place": self._on_place,
-            "changes.rows": self._on_rows,
-            "changes.row": self._on_row,
-            "changes.summary": self._on_summary,
-            "changes.level": self._on_level,
-            "changes.files": self._on_files,
-            "changes.drift": self._on_drift,
-        }
-
-    def _diff(self, args: Mapping[str, Any]) -> Diff:
-        ends = []
-        for name in ("a", "b"):
-            place = args.get(name)
-            if not isinstance(place, Mapping):
-                raise InvalidInputError(f"{name} must be a version: {{branch, version}}")
-            ends.append(place_of(place))
-        return self._session.keep(ChangeDesk).diff(ends[0], ends[1], key_of(args))
-
-    def _on_counts(self, args: Mapping[str, Any]) -> Answer:
-        return Answer(change_counts(self._diff(args), self._session.dataset.uri).to_json())
-
-    def _on_place(self, args: Mapping[str, Any]) -> Answer:
-        found = refs.resolve(self._session.dataset, words(args, "ref", refs.MAX_CHARS))
-        return Answer({"branch": found.branch, "version": found.version})
-
-    def _on_rows(self, args: Mapping[str, Any]) -> Job:
-        diff, span = self._diff(args), _span_of(args)
-
-        def work(progress: Progress) -> Answer:
-            found = changed_rows(diff, span, progress)
-            return Answer(found.to_json(), found.page.buffers)
-
-        return Job(work)
-
-    def _on_row(self, args: Mapping[str, Any]) -> Job:
-        diff, kinds, row = self._diff(args), kinds_of(args), _row_of(args)
-        return _job(lambda _progress: changed_row(diff, kinds, row))
-
-    def _on_summary(self, args: Mapping[str, Any]) -> Job:
-        diff = self._diff(args)
-
-        def count(progress: Progress) -> dict[str, Any]:
-            diff.summary(progress=progress)
-            return known_rows(diff)
-
-        return _job(count)
-
-    def _on_level(self, args: Mapping[str, Any]) -> Job:
-        diff, level = self._diff(args), words(args, "level", 40)
-        start = integer(args, "offset", low=0, high=MAX_COUNT)
-        limit = integer(args, "limit", low=1, high=change_levels.MAX_ROWS)
-        kinds = None if args.get("kinds") is None else kinds_of(args)
-
-        def work(_progress: Progress) -> Answer:
-            found = change_levels.change_level(diff, level, start, limit, kinds)
-            page = change_page(found.window, start)
-            facts = {"num_rows": found.num_rows, "places": list(found.places)}
-            return Answer(page.to_json() | facts, page.buffers)
-
-        return Job(work)
-
-    def _on_files(self, args: Mapping[str, Any]) -> Answer:
-        kinds = None if args.get("kinds") is None else kinds_of(args)
-        return Answer(change_levels.fragment_files(self._diff(args), _row_of(args), kinds))
-
-    def _on_drift(self, args: Mapping[str, Any]) -> Job:
-        diff = self._diff(args)
-        first = integer(args, "first", low=0, high=MAX_COUNT)
-        count = integer(args, "count", low=1, high=MAX_DRIFTS)
-        exact = args.get("exact") is True
-        return _job(
-            lambda progress: change_drift(diff, first, count, exact=exact, progress=progress)
-        )
 
 
 def _job(make: Callable[[Progress], dict[str, Any]]) -> Job:

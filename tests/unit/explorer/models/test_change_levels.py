@@ -5,9 +5,13 @@ from typing import Any
 
 import pytest
 
+import lance_nb
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models.change_levels import Level, change_level, fragment_files
-from tests.unit.explorer.stored_datasets import changed_dataset
+from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.format.fragment_list import FragmentList
+from lance_nb.transactions.operations.append import Append
+from tests.unit.explorer.stored_datasets import changed_dataset, scores
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +88,28 @@ def test_settings_and_indices_are_told(dataset: Any) -> None:
     found = change_level(dataset.diff(1), "config", 0, 50)
     assert [column[0] for column in shown(found)] == ["config", "team", "vision"]
     assert change_level(dataset.diff(1), "indices", 0, 50).num_rows == 0
+
+
+def test_of_many_fragments_only_those_of_the_window_are_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    uri = "memory://levels/many.lance"
+    dataset = lance_nb.write_dataset(scores(1), uri)
+    files = [DataFile(f"{at}.lance", (0, 1, 2), (0, 1, 2), (2, 2), 10) for at in range(5000)]
+    made = Append(tuple(Fragment(0, (file,), 100) for file in files))
+    diff = lance_nb.LanceDataset.commit(dataset, made, read_version=1).diff(1)
+    decoded: list[int] = []
+    real = FragmentList.__getitem__
+
+    def noted(self: FragmentList, at: int) -> Fragment:
+        decoded.append(at)
+        return real(self, at)
+
+    monkeypatch.setattr(FragmentList, "__getitem__", noted)
+    found = change_level(diff, "fragments", 4900, 200)
+    assert (found.num_rows, len(found.window.kinds)) == (5000, 100)
+    assert len(decoded) <= 100
+    assert found.places[-1] == {"fragment": 5000}
 
 
 def test_an_unknown_level_is_refused(dataset: Any) -> None:

@@ -73,6 +73,17 @@ def test_one_row_is_told_in_full_with_its_place(dataset: Any) -> None:
         changed_row(diff, KINDS, 99)
 
 
+def test_of_a_wide_row_the_first_columns_and_those_that_changed_are_told() -> None:
+    uri = "memory://rows/wide.lance"
+    table = pa.table({f"c{at}": [1, 2] for at in range(450)})
+    lance_nb.write_dataset(table, uri, enable_stable_row_ids=True)
+    lance_nb.dataset(uri).update({"c440": "7"}, where="c0 = 2")
+    row = changed_row(lance_nb.dataset(uri).diff(1), KINDS, 0)
+    assert (len(row["nodes"]), row["hidden"]) == (201, 249)
+    assert row["nodes"][200]["name"] == "c440"
+    assert row["old"]["200"]["text"] == "2"
+
+
 def test_positions_count_live_rows(dataset: Any) -> None:
     snapshot = dataset.checkout_version(3).opened[1]
     assert position_of(snapshot, 1 << 32 | 4) == 30 - 3 - 1 + 4
