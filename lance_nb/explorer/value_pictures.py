@@ -1,8 +1,8 @@
 """Rich display of single values: a version, a diff, a transaction, a fragment, a schema, a stage.
 
 Each is a ``Picture`` (text and static HTML, short and escaped, see ``pictures``), made from what
-the value knows without reading data. A diff and a fragment know their dataset, so that a notebook
-shows them alive as well: ``widget_of``.
+the value knows without reading data. A diff, a fragment and a stage know their dataset, so that a
+notebook shows them alive as well: ``widget_of``.
 
 Limits: ``MAX_LINES`` lines of a table; values are one line.
 """
@@ -21,6 +21,7 @@ from lance_nb.explorer.pictures import Picture, picture_of_table
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.explorer.widgets.changes import DiffView
 from lance_nb.explorer.widgets.deletion_view import DeletionMap
+from lance_nb.explorer.widgets.stage import StagePanel
 
 MAX_LINES = 30
 Rows = Sequence[tuple[str, str]]
@@ -44,6 +45,8 @@ def widget_of(value: Any) -> LanceWidget | None:
             return DiffView(value)
         if kind == "fragment" and value.num_deletions:
             return DeletionMap(value._dataset, value.fragment_id)  # noqa: SLF001
+        if kind == "stage" and value.edits:
+            return StagePanel(value)
     except LanceError:
         return None  # the picture needs no data and still says what the value is
     return None

@@ -192,6 +192,11 @@ class Stage:
     # --- what it amounts to -----------------------------------------------------------------------
 
     @property
+    def opened(self) -> tuple[Session, Snapshot]:
+        """The dataset and version that the edits were made for, as ``LanceDataset`` has them."""
+        return self._session, self._snapshot
+
+    @property
     def edits(self) -> tuple[Edit, ...]:
         """The edits, in order."""
         return tuple(self._edits)

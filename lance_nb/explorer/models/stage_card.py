@@ -27,7 +27,7 @@ from lance_nb.explorer.models.error_card import error_card
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.stage_code import stage_code
 from lance_nb.explorer.staging.card import COMMITTED, FAILED, Card
-from lance_nb.explorer.staging.wishes import VERBS, Wish
+from lance_nb.explorer.staging.wishes import IN_CODE, VERBS, Wish
 
 MAX_ROWS = 5
 MAX_COLUMNS = 8
@@ -80,6 +80,8 @@ def title_of(wish: Wish) -> str:
     args = wish.args
     if wish.verb in ("tag", "branch"):
         return text.line(f"{args['action'].capitalize()} {wish.verb} {text.name(args['name'])}")
+    if wish.verb == IN_CODE:
+        return "Staged in code"
     return text.line(f"{VERBS[wish.verb].label} {_about(wish)}".strip(), 200)
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lance_nb.explorer.models import text
 from lance_nb.explorer.staging.rows import STREAMED
-from lance_nb.explorer.staging.wishes import VECTOR, Wish
+from lance_nb.explorer.staging.wishes import IN_CODE, VECTOR, Wish
 
 MAX_CHARS = 2000
 
@@ -30,6 +30,8 @@ def stage_code(wish: Wish, message: str = "") -> dict[str, str]:
 
 
 def _staged(args: dict[str, Any], verb: str, said: str) -> str:
+    if verb == IN_CODE:
+        return f"stage.commit({said})"
     if verb == "append" and args["source"].endswith((*STREAMED, ".lance")):
         also = f", message={said}" if said else ""
         return f"lance_nb.spark.append(ds, {args['source']!r}{also})"

@@ -28,7 +28,7 @@ from lance_nb.explorer.staging.actions import NAMES, Action, action_of
 from lance_nb.explorer.staging.edits import plan_of, stage_of
 from lance_nb.explorer.staging.rows import Namespace
 from lance_nb.explorer.staging.teller import Teller
-from lance_nb.explorer.staging.wishes import Wish
+from lance_nb.explorer.staging.wishes import IN_CODE, Wish
 
 PLANNED, READY, COMMITTED = "planned", "ready", "committed"
 UNKNOWN, FAILED = "unknown", "failed"
@@ -86,7 +86,11 @@ class Card:
                 self.state = PLANNED
                 return
             self.stage = self._run(self._plan, teller)
-        self.preview = self.stage.preview()
+        self.adopt(self.stage)
+
+    def adopt(self, stage: Stage) -> None:
+        """Take a stage whose work is done, and look at what it would change."""
+        self.stage, self.preview = stage, stage.preview()
         self.meetings = self.preview.meetings
         self.state = READY
 
@@ -161,6 +165,8 @@ class Card:
         """Make it anew on the newest version of its branch; as it was when that fails."""
         if not self.is_open:
             raise InvalidInputError(f"this card is {self.state}: there is nothing to make anew")
+        if self.wish.verb == IN_CODE:
+            raise InvalidInputError("this was staged in code: run that code again")
         newest = self.dataset.checkout_version((self.dataset.branch, None))
         anew = Card(newest, self.wish, self._namespace)
         anew.prepare(teller, run_large=self.state != PLANNED)

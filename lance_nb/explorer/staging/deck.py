@@ -23,7 +23,7 @@ from lance_nb.errors import CommitStateUnknownError, InvalidInputError, LanceErr
 from lance_nb.explorer.staging.card import COMMITTED, FAILED, UNKNOWN, Card
 from lance_nb.explorer.staging.rows import Namespace
 from lance_nb.explorer.staging.teller import Running, Teller
-from lance_nb.explorer.staging.wishes import Wish
+from lance_nb.explorer.staging.wishes import IN_CODE, Wish
 
 MAX_CARDS = 50
 KEPT_DONE = 5
@@ -68,6 +68,18 @@ class Deck:
             made.prepare(teller)
             self.cards.append(made)
             return made
+
+    def adopt(self, stage: Stage) -> Card:
+        """Lay a stage that was made in code on the deck; it is there once. Raises LanceError."""
+        for one in self.cards:
+            if one.stage is stage:
+                return one
+        stage.check_usable()
+        with self._alone(Teller()):
+            card = Card(LanceDataset(*stage.opened), Wish(IN_CODE, {}), {})
+            card.adopt(stage)
+            self.cards.append(card)
+            return card
 
     def _put_away(self) -> None:
         """Forget cards that were committed long ago."""

@@ -127,6 +127,10 @@ ALIASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }
 
 
+# What was staged in code is no form: it lies on the deck as it is.
+IN_CODE = "in_code"
+
+
 @dataclass(frozen=True, slots=True)
 class Wish:
     """A verb with checked arguments; ``engine`` is where it is to run."""

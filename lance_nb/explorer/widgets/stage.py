@@ -30,8 +30,10 @@ from dataclasses import asdict
 from typing import Any, ClassVar
 
 from lance_nb.dataset import LanceDataset
+from lance_nb.dataset.verbs.staging import Stage
 from lance_nb.errors import LanceError, NotSupportedError
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, words
+from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.models.stage_card import card_json
 from lance_nb.explorer.models.stage_code import stage_code
 from lance_nb.explorer.models.stage_menu import stage_menu, where_json
@@ -53,6 +55,18 @@ class StagePanel(LanceWidget):
 
     entry: ClassVar[str] = "widgets/stage.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
+
+    def __init__(
+        self,
+        dataset: Source | Stage | LanceError,
+        *,
+        height: int | None = None,
+        read_only: bool = False,
+    ) -> None:
+        """Show what is staged on a dataset, or a stage that was made in code as a card there."""
+        if isinstance(dataset, Stage):
+            dataset = deck_of(LanceDataset(*dataset.opened)).adopt(dataset).dataset
+        super().__init__(dataset, height=height, read_only=read_only)
 
     @classmethod
     def answers(cls, session: Session) -> dict[str, Handler]:

@@ -62,7 +62,7 @@ def test_a_diff_and_a_fragment_are_alive_in_a_notebook(
     dataset: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alive = {kind for kind, value in values(dataset).items() if widget_of(value) is not None}
-    assert alive == {"diff", "fragment"}
+    assert alive == {"diff", "fragment", "stage"}
     assert widget_of(dataset.get_fragments()[1]) is None
     shown: list[Any] = []
     monkeypatch.setattr(display, "has_browser", lambda: True)

@@ -10,6 +10,7 @@ import lance_nb
 from lance_nb.explorer.messages import handle
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.staging import rows
+from lance_nb.explorer.value_pictures import picture_of_value, widget_of
 from lance_nb.explorer.widgets.stage import StagePanel
 from tests.unit.explorer.fakes import small_dataset
 from tests.unit.explorer.staging.conftest import MORE
@@ -115,7 +116,30 @@ def test_samples_are_bounded_whatever_the_rows_are(tmp_path: Any) -> None:
     wide = pa.table({f"c{at}": ["x" * 10_000] * 50 for at in range(60)})
     session = Session(lance_nb.write_dataset(wide, tmp_path / "w.lance"))
     session.lock(locked=False)
-    (card,) = ask(session, "add", verb="delete", args={"where": "c0 IS NOT NULL"})["deck"]["cards"]
+    (card,) = ask(session, "add", verb="delete", args={"where": "c0 != ''"})["deck"]["cards"]
     (sample,) = card["samples"]
     assert (len(sample["columns"]), len(sample["rows"]), sample["cut"]) == (8, 5, 52)
     assert max(len(cell) for row in sample["rows"] for cell in row) <= 61
+
+
+def test_a_stage_made_in_code_is_a_card_too(session: Session) -> None:
+    dataset = lance_nb.dataset(session.dataset.uri)
+    stage = dataset.stage().append(MORE).delete("id = 1")
+    panel = StagePanel(stage)
+    assert StagePanel(stage).dataset.version == panel.dataset.version == 1
+    session.lock(locked=False)
+    (card,) = ask(session, "cards")["deck"]["cards"]
+    assert (card["title"], card["code"]["python"]) == ("Staged in code", "stage.commit()")
+    assert "run that code again" in ask(session, "rerun", id=card["id"])["message"]
+    assert ask(session, "commit", id=card["id"])["version"] == 2
+    assert stage.state == "committed"
+    with pytest.raises(lance_nb.LanceError, match="committed"):
+        StagePanel(dataset.stage().include(*stage.edits).joined(stage))
+
+
+def test_a_stage_shows_itself_as_a_panel(session: Session) -> None:
+    stage = lance_nb.dataset(session.dataset.uri).stage().delete("id = 1")
+    assert isinstance(widget_of(stage), StagePanel)
+    assert "Stage for main:1" in picture_of_value(stage).text
+    stage.commit()
+    assert widget_of(lance_nb.dataset(session.dataset.uri).stage()) is None
