@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 DEFAULT_BATCH_ROWS = 8192
 
 
+def words_of(error: Exception) -> str:
+    """Return what DuckDB says in one line, without the trace of our stream that it quotes."""
+    return " ".join(str(error).partition(" Detail: Python exception")[0].split())
+
+
 class SqlQuery:
     """A statement that can be run, each time anew. Created by ``SqlQueryBuilder.build``."""
 
@@ -49,7 +54,7 @@ class SqlQuery:
             read = getattr(result, "to_arrow_reader", None) or result.fetch_arrow_reader
             reader = read(self._batch_rows)
         except duckdb.Error as exc:
-            raise InvalidInputError(f"SQL: {exc}") from exc
+            raise InvalidInputError(f"SQL: {words_of(exc)}") from exc
         return pa.RecordBatchReader.from_batches(reader.schema, _held(reader, connection))
 
 

@@ -57,7 +57,11 @@ def _near(uri: str) -> str:
         return ""
     path = Path(uri)
     try:
-        names = [one.name for one in path.parent.iterdir() if (one / "_versions").is_dir()]
+        names = [
+            one.name
+            for one in path.parent.iterdir()
+            if (one / "_versions").is_dir() and one != path
+        ]
     except OSError:
         return ""
     found = difflib.get_close_matches(path.name, names, n=1)

@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_nb.errors import InvalidInputError, StorageError
+from lance_nb.errors import InvalidInputError, LanceError, StorageError
 
 
 def _parquet_table(path: str) -> pa.Table:
@@ -87,6 +87,9 @@ def write_file(path: Path, batches: pa.RecordBatchReader) -> int:
             for batch in batches:
                 writer.write_batch(batch)
                 rows += batch.num_rows
+    except LanceError:  # the rows cannot be read: what is written of them is worth nothing
+        path.unlink(missing_ok=True)
+        raise
     except OSError as error:
         raise StorageError(str(path), str(error)) from error
     except pa.ArrowException as error:

@@ -106,6 +106,12 @@ class Rows:
     table: pa.Table
 
 
+def one_line(error: BaseException) -> str:
+    """Return what an error says, its notes included, in one line."""
+    notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
+    return " ".join(f"{error}{notes}".split())
+
+
 def plain(value: Any) -> Any:
     """Return what JSON can say for a value that it does not know."""
     if isinstance(value, Rows):

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TextIO
 
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
-from lance_nb.magic.answer import Answer
+from lance_nb.magic.answer import Answer, one_line
 from lance_nb.magic.demo.history import ensure
 from lance_nb.magic.desk import Desk
 from lance_nb.magic.help import help_of, help_of_all
@@ -49,8 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LanceError as error:
         if is_debug:
             raise
-        notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
-        _say(f"{PROG}: {error}{notes}", sys.stderr)
+        _say(f"{PROG}: {one_line(error)}", sys.stderr)
         return 2
     except BrokenPipeError:  # `lance-nb log ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -23,7 +23,7 @@ from traitlets import Bool, Int
 
 from lance_nb.errors import LanceError
 from lance_nb.explorer.app import Explorer
-from lance_nb.magic.answer import Answer, JsonText
+from lance_nb.magic.answer import Answer, JsonText, one_line
 from lance_nb.magic.completion import Matcher
 from lance_nb.magic.desk import Desk, Settings
 from lance_nb.magic.help import docstring, help_of, help_of_all
@@ -55,9 +55,8 @@ class LanceMagics(Magics):
         except LanceError as error:
             if is_debug:
                 traceback.print_exc()
-            notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
             verb = words[0] if words and cell is None else "sql"
-            raise UsageError(f"%lance {verb}: {error}{notes}") from None
+            raise UsageError(f"%lance {verb}: {one_line(error)}") from None
 
     def _run(self, line: str, cell: str | None) -> object:
         self.desk.settings = Settings(self.versions_shown, self.rows_shown)

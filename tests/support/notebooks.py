@@ -78,10 +78,15 @@ def as_saved(notebook: nbformat.NotebookNode, folder: Path) -> nbformat.Notebook
     for cell in saved.cells:
         cell.metadata = {}
         if cell.cell_type == "code":
-            cell.outputs = [one for one in cell.outputs if WIDGET not in one.get("data", {})]
+            cell.outputs = [one for one in cell.outputs if _stays(one)]
             for output in cell.outputs:
                 output.pop("transient", None)
     return saved
+
+
+def _stays(output: Any) -> bool:
+    """Leave out live widgets, and what Java says about itself."""
+    return WIDGET not in output.get("data", {}) and output.get("name") != "stderr"
 
 
 def kinds(notebook: nbformat.NotebookNode) -> list[list[tuple[str, ...]]]:

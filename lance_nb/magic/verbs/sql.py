@@ -16,6 +16,7 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 
 from lance_nb.dataset import LanceDataset
+from lance_nb.dataset.sql import words_of
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.explorer.models import refs, text
 from lance_nb.magic.answer import Answer, answer_of_table
@@ -63,8 +64,7 @@ def query(desk: Desk, statement: str) -> pa.Table:
         table: pa.Table = result.to_arrow_table()
     except duckdb.Error as error:
         hint = "" if known else "; no dataset is open: %lance open URI"
-        said = str(error).partition(" Detail: Python exception")[0]
-        raise InvalidInputError(f"SQL: {' '.join(said.split())}{hint}") from error
+        raise InvalidInputError(f"SQL: {words_of(error)}{hint}") from error
     finally:
         connection.close()
     return table
