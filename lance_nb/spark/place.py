@@ -56,9 +56,7 @@ class Place:
         return json.dumps(dict(self.storage_options)) if self.storage_options else None
 
     def session(self) -> Session:
-        """Open the folder alone."""
-        if self.version:
-            return self.open()[0]
+        """Open the folder alone; reads nothing."""
         return open_session(self.uri, dict(self.storage_options) or None, self.allow_bases)
 
     def open(self) -> tuple[Session, Snapshot]:

@@ -21,7 +21,7 @@ dictionary                               its values
 Writing: batches are cast back to the dataset's schema, so a list of the right length becomes a
 fixed-size list again. For a new dataset the hints in ``StructField.metadata`` decide:
 ``{"lance_nb.dimension": 64}`` makes an array of floats a vector, ``lance-encoding:*`` keys go to
-the field.
+the field (``{"lance-encoding:blob": "true"}`` makes bytes a blob).
 
 Source: PySpark 4.3 (``pyspark.sql.pandas.types``), measured.
 """
@@ -122,7 +122,7 @@ def from_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     try:
-        found = column.cast(field.type)
+        found = _as_blob(column, field.type) if _is_blob(field.type) else column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaMismatchError(
             f"column {field.name!r}: values of type {column.type} do not fit {field.type}: {error}"
@@ -132,6 +132,18 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
             f"column {field.name!r} has {found.null_count:,} nulls and may have none"
         )
     return found
+
+
+def _is_blob(kind: pa.DataType) -> bool:
+    return pa.types.is_struct(kind) and [one.name for one in kind] == ["data", "uri"]
+
+
+def _as_blob(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return bytes as the blobs that they become; what is a blob already is cast."""
+    if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
+        return column.cast(kind)
+    parts = [column.cast(pa.large_binary()), pa.nulls(len(column), pa.string())]
+    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=column.is_null())
 
 
 def fitted_schema(names: Sequence[str], schema: pa.Schema) -> pa.Schema:

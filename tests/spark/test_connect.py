@@ -1,12 +1,19 @@
-"""Spark Connect: a session whose commits are made by its client. In a process of its own, because
-one that has a classic session cannot have another kind."""
+"""Spark Connect, with lance_nb installed from its wheel: Spark finds the source of data by itself.
+
+In a process of its own, because one that has a classic session cannot have another kind, and in a
+virtual environment of its own, which borrows everything but lance_nb.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
 import sys
+import sysconfig
+import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -14,68 +21,87 @@ import pytest
 from lance_nb import spark
 from tests.house.source import ROOT
 from tests.spark.data import MARKS, NUM_ROWS, ids_of, written
+from tests.support.requirements import require_package
 
 pytestmark = MARKS
 NEEDED = ("grpc", "grpc_status", "google.rpc", "zstandard", "pandas")
 
 CLIENT = """
-import json, sys, threading, warnings
-from pathlib import Path
+import json, sys, threading, time, warnings
 warnings.simplefilter("ignore")
+import pyarrow as pa
+import lance_nb
 from lance_nb import spark
 from lance_nb.errors import RunCancelledError
-from lance_nb.spark.engines.session import SparkEngine
-from tests.spark.test_on_spark import Sleeps
 
 uri = sys.argv[1]
 session = spark.start_session(spark__remote="local[2]", spark__sql__shuffle__partitions="2")
-said = {"alias": spark.register(session), "found": spark.find_session() is session}
 frame = session.read.format("lance_nb").option("filter", "id < 7").load(uri)
-said["read"] = sorted(row["id"] for row in frame.collect())
+said = {"read": sorted(row["id"] for row in frame.collect())}
+said |= {"alias": spark.register(session), "found": spark.find_session() is session}
 told = []
-made = spark.write(frame.selectExpr("id + 10000 AS id", "name", "vector"), uri, "append",
-                   progress=told.append)
-said["appended"] = made.version
+new = frame.selectExpr("id + 10000 AS id", "name", "vector")
+said["appended"] = spark.write(new, uri, "append", progress=told.append).version
 said["phases"] = list(dict.fromkeys(one.phase for one in told))
+
+def slow(batch):
+    time.sleep(60 if batch.num_rows else 0)
+    return pa.record_batch({"x": batch["id"]})
+
 stop = threading.Event()
 threading.Timer(3, stop.set).start()
 try:
-    SparkEngine(session).run([Sleeps(), Sleeps()], lambda _: None, stop.is_set)
+    spark.backfill(uri, slow, ["id"], engine="spark", spark=session, stop=stop.is_set)
 except RunCancelledError as error:
     said["cancelled"] = str(error)
 said["lives"] = session.range(5).count()
+said["from"] = lance_nb.__file__
 print("SAID" + json.dumps(said))
 session.stop()
 """
 
 
-def missing() -> list[str]:
-    def is_missing(name: str) -> bool:
-        try:
-            __import__(name)
-        except ImportError:
-            return True
-        return False
-
-    return [name for name in NEEDED if is_missing(name)]
-
-
-def test_read_append_and_cancel_on_connect(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with the wheel, and with what is installed here for all else."""
     if (problem := spark.why_not()) is not None:
         pytest.skip(problem)
-    if names := missing():
-        pytest.skip(f"Spark Connect needs {', '.join(names)}: pip install 'pyspark[connect]'")
+    if missing := [name for name in NEEDED if not is_there(name)]:
+        pytest.skip(f"Spark Connect needs {', '.join(missing)}: pip install 'pyspark[connect]'")
+    require_package("hatchling")
+    folder = tmp_path_factory.mktemp("connect")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder],
+        cwd=ROOT, check=True, capture_output=True, timeout=300,
+    )  # fmt: skip
+    venv.create(folder / "venv", with_pip=False)
+    (site,) = (folder / "venv").glob("lib/python*/site-packages")
+    (wheel,) = folder.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(site)
+    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
+    return folder / "venv" / "bin" / "python"
+
+
+def is_there(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def test_a_wheel_reads_appends_and_cancels_on_connect(python: Path, tmp_path: Path) -> None:
     uri = written(tmp_path)
-    python = {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    own = {"PYTHONPATH": "", "XDG_CACHE_HOME": str(tmp_path / "cache")}
     done = subprocess.run(
-        [sys.executable, "-c", CLIENT, uri], cwd=ROOT, check=False, timeout=580,
-        capture_output=True, text=True, env={**os.environ, **python},
+        [python, "-c", CLIENT, uri], cwd=tmp_path, check=False, timeout=580,
+        capture_output=True, text=True, env={**os.environ, **own},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
     said = json.loads(done.stdout.partition("SAID")[2])
+    assert Path(said.pop("from")).is_relative_to(python.parents[1])
     assert said.pop("cancelled").startswith("cancelled after")
     assert said == {
-        "alias": "lance", "found": True, "read": list(range(7)), "appended": 2, "lives": 5,
-        "phases": ["running", "committing", "done"],
+        "read": list(range(7)), "alias": "lance", "found": True, "appended": 2,
+        "phases": ["running", "committing", "done"], "lives": 5,
     }  # fmt: skip
     assert ids_of(uri) == [*range(NUM_ROWS), *range(10_000, 10_007)]

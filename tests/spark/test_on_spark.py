@@ -63,6 +63,23 @@ def test_a_verb_on_spark_does_what_it_does_here(
     assert found[0] == found[1]
 
 
+def test_copies_comparisons_and_measures_on_spark(
+    session: SparkSession, tmp_path: Path, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lance_nb.spark.packing.TASK_BYTES", 1)
+    on: dict[str, Any] = {"engine": "spark", "spark": session}
+    copy = spark.clone(uri, tmp_path / "copy.lance", **on)
+    assert by_pylance(copy.uri) == by_pylance(uri)
+    prices = pa.table({"id": [5, 7], "name": ["five", "seven"]})
+    made = spark.update_columns(copy, prices, "id", **on)
+    assert made.take([7], columns=["name"])["name"].to_pylist() == ["seven"]
+    assert spark.diff(made, 1, key="id", **on)["id"].to_pylist() == [5, 7]
+    changes = spark.diff_frame(made, 1, key="id", columns=["name"], spark=session)
+    assert sorted(row["name"] for row in changes.collect()) == ["five", "seven"]
+    assert spark.statistics(made, **on) == made.stats.data_stats()
+    assert spark.count(made) == NUM_ROWS
+
+
 def test_a_frame_is_written_appended_and_overwritten(
     session: SparkSession, tmp_path: Path, uri: str
 ) -> None:

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from lance_nb.errors import NotSupportedError, SchemaMismatchError
+from lance_nb.spark.new_rows import NewRows, Wanted
 from lance_nb.spark.types import check_names, fitted, from_spark, readable_schema, to_spark
 
 NESTED = [("v", pa.large_list(pa.list_(pa.uint8(), 2))), ("n", pa.uint32())]
@@ -75,3 +77,13 @@ def test_tables_of_spark_get_the_types_of_the_dataset() -> None:
     assert made.to_pylist() == given.to_pylist()
     with pytest.raises(SchemaMismatchError, match="no column 'y'"):
         fitted(pa.table({"y": [1]}), schema)
+
+
+def test_bytes_become_blobs_where_the_hint_says_so(tmp_path: Path) -> None:
+    hinted = pa.field("b", pa.binary(), metadata={"lance-encoding:blob": "true"})
+    schema = pa.schema([("id", pa.int64()), hinted])
+    rows = NewRows.of(str(tmp_path / "x.lance"), schema, Wanted())
+    given = pa.record_batch({"id": [1, 2], "b": pa.array([b"bytes", None], pa.binary())})
+    made = rows.plan("create", "").commit([rows.write_of_spark([given])])
+    assert made.take_blobs("b", indices=[0])[0].readall() == b"bytes"
+    assert made.count_rows("b IS NULL") == 1
