@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from lance_nb.dataset.session import Session
+    from lance_nb.dataset.verbs.merge_options import MergeWishes
     from lance_nb.dataset.verbs.merge_plan import MergePlan, Progress
-    from lance_nb.dataset.verbs.merging import MergeSource, MergeWishes
+    from lance_nb.dataset.verbs.merging import MergeSource
     from lance_nb.format.refs import Branch, Tag
     from lance_nb.table.refs import Ref, Target
     from lance_nb.table.snapshot import Snapshot
@@ -142,7 +143,7 @@ class Branches:
 
         ``progress`` is called with the versions read, and those known to be needed so far.
         """
-        options = verbs.merging.options_of(**wishes)
+        options = verbs.merge_options.options_of(**wishes)
         branch = self._snapshot.branch
         return verbs.merging.plan_branch(
             self._session, branch, source, into, options, progress=progress
@@ -183,7 +184,7 @@ class Branches:
         plan = self.plan_merge(source, into, **wishes)
         if squash:
             return plan.commit(message, progress=progress)
-        options = verbs.merging.options_of(**wishes)
+        options = verbs.merge_options.options_of(**wishes)
         return verbs.merging.merge_one_by_one(self._session, plan, options, message, progress)
 
 

@@ -11,8 +11,8 @@ from lance_nb.dataset.opened import OpenedVersion
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from lance_nb.dataset.verbs.merge_options import ChangeWishes
     from lance_nb.dataset.verbs.merge_plan import MergePlan
-    from lance_nb.dataset.verbs.merging import ChangeWishes
     from lance_nb.table.refs import Ref
 
 Progress = Callable[[int, int], object]
@@ -37,7 +37,7 @@ class Replaying(OpenedVersion):
         do, CommitConflictError if what the change touches has been changed here,
         VersionNotFoundError.
         """
-        options = verbs.merging.options_of(**wishes)
+        options = verbs.merge_options.options_of(**wishes)
         plan = verbs.merging.plan_pick(
             *self.opened, version, options, progress if dry_run else None
         )
@@ -60,7 +60,7 @@ class Replaying(OpenedVersion):
         CommitConflictError if later versions changed the same rows, columns or settings (all are
         listed), InvalidInputError for a compaction, a first version, and what is undone already.
         """
-        options = verbs.merging.options_of(on_conflict=on_conflict, key=key)
+        options = verbs.merge_options.options_of(on_conflict=on_conflict, key=key)
         plan = verbs.merging.plan_revert(
             *self.opened, version, options, progress if dry_run else None
         )

@@ -17,17 +17,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from types import TracebackType
 from typing import Any
 
 import fsspec
 
 from lance_nb.errors import (
     InvalidInputError,
-    LanceError,
     NotSupportedError,
-    ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
 )
@@ -37,69 +33,22 @@ from lance_nb.storage.base import (
     ByteRange,
     Listing,
     Names,
-    ObjectInfo,
     check_path,
     check_prefix,
     check_range,
     join_uri,
 )
-from lance_nb.storage.exclusive.base import ExclusiveCreate, Outcome
+from lance_nb.storage.driver_errors import DriverErrors
+from lance_nb.storage.exclusive.base import ExclusiveCreate
 from lance_nb.storage.exclusive.registry import strategy_for
+from lance_nb.storage.fsspec_entries import object_info
 from lance_nb.storage.fsspec_options import secrets_of, translate
 from lance_nb.storage.fsspec_writer import FsspecObjectWriter
 from lance_nb.storage.probe import Scratch, require_exclusive
 from lance_nb.storage.ranges import coalesce, read_ranges, slice_spans
 
 _USER_INFO = re.compile(r"//[^/@]*:[^/@]*@")
-_MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
-_E_TAG_KEYS = ("ETag", "etag", "e_tag")
 _BUSY_WAITS_S = (0.05, 0.2, 0.8)
-_OUR_MISTAKES = (TypeError, AttributeError, NameError, KeyError, IndexError)
-
-
-class _Translated:
-    """Turns whatever a driver raises inside the block into one of our errors.
-
-    Drivers raise errors of their own HTTP libraries, which have no common base class. With a
-    strategy, errors are judged as those of an exclusive creation.
-    """
-
-    def __init__(
-        self, path: str, secrets: Sequence[str], strategy: ExclusiveCreate | None = None
-    ) -> None:
-        self._path = path
-        self._secrets = secrets
-        self._strategy = strategy
-        self.busy = False
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if not isinstance(error, Exception) or isinstance(error, (LanceError, *_OUR_MISTAKES)):
-            return
-        said = str(error)
-        text = type(error).__name__ if said in ("", "None") else said
-        masked = text
-        for secret in self._secrets:
-            masked = masked.replace(secret, "***")
-        # A cause that tells a secret would be printed with the traceback.
-        cause = error if masked == text else None
-        if self._strategy is not None:
-            outcome = self._strategy.outcome(error)
-            self.busy = outcome is Outcome.BUSY
-            if outcome is Outcome.EXISTS:
-                raise ObjectExistsError(self._path) from cause
-            shown = "failed" if outcome is Outcome.FAILED else "unknown"
-            raise StorageError(self._path, masked, shown) from cause
-        if isinstance(error, (FileNotFoundError, NotADirectoryError)):
-            raise ObjectNotFoundError(self._path) from cause
-        raise StorageError(self._path, masked) from cause
 
 
 class FsspecStore:
@@ -113,7 +62,7 @@ class FsspecStore:
         self._secrets = sorted(secrets_of(options), key=len, reverse=True)
         self._uri = _USER_INFO.sub("//***@", uri)
         self._scheme = scheme
-        with _Translated(self._uri, self._secrets):
+        with DriverErrors(self._uri, self._secrets):
             self._fs, self._root = _open(scheme, uri, options, pip_line)
 
     @classmethod
@@ -150,8 +99,8 @@ class FsspecStore:
     def _full(self, path: str) -> str:
         return f"{self._root}/{check_path(path)}"
 
-    def _guard(self, path: str) -> _Translated:
-        return _Translated(join_uri(self._uri, path), self._secrets)
+    def _guard(self, path: str) -> DriverErrors:
+        return DriverErrors(join_uri(self._uri, path), self._secrets)
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -238,7 +187,7 @@ class FsspecStore:
             except (FileNotFoundError, NotADirectoryError):
                 return []
         files = [entry for entry in entries if entry.get("type") == "file"]
-        return [_info(entry, entry["name"].rstrip("/").rpartition("/")[2]) for entry in files]
+        return [object_info(entry, entry["name"].rstrip("/").rpartition("/")[2]) for entry in files]
 
     def list_names(self, prefix: str) -> Names:
         """Return the names of the objects directly in a folder."""
@@ -256,7 +205,8 @@ class FsspecStore:
                 return []
         start = f"{folder.strip('/')}/"
         return [
-            _info(entry, name.strip("/").removeprefix(start)) for name, entry in entries.items()
+            object_info(entry, name.strip("/").removeprefix(start))
+            for name, entry in entries.items()
         ]
 
     def _folder(self, prefix: str) -> str:
@@ -299,7 +249,7 @@ class FsspecStore:
     def _create(self, strategy: ExclusiveCreate, path: str, data: bytes) -> None:
         meter.count(len(data))
         for wait_s in (*_BUSY_WAITS_S, None):
-            guard = _Translated(join_uri(self._uri, path), self._secrets, strategy)
+            guard = DriverErrors(join_uri(self._uri, path), self._secrets, strategy)
             try:
                 with guard:
                     strategy.put(self._fs, self._full(path), data)
@@ -335,15 +285,3 @@ def _open(scheme: str, uri: str, options: dict[str, Any], pip_line: str) -> tupl
             raise
         raise InvalidInputError(f"no storage is known for {scheme}:// URIs") from error
     return filesystem, root.rstrip("/")
-
-
-def _info(entry: Mapping[str, Any], name: str) -> ObjectInfo:
-    modified = next((entry[key] for key in _MODIFIED_KEYS if entry.get(key)), None)
-    if isinstance(modified, (int, float)):
-        modified = datetime.fromtimestamp(modified, UTC)
-    if not isinstance(modified, datetime):
-        modified = None
-    elif modified.tzinfo is None:
-        modified = modified.replace(tzinfo=UTC)
-    e_tag = next((entry[key] for key in _E_TAG_KEYS if isinstance(entry.get(key), str)), None)
-    return ObjectInfo(name, int(entry.get("size") or 0), modified, e_tag)

@@ -6,35 +6,26 @@ version with an ordinary operation, which pylance reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TypedDict, Unpack
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from lance_nb.dataset import provenance
 from lance_nb.dataset.session import Session
+from lance_nb.dataset.verbs.branch_repository import ReadingProgress, SessionRepository
 from lance_nb.dataset.verbs.branching import tag_writer
 from lance_nb.dataset.verbs.committing import place_of
+from lance_nb.dataset.verbs.merge_options import MergeOptions
 from lance_nb.dataset.verbs.merge_plan import MergePlan, Progress
-from lance_nb.errors import (
-    ArgumentError,
-    CommitConflictError,
-    InvalidInputError,
-    InvalidRefError,
-    RetryableCommitConflictError,
-    VersionNotFoundError,
-)
-from lance_nb.format.refs import Branch
+from lance_nb.errors import CommitConflictError, InvalidInputError, InvalidRefError
 from lance_nb.table import refs
 from lance_nb.table.refs import Ref, Target, resolve
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.backoff import retrying
 from lance_nb.transactions.branch_merge.committing import commit_merge
 from lance_nb.transactions.branch_merge.ends import Side
-from lance_nb.transactions.branch_merge.findings import FAIL, check_choice
 from lance_nb.transactions.branch_merge.planning import (
     FAST_FORWARD,
     UP_TO_DATE,
-    MergeRequest,
     Planned,
     plan_change,
     plan_merge,
@@ -42,129 +33,8 @@ from lance_nb.transactions.branch_merge.planning import (
 from lance_nb.transactions.branch_merge.records import PICK, REVERT
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment
-from lance_nb.transactions.transaction import Transaction
-from lance_nb.transactions.version_source import VersionSource
-
-STRATEGIES = ("auto", FAST_FORWARD, "replay")
-_AHEAD = 64
 
 MergeSource = str | tuple[str | None, int | None]
-
-
-@dataclass(frozen=True, slots=True)
-class MergeOptions:
-    """How to merge; see ``Branches.merge``."""
-
-    strategy: str = "auto"
-    on_conflict: str = "fail"
-    key: tuple[str, ...] = ()
-    copies_files: bool = False
-    pin: bool = True
-
-    @property
-    def request(self) -> MergeRequest:
-        """What the engine wants to know."""
-        return MergeRequest(self.on_conflict, self.key, self.copies_files)
-
-
-class ChangeWishes(TypedDict, total=False):
-    """How to bring a change here, by name; see ``Branches.merge``."""
-
-    on_conflict: str
-    key: str | Sequence[str] | None
-    copy: bool
-    pin: bool
-
-
-class MergeWishes(ChangeWishes, total=False):
-    """How to merge, by name; see ``Branches.merge``."""
-
-    strategy: str
-
-
-def options_of(**wishes: Unpack[MergeWishes]) -> MergeOptions:
-    """Check the arguments of a merge. Raises InvalidInputError."""
-    unknown = wishes.keys() - MergeWishes.__annotations__.keys()
-    if unknown:
-        raise ArgumentError(f"a merge has no argument {min(unknown)!r}")
-    strategy, key = wishes.get("strategy", "auto"), wishes.get("key")
-    if strategy not in STRATEGIES:
-        raise InvalidInputError(f"strategy is one of {', '.join(STRATEGIES)}, not {strategy!r}")
-    keys = (key,) if isinstance(key, str) else tuple(key or ())
-    if not all(isinstance(one, str) for one in keys):
-        raise InvalidInputError(f"key is the name of a column, or several of them, not {key!r}")
-    decided = check_choice(wishes.get("on_conflict", FAIL))
-    return MergeOptions(strategy, decided, keys, wishes.get("copy", False), wishes.get("pin", True))
-
-
-class _Told:
-    """How far the reading of versions is; more of them come up on the way."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self._progress = progress
-        self._done = self._total = 0
-
-    def expect(self, number: int) -> None:
-        """Count versions that are going to be read."""
-        self._total += number
-
-    def step(self) -> None:
-        """Count one that was read; ends the reading by raising what ``progress`` raises."""
-        self._done += 1
-        if self._progress is not None:
-            self._progress(self._done, self._total)
-
-    def stop(self) -> None:
-        """Tell nothing any more: what is read later belongs to another action."""
-        self._progress = None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRepository:
-    """Every version of every branch of a dataset."""
-
-    session: Session
-    told: _Told = field(default_factory=lambda: _Told(None))
-
-    def branches(self) -> Mapping[str, Branch]:
-        """Return all branches by name."""
-        return refs.list_branches(self.session.root)
-
-    def load(self, branch: str | None, version: int | None) -> Side:
-        """Read a version, None: the newest."""
-        self.told.expect(1)
-        source = VersionSource(place_of(self.session, branch).slots)
-        head = source.head(version or 0)
-        if head is None:
-            raise VersionNotFoundError(self.home_uri(branch), version or "latest")
-        found = source.load(head.version if version is None else version)
-        self.told.step()
-        return Side.of(self.session.snapshot(found.manifest, branch), found.indices)
-
-    def transactions(
-        self, branch: str | None, versions: Sequence[int]
-    ) -> Iterator[Transaction | None]:
-        """Read the transactions of versions, None for what is not known any more."""
-        self.told.expect(len(versions))
-        for start in range(0, len(versions), _AHEAD):
-            some = versions[start : start + _AHEAD]
-            source = VersionSource(place_of(self.session, branch).slots)
-            source.head(some[0])
-            source.load_ahead(some)
-            for version in some:
-                self.told.step()
-                yield _transaction(source, version)
-
-    def home_uri(self, branch: str | None) -> str:
-        """Return where the folder of a branch is."""
-        return self.session.home(branch).uri
-
-
-def _transaction(source: VersionSource, version: int) -> Transaction | None:
-    try:
-        return source.transaction(version)
-    except RetryableCommitConflictError:
-        return None
 
 
 # --- plans ----------------------------------------------------------------------------------------
@@ -186,7 +56,7 @@ def plan_branch(
     """
     there = source_of(session, source)
     branch = current if into is None else _branch(session, into)
-    told = _Told(progress)
+    told = ReadingProgress(progress)
     repository = SessionRepository(session, told)
     side = repository.load(there.branch, there.version)
 
@@ -213,7 +83,7 @@ def plan_pick(
 ) -> MergePlan:
     """Plan to do the change that made a version once more, on the newest version here."""
     target = _change(session, snapshot, version)
-    repository = SessionRepository(session, _Told(progress))
+    repository = SessionRepository(session, ReadingProgress(progress))
     before = _before(repository, target)
     after = repository.load(target.branch, target.version)
     return _change_plan(repository, snapshot, (before, after), options, PICK)
@@ -228,7 +98,7 @@ def plan_revert(
 ) -> MergePlan:
     """Plan to undo the change that made a version, on the newest version here."""
     target = _change(session, snapshot, version)
-    repository = SessionRepository(session, _Told(progress))
+    repository = SessionRepository(session, ReadingProgress(progress))
     made = next(repository.transactions(target.branch, [target.version or 0]))
     if made is not None and made.operation.arm == "rewrite":
         raise InvalidInputError(

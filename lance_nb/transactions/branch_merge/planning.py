@@ -15,13 +15,15 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.format.field import Field
 from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.branch_merge.ancestry import (
+    Ancestry,
+    Line,
     Merges,
     ancestry,
     base_of,
     fork_of,
 )
 from lance_nb.transactions.branch_merge.conflict_rows import ConflictingRows, conflict_table
-from lance_nb.transactions.branch_merge.ends import ALL_SHARED, Ends, History, Side, Step
+from lance_nb.transactions.branch_merge.ends import ALL_SHARED, Ends, History, Shared, Side, Step
 from lance_nb.transactions.branch_merge.findings import (
     CONTENT,
     OURS,
@@ -155,21 +157,12 @@ def plan_change(
         ancestry(branches, after.branch, after.version),
         ancestry(branches, target.branch, target.version),
     )
-    fork = fork_of(*lines)
     made = max(before, after, key=lambda one: one.version)
-    is_one_line = any(
-        one.identity == lines[0][0].identity and one.version >= made.version for one in lines[1]
-    )
-    shared = ALL_SHARED
-    if is_one_line:
-        _check_one_content(made, target)
-    else:
-        shared = shared_since(load_line(repository, fork, lines))
+    start, shared = _since(repository, lines, made, target)
     done = tuple(
         Step(made.branch, made.version, one)
         for one in repository.transactions(made.branch, [made.version])
     )
-    start = replace(lines[0][0], version=made.version) if is_one_line else fork
     later = steps_from(repository, lines[1], start)
     record = MergeRecord(
         kind,
@@ -182,19 +175,25 @@ def plan_change(
         REPLAY if later else FAST_FORWARD,
         transactions=uuids_of(done),
     )
-    ends = Ends(
-        before,
-        after,
-        target,
-        ALL_SHARED,
-        shared,
-        shared,
-        History(done, repository.load),
-        History(later, repository.load),
-        before.version,
-    )
+    histories = History(done, repository.load), History(later, repository.load)
+    ends = Ends(before, after, target, ALL_SHARED, shared, shared, *histories, before.version)
     inherited = tuple(repository.home_uri(one.branch) for one in lines[1] if not one.is_gone)
     return _plan(ends, record, request, inherited)
+
+
+def _since(
+    repository: Repository, lines: tuple[Ancestry, Ancestry], made: Side, target: Side
+) -> tuple[Line, Shared]:
+    """Return from where on the target went its own way, and which ids mean the same until then."""
+    source = lines[0][0]
+    is_one_line = any(
+        one.identity == source.identity and one.version >= made.version for one in lines[1]
+    )
+    if is_one_line:
+        _check_one_content(made, target)
+        return replace(source, version=made.version), ALL_SHARED
+    fork = fork_of(*lines)
+    return fork, shared_since(load_line(repository, fork, lines))
 
 
 def _check_one_content(one: Side, other: Side) -> None:

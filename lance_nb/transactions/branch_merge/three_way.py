@@ -19,7 +19,7 @@ from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.transactions.branch_merge.conflict_rows import NO_CONFLICTS, ConflictingRows
 from lance_nb.transactions.branch_merge.ends import Ends
-from lance_nb.transactions.branch_merge.findings import COLUMNS, Findings
+from lance_nb.transactions.branch_merge.findings import Findings
 from lance_nb.transactions.branch_merge.fragments import (
     Changed,
     FragmentMerge,
@@ -34,6 +34,7 @@ from lance_nb.transactions.branch_merge.matching import (
     reborn_fields,
     without_fields,
 )
+from lance_nb.transactions.branch_merge.null_check import check_nulls
 from lance_nb.transactions.branch_merge.outcome import Outcome
 from lance_nb.transactions.branch_merge.places import FilePlaces
 from lance_nb.transactions.branch_merge.row_merge import RowMerge
@@ -78,7 +79,7 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
     decided = RowMerge(ends, matches, choices.keys, findings).run(fragments)
     builder = _Builder(ends, matches, schema, places, fragments)
     outcome = builder.outcome(decided.source, decided.target, findings)
-    _check_nulls(outcome, schema, builder.source_to_target().values(), findings)
+    check_nulls(outcome, schema, builder.source_to_target().values(), findings)
     return Merged(outcome, decided.rows)
 
 
@@ -274,35 +275,3 @@ def _columns(
     if fields is None:
         return set(ids)
     return {(path, fields[field]) for path, field in ids if field in fields}
-
-
-def _check_nulls(
-    outcome: Outcome, schema: MergedSchema, known: Iterable[int], findings: Findings
-) -> None:
-    """Report columns without nulls that have no value in some row.
-
-    ``known``: fragments of the target that the source has as well; what it forbids there holds.
-    """
-    leaves = [one for one in schema.schema.leaves() if not one.nullable]
-    added = {one.id for one in leaves if one.id in schema.added}
-    tightened = {one.id for one in leaves if one.id in schema.tightened}
-    if not added and not tightened:
-        return
-    checked = set(known)
-    num_rows = 0
-    for one in outcome.target.fragments.values():
-        now = outcome.changed.get(one.id, one)
-        held = {field for file in now.files for field in file.fields}
-        may_be_null = not added <= held or (tightened and one.id not in checked)
-        if one.id not in outcome.removed and may_be_null:
-            num_rows += now.num_rows
-    if num_rows:
-        names = ", ".join(repr(schema.schema.path_of(one)) for one in sorted(added | tightened))
-        findings.report(
-            COLUMNS,
-            f"column {names} takes no nulls on the source; {num_rows:,} rows here may have some",
-            choices=(),
-            remedy="Allow nulls on the source first, or fill them here",
-            fields=added | tightened,
-            num_rows=num_rows,
-        )
