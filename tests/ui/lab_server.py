@@ -97,6 +97,7 @@ class LabServer:
             *(f"--ServerApp.port={port}", "--ServerApp.port_retries=0"),
             *(f"--IdentityProvider.token={self._token}", f"--ServerApp.root_dir={self.work}"),
             "--ServerApp.terminals_enabled=False",
+            "--JupyterNotebookApp.expose_app_in_browser=True",
         ]
 
     def _wait(self) -> None:
@@ -131,9 +132,18 @@ class LabServer:
         notebook.cells = [nbformat.v4.new_code_cell(cell.strip()) for cell in cells]
         nbformat.write(notebook, self.work / name)
 
-    def notebook(self, name: str, *, width: int = 1400, height: int = 1000) -> NotebookPage:
-        """Open a notebook in a fresh browser profile and wait for its first cell."""
-        return NotebookPage(self, self._address, self._token).open(name, width, height)
+    def notebook(
+        self, name: str, *, width: int = 1400, height: int = 1000, app: str = "lab/tree"
+    ) -> NotebookPage:
+        """Open a notebook in a fresh browser profile and wait for its first cell.
+
+        ``app``: "lab/tree" is JupyterLab, "notebooks" Notebook 7; both are served here.
+        """
+        return NotebookPage(self, self._address, self._token).open(name, width, height, app)
+
+    def voila(self, name: str) -> NotebookPage:
+        """Open a notebook as Voila shows it, which runs every cell by itself."""
+        return NotebookPage(self, self._address, self._token).go(f"voila/render/{name}", 1400, 1000)
 
 
 class NotebookPage:
@@ -147,8 +157,16 @@ class NotebookPage:
         self.outside: list[str] = []
         self.page: Page
 
-    def open(self, name: str, width: int, height: int) -> NotebookPage:
-        """Load JupyterLab on the notebook."""
+    def open(self, name: str, width: int, height: int, app: str = "lab/tree") -> NotebookPage:
+        """Load JupyterLab or Notebook 7 on the notebook."""
+        self.go(f"{app}/{name}", width, height)
+        self.page.wait_for_function("() => window.jupyterapp && window.jupyterapp.commands")
+        self.page.evaluate("async () => { await window.jupyterapp.restored }")
+        self.page.locator(".jp-Notebook .jp-Cell").first.wait_for()
+        return self
+
+    def go(self, path: str, width: int, height: int) -> NotebookPage:
+        """Load a page of the server."""
         context = self._server.browser.new_context(viewport={"width": width, "height": height})
         self.page = context.new_page()
         self.page.set_default_timeout(60_000)
@@ -156,12 +174,8 @@ class NotebookPage:
         self.page.on("pageerror", lambda error: self.problems.append(f"page error: {error}"))
         context.route("**/*", self._guard)
         self.page.goto(
-            f"{self._address}/lab/tree/{name}?token={self._token}&reset",
-            wait_until="domcontentloaded",
+            f"{self._address}/{path}?token={self._token}&reset", wait_until="domcontentloaded"
         )
-        self.page.wait_for_function("() => window.jupyterapp && window.jupyterapp.commands")
-        self.page.evaluate("async () => { await window.jupyterapp.restored }")
-        self.page.locator(".jp-Notebook .jp-Cell").first.wait_for()
         return self
 
     def _note(self, message: object) -> None:

@@ -1,0 +1,51 @@
+"""The same explorer in Notebook 7 and in Voila: real servers, the main flows."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.support.requirements import require_package
+from tests.ui.bare_page import Screenshot
+from tests.ui.lab_server import LabServer, NotebookPage
+
+pytestmark = pytest.mark.ui
+FURNITURE = ("fortawesome", "mathjax")
+EXPLORE = 'import lance_nb\nlance_nb.explore("data/demo.lance")'
+
+
+def look_around(notebook: NotebookPage) -> None:
+    """Filter rows, travel, look at storage and at changes."""
+    explorer = notebook.explorer(0)
+    rows = explorer.locator(".lnb-panel-rows")
+    expect(explorer.locator(".lnb-here-ref")).to_have_text("main:26")
+    explorer.get_by_role("combobox", name="filter of rows").fill("id < 5")
+    notebook.page.keyboard.press("Enter")
+    expect(explorer.locator(".lnb-filter-said")).to_contain_text("pass")
+    explorer.get_by_role("option", name="main version 12,").click()
+    expect(explorer.locator(".lnb-here-ref")).to_have_text("main:12")
+    expect(rows.locator(".lnb-filter-plan")).to_contain_text("reads id")
+    explorer.get_by_role("tab", name="Storage").click()
+    expect(explorer.locator(".lnb-st-summary")).to_contain_text("fragment")
+    explorer.get_by_role("tab", name="Changes").click()
+    expect(explorer.locator(".lnb-ch-badge")).to_contain_text("by")
+    # Voila's own template asks a CDN for icons and MathJax; it gets neither, nothing else asks.
+    assert [url for url in notebook.outside if not any(one in url for one in FURNITURE)] == []
+
+
+def test_it_works_in_notebook_7(lab: LabServer, screenshot: Screenshot) -> None:
+    lab.write("seven.ipynb", EXPLORE)
+    notebook = lab.notebook("seven.ipynb", app="notebooks")
+    notebook.run_all()
+    look_around(notebook)
+    screenshot(notebook.page)
+    notebook.close()
+
+
+def test_it_works_in_voila(lab: LabServer, screenshot: Screenshot) -> None:
+    require_package("voila")
+    lab.write("voila.ipynb", EXPLORE)
+    notebook = lab.voila("voila.ipynb")
+    look_around(notebook)
+    screenshot(notebook.page)
+    notebook.close()
