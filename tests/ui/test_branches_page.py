@@ -14,6 +14,8 @@ from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.widgets.branches import RefsManager
 from tests.support.requirements import require_pylance
 from tests.ui.bare_page import OpenWidget, Screenshot
+from tests.ui.test_frame_page import look_for_news
+from tests.ui.waiting import eventually
 from tests.unit.explorer.forked_datasets import forked_dataset, many_refs, rows
 from tests.unit.explorer.payloads import PAYLOADS
 
@@ -138,8 +140,12 @@ def test_a_tag_is_made_moved_and_deleted_with_what_comes_of_it_told_before(
 def test_a_branch_is_made_and_deleted_and_kept_while_somebody_needs_it(
     open_widget: OpenWidget, screenshot: Screenshot, dataset: Any
 ) -> None:
-    page = open_refs(open_widget, dataset, dark=True)
+    bare = open_widget(Explorer(dataset), dark=True)
+    page = bare.page
+    page.get_by_role("tab", name="Branches & tags").click()
     unlock(page)
+    look_for_news(page)
+    eventually(page, lambda: any(one["type"] == "news" for one in bare.requests))
     panel(page).get_by_role("button", name="new branch…").click()
     form = panel(page).get_by_role("region", name="New branch")
     form.get_by_role("textbox", name="name of the branch").fill("dev/try")
@@ -149,6 +155,9 @@ def test_a_branch_is_made_and_deleted_and_kept_while_somebody_needs_it(
     expect(line(page, "dev/try")).to_contain_text("dev:4")
     panel(page).get_by_role("status").get_by_role("button", name="go to dev/try:4").click()
     expect(page.locator(".lnb-here-ref")).to_have_text("dev/try:4")
+    dataset.tags.create("by-others", 1)  # right after a journey
+    look_for_news(page)
+    expect(panel(page).get_by_role("button", name="2 tags")).to_be_visible()
 
     line(page, "dev", "main:2").click()
     details(page).get_by_role("button", name="delete…").click()
@@ -266,5 +275,5 @@ def test_hundreds_of_branches_and_many_tags_stay_few_elements(
     expect(tags).to_have_attribute("aria-rowcount", "101")
     few = page.locator(".lnb-rl-row")
     expect(few.filter(has_text="t1199")).to_be_visible()
-    assert few.count() < 60
+    eventually(page, lambda: few.count() < 60)
     screenshot(page)

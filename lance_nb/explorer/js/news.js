@@ -58,7 +58,6 @@ export function watchNews(root, ctx) {
     if (patched) return;
     const lane = screen.timeline?.lanes?.find((one) => (one.branch ?? null) === (screen.branch ?? null));
     const [first, length] = lane?.runs.at(-1) ?? [screen.version, 1];
-    known = { latest: first + length - 1 };
-    mark = "";
+    known = { latest: first + length - 1 }; // the mark stays: what came during the journey is news
   });
 }

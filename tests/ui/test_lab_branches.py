@@ -1,0 +1,63 @@
+"""Branches and tags in a real JupyterLab, while pylance goes on writing beside it."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.support.requirements import require_pylance
+from tests.ui.bare_page import Screenshot
+from tests.ui.lab_server import LabServer
+
+pytestmark = pytest.mark.ui
+
+SETUP = """
+import lance, pyarrow as pa, lance_nb
+rows = lambda first: pa.table({"id": range(first, first + 50), "v": [0] * 50})
+ds = lance.write_dataset(rows(0), "merge.lance", enable_stable_row_ids=True)
+dev = ds.create_branch("dev")
+dev.update({"v": "7"}, where="id < 10")
+dev.insert(rows(100))
+ds.update({"v": "9"}, where="id = 5")
+explorer = lance_nb.explore("merge.lance")
+explorer
+"""
+
+
+def test_a_branch_is_merged_and_deleted_with_a_kernel(
+    lab: LabServer, screenshot: Screenshot
+) -> None:
+    lance = require_pylance()
+    lab.write("branches.ipynb", SETUP)
+    notebook = lab.notebook("branches.ipynb")
+    notebook.run_all()
+    page, explorer = notebook.page, notebook.explorer(0)
+    explorer.get_by_role("tab", name="Branches & tags").click()
+    explorer.get_by_role("button", name="read-only").click()
+    panel = explorer.locator(".lnb-panel-refs")
+    panel.get_by_role("row").filter(has_text="dev").click()
+    details = explorer.get_by_role("region", name="details")
+    details.get_by_role("button", name="merge…").click()
+    merge = panel.get_by_role("region", name="merge")
+    expect(merge).to_contain_text("1 row changed on both sides")
+    merge.get_by_role("combobox", name="where both changed the same").select_option("ours")
+    expect(merge).to_contain_text("the target's is kept")
+    screenshot(page, "preview")
+    merge.get_by_role("button", name="merge into main").click()
+    expect(explorer.locator(".lnb-here-ref")).to_have_text("main:3")
+    expect(panel.get_by_role("status")).to_contain_text("main:3 is made")
+
+    made = lance.dataset(lab.work / "merge.lance")
+    made.validate()
+    assert made.to_table(filter="v = 7").num_rows == 9
+    assert made.to_table(filter="v = 9")["id"].to_pylist() == [5]
+    made.tags.create("good", 3)  # by pylance, and seen by itself
+    panel.get_by_role("button", name="2 tags").click()
+    expect(panel.get_by_role("row").filter(has_text="good")).to_contain_text("main:3")
+    panel.get_by_role("button", name="2 branches").click()
+    panel.get_by_role("row").filter(has_text="dev").click()
+    details.get_by_role("button", name="delete…").click()
+    expect(details).to_contain_text("main:3 reads files that it has merged from it")
+    expect(details.get_by_role("button", name="delete dev")).to_be_disabled()
+    screenshot(page, "needed")
+    notebook.close()
