@@ -25,6 +25,7 @@ NOTEBOOKS = tuple(sorted(FOLDER.glob("[0-9][0-9]_*.ipynb")))
 WIDGET = "application/vnd.jupyter.widget-view+json"
 TIMEOUT_S = 120
 HIDDEN = "…/notebooks"
+_KINDS = {"stream": "words", "display_data": "value", "execute_result": "value", "error": "error"}
 # Found by every Python below, and refuses whatever is not this machine.
 OFFLINE = """
 import socket
@@ -89,11 +90,13 @@ def _stays(output: Any) -> bool:
     return WIDGET not in output.get("data", {}) and output.get("name") != "stderr"
 
 
-def kinds(notebook: nbformat.NotebookNode) -> list[list[tuple[str, ...]]]:
-    """Say of every code cell what kinds of output it has: type, and stream or media types."""
+def kinds(notebook: nbformat.NotebookNode) -> list[list[str]]:
+    """Say of every code cell what kinds of output it has: words, a value that is shown, an error.
+
+    How a value shows itself may change, and does not make a saved notebook stale.
+    """
     return [
-        [(one.output_type, one.get("name", ""), *sorted(one.get("data", {})))
-         for one in cell.outputs]
+        sorted({_KINDS[one.output_type] for one in cell.outputs})
         for cell in notebook.cells if cell.cell_type == "code"
     ]  # fmt: skip
 
