@@ -50,8 +50,9 @@ export function changeChips(choose, panel) {
       active = level;
       for (const chip of element.children) {
         const chosen = chip.dataset.level === level;
+        const reached = chosen || (level === null && chip === element.firstChild);
         chip.setAttribute("aria-selected", String(chosen));
-        chip.setAttribute("tabindex", chosen ? "0" : "-1");
+        chip.setAttribute("tabindex", reached ? "0" : "-1");
         if (chosen) chip.scrollIntoView({ block: "nearest", inline: "nearest" });
       }
     },

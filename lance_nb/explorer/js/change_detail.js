@@ -36,16 +36,20 @@ function facts(cells) {
   return h("dl", { class: "lnb-counts lnb-cd-facts" }, cells.filter((cell) => cell.text && cell.look !== "null" && cell.look !== "empty").map((cell) => h("div", {}, h("dt", {}, cell.name), h("dd", {}, cell.old ? [h("del", {}, cell.old.text), " → ", h("ins", {}, cell.text)] : cell.text))));
 }
 
+function tree(nodes) {
+  return h("div", { class: "lnb-tree", role: "tree", "aria-label": "values" }, nodes);
+}
+
 function rowView(ctx, pair, row) {
   const [words, sign] = SIGNS[row.kind];
   const unchanged = [];
   const changed = [];
   row.nodes.forEach((node, at) => {
     const old = row.old[at];
-    if (old) changed.push(h("div", { class: "lnb-cd-cell" }, h("div", { class: "lnb-cd-old", "aria-label": "was" }, treeNode(old)), h("div", { class: "lnb-cd-new", "aria-label": "is" }, treeNode({ ...node, name: "", type: "" }))));
+    if (old) changed.push(h("div", { class: "lnb-cd-cell" }, h("div", { class: "lnb-cd-old", title: "was" }, treeNode(old)), h("div", { class: "lnb-cd-new", title: "is" }, treeNode({ ...node, name: "", type: "" }))));
     else unchanged.push(treeNode(node));
   });
-  const rest = changed.length ? h("details", { class: "lnb-section" }, h("summary", {}, "unchanged", h("small", {}, String(unchanged.length))), h("div", { class: "lnb-tree" }, unchanged)) : h("div", { class: "lnb-tree" }, unchanged);
+  const rest = changed.length ? h("details", { class: "lnb-section" }, h("summary", {}, "unchanged", h("small", {}, String(unchanged.length))), tree(unchanged)) : tree(unchanged);
   const here = { branch: row.branch, version: row.version };
   return h("div", { class: "lnb-cd" },
     h("p", { class: `lnb-cd-kind lnb-cd-${words}` }, h("i", { "aria-hidden": "true" }, sign), h("b", {}, words), h("span", {}, `${row.label}${row.row_id === null ? "" : ` · row id ${row.row_id}`} · fragment ${row.fragment}, offset ${row.offset}`)),
@@ -53,7 +57,7 @@ function rowView(ctx, pair, row) {
       biographyButton(ctx, { ...here, fragment: row.fragment, offset: row.offset, key: pair.key }),
       ctx.has("rows") && row.position !== null ? link("open in Rows", () => openInRows(ctx, here, row)) : null,
     ),
-    changed.length ? h("div", { class: "lnb-cd-cells" }, changed) : null, rest,
+    changed.length ? h("div", { class: "lnb-cd-cells", role: "tree", "aria-label": "values that changed" }, changed) : null, rest,
     row.hidden ? h("p", { class: "lnb-faint" }, `and ${plural(row.hidden, "more column")}`) : null);
 }
 

@@ -110,7 +110,7 @@ function histograms(column) {
   const { before, after, labels } = column;
   if (labels.length) {
     const line = (name, at) => h("div", { class: "lnb-dr-text" }, h("span", { title: name }, name), h("span", { class: "lnb-dr-bars" }, bar("a", before.bars[at]), bar("b", after.bars[at])));
-    const shown = labels.slice(0, 5).map(line);
+    const shown = labels.slice(0, 4).map(line);
     return h("div", { class: "lnb-dr-texts", role: "img", "aria-label": `commonest values of ${column.name}` }, shown);
   }
   const each = 200 / Math.max(before.bars.length, after.bars.length, 8);

@@ -25,6 +25,7 @@ from lance_nb.table.diff.plan import Aligned
 from lance_nb.table.diff.sides import Sides
 from lance_nb.table.ordering import Addresses
 
+FIRST_WINDOW_ROWS = 4096  # a first page is there sooner than all that one window could hold
 Mask = npt.NDArray[np.bool_]
 Progress = Callable[[int, int], object]
 
@@ -150,17 +151,16 @@ class Comparison:
         sides = Sides.of(self._ends, [self.pairs[at] for at in chosen])
         rows_a, rows_b = unit.offsets(self._ends)
         step = sides.window_rows(unit.b)
-        for start in range(0, rows_b.size, step):
-            a = in_fragment(unit.a, rows_a[start : start + step])
-            b = in_fragment(unit.b, rows_b[start : start + step])
+        for start, stop in _windows(rows_b.size, step):
+            a = in_fragment(unit.a, rows_a[start:stop])
+            b = in_fragment(unit.b, rows_b[start:stop])
             yield from self._compared(sides, chosen, a, b)
 
     def _compare_moved(self, moved: Moved) -> Iterator[ChangedRows]:
         sides = Sides.of(self._ends, self.pairs)
         every = list(range(len(self.pairs)))
         step = sides.window_rows(moved.b.fragments[0])
-        for start in range(0, moved.num_rows, step):
-            stop = min(start + step, moved.num_rows)
+        for start, stop in _windows(moved.num_rows, step):
             numbers = np.arange(start, stop, dtype=np.int64)
             a, b = moved.a.take(numbers), moved.b.take(numbers)
             yield from self._compared(sides, every, a, b)
@@ -174,3 +174,12 @@ class Comparison:
         self._done += b.num_rows
         masks = np.packbits(found[changed], axis=1, bitorder="little")
         yield ChangedRows(a.take(changed), b.take(changed), masks)
+
+
+def _windows(count: int, most: int) -> Iterator[tuple[int, int]]:
+    """Cut rows into windows that grow up to ``most`` rows."""
+    start, size = 0, min(FIRST_WINDOW_ROWS, most)
+    while start < count:
+        stop = min(start + size, count)
+        yield start, stop
+        start, size = stop, min(4 * size, most)

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError
+from lance_nb.table.diff.changed import FIRST_WINDOW_ROWS
 
 
 @pytest.mark.parametrize("stable", [True, False])
@@ -157,3 +158,15 @@ def test_a_comparison_that_was_stopped_keeps_what_it_found(past) -> None:
     with pytest.raises(KeyboardInterrupt):
         diff.compare(10**9, progress=stop)
     assert diff.compare(10**9).changed == 2
+
+
+def test_the_first_rows_are_there_before_all_are_compared(make) -> None:
+    count = 3 * FIRST_WINDOW_ROWS
+    table = pa.table({"id": range(count), "v": [0] * count})
+    ds = make(table, enable_stable_row_ids=True, max_rows_per_file=count)
+    ds.update({"v": "1"})
+    diff = ds.diff(1)
+
+    assert diff.compare(10).compared == FIRST_WINDOW_ROWS
+    assert diff.rows(limit=2, offset=FIRST_WINDOW_ROWS - 1).read_all().num_rows == 2
+    assert diff.summary().changed == count
