@@ -67,3 +67,43 @@ def test_lab_writes_a_notebook_that_explores_the_dataset(
     assert path == Path("explore_photos.ipynb")
     path.write_text("mine")
     assert command_line._notebook_for(uri).read_text() == "mine"
+
+
+def test_two_versions_are_written_with_or_without_dots(
+    uri: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["diff", uri, "3..5", "--json"]) == 0
+    with_dots = capsys.readouterr().out
+    assert main(["diff", uri, "3", "5", "--json"]) == 0
+    assert capsys.readouterr().out == with_dots
+    assert main(["diff", uri, "3..5", "5"]) == 2
+    assert "not both" in capsys.readouterr().err
+
+
+def test_the_demo_dataset_is_written_and_what_to_do_with_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[tuple[Path, bool]] = []
+
+    def ensure(path: Path, *, force: bool = False) -> str:
+        asked.append((path, force))
+        return f"wrote {path}"
+
+    monkeypatch.setattr(command_line, "ensure", ensure)
+    assert main(["demo"]) == 0
+    assert "lance-nb lab demo.lance" in capsys.readouterr().out
+    assert main(["demo", "here.lance", "--force"]) == 0
+    assert asked == [(Path("demo.lance"), False), (Path("here.lance"), True)]
+    assert main(["demo", "one", "two"]) == 2
+    assert "usage: lance-nb demo" in capsys.readouterr().err
+
+
+def test_what_only_a_terminal_has_is_in_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    listed = capsys.readouterr().out
+    for name in command_line.COMMANDS:
+        assert f"lance-nb {name}" in listed
+        for words in (["help", name], [name, "--help"]):
+            assert main(words) == 0
+            assert command_line.COMMANDS[name][1] in capsys.readouterr().out
+    assert "lance-nb commit" not in listed

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from IPython.core.error import UsageError
@@ -143,3 +145,24 @@ def test_the_extension_can_be_unloaded_and_loaded_again(shell: InteractiveShell)
 def test_the_docstring_lists_the_verbs() -> None:
     text = LanceMagics.lance.__doc__ or ""
     assert all(verb.usage in text for verb in VERBS.values())
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_importing_lance_nb_adds_the_magic_where_that_is_configured(*, wanted: bool) -> None:
+    script = (
+        "from traitlets.config import Config\n"
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        f"config = Config({{'LanceMagics': {{'autoload': {wanted}}}}})\n"
+        "shell = InteractiveShell.instance(config=config)\n"
+        "import lance_nb\n"
+        "print(shell.find_line_magic('lance') is not None)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.split() == [str(wanted)]
+
+
+def test_a_dataset_says_what_it_is_in_json(lance: Lance, uri: str) -> None:
+    for line in (f"open {uri} --json", "show --json", "at 7 --json"):
+        assert json.loads(str(lance(line))) == {"branch": "main", "version": 7, "rows": 49}
