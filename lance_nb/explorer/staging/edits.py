@@ -21,7 +21,7 @@ from lance_nb.dataset.verbs.staging import Stage
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError
 from lance_nb.explorer.messages import Progress
 from lance_nb.explorer.models import refs
-from lance_nb.explorer.staging.rows import Namespace, find_rows, in_parts
+from lance_nb.explorer.staging.rows import Namespace, find_rows, in_parts, is_spark_frame
 from lance_nb.explorer.staging.wishes import Wish, type_of
 
 
@@ -32,6 +32,8 @@ def plan_of(dataset: LanceDataset, wish: Wish, namespace: Namespace) -> Plan | N
         return engines().plan_delete(dataset, args["where"])
     if wish.verb == "update":
         return engines().plan_update(dataset, args["set"], args.get("where"))
+    if wish.verb == "append" and is_spark_frame(namespace.get(args["source"])):
+        return engines().plan_frame(dataset, namespace[args["source"]])
     if wish.verb == "append":
         source = in_parts(args["source"], namespace)
         return None if source is None else engines().plan_append(dataset, source)

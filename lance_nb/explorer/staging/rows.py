@@ -61,6 +61,12 @@ def open_dataset(uri: str) -> LanceDataset:
     return found
 
 
+def is_spark_frame(value: object) -> bool:
+    """Whether a value is a DataFrame of Spark's; told without importing PySpark."""
+    kind = type(value)
+    return kind.__name__ == "DataFrame" and kind.__module__.split(".")[0] == "pyspark"
+
+
 def in_parts(name: str, namespace: Namespace) -> str | LanceDataset | None:
     """Return what tasks can read part by part; None for what is handed to a writer whole."""
     if name in namespace:
@@ -97,6 +103,8 @@ def _columns(value: object) -> list[str] | None:
     """Return the names of the columns of something that holds rows; None for anything else."""
     if isinstance(value, type):
         return None
+    if is_spark_frame(value):
+        return []  # asking for its columns may ask a server
     schema = getattr(value, "schema", None)
     is_rows = isinstance(value, pa.Table | pa.RecordBatch | pa.RecordBatchReader | LanceDataset)
     if is_rows and isinstance(schema, pa.Schema):
@@ -118,6 +126,8 @@ def _words(value: Any, wrong: str) -> str:
         rows = "a stream, read once"
     elif isinstance(value, LanceDataset):
         rows = f"dataset at version {value.version}"
+    elif is_spark_frame(value):
+        rows = "stays on Spark"
     else:
         rows = text.plural(len(value), "row")
     return f"{rows} · {wrong}" if wrong else rows

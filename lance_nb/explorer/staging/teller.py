@@ -7,7 +7,7 @@ the browser has cancelled: the one is asked (``is_stopped``), the other gets an 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from lance_nb.errors import CancelledError
@@ -61,7 +61,8 @@ class Teller:
 
     def phase(self, phase: str) -> None:
         """Say that another phase begins."""
-        self._tell(phase=phase, engine=self.now.engine)
+        self.now = replace(self.now, phase=phase)
+        self._hear()
 
     def count(self, done: int, total: int) -> None:
         """Take note of steps. Raises CancelledError."""
