@@ -9,41 +9,47 @@
     lance_spark.write(frame, "photos.lance", mode="create")
     lance_spark.register(session)                         spark.read.format("lance_nb").load(uri)
 
+Names are loaded when they are used: every Python worker of Spark imports this package.
+
 Needs the extra ``spark`` and Java 17 for the engine "spark" and the data source; the engines
 "local" and "pool" need neither.
 """
 
-from lance_nb.spark.background import Job, jobs, submit
-from lance_nb.spark.dispatch import choose, explain
-from lance_nb.spark.engine import TaskProgress
-from lance_nb.spark.frames import plan_frame
-from lance_nb.spark.journal import forget, resume, unfinished
-from lance_nb.spark.merging import MergeRun, merge, update_columns, upsert
-from lance_nb.spark.progress import RunProgress
-from lance_nb.spark.registration import read, register, register_views
-from lance_nb.spark.run import run_edits
-from lance_nb.spark.sessions import find_session, start_session, why_not
-from lance_nb.spark.tasks.clone import plan_clone
-from lance_nb.spark.tasks.columns import plan_columns
-from lance_nb.spark.tasks.compaction import plan_compaction
-from lance_nb.spark.tasks.deletion import plan_delete
-from lance_nb.spark.tasks.differences import plan_diff
-from lance_nb.spark.tasks.files import plan_append
-from lance_nb.spark.tasks.merge import plan_merge
-from lance_nb.spark.tasks.update import plan_update
-from lance_nb.spark.verbs import (
-    append,
-    backfill,
-    clone,
-    compact,
-    count,
-    delete,
-    diff,
-    diff_frame,
-    statistics,
-    update,
-    write,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lance_nb.spark.background import Job, jobs, submit
+    from lance_nb.spark.dispatch import choose, explain
+    from lance_nb.spark.engine import TaskProgress
+    from lance_nb.spark.frames import plan_frame
+    from lance_nb.spark.journal import forget, resume, unfinished
+    from lance_nb.spark.merging import MergeRun, merge, update_columns, upsert
+    from lance_nb.spark.progress import RunProgress
+    from lance_nb.spark.registration import read, register, register_views
+    from lance_nb.spark.run import run_edits
+    from lance_nb.spark.sessions import find_session, start_session, why_not
+    from lance_nb.spark.tasks.clone import plan_clone
+    from lance_nb.spark.tasks.columns import plan_columns
+    from lance_nb.spark.tasks.compaction import plan_compaction
+    from lance_nb.spark.tasks.deletion import plan_delete
+    from lance_nb.spark.tasks.differences import plan_diff
+    from lance_nb.spark.tasks.files import plan_append
+    from lance_nb.spark.tasks.merge import plan_merge
+    from lance_nb.spark.tasks.update import plan_update
+    from lance_nb.spark.verbs import (
+        append,
+        backfill,
+        clone,
+        compact,
+        count,
+        delete,
+        diff,
+        diff_frame,
+        statistics,
+        update,
+        write,
+    )
 
 __all__ = [
     "Job",
@@ -88,3 +94,38 @@ __all__ = [
     "why_not",
     "write",
 ]
+
+_WHERE = {
+    "background": "Job jobs submit",
+    "dispatch": "choose explain",
+    "engine": "TaskProgress",
+    "frames": "plan_frame",
+    "journal": "forget resume unfinished",
+    "merging": "MergeRun merge update_columns upsert",
+    "progress": "RunProgress",
+    "registration": "read register register_views",
+    "run": "run_edits",
+    "sessions": "find_session start_session why_not",
+    "tasks.clone": "plan_clone",
+    "tasks.columns": "plan_columns",
+    "tasks.compaction": "plan_compaction",
+    "tasks.deletion": "plan_delete",
+    "tasks.differences": "plan_diff",
+    "tasks.files": "plan_append",
+    "tasks.merge": "plan_merge",
+    "tasks.update": "plan_update",
+    "verbs": "append backfill clone compact count delete diff diff_frame statistics update write",
+}
+_MODULES = {name: module for module, names in _WHERE.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name from its module."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """List the names."""
+    return sorted({*globals(), *__all__})
