@@ -93,7 +93,7 @@ def test_a_wheel_reads_appends_and_cancels_on_connect(python: Path, tmp_path: Pa
     uri = written(tmp_path)
     own = {"PYTHONPATH": "", "XDG_CACHE_HOME": str(tmp_path / "cache")}
     done = subprocess.run(
-        [python, "-c", CLIENT, uri], cwd=tmp_path, check=False, timeout=580,
+        [python, "-c", CLIENT, uri], cwd=tmp_path, check=False, timeout=300,
         capture_output=True, text=True, env={**os.environ, **own},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
