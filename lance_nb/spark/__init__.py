@@ -16,6 +16,7 @@ Needs the extra ``spark`` and Java 17 for the engine "spark" and the data source
 """
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -123,7 +124,11 @@ def __getattr__(name: str) -> Any:
     """Load a name from its module."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(_loaded(_MODULES[name]), name)
+
+
+def _loaded(name: str) -> ModuleType:
+    return import_module(f"{__name__}.{name}")
 
 
 def __dir__() -> list[str]:
