@@ -19,9 +19,7 @@ Source: messages ``CompressiveEncoding`` and ``PageLayout`` of lance.encodings21
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -213,19 +211,21 @@ class Codecs(Protocol):
 # --- pages ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Rows:
     """Wanted rows of one page: sorted, disjoint, non-empty half-open ranges (int64 arrays)."""
 
     starts: Ints
     stops: Ints
+    num_rows: int = field(init=False, compare=False)
 
-    @cached_property
-    def num_rows(self) -> int:
-        """Number of rows wanted."""
+    def __post_init__(self) -> None:
+        """Count the rows: everybody asks."""
         if self.starts.size == 1:
-            return int(self.stops[0]) - int(self.starts[0])
-        return int(np.add.reduce(self.stops - self.starts))
+            count = int(self.stops[0]) - int(self.starts[0])
+        else:
+            count = int(np.add.reduce(self.stops - self.starts))
+        object.__setattr__(self, "num_rows", count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,30 +280,3 @@ class DecodedPage:
     rep: AnyLevels | None
     definition: AnyLevels | None
     layers: tuple[int, ...]
-
-
-class PageReader(Protocol):
-    """A page whose index buffers (chunk metadata, repetition index, dictionary) are in memory."""
-
-    def spans(self, rows: Rows) -> Sequence[Span]:
-        """Return the byte ranges that ``decode`` will need: sorted per buffer, merged."""
-        ...
-
-    def decode(self, rows: Rows, buffers: Mapping[int, PageBuffer]) -> DecodedPage:
-        """Decode exactly ``rows``; ``buffers`` has at least the spans asked for."""
-        ...
-
-
-# ``layout`` is Any below: each arm has a message type of its own.
-class Layout(Protocol):
-    """One arm of PageLayout. ``layout`` below is the arm's own message."""
-
-    def index_buffers(self, layout: Any, shape: PageShape) -> tuple[int, ...]:
-        """Return the numbers of the page buffers that ``open`` needs whole."""
-        ...
-
-    def open(
-        self, layout: Any, shape: PageShape, buffers: Mapping[int, Bytes], codecs: Codecs
-    ) -> PageReader:
-        """Validate the page and return its reader. Raises CorruptFileError."""
-        ...

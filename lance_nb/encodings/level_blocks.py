@@ -11,7 +11,16 @@ from __future__ import annotations
 import numpy as np
 
 from lance_nb._pb import encodings21
-from lance_nb.encodings.base import AnyLevels, ChunkBuffer, Chunks, Codecs, FixedWidth, corrupt
+from lance_nb.encodings.base import (
+    AnyLevels,
+    ChunkBuffer,
+    Chunks,
+    Codecs,
+    FixedWidth,
+    Ints,
+    Wanted,
+    corrupt,
+)
 from lance_nb.encodings.kernels import bitpack, level_bits, memory, ranges
 from lance_nb.encodings.packed_blocks import PackedBlocks, plan_blocks
 
@@ -31,6 +40,25 @@ def decode_levels(
     if block.num_values != total:
         raise corrupt(f"{total} levels", str(block.num_values))
     return block.data.view("<u2")
+
+
+def pick_levels(
+    encoding: encodings21.CompressiveEncoding,
+    blocks: Chunks,
+    wanted: Wanted,
+    owners: Ints,
+    codecs: Codecs,
+) -> AnyLevels:
+    """Decode the levels of every chunk once and pick the wanted ones; ``owners`` are ascending."""
+    is_new = np.ones(owners.size, np.bool_)
+    is_new[1:] = owners[1:] != owners[:-1]
+    once = wanted.chunk[is_new]
+    buffer, counts = blocks.buffers[0], blocks.num_values[once]
+    each = ChunkBuffer(buffer.data, buffer.starts[once], buffer.sizes[once])
+    levels = decode_levels(encoding, Chunks((each,), counts), codecs)
+    begins = (np.cumsum(counts) - counts)[np.cumsum(is_new) - 1]
+    found: AnyLevels = levels[begins + wanted.position]
+    return found
 
 
 def _narrow_levels(encoding: encodings21.OutOfLineBitpacking, blocks: Chunks) -> AnyLevels | None:

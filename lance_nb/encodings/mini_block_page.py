@@ -34,8 +34,17 @@ from lance_nb.encodings.base import (
     Wanted,
     corrupt,
 )
-from lance_nb.encodings.chunk_table import ChunkTable, ParsedChunks, RowIndex, parse_chunks
-from lance_nb.encodings.level_blocks import decode_levels
+from lance_nb.encodings.chunk_rows import (
+    PageParts,
+    check_joints,
+    chunks_of,
+    join_parts,
+    no_chunks,
+    number_rows,
+    runs_of,
+)
+from lance_nb.encodings.chunk_table import ParsedChunks, parse_chunks
+from lance_nb.encodings.level_blocks import decode_levels, pick_levels
 from lance_nb.encodings.repdef import (
     check_layers,
     check_levels,
@@ -48,19 +57,6 @@ from lance_nb.errors import CorruptFileError
 _SPARSE_SHARE = 8  # values are fetched one by one when at most one in eight is wanted
 _WARM = 2  # times that single values have been fetched
 _JOINED_VALUES_MAX = 1 << 18  # of a page: larger ones gain nothing from company
-
-
-@dataclass(frozen=True, slots=True)
-class PageParts:
-    """The index buffers of a page, read: chunk table, repetition index, dictionary.
-
-    ``page_chunks`` are the numbers of the chunks at which joined pages begin, but the first.
-    """
-
-    table: ChunkTable
-    rows: RowIndex | None
-    items: DataBlock | None
-    page_chunks: Ints | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,24 +119,10 @@ class MiniBlockPage:
     def joined(self, others: Sequence[tuple[MiniBlockPage, int]]) -> MiniBlockPage:
         """Append pages of an equal ``join_key``, with the bytes from our chunks to theirs."""
         pages = [self, *(page for page, _ in others)]
-        tables = [page.parts.table for page in pages]
+        counts = [page.num_rows for page in pages]
         shifts = [0, *(shift for _, shift in others)]
-        starts = [table.starts + shift for table, shift in zip(tables, shifts, strict=True)]
-        counts = np.concatenate([table.num_values for table in tables])
-        sizes = np.concatenate([table.sizes for table in tables])
-        table = ChunkTable(np.concatenate(starts), sizes, counts, np.cumsum(counts))
-        chunk_ends = np.cumsum([table.starts.size for table in tables])
-        rows = None
-        if self._rows is not None:
-            row_ends = np.cumsum([page.num_rows for page in pages])
-            first = np.repeat(np.append(0, row_ends[:-1]), np.diff(chunk_ends, prepend=0))
-            indices = [page.parts.rows for page in pages if page.parts.rows is not None]
-            rows = RowIndex(
-                np.concatenate([one.ended for one in indices]) + first,
-                np.concatenate([one.started for one in indices]) + first,
-            )
-        shape = PageShape(sum(page.num_rows for page in pages), (), self._shape.file_version)
-        parts = PageParts(table, rows, None, chunk_ends[:-1])
+        parts = join_parts([page.parts for page in pages], counts, shifts)
+        shape = PageShape(sum(counts), (), self._shape.file_version)
         return MiniBlockPage(self._layout, shape, self._codecs, parts)
 
     def spans(self, rows: Rows) -> Sequence[Span]:
@@ -148,12 +130,7 @@ class MiniBlockPage:
         chunks = self._chunks_of(rows)
         if not chunks.size:
             return ()
-        breaks = np.flatnonzero(np.diff(chunks) != 1)
-        firsts = chunks[np.concatenate(([0], breaks + 1))]
-        lasts = chunks[np.concatenate((breaks, [chunks.size - 1]))]
-        starts = self._table.starts[firsts]
-        stops = self._table.starts[lasts] + self._table.sizes[lasts]
-        return [Span(1, int(a), int(b)) for a, b in zip(starts, stops, strict=True)]
+        return runs_of(self._table, chunks)
 
     def decode(self, rows: Rows, buffers: Mapping[int, PageBuffer]) -> DecodedPage:
         """Decode the chunks that hold the rows and cut out the rows."""
@@ -186,7 +163,8 @@ class MiniBlockPage:
         if self._rows is not None:
             if levels.rep is None:
                 raise corrupt("repetition levels on a page of lists", "none")
-            self._check_joints(levels.rep, levels.num_levels)
+            firsts = levels.rep == num_list_layers(self._layers)
+            check_joints(self.parts, firsts, levels.num_levels)
         values = self._all_values(parsed.values)
         return DecodedPage(values, levels.rep, levels.definition, self._layers)
 
@@ -213,7 +191,13 @@ class MiniBlockPage:
         values = self._codecs.gather(self._layout.value_compression, parsed.values, wanted)
         definition = None
         if parsed.definition is not None:
-            definition = self._fetch_levels(parsed.definition, parsed.num_levels, wanted, owners)
+            definition = pick_levels(
+                self._layout.def_compression,
+                Chunks((parsed.definition,), parsed.num_levels),
+                wanted,
+                owners,
+                self._codecs,
+            )
             check_levels(None, definition, self._layers)
         return DecodedPage(self._with_dictionary(values), None, definition, self._layers)
 
@@ -232,50 +216,15 @@ class MiniBlockPage:
                 self._parsed = parse_chunks(self._layout, self._table, buffer)
         return self._parsed
 
-    def _fetch_levels(
-        self, buffer: ChunkBuffer, num_levels: Ints, wanted: Wanted, owners: Ints
-    ) -> AnyLevels:
-        """Decode the levels of every chunk once and pick the wanted ones."""
-        is_new = np.ones(owners.size, np.bool_)
-        is_new[1:] = owners[1:] != owners[:-1]
-        once = wanted.chunk[is_new]
-        counts = num_levels[once]
-        each = ChunkBuffer(buffer.data, buffer.starts[once], buffer.sizes[once])
-        blocks = Chunks((each,), counts)
-        levels = decode_levels(self._layout.def_compression, blocks, self._codecs)
-        begins = (np.cumsum(counts) - counts)[np.cumsum(is_new) - 1]
-        found: AnyLevels = levels[begins + wanted.position]
-        return found
-
     def _decode_nothing(self) -> DecodedPage:
-        zero = np.zeros(0, np.int64)
-        none = Chunks(
-            tuple(
-                ChunkBuffer(np.zeros(0, np.uint8), zero, zero)
-                for _ in range(self._num_value_buffers)
-            ),
-            zero,
-        )
+        none = no_chunks(self._num_value_buffers)
         values = self._codecs.decode_chunks(self._layout.value_compression, none)
         empty = np.zeros(0, np.uint16)
         rep = empty if self._layout.HasField("rep_compression") else None
         return DecodedPage(self._with_dictionary(values), rep, None, self._layers)
 
     def _chunks_of(self, rows: Rows) -> Ints:
-        """List the chunks that hold the rows, ascending, without repeats."""
-        if not rows.starts.size or not self._table.starts.size:
-            return np.zeros(0, np.int64)
-        started = self._table.value_ends if self._rows is None else self._rows.started
-        ended = self._table.value_ends if self._rows is None else self._rows.ended
-        first = started.searchsorted(rows.starts, side="right")
-        last = ended.searchsorted(rows.stops - 1, side="right")
-        if first.size == 1:
-            return np.arange(int(first[0]), int(last[0]) + 1)
-        np.maximum(first[1:], last[:-1], out=first[1:])
-        chunks = expand_ranges(first, last + 1)
-        keep = np.ones(chunks.size, bool)
-        keep[1:] = np.diff(chunks) > 0
-        return chunks[keep]
+        return chunks_of(self._table, self._rows, rows)
 
     def _decode_levels(
         self, name: str, buffer: ChunkBuffer | None, num_levels: Ints
@@ -343,7 +292,9 @@ class MiniBlockPage:
         if rep is None or self._rows is None:
             raise corrupt("repetition levels on a page of lists", "none")
         begins = rep == num_list_layers(self._layers)
-        row_of_entry = self._number_rows(chunks, begins, levels.num_levels)
+        if self._rows is None:
+            raise corrupt("a repetition index on a page of lists", "none")
+        row_of_entry = number_rows(self._rows, chunks, begins, levels.num_levels)
         starts = np.searchsorted(row_of_entry, rows.starts, side="left")
         stops = np.searchsorted(row_of_entry, rows.stops, side="left")
         visible = visible_entries(definition, self._layers)
@@ -367,30 +318,6 @@ class MiniBlockPage:
             _cut_levels(definition, starts, stops),
             self._layers,
         )
-
-    def _check_joints(self, rep: AnyLevels, num_levels: Ints) -> None:
-        """Make sure that no page continues the last row of the page before it."""
-        if self.parts.page_chunks is None:
-            return
-        firsts = np.cumsum(num_levels)[self.parts.page_chunks - 1]
-        found = rep[firsts[firsts < rep.size]]
-        if bool((found != num_list_layers(self._layers)).any()):
-            raise corrupt("pages that begin with a new row", "one that continues a row")
-
-    def _number_rows(self, chunks: Ints, begins: np.ndarray, num_levels: Ints) -> Ints:
-        """Return the page row of every decoded entry (non-decreasing)."""
-        if self._rows is None:
-            raise corrupt("a repetition index on a page of lists", "none")
-        if not begins.size:
-            return np.zeros(0, np.int64)
-        started = self._rows.started
-        before_chunk = np.where(chunks > 0, started[np.maximum(chunks - 1, 0)], 0)
-        seen = np.cumsum(begins)
-        chunk_first = np.cumsum(num_levels) - num_levels
-        seen_before = np.where(chunk_first > 0, seen[np.maximum(chunk_first - 1, 0)], 0)
-        rows: Ints = seen - 1
-        rows += np.repeat(before_chunk - seen_before, num_levels)
-        return rows
 
 
 def _cut_levels(levels: AnyLevels | None, starts: Ints, stops: Ints) -> AnyLevels | None:

@@ -25,12 +25,12 @@ from lance_nb.encodings.base import (
     Codecs,
     DataBlock,
     FixedWidth,
-    Layout,
     VariableWidth,
     Wanted,
     corrupt,
 )
 from lance_nb.encodings.doors import Doors
+from lance_nb.encodings.page_roles import Layout
 from lance_nb.errors import NotSupportedError
 
 MAX_DEPTH = 20

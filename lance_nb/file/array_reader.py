@@ -15,7 +15,6 @@ Source: messages ArrayEncoding and ColumnEncoding of lance.encodings; checked wi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -31,26 +30,24 @@ from lance_nb.encodings.base import (
     Rows,
     VariableWidth,
 )
-from lance_nb.encodings.repdef import Level
-from lance_nb.encodings.row_ranges import merged
 from lance_nb.encodings.steps import Region, Steps
 from lance_nb.encodings.v2_0.base import ItemRanges, Page, Values
 from lance_nb.encodings.v2_0.blob_payloads import read_payloads
 from lance_nb.encodings.v2_0.column_encoding import holds_blobs
 from lance_nb.encodings.v2_0.registry import array_codecs
-from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.errors import CorruptFileError
 from lance_nb.file.columns import Leaf, LeafPart
+from lance_nb.file.list_levels import (
+    ListLevel,
+    is_list,
+    joined_pages,
+    leaf_parts,
+    rows_below,
+    storage_type,
+)
 from lance_nb.file.page_reader import Column, PageRows, split_rows
 from lance_nb.file.source import FileSource
 from lance_nb.file.stepping import located, run
-
-
-@dataclass(frozen=True, slots=True)
-class _List:
-    """Rows of one list field: their level, and the items they have in the child columns."""
-
-    level: Level
-    items: Rows
 
 
 class ArrayReader:
@@ -82,7 +79,7 @@ class ArrayReader:
         for leaf in leaves:
             number = owners[leaf.field_id]
             column = self._column(number, leaf.name)
-            below = _rows_below(leaf, lists, rows)
+            below = rows_below(leaf, lists, rows)
             if _spelled_out(leaf, column):
                 found[leaf.field_id] = [self._byte_lists(leaf, number, below)]
             else:
@@ -94,7 +91,7 @@ class ArrayReader:
         for field_id, mine in parts.items():
             found[field_id] = [next(arrays) for _ in mine]
         return {
-            leaf.field_id: _leaf_parts(leaf, found[leaf.field_id], lists, rows) for leaf in leaves
+            leaf.field_id: leaf_parts(leaf, found[leaf.field_id], lists, rows) for leaf in leaves
         }
 
     def _check_lengths(
@@ -102,7 +99,7 @@ class ArrayReader:
     ) -> None:
         """Hold the columns of top-level rows against the number of rows that the manifest says."""
         for leaf in leaves:
-            top = next((one for one, type_ in leaf.ancestors if _is_list(type_, leaf.name)), None)
+            top = next((one for one, type_ in leaf.ancestors if is_list(type_, leaf.name)), None)
             number = owners.get(leaf.field_id if top is None else top, -1)
             found = self._column(number, leaf.name).metadata.num_rows
             if found != num_rows:
@@ -114,14 +111,14 @@ class ArrayReader:
 
     def _open_lists(
         self, leaves: Sequence[Leaf], owners: Mapping[int, int], rows: Rows
-    ) -> dict[int, _List]:
+    ) -> dict[int, ListLevel]:
         """Decode the list fields above the leaves, from the outside in."""
-        lists: dict[int, _List] = {}
+        lists: dict[int, ListLevel] = {}
         for depth in range(max((len(leaf.ancestors) for leaf in leaves), default=0)):
             wanted = {}
             for leaf in leaves:
-                if depth < len(leaf.ancestors) and _is_list(leaf.ancestors[depth][1], leaf.name):
-                    above = _rows_below(leaf, lists, rows, depth)
+                if depth < len(leaf.ancestors) and is_list(leaf.ancestors[depth][1], leaf.name):
+                    above = rows_below(leaf, lists, rows, depth)
                     wanted[leaf.ancestors[depth][0]] = (leaf.name, above)
             decoders = []
             counts = []
@@ -134,7 +131,7 @@ class ArrayReader:
                 counts.append(len(mine))
             pages = iter(run(self._source, decoders))
             for field_id, count in zip(wanted, counts, strict=True):
-                lists[field_id] = _joined([next(pages) for _ in range(count)])
+                lists[field_id] = joined_pages([next(pages) for _ in range(count)])
         return lists
 
     def _list_pages(self, column: Column, rows: Rows) -> list[Steps[Values]]:
@@ -197,7 +194,7 @@ class ArrayReader:
 
     def _byte_lists(self, leaf: Leaf, number: int, rows: Rows) -> pa.Array:
         """Decode strings that are lists of the single bytes in the next column."""
-        strings = _joined(
+        strings = joined_pages(
             run(self._source, self._list_pages(self._column(number, leaf.name), rows))
         )
         bytes_leaf = Leaf(leaf.field_id, leaf.name, pa.uint8(), 1)
@@ -231,11 +228,6 @@ class ArrayReader:
         return located(steps, self._source.path, first, part.place)
 
 
-def storage_type(type_: pa.DataType) -> pa.DataType:
-    """Return what an extension type is stored as; any other type itself."""
-    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
-
-
 def _spelled_out(leaf: Leaf, column: Column) -> bool:
     """Tell whether a column of strings is stored as lists of bytes."""
     type_, kinds = storage_type(leaf.type), pa.types
@@ -244,61 +236,6 @@ def _spelled_out(leaf: Leaf, column: Column) -> bool:
         return False
     pages = column.metadata.pages
     return bool(pages) and pages[0].array_encoding().WhichOneof("array_encoding") == "list"
-
-
-def _is_list(type_: pa.DataType, name: str) -> bool:
-    """Tell a list from a struct. Raises NotSupportedError for any other nesting."""
-    storage = storage_type(type_)
-    if pa.types.is_list(storage) or pa.types.is_large_list(storage):
-        return True
-    if pa.types.is_struct(storage):
-        return False
-    raise NotSupportedError(f"column {name!r}: file version 2.0 cannot hold {storage} fields")
-
-
-def _rows_below(
-    leaf: Leaf, lists: Mapping[int, _List], rows: Rows, depth: int | None = None
-) -> Rows:
-    """Return the rows wanted of a field below ``ancestors[:depth]`` (all of them for None)."""
-    for field_id, _ in reversed(leaf.ancestors[:depth]):
-        if field_id in lists:
-            return lists[field_id].items
-    return rows
-
-
-def _joined(pages: Sequence[Values]) -> _List:
-    """Join the pages of one list field."""
-    none = np.zeros(0, np.int64)
-    blocks = [page.block for page in pages if isinstance(page.block, ItemRanges)]
-    starts = np.concatenate([none, *(block.starts for block in blocks)])
-    stops = np.concatenate([none, *(block.stops for block in blocks)])
-    offsets: Ints = np.zeros(starts.size + 1, np.int64)
-    np.cumsum(stops - starts, out=offsets[1:])
-    validity = None
-    if any(page.validity is not None for page in pages):
-        validity = np.concatenate(
-            [
-                np.ones(block.starts.size, bool) if page.validity is None else page.validity
-                for page, block in zip(pages, blocks, strict=True)
-            ]
-        )
-    return _List(Level(int(starts.size), validity, offsets), merged(starts, stops))
-
-
-def _leaf_parts(
-    leaf: Leaf, arrays: Sequence[pa.Array], lists: Mapping[int, _List], rows: Rows
-) -> list[LeafPart]:
-    """Put levels over the arrays: one part per page, or one for all below a list."""
-    if not any(field_id in lists for field_id, _ in leaf.ancestors):
-        return [LeafPart((Level(len(array), None),) * leaf.depth, array) for array in arrays]
-    values = pa.concat_arrays(arrays) if arrays else pa.nulls(0, leaf.type)
-    levels = []
-    length = rows.num_rows
-    for field_id, _ in leaf.ancestors:
-        level = lists[field_id].level if field_id in lists else Level(length, None)
-        levels.append(level)
-        length = level.length if level.offsets is None else int(level.offsets[-1])
-    return [LeafPart((*levels, Level(len(values), None)), values)]
 
 
 def _fitting(block: DataBlock, type_: pa.DataType) -> DataBlock:

@@ -21,10 +21,11 @@ from lance_nb.encodings.row_ranges import merged, split_at
 from lance_nb.encodings.steps import Region, Steps, together
 from lance_nb.encodings.v2_0.base import ItemRanges, Values, check_free
 from lance_nb.errors import CorruptFileError, NotSupportedError
-from lance_nb.file.array_reader import storage_type, structs_without_fields
+from lance_nb.file.array_reader import structs_without_fields
 from lance_nb.file.columns import Leaf, LeafPart
 from lance_nb.file.legacy_metadata import LegacyPage, PageTable
 from lance_nb.file.legacy_values import decode_items, decode_values
+from lance_nb.file.list_levels import storage_type
 from lance_nb.file.source import FileSource
 from lance_nb.file.stepping import located, run
 from lance_nb.format.schema import Schema

@@ -11,9 +11,10 @@ manifest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError
@@ -122,37 +123,19 @@ class Manifest:
             tag=message.tag,
             reader_feature_flags=message.reader_feature_flags,
             writer_feature_flags=message.writer_feature_flags,
-            max_fragment_id=(
-                message.max_fragment_id if message.HasField("max_fragment_id") else None
-            ),
+            max_fragment_id=_if_set(message, "max_fragment_id"),
             transaction_file=message.transaction_file,
-            writer_version=(
-                WriterVersion.from_pb(message.writer_version)
-                if message.HasField("writer_version")
-                else None
-            ),
+            writer_version=_if_set(message, "writer_version", WriterVersion.from_pb),
             next_row_id=message.next_row_id,
-            data_format=(
-                DataStorageFormat.from_pb(message.data_format)
-                if message.HasField("data_format")
-                else None
-            ),
+            data_format=_if_set(message, "data_format", DataStorageFormat.from_pb),
             config=dict(message.config),
             base_paths=tuple(BasePath.from_pb(one) for one in message.base_paths),
             table_metadata=dict(message.table_metadata),
-            branch=message.branch if message.HasField("branch") else None,
-            max_allocated_field_id=(
-                message.max_allocated_field_id
-                if message.HasField("max_allocated_field_id")
-                else None
-            ),
+            branch=_if_set(message, "branch"),
+            max_allocated_field_id=_if_set(message, "max_allocated_field_id"),
             clustering=tuple(one.SerializeToString() for one in message.clustering),
             max_clustering_id=message.max_clustering_id,
-            fragment_tree=(
-                message.fragment_tree.SerializeToString()
-                if message.HasField("fragment_tree")
-                else None
-            ),
+            fragment_tree=_if_set(message, "fragment_tree", lambda tree: tree.SerializeToString()),
             version_aux_data=message.version_aux_data,
             unknown=unknown,
             index_section=sections[0],
@@ -288,3 +271,11 @@ def timestamp_ns_of(message: pb.Manifest, path: str) -> int | None:
     if not (_SECONDS_MIN <= seconds <= _SECONDS_MAX and 0 <= nanos < 1_000_000_000):
         raise CorruptFileError(path, None, "a commit time", f"{seconds} s and {nanos} ns")
     return seconds * 1_000_000_000 + nanos
+
+
+def _if_set(message: pb.Manifest, name: str, form: Callable[[Any], Any] | None = None) -> Any:
+    """Return a field in our form, None where it is not set."""
+    if not message.HasField(name):
+        return None
+    value = getattr(message, name)
+    return value if form is None else form(value)

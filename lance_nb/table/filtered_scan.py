@@ -13,23 +13,18 @@ Limits: memory holds one window (see scan.WINDOW_BYTES).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from lance_nb import table
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
-from lance_nb.storage.threads import cpu_count, run_side_by_side
-from lance_nb.table.deletions import read_deletions
-from lance_nb.table.fragment_reader import Column, confirmed_rows, read_rows
+from lance_nb.table.fragment_reader import Column, read_rows
 from lance_nb.table.predicate import Columns, Filter
 from lance_nb.table.projection import (
     ROW_ADDRESS,
@@ -42,13 +37,10 @@ from lance_nb.table.projection import (
 )
 from lance_nb.table.scan import (
     LiveRows,
-    is_large,
     one_range,
     row_columns,
-    wanted_rows,
-    window_rows,
 )
-from lance_nb.table.scan_plan import FragmentTask, first_rows, num_live_rows
+from lance_nb.table.scan_windows import Window, deleted_rows, promising, side_by_side, windows_of
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import ranges_of
 
@@ -125,81 +117,8 @@ def select_rows(
                     return
 
 
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """Rows ``[start, stop)`` of a fragment; ``rows`` is None when deleted rows count too."""
-
-    fragment: Fragment
-    start: int
-    stop: int
-    first: int
-    rows: LiveRows | None
-
-    @property
-    def num_rows(self) -> int:
-        return self.stop - self.start
-
-    def physical(self, places: Ints | None = None) -> Ints:
-        """Return the offsets in the fragment of some (or all) rows of the window."""
-        if self.rows is not None and self.rows.mask is not None:
-            listed = self.rows.physical
-            return listed if places is None else listed[places]
-        begin = self.start if self.rows is None else int(self.rows.rows.starts[0])
-        return self._counted(begin, places)
-
-    def positions(self, places: Ints | None = None) -> Ints:
-        """Return the places in the dataset of some (or all) rows of the window."""
-        return self._counted(self.first + self.start, places)
-
-    def _counted(self, begin: int, places: Ints | None) -> Ints:
-        if places is None:
-            return np.arange(begin, begin + self.num_rows, dtype=np.int64)
-        return places.astype(np.int64) + begin
-
-
-def _windows(snapshot: Snapshot, choice: RowChoice, columns: Projection) -> Iterator[_Window]:
-    """Yield the windows of a scan in order; ``columns`` are those decoded for every row."""
-    fragments = snapshot.manifest.fragments if choice.fragments is None else choice.fragments
-    starts = first_rows(snapshot, choice.fragments)
-    for fragment in fragments:
-        count = num_live_rows(snapshot, fragment)
-        first = next(starts)
-        if choice.include_deleted:
-            count = confirmed_rows(snapshot, fragment)
-        step = window_rows(snapshot, columns, fragment)
-        for start in range(0, count, step):
-            stop = min(start + step, count)
-            live = None
-            if not choice.include_deleted:
-                live = wanted_rows(snapshot, fragment, start, stop)
-            yield _Window(fragment, start, stop, first, live)
-
-
-def _promising(
-    snapshot: Snapshot, choice: RowChoice, columns: Projection, condition: Filter
-) -> Iterator[_Window]:
-    """Yield the windows of a filtered scan without the rows that statistics rule out."""
-    known: tuple[int, np.ndarray | None] = (-1, None)
-    for window in _windows(snapshot, choice, columns):
-        fragment = window.fragment
-        if not any(file.is_legacy for file in fragment.files):
-            yield window
-            continue
-        if known[0] != fragment.id:
-            known = (fragment.id, table.page_pruning.rows_that_may_pass(
-                snapshot, fragment, condition))  # fmt: skip
-        may_pass = known[1]
-        physical = window.physical()
-        if may_pass is None or may_pass.size <= int(physical[-1]):
-            yield window
-            continue
-        kept = may_pass[physical]
-        edges = np.flatnonzero(np.diff(kept, prepend=False, append=False))
-        for start, stop in (edges.reshape(-1, 2) + window.start).tolist():
-            live = None
-            if window.rows is not None:
-                live = wanted_rows(snapshot, fragment, start, stop)
-            yield _Window(fragment, start, stop, window.first, live)
+def _windows(snapshot: Snapshot, choice: RowChoice, columns: Projection) -> Iterator[Window]:
+    return windows_of(snapshot, choice.fragments, columns, include_deleted=choice.include_deleted)
 
 
 def _selections(snapshot: Snapshot, choice: RowChoice, wanted: Projection) -> Iterator[Selected]:
@@ -211,7 +130,7 @@ def _selections(snapshot: Snapshot, choice: RowChoice, wanted: Projection) -> It
         return
     columns = filter_projection(snapshot.manifest.schema, condition)
     reused = {_key(column) for column in wanted.columns}
-    for window in _promising(snapshot, choice, columns, condition):
+    for window in promising(snapshot, _windows(snapshot, choice, columns), condition):
         stored, values = _decoded(snapshot, columns, condition, window)
         mask = condition.mask(values, window.num_rows)
         known = {
@@ -227,15 +146,15 @@ def _selections(snapshot: Snapshot, choice: RowChoice, wanted: Projection) -> It
 
 
 def _whole(
-    snapshot: Snapshot, window: _Window, known: Mapping[ColumnKey, pa.ChunkedArray]
+    snapshot: Snapshot, window: Window, known: Mapping[ColumnKey, pa.ChunkedArray]
 ) -> Selected:
-    deleted = _deleted(snapshot, window)
+    deleted = deleted_rows(snapshot, window)
     return Selected(window.fragment, window.physical(), window.positions(), known, deleted)
 
 
 def _thinned(
     snapshot: Snapshot,
-    window: _Window,
+    window: Window,
     known: Mapping[ColumnKey, pa.ChunkedArray],
     survivors: tuple[np.ndarray, Ints],
 ) -> Selected:
@@ -247,7 +166,7 @@ def _thinned(
         key: values.filter(chosen) if dense else values.take(chosen)
         for key, values in known.items()
     }
-    deleted = _deleted(snapshot, window)
+    deleted = deleted_rows(snapshot, window)
     return Selected(
         window.fragment,
         window.physical(places),
@@ -257,22 +176,8 @@ def _thinned(
     )
 
 
-def _deleted(snapshot: Snapshot, window: _Window) -> np.ndarray | None:
-    """Mark the deleted rows of a window, None when it has none by its nature."""
-    if window.rows is not None:
-        return None
-    count = confirmed_rows(snapshot, window.fragment)
-    vector = read_deletions(snapshot.locations, snapshot.deletions, window.fragment, count)
-    deleted = np.zeros(window.num_rows, np.bool_)
-    if vector is not None:
-        every = vector.offsets().astype(np.int64)
-        mine = every[np.searchsorted(every, window.start) : np.searchsorted(every, window.stop)]
-        deleted[mine - window.start] = True
-    return deleted
-
-
 def _decoded(
-    snapshot: Snapshot, columns: Projection, condition: Filter, window: _Window
+    snapshot: Snapshot, columns: Projection, condition: Filter, window: Window
 ) -> tuple[list[pa.ChunkedArray], Columns]:
     """Decode the filter's columns of a window; return them as stored and by path."""
     live = window.rows or LiveRows(one_range(window.start, window.stop))
@@ -354,11 +259,11 @@ def passing_bits(
     choice = RowChoice(condition, tuple(fragments))
     columns = filter_projection(snapshot.manifest.schema, condition)
 
-    def passing(window: _Window) -> tuple[Fragment, pa.BooleanArray]:
+    def passing(window: Window) -> tuple[Fragment, pa.BooleanArray]:
         _, values = _decoded(snapshot, columns, condition, window)
         return window.fragment, condition.bits(values, window.num_rows)
 
-    yield from _side_by_side(snapshot, columns, _windows(snapshot, choice, columns), passing)
+    yield from side_by_side(snapshot, columns, _windows(snapshot, choice, columns), passing)
 
 
 def count_selected(snapshot: Snapshot, choice: RowChoice) -> int:
@@ -369,24 +274,9 @@ def count_selected(snapshot: Snapshot, choice: RowChoice) -> int:
         return sum(window.num_rows for window in _windows(snapshot, choice, nothing))
     columns = filter_projection(snapshot.manifest.schema, condition)
 
-    def count(window: _Window) -> int:
+    def count(window: Window) -> int:
         _, values = _decoded(snapshot, columns, condition, window)
         return condition.count(values, window.num_rows)
 
-    windows = _promising(snapshot, choice, columns, condition)
-    return sum(_side_by_side(snapshot, columns, windows, count))
-
-
-def _side_by_side(
-    snapshot: Snapshot,
-    columns: Projection,
-    windows: Iterator[_Window],
-    work: Callable[[_Window], T],
-) -> Iterator[T]:
-    """Do the work of every window, in threads where there is much of it; results in order."""
-    first = next(windows, None)
-    if first is None:
-        return
-    busy = is_large(snapshot, columns, FragmentTask(first.fragment, first.start, first.stop, 0))
-    tasks = (partial(work, window) for window in chain([first], windows))
-    yield from run_side_by_side(tasks, cpu_count() if busy else 1)
+    windows = promising(snapshot, _windows(snapshot, choice, columns), condition)
+    return sum(side_by_side(snapshot, columns, windows, count))

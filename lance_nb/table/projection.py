@@ -13,8 +13,7 @@ Source: spec page "row id and row address"; behaviour of pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -45,26 +44,26 @@ class Output:
     path: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Projection:
     """The stored columns to read (each a pruned top-level field) and the result made of them.
 
-    Every fragment asks for the schema: it is made once, for which slots leave no room.
+    ``schema`` is the Arrow schema of the result, ``row_columns`` are the names of those wanted.
     """
 
     columns: tuple[Column, ...]
     outputs: tuple[Output, ...]
     metadata: dict[bytes, bytes] | None
 
-    @cached_property
-    def schema(self) -> pa.Schema:
-        """Arrow schema of the result."""
-        return pa.schema([output.field for output in self.outputs], self.metadata)
+    schema: pa.Schema = field(init=False, compare=False, repr=False)
+    row_columns: frozenset[str] = field(init=False, compare=False, repr=False)
 
-    @cached_property
-    def row_columns(self) -> frozenset[str]:
-        """Names of the row columns that are wanted."""
-        return frozenset(output.field.name for output in self.outputs if output.source < 0)
+    def __post_init__(self) -> None:
+        """Make once what every fragment asks for."""
+        fields = [output.field for output in self.outputs]
+        rows = frozenset(one.field.name for one in self.outputs if one.source < 0)
+        object.__setattr__(self, "schema", pa.schema(fields, self.metadata))
+        object.__setattr__(self, "row_columns", rows)
 
 
 def project(

@@ -31,7 +31,6 @@ from lance_nb.encodings.base import (
     Ints,
     Levels,
     PageBuffer,
-    PageReader,
     PageShape,
     Rows,
     Span,
@@ -40,6 +39,7 @@ from lance_nb.encodings.base import (
 )
 from lance_nb.encodings.kernels import ranges
 from lance_nb.encodings.kernels.zip_entries import EntryFormat, walk_entries
+from lance_nb.encodings.page_roles import PageReader
 from lance_nb.encodings.repdef import (
     check_layers,
     check_levels,

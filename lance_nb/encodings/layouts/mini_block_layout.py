@@ -26,16 +26,17 @@ from lance_nb._pb import encodings21
 from lance_nb.encodings.base import (
     Bytes,
     Codecs,
-    PageReader,
     PageShape,
     corrupt,
     single_chunk,
 )
+from lance_nb.encodings.chunk_rows import PageParts
 from lance_nb.encodings.chunk_table import (
     read_chunk_table,
     read_row_index,
 )
-from lance_nb.encodings.mini_block_page import MiniBlockPage, PageParts
+from lance_nb.encodings.mini_block_page import MiniBlockPage
+from lance_nb.encodings.page_roles import PageReader
 from lance_nb.errors import NotSupportedError
 
 _DICTIONARY_ITEMS_MAX = 2**31

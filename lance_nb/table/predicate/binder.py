@@ -29,10 +29,17 @@ from lance_nb.table.predicate import (
 )
 from lance_nb.table.predicate.arithmetic import arithmetic, negative, number
 from lance_nb.table.predicate.casts import try_cast_kernel
-from lance_nb.table.predicate.coercion import cast, fit_literal, plain, unify
-from lance_nb.table.predicate.expression import Call, Column, Expression, Literal, Value, call
+from lance_nb.table.predicate.coercion import cast, fit_literal, plain, uncast, unify
+from lance_nb.table.predicate.expression import Expression, Literal, Value, call
+from lance_nb.table.predicate.logic import chain_of, is_null, negation, true_or_null
+from lance_nb.table.predicate.membership import (
+    in_members,
+    in_whole_numbers,
+    join_equalities,
+    literal_value,
+)
 from lance_nb.table.predicate.names import Names, child
-from lance_nb.table.predicate.sql_text import Bulk, SqlText
+from lance_nb.table.predicate.sql_text import SqlText, sql_of
 from lance_nb.table.predicate.type_names import type_of
 
 FUNCTIONS = {
@@ -51,7 +58,6 @@ _COMPARISONS = {
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "intdiv": "/"}
 _SHIFTS = {"bitwiseleftshift": "shift_left", "bitwiserightshift": "shift_right"}
 _WORDS_AS_CALLS = ("current_date", "current_timestamp")
-_SHORTEST_SET = 3
 
 
 def bind_sql(sql: SqlText, names: Names) -> Expression:
@@ -78,7 +84,7 @@ class _Binder:
             return self._shift(_SHIFTS[key], node)
         method: Callable[[Any], Expression] | None = getattr(self, f"_bind_{key}", None)
         if method is None:
-            raise PredicateError(f"{_sql_of(node)} cannot be used in an expression")
+            raise PredicateError(f"{sql_of(node)} cannot be used in an expression")
         return method(node)
 
     def boolean(self, node: Any) -> Expression:
@@ -87,7 +93,7 @@ class _Binder:
         if pt.is_null(found.type):
             return Literal(pa.scalar(None, pa.bool_()))
         if not pt.is_boolean(found.type):
-            raise PredicateError(f"{_sql_of(node)} is {found.type}, not a condition")
+            raise PredicateError(f"{sql_of(node)} is {found.type}, not a condition")
         return found
 
     # Leaves.
@@ -132,7 +138,7 @@ class _Binder:
     def _bind_bracket(self, node: Any) -> Expression:
         parent = self.bind(node.this)
         if len(node.expressions) != 1:
-            raise PredicateError(f"{_sql_of(node)}: expected one field or one position in brackets")
+            raise PredicateError(f"{sql_of(node)}: expected one field or one position in brackets")
         key = self.bind(node.expressions[0])
         if isinstance(key, Literal) and pt.is_string(key.type):
             return child(parent, key.scalar.as_py())
@@ -141,22 +147,22 @@ class _Binder:
     # Logic.
 
     def _bind_and(self, node: Any) -> Expression:
-        parts = [self.boolean(one) for one in _chain(node, "and")]
+        parts = [self.boolean(one) for one in chain_of(node, "and")]
         return call("AND", comparison.all_of, *parts)
 
     def _bind_or(self, node: Any) -> Expression:
-        parts = _join_equalities([self.boolean(one) for one in _chain(node, "or")])
+        parts = join_equalities([self.boolean(one) for one in chain_of(node, "or")])
         return parts[0] if len(parts) == 1 else call("OR", comparison.any_of, *parts)
 
     def _bind_not(self, node: Any) -> Expression:
-        return _not(self.boolean(node.this))
+        return negation(self.boolean(node.this))
 
     def _bind_is(self, node: Any) -> Expression:
         wanted = node.expression
         if wanted.key == "null":
-            return call("IS NULL", _is_null, self._for_null_test(node.this))
+            return call("IS NULL", is_null, self._for_null_test(node.this))
         if wanted.key != "boolean":
-            raise PredicateError(f"{_sql_of(node)}: IS is followed by NULL, TRUE or FALSE")
+            raise PredicateError(f"{sql_of(node)}: IS is followed by NULL, TRUE or FALSE")
         kernel = partial(comparison.is_truth, wanted=bool(wanted.this), negated=False)
         return call("IS", kernel, self.boolean(node.this))
 
@@ -166,17 +172,17 @@ class _Binder:
         tested = pattern_functions.as_test(found)
         if tested is found:
             return found
-        return call("regexp_match", _true_or_null, tested)
+        return call("regexp_match", true_or_null, tested)
 
     # Comparisons.
 
     def _compare(self, key: str, node: Any) -> Expression:
         sign, kernel = _COMPARISONS[key]
-        left, right = _uncast(self.bind(node.this), self.bind(node.expression))
+        left, right = uncast(self.bind(node.this), self.bind(node.expression))
         return call(f"operator {sign}", kernel, *unify(left, right))
 
     def _bind_nullsafeeq(self, node: Any) -> Expression:
-        return _not(self._compare("nullsafeneq", node))
+        return negation(self._compare("nullsafeneq", node))
 
     def _bind_between(self, node: Any) -> Expression:
         value = self.bind(node.this)
@@ -187,7 +193,7 @@ class _Binder:
 
     def _bind_in(self, node: Any) -> Expression:
         if node.args.get("query") is not None or node.args.get("unnest") is not None:
-            raise PredicateError(f"{_sql_of(node)}: a subquery cannot be used in an expression")
+            raise PredicateError(f"{sql_of(node)}: a subquery cannot be used in an expression")
         if not node.expressions:
             raise PredicateError("IN needs at least one value")
         value = plain(self.bind(node.this))
@@ -195,20 +201,20 @@ class _Binder:
         for one in node.expressions:
             bulk = self._sql.bulks.get(str(one.this)) if one.key == "placeholder" else None
             if bulk:
-                quick = _in_whole_numbers(value, bulk) if len(node.expressions) == 1 else None
+                quick = in_whole_numbers(value, bulk) if len(node.expressions) == 1 else None
                 if quick is not None:
                     return quick
-                members += [_value(*pair) for pair in bulk]
+                members += [literal_value(*pair) for pair in bulk]
             else:
                 members.append(self.bind(one))
-        return _in(value, members)
+        return in_members(value, members)
 
     def _bind_like(self, node: Any, escape: str = "\\") -> Expression:
         operands = [self.bind(node.this), self.bind(node.expression)]
         found = pattern_functions.like(
             node.key.upper(), operands, ignore_case=node.key == "ilike", escape=escape
         )
-        return _not(found) if node.args.get("negate") else found
+        return negation(found) if node.args.get("negate") else found
 
     _bind_ilike = _bind_like
 
@@ -232,13 +238,13 @@ class _Binder:
         return call(function, kernel, *unify(self.bind(node.this), self.bind(node.expression)))
 
     def _bind_cast(self, node: Any) -> Expression:
-        value, type_ = self.bind(node.this), type_of(node.args["to"], _sql_of(node))
+        value, type_ = self.bind(node.this), type_of(node.args["to"], sql_of(node))
         if isinstance(value, Literal) and pt.is_decimal(type_) and value.digits:
             value = fit_literal(value, type_)
         return cast(plain(value), type_)
 
     def _bind_trycast(self, node: Any) -> Expression:
-        type_ = type_of(node.args["to"], _sql_of(node))
+        type_ = type_of(node.args["to"], sql_of(node))
         return call(f"a cast to {type_}", try_cast_kernel(type_), plain(self.bind(node.this)))
 
     def _bind_case(self, node: Any) -> Expression:
@@ -287,115 +293,6 @@ class _Binder:
         return binder(name, operands)
 
 
-def _chain(node: Any, key: str) -> list[Any]:
-    """List the operands of nested ANDs (or ORs), in order, without recursion."""
-    found, waiting = [], [node]
-    while waiting:
-        one = waiting.pop()
-        while one.key == "paren":
-            one = one.this
-        if one.key == key:
-            waiting += [one.expression, one.this]
-        else:
-            found.append(one)
-    return found
-
-
-def _not(operand: Expression) -> Expression:
-    return call("NOT", _invert, operand)
-
-
-def _invert(value: Value) -> Value:
-    import pyarrow.compute as pc
-
-    return pc.invert(value)
-
-
-def _is_null(value: Value) -> Value:
-    import pyarrow.compute as pc
-
-    return pc.is_null(value)
-
-
-def _true_or_null(value: Value) -> Value:
-    import pyarrow.compute as pc
-
-    return pc.if_else(value, value, pa.scalar(None, pa.bool_()))
-
-
-def _value(is_text: bool, text: str) -> Literal:
-    return Literal(pa.scalar(text)) if is_text else number(text)
-
-
-def _in_whole_numbers(value: Expression, bulk: Bulk) -> Expression | None:
-    """Bind IN of a long list of integers at once, None where that is not what the list is."""
-    if not pt.is_integer(value.type) or any(is_text for is_text, _ in bulk):
-        return None
-    try:
-        members = pa.array([int(text) for _, text in bulk], value.type)
-    except (ValueError, OverflowError, pa.ArrowException):
-        return None
-    return call("IN", partial(comparison.in_set, members=members, has_null=False), value)
-
-
-def _in(value: Expression, members: Sequence[Expression]) -> Expression:
-    """Bind IN: one look-up for literals of the value's type, an OR for the others."""
-    fixed, others = [], []
-    for member in members:
-        fitted = member
-        if isinstance(member, Literal) and not isinstance(value, Literal):
-            fitted = fit_literal(member, value.type)
-        literal = isinstance(fitted, Literal) and not pt.is_nested(value.type)
-        if literal and (fitted.type == value.type or pt.is_null(fitted.type)):
-            fixed.append(fitted)
-        else:
-            others.append(call("IN", comparison.equal, *unify(value, fitted)))
-    if fixed:
-        scalars = [one.scalar for one in fixed if isinstance(one, Literal)]
-        array, has_null = comparison.members_of(scalars, value.type)
-        kernel = partial(comparison.in_set, members=array, has_null=has_null)
-        others.append(call("IN", kernel, value))
-    return others[0] if len(others) == 1 else call("IN", comparison.any_of, *others)
-
-
-def _join_equalities(parts: Sequence[Expression]) -> list[Expression]:
-    """Turn equalities of one column with literals into one look-up per column."""
-    groups: dict[Column, list[Literal]] = {}
-    for part in parts:
-        column, literal = _equality(part)
-        if column is not None and literal is not None:
-            groups.setdefault(column, []).append(literal)
-    joined = {column for column, found in groups.items() if len(found) >= _SHORTEST_SET}
-    kept = [part for part in parts if _equality(part)[0] not in joined]
-    return [*kept, *(_in(column, found) for column, found in groups.items() if column in joined)]
-
-
-def _equality(part: Expression) -> tuple[Column | None, Literal | None]:
-    if isinstance(part, Call) and part.kernel is comparison.equal:
-        left, right = part.operands
-        if isinstance(left, Column) and isinstance(right, Literal):
-            return left, right
-    return None, None
-
-
-def _uncast(left: Expression, right: Expression) -> tuple[Expression, Expression]:
-    """Compare an integer under a cast to another integer type as it is stored.
-
-    The result is the same, and values outside of the cast's type are no error (as in DataFusion).
-    """
-    if isinstance(left, Call) and left.name.startswith("a cast to") and isinstance(right, Literal):
-        inner = left.operands[0]
-        kinds = (left.type, inner.type, right.type)
-        if left.kernel.__class__ is partial and all(map(pt.is_integer, kinds)):
-            return inner, right
-    return left, right
-
-
 def _place(identifier: Any) -> str:
     start = identifier.meta.get("start") if identifier.meta else None
     return "" if start is None else f" (at character {start})"
-
-
-def _sql_of(node: Any, chars_max: int = 80) -> str:
-    text = str(node.sql())
-    return text if len(text) <= chars_max else text[: chars_max - 1] + "…"

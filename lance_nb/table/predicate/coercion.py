@@ -12,12 +12,14 @@ is the moment that it names.
 
 from __future__ import annotations
 
+from functools import partial
+
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.casts import cast_kernel, cast_value
-from lance_nb.table.predicate.expression import Expression, Literal, call
+from lance_nb.table.predicate.expression import Call, Expression, Literal, call
 
 _INTEGERS = {
     (True, 8): pa.int8(), (True, 16): pa.int16(), (True, 32): pa.int32(), (True, 64): pa.int64(),
@@ -221,3 +223,16 @@ def _common_time(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
         unit = max(left.unit, right.unit, key=_UNITS.index)
         return pa.time64(unit) if unit in {"us", "ns"} else pa.time32(unit)
     return None
+
+
+def uncast(left: Expression, right: Expression) -> tuple[Expression, Expression]:
+    """Compare an integer under a cast to another integer type as it is stored.
+
+    The result is the same, and values outside of the cast's type are no error (as in DataFusion).
+    """
+    if isinstance(left, Call) and left.name.startswith("a cast to") and isinstance(right, Literal):
+        inner = left.operands[0]
+        kinds = (left.type, inner.type, right.type)
+        if left.kernel.__class__ is partial and all(map(pt.is_integer, kinds)):
+            return inner, right
+    return left, right

@@ -265,3 +265,9 @@ def _equalities(tokens: list[Token], place: int) -> tuple[list[Token], list[tupl
         if follows == ")":
             break
     return tokens[start : start + len(name)], values, after
+
+
+def sql_of(node: Any, chars_max: int = 80) -> str:
+    """Return a node as text for a message."""
+    text = str(node.sql())
+    return text if len(text) <= chars_max else text[: chars_max - 1] + "…"

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from lance_nb.table import filtered_scan
+from lance_nb.table import filtered_scan, scan_windows
 from lance_nb.table.filtered_scan import RowChoice, count_selected, select_rows, selected_table
 from lance_nb.table.predicate import compile_filter
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET, project
@@ -53,7 +53,7 @@ def test_the_rows_that_pass_come_whole_and_in_order(at, monkeypatch, text, mask,
 
 @pytest.mark.parametrize("rows", [1, 3, 50])
 def test_small_windows_change_nothing(at, monkeypatch, rows):
-    monkeypatch.setattr(filtered_scan, "window_rows", lambda *_: rows)
+    monkeypatch.setattr(scan_windows, "window_rows", lambda *_: rows)
     whole = rows_of(at(VERSION), "id % 3 = 1", ["id", "point.x"], [ROW_ID, ROW_OFFSET])
     monkeypatch.undo()
 
