@@ -20,15 +20,17 @@ Every view takes a dataset, or its path or URI, and shows the version that the d
 
 from __future__ import annotations
 
-from lance_nb.explorer.widgets.branches import RefsManager
-from lance_nb.explorer.widgets.changes import DiffView
-from lance_nb.explorer.widgets.deletion_view import DeletionMap
-from lance_nb.explorer.widgets.fragment_map import FragmentMap
-from lance_nb.explorer.widgets.rows import RowGrid
-from lance_nb.explorer.widgets.schema_view import SchemaTree
-from lance_nb.explorer.widgets.space_view import SpaceView
-from lance_nb.explorer.widgets.stage import StagePanel
-from lance_nb.explorer.widgets.timeline import Timeline
+from lance_nb.explorer.registry import (
+    DeletionMap,
+    DiffView,
+    FragmentMap,
+    RefsManager,
+    RowGrid,
+    SchemaTree,
+    SpaceView,
+    StagePanel,
+    Timeline,
+)
 
 __all__ = [
     "DeletionMap",

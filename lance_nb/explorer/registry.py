@@ -19,6 +19,23 @@ from lance_nb.explorer.widgets.storage import StorageView
 from lance_nb.explorer.widgets.timeline import Timeline
 from lance_nb.explorer.widgets.version_detail import VersionDetail
 
+__all__ = [
+    "TABS",
+    "VIEWS",
+    "DeletionMap",
+    "DiffView",
+    "FragmentMap",
+    "Overview",
+    "RefsManager",
+    "RowGrid",
+    "SchemaTree",
+    "SpaceView",
+    "StagePanel",
+    "StorageView",
+    "Timeline",
+    "VersionDetail",
+]  # fmt: skip
+
 TABS: tuple[type[LanceWidget], ...] = (RowGrid, DiffView, StorageView, RefsManager, StagePanel)
 VIEWS: dict[str, type[LanceWidget]] = {
     "Overview": Overview,

@@ -16,7 +16,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -41,15 +41,15 @@ _ALL = 2**52
 _PROFILED = 16
 
 
-@dataclass(slots=True)
 class Snapshot:
     """What is kept; ``left`` bytes may still be added."""
 
-    screens: list[Any] = field(default_factory=list)
-    answers: dict[str, Any] = field(default_factory=dict)
-    bars: dict[str, dict[int, Any]] = field(default_factory=dict)
-    choices: list[Any] = field(default_factory=list)
-    left: int = MAX_BYTES
+    def __init__(self) -> None:
+        self.screens: list[Any] = []
+        self.answers: dict[str, Any] = {}
+        self.bars: dict[str, dict[int, Any]] = {}
+        self.choices: list[Any] = []
+        self.left = MAX_BYTES
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as JSON-able values."""

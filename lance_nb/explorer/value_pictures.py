@@ -18,10 +18,8 @@ from lance_nb.explorer.models import text
 from lance_nb.explorer.models.schema_tree import schema_tree
 from lance_nb.explorer.models.version_detail import entries
 from lance_nb.explorer.pictures import Picture, picture_of_table
+from lance_nb.explorer.registry import DeletionMap, DiffView, StagePanel
 from lance_nb.explorer.widget import LanceWidget
-from lance_nb.explorer.widgets.changes import DiffView
-from lance_nb.explorer.widgets.deletion_view import DeletionMap
-from lance_nb.explorer.widgets.stage import StagePanel
 
 MAX_LINES = 30
 Rows = Sequence[tuple[str, str]]

@@ -17,6 +17,8 @@ INJECTING = re.compile(
 # Views load nothing: no CDN, no font, no beacon. SVG's namespace is a name, not an address.
 ADDRESS = re.compile(r"(?:https?|wss?):" + r"//(?!www\.w3\.org/(?:2000/svg|1999/xhtml)\b)")
 COMMENT = re.compile(r"/\*[^\n]*?\*/|^[ \t]*(?:/\*\*|\*|//)[^\n]*", re.MULTILINE)
+# What the linker leaves out (see explorer/assets.py).
+COMMENT_BLOCK = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/)\n", re.MULTILINE | re.DOTALL)
 LOADING = re.compile(r"@import\b|\bimport\s*\(|\bimportScripts\b")
 # Written in pieces: this file must not contain what it looks for.
 MACHINE_WORDS = ("/wo" + "rk/", "/tmp/" + "dev", "fa" + "rm")
@@ -54,13 +56,13 @@ COMMENT_LINES = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/)\n", re.MU
 
 
 def asset_bytes(sources: Iterable[Source]) -> int:
-    """Return what the modules of all views weigh as they travel: one text, without comments."""
-    texts = [
-        COMMENT_LINES.sub("", source.text)
+    """Return what all modules of all views weigh together, linked and compressed as they travel."""
+    modules = [
+        COMMENT_BLOCK.sub("", source.text)
         for source in sources
         if source.path.startswith("lance_nb/") and source.path.endswith(".js")
     ]
-    return len(gzip.compress("".join(texts).encode(), mtime=0)) if texts else 0
+    return len(gzip.compress("".join(modules).encode(), mtime=0)) if modules else 0
 
 
 ASSET_RULES = (no_injection, no_address, no_machine_words)

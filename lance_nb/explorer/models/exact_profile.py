@@ -10,7 +10,6 @@ Limits: of more than ``MAX_DISTINCT`` different values neither number nor shares
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -54,16 +53,19 @@ def exact_profile(dataset: ScannedSource, at: int, lens: Lens, progress: Progres
     return ColumnProfile(at, kind, tally.rows, nulls, tally.distinct, **shown, exact=True)
 
 
-@dataclass(slots=True)
 class _Scan:
     """One column read from end to end, ``passes`` times in all."""
 
-    dataset: ScannedSource
-    column: str
-    filter: str | None
-    progress: Progress
-    passes: int
-    passed: int = 0
+    def __init__(
+        self,
+        dataset: ScannedSource,
+        column: str,
+        where: str | None,
+        progress: Progress,
+        passes: int,
+    ) -> None:
+        self.dataset, self.column, self.filter = dataset, column, where
+        self.progress, self.passes, self.passed = progress, passes, 0
 
     def values(self) -> Iterator[pa.Array]:
         groups = scan_groups(self.dataset)
