@@ -24,6 +24,7 @@ import pyarrow as pa
 
 # Release, and what it writes: kind of dataset and file version, as ``write_dataset`` names it.
 RELEASES: dict[str, tuple[tuple[str, str], ...]] = {
+    "0.4.21": (("history", "legacy"),),  # needs pandas, too
     "0.5.10": (("types", "legacy"), ("history", "legacy")),
     "0.8.21": (("types", "legacy"), ("history", "legacy")),
     "0.12.3": (("types", "2.0"), ("history", "2.0"), ("history", "legacy")),

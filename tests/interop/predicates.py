@@ -14,6 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_nb.dataset.scanner import LanceScanner
+from lance_nb.table.scan_options import ScanOptions
+from lance_nb.table.snapshot import Snapshot
+from tests.support.reading import decoded, first_difference, same
+
 Random = np.random.Generator
 
 
@@ -106,3 +111,21 @@ def _passing(mask: pa.Array, values: pa.Array | None = None) -> pa.Array:
     """A null is no pass."""
     mask = pc.fill_null(mask, False)
     return mask if values is None else pc.and_(mask, values.is_valid())
+
+
+def filtered_differences(
+    snapshot: Snapshot, table: pa.Table, rng: Random, *, share: int = 1
+) -> Iterator[str]:
+    """Filter by one column in ``share``, one way each; read it and a column beside it."""
+    names = table.column_names
+    for number in range(table.num_rows % share, len(names), share):
+        name = names[number]
+        ways = list(checks(name, table[name].combine_chunks(), rng))
+        check = ways[(number + table.num_rows) % len(ways)]
+        wanted = [name, names[number - 1]][: len(names)]
+        found = LanceScanner(snapshot, ScanOptions(wanted, check.condition)).to_table()
+        expected = table.select(wanted).filter(check.mask)
+        for got, right in zip(found.columns, expected.columns, strict=True):
+            pair = decoded(got), decoded(right)
+            if not same(*pair):
+                yield f"{name} where {check.condition}: {first_difference(*pair)}"

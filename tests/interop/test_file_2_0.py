@@ -24,7 +24,9 @@ from lance_nb.file.opening import open_data_file
 from lance_nb.file.reader import FileReader
 from lance_nb.format.schema import Schema
 from lance_nb.storage.registry import open_store
+from lance_nb.table.single_file import open_single_file
 from tests.interop.matrix import FAMILIES, PATTERNS, columns, with_nulls
+from tests.interop.predicates import filtered_differences
 from tests.support.reading import (
     RemoteLikeStore,
     decoded,
@@ -124,7 +126,8 @@ def check(folder: Path, table: pa.Table) -> list[str]:
         assert reader.num_rows == table.num_rows
         for rows in row_sets(rng, table.num_rows):
             wrong += differences(reader, table, rows)
-    return wrong
+    snapshot = open_single_file(folder / FILE).snapshot
+    return [*wrong, *filtered_differences(snapshot, table, rng, share=len(PATTERNS))]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

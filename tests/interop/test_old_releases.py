@@ -20,6 +20,7 @@ pytestmark = pytest.mark.interop
 # files of the releases before 2.2 was settled, columns that releases of 2023 added.
 REFUSED = {
     "pylance_0_12_3/history_2_0",
+    "pylance_0_4_21/history_legacy",
     "pylance_0_5_10/history_legacy",
     "pylance_1_0_4/types_2_2",
     "pylance_1_0_4/many_2_2",

@@ -13,14 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_nb.dataset.scanner import LanceScanner, ScanOptions
 from lance_nb.encodings.base import Rows
 from lance_nb.errors import LanceError
 from lance_nb.file.reader import FileReader
 from lance_nb.storage.registry import open_store
 from lance_nb.table.single_file import open_single_file
 from tests.interop.matrix import FAMILIES, ROUNDS, SCALE, SIZES_OF, VERSIONS, columns
-from tests.interop.predicates import checks
+from tests.interop.predicates import filtered_differences
 from tests.support.reading import (
     Columns,
     RemoteLikeStore,
@@ -57,23 +56,9 @@ def test_a_file_of_pylance_reads_equal(
         for rows in _row_sets(rng, table.num_rows):
             wrong += _differences(local, table, rows)
         wrong += _differences(remote, table, _scattered(rng, table.num_rows))
-        wrong += _filtered_differences(folder, table, rng)
+        snapshot = open_single_file(folder / FILE).snapshot
+        wrong += filtered_differences(snapshot, table, rng)
     assert not wrong
-
-
-def _filtered_differences(folder: Path, table: pa.Table, rng: Any) -> Iterator[str]:
-    """Filter by every column, one way each; read it and a column beside it."""
-    snapshot = open_single_file(folder / FILE).snapshot
-    names = table.column_names
-    for number, name in enumerate(names):
-        ways = list(checks(name, table[name].combine_chunks(), rng))
-        check = ways[(number + table.num_rows) % len(ways)]
-        wanted = [name, names[number - 1]][: len(names)]
-        found = LanceScanner(snapshot, ScanOptions(wanted, check.condition)).to_table()
-        expected = table.select(wanted).filter(check.mask)
-        for got, right in zip(found.columns, expected.columns, strict=True):
-            if not same(got, right):
-                yield f"{name} where {check.condition}: {first_difference(got, right)}"
 
 
 def _same_length(found: Iterator[tuple[str, pa.Array]]) -> list[dict[str, pa.Array]]:
