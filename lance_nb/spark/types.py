@@ -134,8 +134,14 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     return found
 
 
+def _stored(kind: pa.DataType) -> pa.DataType:
+    """Look behind an extension type: blobs have one where somebody registered it."""
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
 def _is_blob(kind: pa.DataType) -> bool:
-    return pa.types.is_struct(kind) and [one.name for one in kind] == ["data", "uri"]
+    stored = _stored(kind)
+    return pa.types.is_struct(stored) and [one.name for one in stored] == ["data", "uri"]
 
 
 def _as_blob(column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -143,7 +149,8 @@ def _as_blob(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
         return column.cast(kind)
     parts = [column.cast(pa.large_binary()), pa.nulls(len(column), pa.string())]
-    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=column.is_null())
+    blobs = pa.StructArray.from_arrays(parts, fields=list(_stored(kind)), mask=column.is_null())
+    return blobs if blobs.type == kind else pa.ExtensionArray.from_storage(kind, blobs)
 
 
 def fitted_schema(names: Sequence[str], schema: pa.Schema) -> pa.Schema:

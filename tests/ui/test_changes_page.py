@@ -24,12 +24,12 @@ PANEL = ".lnb-panel-changes"
 
 @pytest.fixture(scope="module")
 def dataset() -> Any:
-    return changed_dataset("memory://changes-page/changed.lance")
+    return changed_dataset()
 
 
 @pytest.fixture(scope="module")
 def plain() -> Any:
-    return changed_dataset("memory://changes-page/plain.lance", stable=False)
+    return changed_dataset("plain.lance", stable=False)
 
 
 def open_changes(open_widget: OpenWidget, dataset: Any, **how: Any) -> BarePage:

@@ -13,7 +13,7 @@ from tests.unit.explorer.stored_datasets import changed_dataset
 
 @pytest.fixture(scope="module")
 def session() -> Session:
-    return Session(changed_dataset("memory://biography/changed.lance"))
+    return Session(changed_dataset())
 
 
 def ask(session: Session, kind: str, **args: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from tests.unit.explorer.stored_datasets import changed_dataset
 
 @pytest.fixture(scope="module")
 def dataset() -> Any:
-    return changed_dataset("memory://counts/changed.lance")
+    return changed_dataset()
 
 
 def counted(dataset: Any, a: Any, b: Any = None, key: Any = None) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def test_the_badge_says_by_what_rows_are_matched(dataset: Any) -> None:
     assert counted(dataset, 1)["identity"]["kind"] == "id"
     by_key = counted(dataset, 1, key="id")
     assert (by_key["identity"]["kind"], by_key["identity"]["label"]) == ("key", "key: id")
-    plain = changed_dataset("memory://counts/plain.lance", stable=False)
+    plain = changed_dataset("plain.lance", stable=False)
     assert counted(plain, 1)["identity"]["kind"] == "address"
     assert "compactions are followed" in counted(plain, 1)["identity"]["reason"]
 

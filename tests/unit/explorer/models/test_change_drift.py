@@ -14,7 +14,7 @@ from tests.unit.explorer.stored_datasets import changed_dataset
 
 @pytest.fixture(scope="module")
 def dataset() -> Any:
-    return changed_dataset("memory://drift/changed.lance")
+    return changed_dataset()
 
 
 def facts(side: dict[str, Any]) -> dict[str, str]:

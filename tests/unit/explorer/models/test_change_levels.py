@@ -16,7 +16,7 @@ from tests.unit.explorer.stored_datasets import changed_dataset, scores
 
 @pytest.fixture(scope="module")
 def dataset() -> Any:
-    return changed_dataset("memory://levels/changed.lance")
+    return changed_dataset()
 
 
 def shown(level: Level) -> list[list[str | None]]:

@@ -23,7 +23,7 @@ from tests.unit.explorer.stored_datasets import changed_dataset
 
 @pytest.fixture(scope="module")
 def dataset() -> Any:
-    return changed_dataset("memory://rows/changed.lance")
+    return changed_dataset()
 
 
 def test_changed_rows_come_first_with_old_values_of_changed_cells(dataset: Any) -> None:
@@ -92,7 +92,7 @@ def test_positions_count_live_rows(dataset: Any) -> None:
 
 
 def test_by_address_updated_rows_are_removed_and_added() -> None:
-    plain = changed_dataset("memory://rows/plain.lance", stable=False)
+    plain = changed_dataset("plain.lance", stable=False)
     sidecar = changed_rows(plain.diff(1), Span()).to_json()
     assert sidecar["kinds"] == "+" * 22 + "-" * 5
     by_key = changed_rows(plain.diff(1, key="id"), Span()).to_json()

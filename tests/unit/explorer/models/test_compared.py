@@ -11,7 +11,7 @@ from tests.unit.explorer.stored_datasets import changed_dataset
 
 @pytest.fixture(scope="module")
 def session() -> Session:
-    return Session(changed_dataset("memory://compared/changed.lance"))
+    return Session(changed_dataset())
 
 
 def test_a_diff_is_made_once(session: Session) -> None:

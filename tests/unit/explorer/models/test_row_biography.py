@@ -23,7 +23,7 @@ def quiet(_done: int, _total: int) -> None:
 
 @pytest.fixture(scope="module")
 def dataset() -> Any:
-    return changed_dataset("memory://life/changed.lance")
+    return changed_dataset()
 
 
 def named(dataset: Any, row_filter: str, key: tuple[str, ...] | None = None) -> Named:
@@ -66,7 +66,7 @@ def test_a_search_that_was_stopped_goes_on_where_it_was(dataset: Any) -> None:
 
 
 def test_without_stable_ids_the_label_is_honest_and_a_key_helps() -> None:
-    plain = changed_dataset("memory://life/plain.lance", stable=False)
+    plain = changed_dataset("plain.lance", stable=False)
     row = named(plain, "id = 5")
     by_address = Lives(None).steps(plain, row, 50, quiet)
     assert by_address["label"] == "row address"

@@ -17,7 +17,7 @@ ENDS = {"a": {"branch": None, "version": 1}, "b": {"branch": None, "version": 7}
 
 @pytest.fixture(scope="module")
 def dataset() -> Any:
-    return changed_dataset("memory://changes/changed.lance")
+    return changed_dataset()
 
 
 @pytest.fixture(scope="module")
