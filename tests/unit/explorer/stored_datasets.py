@@ -33,15 +33,17 @@ def worn_dataset(path: Path) -> Any:
     return lance_nb.dataset(path)
 
 
-def changed_dataset(name: str = "changed.lance", *, stable: bool = True) -> Any:
+def changed_dataset(
+    name: str = "changed.lance", *, folder: Path | None = None, stable: bool = True
+) -> Any:
     """Seven versions: rows appended, updated, deleted; a column; compacted; a setting; a branch.
 
     1 sixty rows in two fragments, 2 ids 5 and 45 updated, 3 ids 0 to 2 deleted, 4 twenty rows more,
     5 a column added, 6 compacted, 7 a setting. Branch ``dev`` forks at 4 and has ten rows
-    more. Tag ``start`` names 1. Each has a folder in memory to itself: a module's fixture is made
+    more. Tag ``start`` names 1. Without ``folder`` it lies in a memory to itself: a module's fixture is made
     twice in a process when its tests are shared out among several.
     """
-    uri = f"memory://{uuid4().hex}/{name}"
+    uri = str(folder / name) if folder else f"memory://{uuid4().hex}/{name}"
     options: dict[str, Any] = {"max_rows_per_file": 30, "enable_stable_row_ids": stable}
     lance_nb.write_dataset(scores(60), uri, **options)
     lance_nb.dataset(uri).update({"score": "score + 100", "label": "'fox'"}, where="id in (5, 45)")

@@ -40,7 +40,7 @@ def test_transactions_of_a_fork_name_their_side(dataset: Any) -> None:
 
 
 def test_a_version_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -> None:
-    dataset = changed_dataset(str(tmp_path / "d.lance"))
+    dataset = changed_dataset("d.lance", folder=tmp_path)
     diff = dataset.checkout_version(7).diff(1)
     manifests = sorted((tmp_path / "d.lance" / "_versions").iterdir())
     broken = next(one for one in manifests if int(one.stem) in (3, 2**64 - 1 - 3))
