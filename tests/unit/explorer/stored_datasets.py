@@ -40,8 +40,8 @@ def changed_dataset(
 
     1 sixty rows in two fragments, 2 ids 5 and 45 updated, 3 ids 0 to 2 deleted, 4 twenty rows more,
     5 a column added, 6 compacted, 7 a setting. Branch ``dev`` forks at 4 and has ten rows
-    more. Tag ``start`` names 1. Without ``folder`` it lies in a memory to itself: a module's fixture is made
-    twice in a process when its tests are shared out among several.
+    more. Tag ``start`` names 1. Without ``folder`` it lies in memory, in a place of its own: a
+    module's fixture is made twice in a process when its tests are shared out among several.
     """
     uri = str(folder / name) if folder else f"memory://{uuid4().hex}/{name}"
     options: dict[str, Any] = {"max_rows_per_file": 30, "enable_stable_row_ids": stable}
