@@ -212,6 +212,7 @@ def test_every_view_works_alone(open_widget: OpenWidget, screenshot: Screenshot,
     )
     root["SchemaTree"] = ".lnb-schema"
     root["DiffView"] = ".lnb-changes"
+    root["RefsManager"] = ".lnb-rl"
     root["StagePanel"] = ".lnb-sg-form"
     expect(page.locator(root.get(name, ".lnb-operation")).first).to_be_visible()
     screenshot(page)
