@@ -22,6 +22,7 @@ export function watchNews(root, ctx) {
     try {
       const { result } = await ctx.kernel.ask("news", { latest: known.latest, mark }, { quiet: true });
       take(result);
+      mark = result.mark;
     } catch {
       // A store that does not answer now is asked again later; what is shown stays.
     }
@@ -31,7 +32,6 @@ export function watchNews(root, ctx) {
 
   function take(result) {
     const { added, latest, gone, timeline, card } = result;
-    mark = result.mark;
     const before = ctx.screen().news;
     if (!timeline && before?.latest === latest && before?.gone === gone) return;
     if (!timeline && !added && !gone && !before) return;
@@ -46,7 +46,8 @@ export function watchNews(root, ctx) {
   observer.observe(root);
   document.addEventListener("visibilitychange", look);
   window.addEventListener("focus", look);
-  ctx.onClose(ctx.kernel.onState((state) => state === "live" && (timer = setTimeout(look, EVERY_MS))));
+  // The first look is at once: it notes the names that the screen was made of.
+  ctx.onClose(ctx.kernel.onState((state) => state === "live" && look()));
   ctx.onClose(() => {
     clearTimeout(timer);
     observer.disconnect();
