@@ -42,12 +42,17 @@ export function gridActions(ctx, { state, store, profiles, asked, lens, bar, sel
     });
   }
 
+  let sorted = { at: -1, column: null };
+
   /** Ascending, descending, as stored. */
   function sort(at) {
-    const column = store.column(at)?.raw;
+    // Right after another order the columns are still on their way: the same place is the same column.
+    const column = store.column(at)?.raw ?? (sorted.at === at ? sorted.column : null);
+    if (!column) return;
+    sorted = { at, column };
     const { order } = wanted();
     const before = order?.column === column ? order.ascending : null;
-    if (column) look({ near: null, order: before === null ? { column, ascending: true } : before ? { column, ascending: false } : null });
+    look({ near: null, order: before === null ? { column, ascending: true } : before ? { column, ascending: false } : null });
   }
 
   function similar(row, column) {
