@@ -120,6 +120,8 @@ def filtered_differences(
     names = table.column_names
     for number in range(table.num_rows % share, len(names), share):
         name = names[number]
+        if b"lance-encoding:blob" in (table.schema.field(name).metadata or {}):
+            continue  # a filter sees descriptions, and those of 2.0 are never null, as in pylance
         ways = list(checks(name, table[name].combine_chunks(), rng))
         check = ways[(number + table.num_rows) % len(ways)]
         wanted = [name, names[number - 1]][: len(names)]
