@@ -127,7 +127,7 @@ test-interop-large: $(VENV)/.stamp-test  ## the same with SIZE times the seeds (
 # A browser that shares two cores is late now and then: what fails runs once more and is printed as a
 # rerun (R). What is broken fails twice.
 test-ui: $(VENV)/.stamp-test  ## drive JupyterLab in a real browser
-	$(PY) -m pytest -m ui --reruns 1 $(PYTEST_FLAGS) || { [ $$? -eq 5 ] && [ ! -d tests/ui ]; }
+	$(PY) -m pytest -n $(JOBS) --dist loadfile -m ui --reruns 1 $(PYTEST_FLAGS) || { [ $$? -eq 5 ] && [ ! -d tests/ui ]; }
 
 test-spark: $(VENV)/.stamp-test  ## run plans and the data source on a real Spark (needs Java 17)
 	$(PY) -m pytest -m spark $(PYTEST_FLAGS) || { [ $$? -eq 5 ] && [ ! -d tests/spark ]; }
