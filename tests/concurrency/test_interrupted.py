@@ -22,6 +22,12 @@ import pytest
 import lance_nb
 from tests.support.requirements import require_pylance
 
+# An interrupt may come between the opening of a file and its `with`, or inside a destructor: Python
+# itself then closes what was open and says so, in any program; what is tested here is the dataset.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 ROWS, INTERRUPTS = 12_000, 5
 Verb = Callable[[Any, dict[str, Any]], Any]
 
