@@ -77,13 +77,16 @@ def _visible(levels: PageLevels) -> Mask | None:
 
 
 def _zip_fixed(values: FixedWidth, control: Bytes, levels: PageLevels) -> tuple[Bytes, Ints]:
-    """Return the entries, and where each begins, with the total as last item."""
+    """Return the entries, and where each begins, with the total as last item.
+
+    Without control words nobody asks where: no row index is needed.
+    """
     size, width = values.bits_per_value // 8, control.shape[1]
     visible = _visible(levels)
+    if visible is None and not width:
+        return values.data, starts_of(np.zeros(0, np.int64))
     if visible is None:
         starts = np.arange(levels.num_entries + 1, dtype=np.int64) * (size + width)
-        if not width:
-            return values.data, starts
         out = memory.allocate(int(starts[-1])).reshape(-1, size + width)
         out[:, :width] = control
         out[:, width:] = values.data.reshape(-1, size)

@@ -90,6 +90,27 @@ def test_what_is_asked_for_reads_equal(version: str, keys: dict[str, str], tmp_p
     assert not differences(path, table, np.random.default_rng(1))
 
 
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_pages_of_numbers_as_they_lie_read_equal(version: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    bits = rng.integers(0, 2**63, 140_000)
+    table = pa.table(
+        {
+            "int": bits - 2**62,
+            "double": rng.random(bits.size),
+            "float": rng.random(bits.size * 2).astype("f4")[: bits.size],
+            "time": pa.array(bits).view(pa.timestamp("us", "UTC")),
+            "decimal": pa.array(bits // 10).cast(pa.decimal128(38, 2)),
+            "fixed": pa.FixedSizeBinaryArray.from_buffers(
+                pa.binary(16), bits.size, [None, pa.py_buffer(rng.bytes(bits.size * 16))]
+            ),
+            "nulls": pa.array(bits, mask=bits % 7 == 0),
+        }
+    )
+    path = write_file(tmp_path, table, version, 1 << 21, 100_000)
+    assert not differences(path, table, np.random.default_rng(1))
+
+
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_packed_structs_read_equal(version: str, tmp_path: Path) -> None:
     children = {"a": pa.array(np.arange(ROWS, dtype="i2")), "b": pa.array(np.arange(ROWS) / 7)}

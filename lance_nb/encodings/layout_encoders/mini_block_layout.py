@@ -1,7 +1,9 @@
 """Write mini-block pages.
 
 Layout: see ``layouts.mini_block_layout``.
-Limits: a page that does not fit chunks (too many levels between two values) is left to full-zip.
+Limits: a page that does not fit chunks (too many levels between two values) is left to full-zip,
+and so is one that gains nothing from chunks: numbers without levels that no codec makes smaller
+would only be copied, while full-zip stores them as they lie in memory.
 Source: message MiniBlockLayout of lance.encodings21 (pylance 14.0.2).
 """
 
@@ -32,6 +34,7 @@ from lance_nb.encodings.statistics import Measured, bits_per_value
 
 _LEVELS_AIMED = 20_000  # in one chunk: three times as many still fit
 _OFFSET_BYTES = 4
+_PLAIN_BYTES = 1 << 20  # of a page that chunks only copy; smaller ones are copied quickly
 _PRIORITY = 10
 _PRIORITY_ASKED = 50
 
@@ -54,12 +57,29 @@ class MiniBlockLayoutEncoder:
         dictionary = to_dictionary(page.measured, page.options)
         measured = page.measured if dictionary is None else Measured(dictionary.indices)
         values = compressors.compress_chunks(measured, page.options)
+        if dictionary is None and _is_plain(page, values):
+            return None
         encoded = _encode_chunks(page, values, dictionary, compressors)
         smaller = None if encoded is not None else _smaller_chunks(page, measured)
         if smaller is not None:
             values = compressors.compress_chunks(measured, smaller)
             encoded = _encode_chunks(page, values, dictionary, compressors)
         return encoded
+
+
+def _is_plain(page: LeafPage, values: CompressedChunks) -> bool:
+    """Tell whether the page would be its values, cut into chunks and nothing else."""
+    block, levels, options = page.measured.block, page.levels, page.options
+    return (
+        options.structural is None
+        and options.minichunk_size_bytes is None
+        and levels.repetition is None
+        and levels.definition is None
+        and isinstance(block, FixedWidth)
+        and block.bits_per_value % 8 == 0
+        and block.data.size >= _PLAIN_BYTES
+        and values.encoding.HasField("flat")
+    )
 
 
 def _smaller_chunks(page: LeafPage, measured: Measured) -> EncodingOptions | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -26,6 +27,26 @@ def test_the_field_may_ask_for_chunks() -> None:
     strings = pa.array([f"{i}" * 200 for i in range(30)])
     wish = options({"structural-encoding": "miniblock"}, (2, 2))
     assert "mini_block_layout" in page_arms(check_page(strings, wish))
+
+
+@pytest.mark.parametrize("version", [(2, 1), (2, 2)])
+def test_many_numbers_that_nothing_makes_smaller_are_stored_as_they_lie(
+    version: tuple[int, int],
+) -> None:
+    numbers = np.random.default_rng(3).integers(-(2**62), 2**62, 1 << 17)
+    page = check_page(pa.array(numbers), options({}, version))
+    assert "full_zip_layout" in page_arms(page)
+    assert np.shares_memory(np.frombuffer(page.buffers[0], np.int64), numbers)
+    with_null = pa.array(numbers, mask=np.arange(numbers.size) == 5)
+    for array, wish in (
+        (pa.array(numbers[:1000]), {}),  # few: chunks cost nothing
+        (with_null, {}),  # full-zip would put a word before every value
+        (pa.array(numbers % 1000), {}),
+        (pa.array(np.repeat(numbers[:100], 4000)), {}),
+        (pa.array(numbers), {"structural-encoding": "miniblock"}),
+        (pa.array(numbers), {"minichunk-size": "4096"}),
+    ):
+        assert "mini_block_layout" in page_arms(check_page(array, options(wish, version)))
 
 
 def test_strings_that_no_chunk_of_2_1_can_hold_are_full_zip_all_the_same() -> None:
