@@ -31,6 +31,15 @@ class PageParts:
     page_chunks: Ints | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ValueRuns:
+    """Values ``starts[i]..stops[i]`` belong to the i-th range of rows; ``total`` are there."""
+
+    starts: Ints
+    stops: Ints
+    total: int
+
+
 def chunks_of(table: ChunkTable, index: RowIndex | None, rows: Rows) -> Ints:
     """List the chunks that hold the rows, ascending, without repeats."""
     if not rows.starts.size or not table.starts.size:
@@ -111,3 +120,22 @@ def number_rows(index: RowIndex, chunks: Ints, begins: Mask, num_levels: Ints) -
     rows: Ints = seen - 1
     rows += np.repeat(before_chunk - seen_before, num_levels)
     return rows
+
+
+def flat_positions(table: ChunkTable, chunks: Ints, rows: Rows) -> Ints:
+    """Return where each range of rows begins among the values of some chunks (no lists)."""
+    counts = table.num_values[chunks]
+    decoded_starts = np.cumsum(counts) - counts
+    page_starts = table.value_ends[chunks] - counts
+    chunk = page_starts.searchsorted(rows.starts, side="right") - 1
+    positions: Ints = rows.starts - page_starts[chunk] + decoded_starts[chunk]
+    return positions
+
+
+def value_runs(starts: Ints, stops: Ints, visible: Mask | None, num_levels: int) -> ValueRuns:
+    """Turn ranges of entries into ranges of values; entries not ``visible`` have no value."""
+    if visible is None:
+        return ValueRuns(starts, stops, num_levels)
+    before = np.zeros(num_levels + 1, np.int64)
+    np.cumsum(visible, out=before[1:])
+    return ValueRuns(before[starts], before[stops], int(before[-1]))

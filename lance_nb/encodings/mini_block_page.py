@@ -22,10 +22,7 @@ from lance_nb.encodings.base import (
     ChunkBuffer,
     Chunks,
     Codecs,
-    DataBlock,
     DecodedPage,
-    Dictionary,
-    FixedWidth,
     Ints,
     PageBuffer,
     PageShape,
@@ -38,12 +35,15 @@ from lance_nb.encodings.chunk_rows import (
     PageParts,
     check_joints,
     chunks_of,
+    flat_positions,
     join_parts,
     no_chunks,
     number_rows,
     runs_of,
+    value_runs,
 )
 from lance_nb.encodings.chunk_table import ParsedChunks, parse_chunks
+from lance_nb.encodings.chunk_values import SPARSE_SHARE, ChunkValues
 from lance_nb.encodings.level_blocks import decode_levels, pick_levels
 from lance_nb.encodings.repdef import (
     check_layers,
@@ -51,10 +51,9 @@ from lance_nb.encodings.repdef import (
     num_list_layers,
     visible_entries,
 )
-from lance_nb.encodings.slicing import expand_ranges, gather_ranges
+from lance_nb.encodings.slicing import expand_ranges
 from lance_nb.errors import CorruptFileError
 
-_SPARSE_SHARE = 8  # values are fetched one by one when at most one in eight is wanted
 _WARM = 2  # times that single values have been fetched
 _JOINED_VALUES_MAX = 1 << 18  # of a page: larger ones gain nothing from company
 
@@ -83,6 +82,7 @@ class MiniBlockPage:
         self._table = parts.table
         self._rows = parts.rows
         self._items = parts.items
+        self._values = ChunkValues(layout.value_compression, codecs, parts.items)
         self._layers = check_layers(layout.layers)
         self._num_value_buffers = codecs.num_buffers(layout.value_compression)
         if layout.num_buffers != self._num_value_buffers:
@@ -165,7 +165,7 @@ class MiniBlockPage:
                 raise corrupt("repetition levels on a page of lists", "none")
             firsts = levels.rep == num_list_layers(self._layers)
             check_joints(self.parts, firsts, levels.num_levels)
-        values = self._all_values(parsed.values)
+        values = self._values.whole(parsed.values)
         return DecodedPage(values, levels.rep, levels.definition, self._layers)
 
     def _levels(self, parsed: ParsedChunks) -> _LevelRun:
@@ -177,7 +177,7 @@ class MiniBlockPage:
     def _is_sparse(self, owners: Ints) -> bool:
         """Tell whether single rows are far apart; ``owners`` are their chunks."""
         touched = 1 + int(np.count_nonzero(owners[1:] != owners[:-1]))
-        return owners.size * _SPARSE_SHARE <= touched * int(self._table.num_values[owners[0]])
+        return owners.size * SPARSE_SHARE <= touched * int(self._table.num_values[owners[0]])
 
     def _fetch(self, positions: Ints, owners: Ints, buffer: PageBuffer) -> DecodedPage:
         """Fetch single values; ``owners`` are their chunks, ascending, with repeats."""
@@ -188,7 +188,7 @@ class MiniBlockPage:
             parsed = parse_chunks(self._layout, self._table.part(owners), buffer)
             numbers = np.arange(owners.size)
         wanted = Wanted(numbers, inside)
-        values = self._codecs.gather(self._layout.value_compression, parsed.values, wanted)
+        values = self._values.single(parsed.values, wanted)
         definition = None
         if parsed.definition is not None:
             definition = pick_levels(
@@ -199,7 +199,7 @@ class MiniBlockPage:
                 self._codecs,
             )
             check_levels(None, definition, self._layers)
-        return DecodedPage(self._with_dictionary(values), None, definition, self._layers)
+        return DecodedPage(values, None, definition, self._layers)
 
     def _all_parsed(self, buffer: PageBuffer) -> ParsedChunks | None:
         """Return the headers of all chunks, read when single values are fetched once more.
@@ -218,10 +218,10 @@ class MiniBlockPage:
 
     def _decode_nothing(self) -> DecodedPage:
         none = no_chunks(self._num_value_buffers)
-        values = self._codecs.decode_chunks(self._layout.value_compression, none)
+        values = self._values.whole(none)
         empty = np.zeros(0, np.uint16)
         rep = empty if self._layout.HasField("rep_compression") else None
-        return DecodedPage(self._with_dictionary(values), rep, None, self._layers)
+        return DecodedPage(values, rep, None, self._layers)
 
     def _chunks_of(self, rows: Rows) -> Ints:
         return chunks_of(self._table, self._rows, rows)
@@ -234,51 +234,14 @@ class MiniBlockPage:
         blocks = Chunks((buffer,), num_levels)
         return decode_levels(getattr(self._layout, name), blocks, self._codecs)
 
-    def _decode_values(self, chunks: Chunks, starts: Ints, stops: Ints) -> DataBlock:
-        """Decode the values at these positions of the chunks, counted through all of them.
-
-        Few values are fetched one by one where the encoding allows it; else whole chunks are
-        decoded and cut.
-        """
-        encoding = self._layout.value_compression
-        ends = np.cumsum(chunks.num_values)
-        total = int(ends[-1])
-        wanted = int((stops - starts).sum())
-        if wanted * _SPARSE_SHARE <= total and self._codecs.can_gather(encoding):
-            positions = expand_ranges(starts, stops)
-            owner = np.searchsorted(ends, positions, side="right")
-            inside = positions - (ends - chunks.num_values)[owner]
-            fetched = self._codecs.gather(encoding, chunks, Wanted(owner, inside))
-            return self._with_dictionary(fetched)
-        return gather_ranges(self._all_values(chunks), starts, stops)
-
-    def _all_values(self, chunks: Chunks) -> DataBlock:
-        """Decode all values of the chunks."""
-        values = self._codecs.decode_chunks(self._layout.value_compression, chunks)
-        total = int(np.add.reduce(chunks.num_values))
-        if values.num_values != total:
-            raise corrupt(f"{total} values", str(values.num_values))
-        return self._with_dictionary(values)
-
-    def _with_dictionary(self, values: DataBlock) -> DataBlock:
-        if self._items is None:
-            return values
-        if not isinstance(values, FixedWidth):
-            raise corrupt("fixed-width dictionary indices", type(values).__name__)
-        return Dictionary(values.num_values, values, self._items)
-
     def _cut_flat(
         self, rows: Rows, chunks: Ints, values: Chunks, definition: AnyLevels | None
     ) -> DecodedPage:
         """Without repetition one row is one value: translate rows into decoded positions."""
-        counts = self._table.num_values[chunks]
-        decoded_starts = np.cumsum(counts) - counts
-        page_starts = self._table.value_ends[chunks] - counts
-        chunk = page_starts.searchsorted(rows.starts, side="right") - 1
-        starts = rows.starts - page_starts[chunk] + decoded_starts[chunk]
+        starts = flat_positions(self._table, chunks, rows)
         stops = starts + (rows.stops - rows.starts)
         return DecodedPage(
-            self._decode_values(values, starts, stops),
+            self._values.ranges(values, starts, stops),
             None,
             _cut_levels(definition, starts, stops),
             self._layers,
@@ -292,20 +255,13 @@ class MiniBlockPage:
         if rep is None or self._rows is None:
             raise corrupt("repetition levels on a page of lists", "none")
         begins = rep == num_list_layers(self._layers)
-        if self._rows is None:
-            raise corrupt("a repetition index on a page of lists", "none")
         row_of_entry = number_rows(self._rows, chunks, begins, levels.num_levels)
         starts = np.searchsorted(row_of_entry, rows.starts, side="left")
         stops = np.searchsorted(row_of_entry, rows.stops, side="left")
         visible = visible_entries(definition, self._layers)
-        if visible is None:
-            value_starts, value_stops, total = starts, stops, rep.size
-        else:
-            before = np.zeros(rep.size + 1, np.int64)
-            np.cumsum(visible, out=before[1:])
-            value_starts, value_stops, total = before[starts], before[stops], int(before[-1])
-        if total != int(values.num_values.sum()):
-            raise corrupt(f"{int(values.num_values.sum())} levels with a value", str(total))
+        runs = value_runs(starts, stops, visible, rep.size)
+        if runs.total != int(values.num_values.sum()):
+            raise corrupt(f"{int(values.num_values.sum())} levels with a value", str(runs.total))
         cut_rep = _cut_levels(rep, starts, stops)
         if (
             cut_rep is None
@@ -313,7 +269,7 @@ class MiniBlockPage:
         ):
             raise corrupt(f"{rows.num_rows} rows in these chunks", "another number of row starts")
         return DecodedPage(
-            self._decode_values(values, value_starts, value_stops),
+            self._values.ranges(values, runs.starts, runs.stops),
             cut_rep,
             _cut_levels(definition, starts, stops),
             self._layers,

@@ -14,7 +14,7 @@ Source: ``lance.fragment.write_fragments`` of pylance 14.0.2; file names as it f
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -28,6 +28,7 @@ from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
 from lance_nb.transactions.file_place import FilePlace
 from lance_nb.transactions.input_schema import writable_part
+from lance_nb.transactions.joined_batches import joined_batches
 
 _RUN_BYTES = 64 * 1024 * 1024
 _RUN_ROWS = 64 * 1024
@@ -78,7 +79,7 @@ def write_fragments(
     """
     written = writable_part(source.schema, schema)
     with FragmentWriter(written, place, options) as writer:
-        for batch in _joined(source, min(_RUN_ROWS, options.max_rows_per_file)):
+        for batch in joined_batches(source, min(_RUN_ROWS, options.max_rows_per_file), _RUN_BYTES):
             for run in _runs(batch):
                 writer.write(run)
                 if progress is not None:
@@ -192,27 +193,6 @@ def _fragment(place: FilePlace, written: WrittenFile) -> Fragment:
         place.base_id,
     )
     return Fragment(0, (file,), written.num_rows)
-
-
-def _joined(batches: Iterable[pa.RecordBatch], run_rows: int) -> Iterator[pa.RecordBatch]:
-    """Join small batches, because each costs the same work per column."""
-    waiting: list[pa.RecordBatch] = []
-    num_rows = size_bytes = 0
-    for batch in batches:
-        waiting.append(batch)
-        num_rows += batch.num_rows
-        size_bytes += batch.nbytes
-        if num_rows >= run_rows or size_bytes >= _RUN_BYTES:
-            yield from _one(waiting)
-            waiting, num_rows, size_bytes = [], 0, 0
-    yield from _one(waiting)
-
-
-def _one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    if len(batches) < 2:
-        return batches
-    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
-    return joined
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

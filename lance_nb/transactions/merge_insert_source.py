@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
+from lance_nb.transactions.joined_batches import joined_batches
 
 MEMORY_BYTES = 256 * 1024 * 1024
 _RUN_ROWS = 64 * 1024
@@ -45,7 +46,7 @@ class SourceRows:
         self._batches: list[pa.RecordBatch] = []
         is_read = False
         try:
-            self._read(_joined(reader), memory_bytes, folder)
+            self._read(joined_batches(reader, _RUN_ROWS, _RUN_BYTES), memory_bytes, folder)
             is_read = True
         finally:
             if not is_read:
@@ -135,26 +136,3 @@ class SourceRows:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join small batches: each costs the same work when rows are taken."""
-    waiting: list[pa.RecordBatch] = []
-    num_rows = size_bytes = 0
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        waiting.append(batch)
-        num_rows += batch.num_rows
-        size_bytes += batch.nbytes
-        if num_rows >= _RUN_ROWS or size_bytes >= _RUN_BYTES:
-            yield from _one(waiting)
-            waiting, num_rows, size_bytes = [], 0, 0
-    yield from _one(waiting)
-
-
-def _one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    if len(batches) < 2:
-        return batches
-    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
-    return joined

@@ -1,7 +1,7 @@
 """Functions of text: length, lower, substr, strpos, replace, concat, ... (see ``FUNCTIONS``).
 
 Lengths and positions count characters, positions from 1. What is not a function of Arrow lies in
-``text_kernels``; all of them take whole columns, but for the digest.
+``text_kernels`` and ``text_patterns``; all of them take whole columns, but for the digest.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate import text_kernels
+from lance_nb.table.predicate import text_kernels, text_patterns
 from lance_nb.table.predicate.coercion import cast, plain
 from lance_nb.table.predicate.expression import (
     Expression,
@@ -182,7 +182,7 @@ def _of_number(function: Callable[[pa.Array], pa.Array]) -> Binder:
 _OF_COLUMNS = {
     "starts_with": text_kernels.starts_with,
     "ends_with": text_kernels.ends_with,
-    "match_substring": text_kernels.contains,
+    "match_substring": text_patterns.contains,
 }
 _S, _I = pa.string(), pa.int32()
 # name -> (binder, fewest operands, most operands)
@@ -202,16 +202,16 @@ FUNCTIONS: dict[str, tuple[Binder, int, int]] = {
     "contains": (_with_literal("match_substring"), 2, 2),
     **dict.fromkeys(("substr", "substring"), (_whole(text_kernels.substr, _S), 2, 3)),
     **dict.fromkeys(
-        ("strpos", "instr", "position"), (_whole(text_kernels.strpos, _I, 2), 2, 2)
+        ("strpos", "instr", "position"), (_whole(text_patterns.strpos, _I, 2), 2, 2)
     ),
     "left": (_whole(text_kernels.left, _S), 2, 2),
     "right": (_whole(text_kernels.right, _S), 2, 2),
-    "replace": (_whole(text_kernels.replace, _S, 3), 3, 3),
+    "replace": (_whole(text_patterns.replace, _S, 3), 3, 3),
     "repeat": (_whole(text_kernels.repeat, _S), 2, 2),
     "lpad": (_padded, 2, 3),
     "rpad": (_padded, 2, 3),
-    "split_part": (_whole(text_kernels.split_part, _S, 2), 3, 3),
-    "translate": (_whole(text_kernels.translate, _S, 3), 3, 3),
+    "split_part": (_whole(text_patterns.split_part, _S, 2), 3, 3),
+    "translate": (_whole(text_patterns.translate, _S, 3), 3, 3),
     "initcap": (_whole(text_kernels.initcap, _S), 1, 1),
     "ascii": (_whole(text_kernels.ascii_, _I), 1, 1),
     "chr": (_of_number(text_kernels.chr_), 1, 1),

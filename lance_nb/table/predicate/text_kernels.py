@@ -1,8 +1,7 @@
-"""Functions of whole columns of text: cut, fill, search, replace, split, map.
+"""Functions of whole columns of text: cut, fill, join, write characters as others.
 
-Each takes arrays of one length without nulls (a literal is repeated) and returns one. What Arrow
-does with a literal pattern only is done once per different pattern; where nearly every row brings
-a pattern of its own, row by row.
+Each takes arrays of one length without nulls (a literal is repeated) and returns one. Those that
+look for a pattern: ``text_patterns``.
 
 Limits: a text made by repeat, lpad or rpad has at most 2**20 characters.
 Not vectorised: digests, for which neither Arrow nor numpy has a function of many texts.
@@ -12,14 +11,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb.encodings.kernels.ranges import starts_of
-from lance_nb.table.predicate.expression import Kernel, Value, aligned, per_row
+from lance_nb.table.predicate.expression import Kernel, Value, aligned
 from lance_nb.table.predicate.text_points import (
     Ints,
     Points,
@@ -30,7 +28,6 @@ from lance_nb.table.predicate.text_points import (
 
 TEXT_CHARS_MAX = 1 << 20
 _FAR = 1 << 40  # beyond the end of any text, and no overflow when added up
-_ROWS_PER_PATTERN = 16  # fewer than so many, and a row at a time is faster
 
 
 def whole(function: Callable[..., pa.Array], type_: pa.DataType) -> Kernel:
@@ -58,123 +55,10 @@ def _filled(array: pa.Array) -> pa.Array:
     return array.fill_null(1 if pa.types.is_integer(array.type) else "")
 
 
-def _numbers(array: pa.Array) -> Ints:
+def numbers_of(array: pa.Array) -> Ints:
+    """Return whole numbers, cut to what no text reaches."""
     found: Ints = np.clip(array.to_numpy(zero_copy_only=False).astype(np.int64), -_FAR, _FAR)
     return found
-
-
-# --- patterns -------------------------------------------------------------------------------------
-
-
-def by_pattern(
-    with_literals: Callable[..., pa.Array], row: Callable[..., Any], type_: pa.DataType, count: int
-) -> Callable[..., pa.Array]:
-    """Make a function of a text, ``count`` patterns and more of one that takes patterns as str.
-
-    ``row`` is the same for one row.
-    """
-
-    def function(texts: pa.Array, *others: pa.Array) -> pa.Array:
-        coded = [one.dictionary_encode() for one in others[:count]]
-        key: Ints = np.zeros(len(texts), np.int64)
-        for one in coded:
-            key *= max(len(one.dictionary), 1)
-            key += one.indices.to_numpy(zero_copy_only=False)
-        different = np.unique(key)
-        columns = (texts, *others[count:])
-        if different.size > 1 and different.size * _ROWS_PER_PATTERN > key.size:
-            return pa.chunked_array([per_row(row, type_)(texts, *others)]).combine_chunks()
-        if different.size <= 1:
-            patterns = [one[0].as_py() if len(one) else "" for one in others[:count]]
-            return with_literals(columns[0], *patterns, *columns[1:])
-        order = np.argsort(key, kind="stable")
-        parts = []
-        for places in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
-            patterns = [one[int(places[0])].as_py() for one in others[:count]]
-            mine = [one.take(pa.array(places)) for one in columns]
-            parts.append(with_literals(mine[0], *patterns, *mine[1:]).cast(type_))
-        return pa.concat_arrays(parts).take(pa.array(np.argsort(order)))
-
-    return function
-
-
-def _strpos(texts: pa.Array, piece: str) -> pa.Array:
-    import pyarrow.compute as pc
-
-    if not piece:
-        return pa.array(np.ones(len(texts), np.int32))
-    parts = pc.split_pattern(texts, pattern=piece, max_splits=1)
-    ends = pc.list_value_length(parts).to_numpy(zero_copy_only=False)
-    before = pc.utf8_length(pc.list_element(parts, 0)).to_numpy(zero_copy_only=False)
-    return pa.array(np.where(ends > 1, before + 1, 0).astype(np.int32))
-
-
-def _contains(texts: pa.Array, piece: str) -> pa.Array:
-    import pyarrow.compute as pc
-
-    return pc.match_substring(texts, pattern=piece)
-
-
-def _replace(texts: pa.Array, old: str, new: str) -> pa.Array:
-    import pyarrow.compute as pc
-
-    return pc.replace_substring(texts, pattern=old, replacement=new) if old else texts
-
-
-def _split_part(texts: pa.Array, delimiter: str, numbers: pa.Array) -> pa.Array:
-    import pyarrow.compute as pc
-
-    number = _numbers(numbers)
-    if bool((number == 0).any()):
-        raise pa.ArrowInvalid("split_part counts from 1")
-    if delimiter:
-        parts = pc.split_pattern(texts, pattern=delimiter)
-        ends = parts.offsets.to_numpy().astype(np.int64)
-        values = parts.values
-    else:
-        ends, values = np.arange(len(texts) + 1, dtype=np.int64), texts
-    place = np.where(number > 0, number - 1, np.diff(ends) + number)
-    inside = (place >= 0) & (place < np.diff(ends))
-    wanted = pa.array(ends[:-1] + place, mask=~inside)
-    return values.take(wanted).fill_null("")
-
-
-def _split_one(value: str, delimiter: str, number: int) -> str:
-    if number == 0:
-        raise pa.ArrowInvalid("split_part counts from 1")
-    parts = value.split(delimiter) if delimiter else [value]
-    place = number - 1 if number > 0 else len(parts) + number
-    return parts[place] if 0 <= place < len(parts) else ""
-
-
-def _translate(texts: pa.Array, source: str, target: str) -> pa.Array:
-    table = _translation(source, target)
-    if not table:
-        return texts
-    points = points_of(texts)
-    keys = np.array(sorted(table), np.uint32)
-    become = np.array([ord(table[key] or "\0") for key in sorted(table)], np.uint32)
-    is_kept = np.array([table[key] is not None for key in sorted(table)])
-    place = np.minimum(np.searchsorted(keys, points.codes), keys.size - 1)
-    hit = keys[place] == points.codes
-    kept = ~hit | is_kept[place]
-    codes = np.where(hit, become[place], points.codes)[kept]
-    return text_of(Points(codes, starts_of(kept.astype(np.int64))[points.offsets]))
-
-
-def _translation(source: str, target: str) -> dict[int, str | None]:
-    return {ord(a): (target[i] if i < len(target) else None) for i, a in enumerate(source)}
-
-
-strpos = by_pattern(_strpos, lambda value, piece: value.find(piece) + 1, pa.int32(), 1)
-contains = by_pattern(_contains, lambda value, piece: piece in value, pa.bool_(), 1)
-replace = by_pattern(
-    _replace, lambda value, old, new: value.replace(old, new) if old else value, pa.string(), 2
-)
-split_part = by_pattern(_split_part, _split_one, pa.string(), 1)
-translate = by_pattern(
-    _translate, lambda value, *pair: value.translate(_translation(*pair)), pa.string(), 2
-)
 
 
 # --- places ---------------------------------------------------------------------------------------
@@ -182,10 +66,10 @@ translate = by_pattern(
 
 def substr(texts: pa.Array, starts: pa.Array, counts: pa.Array | None = None) -> pa.Array:
     """Cut from character ``start`` (from 1) on, ``count`` of them."""
-    first = _numbers(starts) - 1
+    first = numbers_of(starts) - 1
     stop = np.full(first.size, _FAR, np.int64)
     if counts is not None:
-        count = _numbers(counts)
+        count = numbers_of(counts)
         if bool((count < 0).any()):
             raise pa.ArrowInvalid(f"substr cannot have a negative length, {int(count.min())}")
         stop = first + count
@@ -194,14 +78,14 @@ def substr(texts: pa.Array, starts: pa.Array, counts: pa.Array | None = None) ->
 
 def left(texts: pa.Array, counts: pa.Array) -> pa.Array:
     """Keep the first characters, or all but the last ``-count``."""
-    points, count = points_of(texts), _numbers(counts)
+    points, count = points_of(texts), numbers_of(counts)
     stops = np.where(count < 0, points.lengths + count, count)
     return text_of(points.cut(np.zeros_like(count), stops))
 
 
 def right(texts: pa.Array, counts: pa.Array) -> pa.Array:
     """Keep the last characters, or all but the first ``-count``."""
-    points, count = points_of(texts), _numbers(counts)
+    points, count = points_of(texts), numbers_of(counts)
     starts = np.where(count < 0, -count, points.lengths - count)
     return text_of(points.cut(starts, points.lengths))
 
@@ -228,7 +112,7 @@ def repeat(texts: pa.Array, counts: pa.Array) -> pa.Array:
     """Write each text ``count`` times."""
     import pyarrow.compute as pc
 
-    count = np.maximum(_numbers(counts), 0)
+    count = np.maximum(numbers_of(counts), 0)
     lengths = pc.utf8_length(texts).to_numpy(zero_copy_only=False)
     _check_chars(int((lengths * count).max(initial=0)))
     return pc.binary_repeat(texts, pa.array(np.where(lengths > 0, count, 0)))
@@ -238,7 +122,7 @@ def pad(texts: pa.Array, counts: pa.Array, fills: pa.Array, *, at_left: bool) ->
     """Fill each text up to ``count`` characters; cut what is longer."""
     import pyarrow.compute as pc
 
-    points, fill, count = points_of(texts), points_of(fills), np.maximum(_numbers(counts), 0)
+    points, fill, count = points_of(texts), points_of(fills), np.maximum(numbers_of(counts), 0)
     _check_chars(int(count.max(initial=0)))
     missing = np.where(fill.lengths > 0, np.maximum(count - points.lengths, 0), 0)
     parts = [text_of(points.cut(np.zeros_like(count), count)), text_of(fill.cycled(missing))]
@@ -282,7 +166,7 @@ def ascii_(texts: pa.Array) -> pa.Array:
 
 def chr_(numbers: pa.Array) -> pa.Array:
     """Return the character of each number."""
-    codes = _numbers(numbers)
+    codes = numbers_of(numbers)
     wrong = (codes <= 0) | (codes >= 0x110000) | ((codes >= 0xD800) & (codes < 0xE000))
     if bool(wrong.any()):
         raise pa.ArrowInvalid(f"chr: there is no character {int(codes[wrong][0])}")

@@ -10,9 +10,11 @@ from lance_nb.encodings.chunk_rows import (
     PageParts,
     check_joints,
     chunks_of,
+    flat_positions,
     join_parts,
     number_rows,
     runs_of,
+    value_runs,
 )
 from lance_nb.encodings.chunk_table import ChunkTable, RowIndex
 from lance_nb.errors import CorruptFileError
@@ -65,3 +67,19 @@ def test_a_page_that_continues_a_row_of_the_page_before_is_refused() -> None:
     begins[3] = False
     with pytest.raises(CorruptFileError, match="begin with a new row"):
         check_joints(joined, begins, np.ones(6, np.int64))
+
+
+def test_a_row_without_lists_is_found_among_the_values_of_its_chunks() -> None:
+    table = ChunkTable(
+        np.array([0, 8, 16]), np.array([8, 8, 8]), np.array([4, 4, 2]), np.array([4, 8, 10])
+    )
+    wanted = Rows(np.array([1, 9]), np.array([3, 10]))
+    assert flat_positions(table, np.array([0, 2]), wanted).tolist() == [1, 5]
+
+
+def test_entries_without_a_value_are_not_counted() -> None:
+    visible = np.array([True, False, False, True, True])
+    runs = value_runs(np.array([0, 3]), np.array([3, 5]), visible, 5)
+    assert (runs.starts.tolist(), runs.stops.tolist(), runs.total) == ([0, 1], [1, 3], 3)
+    whole = value_runs(np.array([0, 3]), np.array([3, 5]), None, 5)
+    assert (whole.starts.tolist(), whole.stops.tolist(), whole.total) == ([0, 3], [3, 5], 5)

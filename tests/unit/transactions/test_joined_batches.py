@@ -1,0 +1,35 @@
+"""Small batches become few; what is large or empty is not copied."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_nb.transactions.joined_batches import joined_batches
+
+
+def batches(*counts: int) -> list[pa.RecordBatch]:
+    firsts = [sum(counts[:number]) for number in range(len(counts))]
+    return [
+        pa.record_batch({"n": pa.array(range(first, first + count), pa.int64())})
+        for first, count in zip(firsts, counts, strict=True)
+    ]
+
+
+def test_small_batches_are_joined_up_to_the_rows_of_a_run() -> None:
+    found = list(joined_batches(batches(3, 0, 4, 5, 1), 7, 1 << 20))
+    assert [one.num_rows for one in found] == [7, 6]
+    assert [n for one in found for n in one["n"].to_pylist()] == list(range(13))
+
+
+def test_bytes_end_a_run_as_well() -> None:
+    assert [one.num_rows for one in joined_batches(batches(2, 2, 2), 100, 32)] == [4, 2]
+
+
+def test_a_large_batch_is_the_same_memory() -> None:
+    (large,) = batches(1000)
+    (found,) = joined_batches([large], 10, 1 << 20)
+    assert found["n"].buffers()[1].address == large["n"].buffers()[1].address
+
+
+def test_nothing_gives_nothing() -> None:
+    assert list(joined_batches(batches(0, 0), 10, 10)) == []
