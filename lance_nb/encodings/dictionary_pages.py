@@ -18,7 +18,6 @@ import pyarrow as pa
 from lance_nb.encodings.base import DataBlock, Dictionary, FixedWidth, VariableWidth
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.leaf_blocks import from_arrow
-from lance_nb.encodings.slicing import gather_ranges
 from lance_nb.encodings.statistics import BLOCK, SAMPLE, Measured, data_size
 
 _DIVISOR = 2
@@ -72,19 +71,21 @@ def _may_pay(measured: Measured, plain: float, options: EncodingOptions) -> bool
     """Look at samples, a small one first: runs of neighbours from all over the page."""
     count = measured.num_values
     for wanted in (_FIRST_SAMPLE, SAMPLE):
-        sample = measured.block if count <= wanted else _sampled(measured.block, wanted)
-        distinct = _as_array(sample).dictionary_encode().dictionary
-        if len(distinct) > _SAMPLE_SHARE * sample.num_values:
+        whole = _as_array(measured.block)
+        sample = whole if count <= wanted else _sampled(whole, wanted)
+        distinct = sample.dictionary_encode().dictionary
+        if len(distinct) > _SAMPLE_SHARE * len(sample):
             return False
         if not _pays(count, plain, from_arrow(distinct), options):
             return False
     return True
 
 
-def _sampled(block: DataBlock, wanted: int) -> DataBlock:
+def _sampled(values: pa.Array, wanted: int) -> pa.Array:
     """Return runs of 256 values, evenly spread."""
-    starts = np.linspace(0, block.num_values - _SAMPLE_RUN, wanted // _SAMPLE_RUN).astype(np.int64)
-    return gather_ranges(block, starts, starts + _SAMPLE_RUN)
+    last = len(values) - _SAMPLE_RUN
+    starts = np.linspace(0, last, wanted // _SAMPLE_RUN).astype(np.int64).tolist()
+    return pa.concat_arrays([values.slice(start, _SAMPLE_RUN) for start in starts])
 
 
 def _pays(count: int, plain: float, items: DataBlock, options: EncodingOptions) -> bool:

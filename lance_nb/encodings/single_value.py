@@ -61,11 +61,11 @@ def _one_fixed(block: FixedWidth, valid: Mask | None, first: int) -> DataBlock |
 
 
 def _one_string(block: VariableWidth, valid: Mask | None, first: int) -> DataBlock | None:
+    if _few_strings_differ(block, valid, first):
+        return None
     few = slice(None, _FEW)
     lengths = block.offsets[1:] - block.offsets[:-1]
     size = int(lengths[first])
-    if bool((lengths[few] != size)[_shown(valid, few)].any()):
-        return None
     shown = lengths if valid is None else lengths[valid]
     if bool((shown != size).any()) or int(block.offsets[-1]) != size * shown.size:
         return None
@@ -77,6 +77,18 @@ def _one_string(block: VariableWidth, valid: Mask | None, first: int) -> DataBlo
     pair = block.offsets[:2].copy()
     pair[:] = (0, size)
     return VariableWidth(1, pair, value)
+
+
+def _few_strings_differ(block: VariableWidth, valid: Mask | None, first: int) -> bool:
+    """Tell whether the first few strings say already that not all are one."""
+    offsets, data = block.offsets, block.data
+    few = offsets[: _FEW + 1].tolist()
+    value = data[int(offsets[first]) : int(offsets[first + 1])].tobytes()
+    shown = [True] * _FEW if valid is None else valid[:_FEW].tolist()
+    return any(
+        is_shown and data[start:stop].tobytes() != value
+        for start, stop, is_shown in zip(few, few[1:], shown, strict=False)
+    )
 
 
 def _shown(valid: Mask | None, part: slice) -> Mask | slice:

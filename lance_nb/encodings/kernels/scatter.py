@@ -20,6 +20,8 @@ Ints = npt.NDArray[np.int64]
 
 def scatter(data: Bytes, starts: Ints, sizes: Ints, out: Bytes, places: Ints) -> None:
     """Copy every range to its place."""
+    if not sizes.any():
+        return
     same = _uniform_run(sizes, places)
     if same > 1 and int(sizes[0]):
         places_at = int(places[0])
