@@ -139,10 +139,15 @@ class ChunkBuffer:
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """Many chunks, with their value buffers and the number of values in each (int64, all >= 0)."""
+    """Many chunks, with their value buffers and the number of values in each (int64, all >= 0).
+
+    ``known`` is what a codec found out about these very chunks and their encoding: those of an open
+    page are decoded again with every scan.
+    """
 
     buffers: tuple[ChunkBuffer, ...]
     num_values: Ints
+    known: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

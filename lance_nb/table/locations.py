@@ -63,7 +63,8 @@ class Locations:
         place = f"{store.uri}/{path}"
         folder = place.rpartition("/")[0]
         if folder not in self.checked:
-            self._check_link(folder, store)
+            if _has_link(store.uri, path):
+                self._check_link(folder, store)
             self.checked.add(folder)
         if place not in self.checked:
             if _is_link(place):
@@ -122,6 +123,14 @@ def _is_link(place: str) -> bool:
         return stat.S_ISLNK(os.lstat(place).st_mode)
     except OSError:
         return False  # whoever opens it says what is wrong
+
+
+def _has_link(root: str, path: str) -> bool:
+    """Tell whether a folder between the root and a path below it is a symbolic link."""
+    parts = path.split("/")[:-1]
+    if _leaves(parts):
+        return True
+    return any(_is_link("/".join((root, *parts[:end]))) for end in range(1, len(parts) + 1))
 
 
 def _below(path: str, root: str) -> str | None:

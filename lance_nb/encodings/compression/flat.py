@@ -28,6 +28,7 @@ from lance_nb.encodings.kernels.bitpack import words_at
 from lance_nb.errors import NotSupportedError
 
 _WORD_BYTES = {size: np.dtype(f"<u{size}") for size in (2, 4, 8)}
+_VIEWS = "flat"  # what is known of chunks: bits per value, values, and views if they lie evenly
 _MOST_BITS = 1 << 36  # of one value: keeps every product of the checks below inside 64 bits
 
 
@@ -42,17 +43,16 @@ class Flat:
         self, encoding: encodings21.Flat, chunks: Chunks, _codecs: Codecs
     ) -> FixedWidth:
         """Copy the values of all chunks into one buffer."""
-        bits = _checked_bits(encoding)
+        if _VIEWS not in chunks.known:
+            chunks.known[_VIEWS] = _checked_views(encoding, chunks)
+        bits, total, even = chunks.known[_VIEWS]
+        if even is not None:
+            return FixedWidth(bits, total, even.joined())
         values = chunks.buffers[0]
-        num_bits = _checked_num_bits(bits, chunks.num_values)
-        sizes = (num_bits + 7) // 8
-        if np.logical_or.reduce(sizes > values.sizes):
-            found = int(values.sizes[sizes > values.sizes][0])
-            raise corrupt(f"flat chunks that hold all their {bits}-bit values", f"{found} bytes")
-        total = int(np.add.reduce(chunks.num_values))
+        num_bits = chunks.num_values * bits
         data: Bytes
         if bits % 8 == 0:
-            data = ranges.concatenate(values.data, values.starts, sizes)
+            data = ranges.concatenate(values.data, values.starts, num_bits // 8)
         else:
             data = ranges.concatenate_bits(values.data, values.starts, num_bits)
         return FixedWidth(bits, total, data)
@@ -92,6 +92,23 @@ class Flat:
         if not isinstance(values, FixedWidth) or values.bits_per_value != bits:
             raise corrupt(f"flat values of {bits} bits", _described(values))
         return values
+
+
+def _checked_views(
+    encoding: encodings21.Flat, chunks: Chunks
+) -> tuple[int, int, ranges.Even | None]:
+    """Rule out chunks that are too short, and find out how the others are copied."""
+    bits = _checked_bits(encoding)
+    values = chunks.buffers[0]
+    num_bits = _checked_num_bits(bits, chunks.num_values)
+    sizes = (num_bits + 7) // 8
+    if np.logical_or.reduce(sizes > values.sizes):
+        found = int(values.sizes[sizes > values.sizes][0])
+        raise corrupt(f"flat chunks that hold all their {bits}-bit values", f"{found} bytes")
+    total = int(np.add.reduce(chunks.num_values))
+    if bits % 8 and np.bitwise_or.reduce(num_bits[:-1]) & 7:
+        return bits, total, None
+    return bits, total, ranges.even_ranges(values.data, values.starts, sizes)
 
 
 def _values_at(data: Bytes, at: Ints, size: int) -> Bytes:

@@ -8,6 +8,8 @@ Not supported: negative sizes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -54,14 +56,19 @@ def rows(data: Bytes, starts: Ints, size: int) -> Bytes:
     count = starts.size
     if count == 0 or size == 0:
         return np.empty((count, size), np.uint8)
-    if count == 1:
+    even = _even_rows(data, starts, size)
+    return _gather_rows(data, starts, size) if even is None else even
+
+
+def _even_rows(data: Bytes, starts: Ints, size: int) -> Bytes | None:
+    """View one or more ranges that are equally far apart; None if they are not."""
+    if starts.size == 1:
         first = int(starts[0])
         return data[first : first + size].reshape(1, size)
     stride = int(starts[1] - starts[0])
-    if stride >= 0 and np.logical_and.reduce(starts[1:] - starts[:-1] == stride):
-        first = int(starts[0])
-        return np.ndarray((count, size), np.uint8, data, first, (stride, 1))
-    return _gather_rows(data, starts, size)
+    if stride < 0 or not np.logical_and.reduce(starts[1:] - starts[:-1] == stride):
+        return None
+    return np.ndarray((starts.size, size), np.uint8, data, int(starts[0]), (stride, 1))
 
 
 def _gather_rows(data: Bytes, starts: Ints, size: int) -> Bytes:
@@ -93,6 +100,31 @@ def concatenate(data: Bytes, starts: Ints, sizes: Ints) -> Bytes:
     if same < sizes.size:
         _copy_ragged(data, starts[same:], sizes[same:], out[alike:])
     return out
+
+
+@dataclass(frozen=True, slots=True)
+class Even:
+    """Views of ranges of which all but the last are equally long and equally far apart."""
+
+    matrix: Bytes
+    last: Bytes
+
+    def joined(self) -> Bytes:
+        """Copy the ranges, back to back, into a new buffer."""
+        alike = self.matrix.size
+        out = allocate(alike + self.last.size)
+        out[:alike].reshape(self.matrix.shape)[:] = self.matrix
+        out[alike:] = self.last
+        return out
+
+
+def even_ranges(data: Bytes, starts: Ints, sizes: Ints) -> Even | None:
+    """View the ranges to copy them several times; None if they do not lie as ``Even`` has them."""
+    if sizes.size < 2 or uniform_prefix(sizes) < sizes.size - 1 or not sizes[0]:
+        return None
+    matrix = _even_rows(data, starts[:-1], int(sizes[0]))
+    begin = int(starts[-1])
+    return None if matrix is None else Even(matrix, data[begin : begin + int(sizes[-1])])
 
 
 def _copy_ragged(data: Bytes, starts: Ints, sizes: Ints, out: Bytes) -> None:

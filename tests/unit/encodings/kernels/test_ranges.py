@@ -82,3 +82,22 @@ def test_bitmaps_are_joined_bit_by_bit() -> None:
     joined = ranges.concatenate_bits(data, ints(0, 2, 3), ints(3, 2, 8))
     bits = np.unpackbits(joined, count=13, bitorder="little")
     assert bits.tolist() == [1, 1, 1, 0, 1] + [1] * 8
+
+
+@pytest.mark.parametrize("sizes", [[8, 8, 8, 3], [8, 8], [8, 8, 8, 8, 0]])
+def test_even_ranges_are_copied_from_views_again_and_again(sizes: list[int]) -> None:
+    data = np.arange(200, dtype=np.uint8)
+    starts = np.arange(len(sizes), dtype=np.int64) * 24 + 5
+    views = ranges.even_ranges(data, starts, np.array(sizes, np.int64))
+    assert views is not None
+    for _ in range(2):
+        want = ranges.concatenate(data, starts, np.array(sizes, np.int64))
+        assert views.joined().tolist() == want.tolist()
+
+
+@pytest.mark.parametrize(
+    ("starts", "sizes"), [([0, 24, 60, 90], [8, 8, 8, 8]), ([0, 24, 48], [8, 4, 8]), ([0], [8])]
+)
+def test_ranges_that_lie_unevenly_have_no_views(starts: list[int], sizes: list[int]) -> None:
+    data = np.arange(200, dtype=np.uint8)
+    assert ranges.even_ranges(data, np.array(starts), np.array(sizes)) is None
