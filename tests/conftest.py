@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-# No deadline: two busy cores make a slow example, not a bug. A failure prints how to repeat it.
-settings.register_profile(
-    "house", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("house")
+from tests.support.examples import load_profile
+from tests.support.tiers import may_hold
+
+load_profile()
 
 # A developer's credentials and proxies must neither help a test nor be used by one.
 SCRUBBED_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "LANCE_")
@@ -26,3 +25,11 @@ def clean_environment() -> Iterator[None]:
             if name.startswith(SCRUBBED_PREFIXES):
                 patch.delenv(name)
         yield
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave files unread that hold no test of the tier that was asked for."""
+    tier = config.getoption("markexpr")
+    if not tier or not collection_path.name.startswith("test_") or not collection_path.is_file():
+        return None
+    return None if may_hold(collection_path.read_text(encoding="utf-8"), tier) else True

@@ -6,9 +6,8 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from tests.house.source import Source, functions
+from tests.house.source import OLDEST_PYTHON, Source
 
-OLDEST_PYTHON = (3, 11)
 # The place where a user must get an answer whatever happens.
 BROAD_EXCEPT_ALLOWED = ("lance_nb/explorer/messages.py",)
 PRINT_ALLOWED = ("notebooks/demo_data.py", "protos/compile.py")
@@ -38,9 +37,8 @@ def parses(source: Source) -> Iterator[str]:
     """Every file is valid for the oldest Python that we support."""
     if not source.path.endswith(".py"):
         return
-    try:
-        ast.parse(source.text, feature_version=OLDEST_PYTHON)
-    except SyntaxError as error:
+    error = source.parsed
+    if isinstance(error, SyntaxError):
         yield source.at(error.lineno or 1, f"not Python {OLDEST_PYTHON}: {error.msg}")
 
 
@@ -48,7 +46,7 @@ def no_assert(source: Source) -> Iterator[str]:
     """``python -O`` removes assertions; raise InternalError or CorruptFileError instead."""
     if not source.is_product_code:
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Assert):
             yield source.at(node, "assert outside tests")
 
@@ -57,7 +55,7 @@ def no_broad_except(source: Source) -> Iterator[str]:
     """A broad except hides our own faults."""
     if not source.is_product_code or source.is_in(*BROAD_EXCEPT_ALLOWED):
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ExceptHandler):
             if node.type is None or BROAD & _names(node.type):
                 yield source.at(node, "broad except")
@@ -73,7 +71,7 @@ def no_print(source: Source) -> Iterator[str]:
     """A library returns and raises; it does not talk."""
     if not source.is_product_code or source.is_in(*PRINT_ALLOWED):
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
@@ -86,7 +84,7 @@ def no_environment(source: Source) -> Iterator[str]:
     """Below the user's floors, everything that matters is an argument."""
     if not source.is_package_code or source.is_in(*ENVIRONMENT_ALLOWED):
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         named = isinstance(node, ast.Attribute) and node.attr in {"environ", "environb", "getenv"}
         imported = (
             isinstance(node, ast.ImportFrom)
@@ -109,11 +107,11 @@ def no_late_own_imports(source: Source) -> Iterator[str]:
     """An import inside a function hides a knot between floors."""
     if not source.is_package_code or source.is_in(*LAZY_IMPORT_ALLOWED):
         return
-    for function in functions(source.tree):
+    for function in source.functions:
         for node in ast.walk(function):
             if any(name.split(".")[0] in {"lance_nb", ""} for name in _imported(node)):
                 yield source.at(node, "own module imported inside a function")
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call) and _names(node.func) & {"import_module", "__import__"}:
             if source.name == "__init__" and ast.unparse(node) == OWN_MODULE:
                 continue
@@ -136,11 +134,11 @@ def own_errors_only(source: Source) -> Iterator[str]:
         return
     special = {
         id(node)
-        for function in functions(source.tree)
+        for function in source.functions
         if function.name.startswith("__") and function.name.endswith("__")
         for node in ast.walk(function)
     }
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.Raise) or node.exc is None:
             continue
         raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
@@ -153,7 +151,7 @@ def frozen_values(source: Source) -> Iterator[str]:
     """A value that can change under its holder is a bug in waiting."""
     if not source.is_in(*VALUE_FOLDERS) or not source.is_package_code:
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.ClassDef):
             continue
         for decorator in node.decorator_list:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.house.source import Source, functions
+from tests.house.source import Source, only_functions
 
 FILE_LINES_MAX = 500
 TEST_FILE_LINES_MAX = 600
@@ -36,7 +36,7 @@ def function_size(source: Source) -> Iterator[str]:
     """Functions stay short."""
     if not source.is_product_code:
         return
-    for node in functions(source.tree):
+    for node in source.functions:
         count = (node.end_lineno or node.lineno) - node.lineno + 1
         if count > FUNCTION_LINES_MAX:
             yield source.at(node, f"{node.name} has {count} lines, at most {FUNCTION_LINES_MAX}")
@@ -46,7 +46,7 @@ def parameters(source: Source) -> Iterator[str]:
     """A call with many positions cannot be read: options are keyword-only or one dataclass."""
     if not source.is_product_code:
         return
-    for node in functions(source.tree):
+    for node in source.functions:
         names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
         count = len(names) - (names[:1] in (["self"], ["cls"]))
         if count > PARAMETERS_MAX:
@@ -57,7 +57,7 @@ def nesting(source: Source) -> Iterator[str]:
     """Code that is nested deeply wants to be two functions."""
     if not source.is_product_code:
         return
-    for node in functions(source.tree):
+    for node in source.functions:
         depth = max((_depth(child) for child in node.body), default=0)
         if depth > NESTING_MAX:
             yield source.at(node, f"{node.name} nests {depth} deep, at most {NESTING_MAX}")
@@ -78,8 +78,8 @@ def facade_methods(source: Source) -> Iterator[str]:
     """The façade delegates: signature and docstring apart, a method is a few lines."""
     if not source.is_in("lance_nb/dataset.py", "lance_nb/dataset/"):
         return
-    classes = (node for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef))
-    for method in (method for node in classes for method in functions(node)):
+    classes = (node for node in source.nodes if isinstance(node, ast.ClassDef))
+    for method in (method for node in classes for method in only_functions(ast.walk(node))):
         body = method.body[1:] if ast.get_docstring(method) else method.body
         count = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
         if count > FACADE_BODY_LINES_MAX:

@@ -7,12 +7,13 @@ can hand it a planted text under any path.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+OLDEST_PYTHON = (3, 11)
 
 # Ours to judge. What is not in these folders, or not text, is nobody's style.
 FOLDERS = (".ci", "binder", "lance_nb", "notebooks", "protos", "tests")
@@ -33,12 +34,27 @@ class Source:
     text: str
 
     @cached_property
+    def parsed(self) -> ast.Module | SyntaxError:
+        """The module as the oldest Python that we support reads it, or why it does not."""
+        try:
+            return ast.parse(self.text, self.path, feature_version=OLDEST_PYTHON)
+        except SyntaxError as error:
+            return error
+
+    @property
     def tree(self) -> ast.Module:
         """The parsed module; an empty one if it does not parse, which is one rule's matter."""
-        try:
-            return ast.parse(self.text, self.path)
-        except SyntaxError:
-            return ast.Module([], [])
+        return self.parsed if isinstance(self.parsed, ast.Module) else ast.Module([], [])
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the tree: many rules look at all of them, and walking takes long."""
+        return tuple(ast.walk(self.tree))
+
+    @cached_property
+    def functions(self) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
+        """All functions and methods, nested ones as well."""
+        return tuple(only_functions(self.nodes))
 
     @property
     def name(self) -> str:
@@ -89,8 +105,10 @@ def is_ours(relative: str) -> bool:
     return Path(relative).suffix in SUFFIXES
 
 
-def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Walk all functions and methods, nested ones as well."""
-    for node in ast.walk(tree):
+def only_functions(
+    nodes: Iterable[ast.AST],
+) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Leave out all nodes but functions and methods."""
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node

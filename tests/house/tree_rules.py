@@ -44,7 +44,7 @@ def only_registries_import_leaves(sources: Iterable[Source]) -> Iterator[str]:
     for source in sources:
         if not source.is_package_code or source.name == "registry":
             continue
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             for name in _imports(node):
                 folder = _leaf_folder(name)
                 if folder in VALUE_FOLDERS:

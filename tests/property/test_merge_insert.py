@@ -8,11 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lance_nb
 from lance_nb.errors import MergeInsertError
+from tests.support.examples import examples
 
 _NUMBERS = count()
 SCHEMA = pa.schema([("k", pa.int64()), ("t", pa.string()), ("v", pa.int64())])
@@ -67,7 +68,7 @@ def table(rows: list[Row]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip("ktv", one, strict=True)) for one in rows], SCHEMA)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     target=st.lists(row, max_size=12),
     source=st.lists(row, max_size=8),

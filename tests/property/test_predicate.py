@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lance_nb
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import compile_filter
+from tests.support.examples import examples
 from tests.support.filter_rows import WORDS, filter_table, write_filter_dataset
 from tests.support.requirements import require_pylance
 
@@ -192,13 +193,13 @@ def mask_of(sql: str, table: pa.Table = TABLE) -> list[bool]:
     return found
 
 
-@settings(max_examples=150)
+@examples(80)
 @given(PREDICATES)
 def test_a_predicate_is_what_three_valued_logic_says(sample: Sample) -> None:
     assert mask_of(sample.sql) == [sample.answer(row) is True for row in ROWS]
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(PREDICATES)
 def test_a_predicate_its_negation_and_its_null_share_out_the_rows(sample: Sample) -> None:
     parts = [
@@ -210,7 +211,7 @@ def test_a_predicate_its_negation_and_its_null_share_out_the_rows(sample: Sample
     assert np.sum(parts, axis=0).tolist() == [1] * TABLE.num_rows
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(PREDICATES, st.integers(1, 40))
 def test_rows_do_not_depend_on_the_windows_they_are_read_in(sample: Sample, size: int) -> None:
     whole = mask_of(sample.sql)
@@ -219,7 +220,7 @@ def test_rows_do_not_depend_on_the_windows_they_are_read_in(sample: Sample, size
     assert [one for part in parts for one in part] == whole
 
 
-@settings(max_examples=120)
+@examples(60)
 @given(st.text(max_size=40) | st.text("i=1()'`\"andor<>, .[]-+*/%nullin", max_size=40))
 def test_any_text_is_a_filter_or_a_predicate_error(text: str) -> None:
     with contextlib.suppress(PredicateError):
@@ -235,7 +236,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
 
 
 @pytest.mark.interop
-@settings(max_examples=80)
+@examples(50)
 @given(PREDICATES)
 def test_pylance_chooses_the_same_rows(both: Any, sample: Sample) -> None:
     ours, theirs = both

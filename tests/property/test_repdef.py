@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_nb.encodings.repdef import concat_levels, unravel
+from tests.support.examples import examples
 from tests.support.shredding import page_of, rebuild, shred
 
 SHAPES = st.lists(st.sampled_from(["list", "struct"]), max_size=4).map(
@@ -37,7 +38,7 @@ def leaves_of(page: Any) -> np.ndarray[Any, Any]:
     return page.values.data.view("<i4")
 
 
-@settings(max_examples=400)
+@examples(200)
 @given(nested_rows(), SPARE)
 def test_levels_unravel_to_the_values_they_came_from(
     case: tuple[list[str], list[Any]], spare: list[tuple[bool, bool]]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import lz4.block
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_nb.encodings.kernels.compiled import Mode, forced
 from lance_nb.encodings.registry import codecs
 from tests.property.encodings import reference_encoders as ref
+from tests.support.examples import examples
 
 COUNTS = st.lists(st.integers(0, 40), min_size=1, max_size=8)
 SEEDS = st.one_of(st.none(), st.integers(0, 1000))
@@ -57,7 +58,7 @@ def test_string_chunks_and_blocks(parts, bits: int, seed: int | None) -> None:
 
 
 @pytest.mark.parametrize("mode", [Mode.NEVER, Mode.ALWAYS], ids=["numpy", "compiled"])
-@settings(max_examples=25)
+@examples(25)
 @given(st.data(), WORDS, SEEDS)
 def test_inline_bit_packing(mode: Mode, data, bits: int, seed: int | None) -> None:
     shape = st.lists(st.tuples(st.integers(0, bits), st.integers(0, 1024)), min_size=1, max_size=4)
@@ -74,7 +75,7 @@ def test_inline_bit_packing(mode: Mode, data, bits: int, seed: int | None) -> No
 
 
 @pytest.mark.parametrize("mode", [Mode.NEVER, Mode.ALWAYS], ids=["numpy", "compiled"])
-@settings(max_examples=25)
+@examples(25)
 @given(st.data(), st.integers(0, 16), SEEDS)
 def test_out_of_line_bit_packing(mode: Mode, data, width: int, seed: int | None) -> None:
     shape = st.lists(st.tuples(st.integers(0, 2100), st.booleans()), min_size=1, max_size=4)

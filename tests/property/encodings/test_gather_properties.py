@@ -7,7 +7,7 @@ import string
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_nb.encodings.base import Wanted
@@ -15,6 +15,7 @@ from lance_nb.encodings.registry import codecs
 from lance_nb.errors import CorruptFileError, LanceError, NotSupportedError
 from tests.property.encodings import reference_encoders as ref
 from tests.property.encodings.test_hostile_codecs import damaged_chunks
+from tests.support.examples import examples
 
 SYMBOLS = [b"ab", b"c", b"defgh"]
 TABLE = ref.symbol_table(SYMBOLS)
@@ -65,7 +66,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=20)
+@examples(20)
 @given(data=st.data(), seed=st.one_of(st.none(), st.integers(0, 99)))
 def test_gathered_values_are_the_decoded_ones(name: str, data, seed: int | None) -> None:
     encoding, parts = CASES[name]

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_nb.encodings.base import DecodedPage, FixedWidth
 from lance_nb.encodings.level_builder import Shape, page_levels, stripe
 from lance_nb.encodings.repdef import unravel
 from tests.property.test_repdef import nested_rows, values
+from tests.support.examples import examples
 from tests.support.shredding import rebuild, shred
 
 
@@ -109,7 +110,7 @@ def check(parts: list[pa.Array], rows: list[Any], shape: list[str]) -> None:
     assert rebuild(unravel(page), slots.fill_null(0).to_pylist(), shape) == rows
 
 
-@settings(max_examples=300, deadline=None)
+@examples(150)
 @given(nested_rows(), st.integers(0, 2**32))
 def test_entries_are_those_of_the_reference(case: tuple[list[str], list[Any]], seed: int) -> None:
     shape, rows = case
@@ -118,7 +119,7 @@ def test_entries_are_those_of_the_reference(case: tuple[list[str], list[Any]], s
     check([untidy(array, np.random.default_rng(seed))], rows, shape)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(80)
 @given(nested_rows(), st.data())
 def test_runs_of_rows_join_to_one_page(
     case: tuple[list[str], list[Any]], data: st.DataObject

@@ -8,12 +8,13 @@ import itertools
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_nb.encodings.base import DecodedPage, Rows, VariableWidth
 from lance_nb.encodings.repdef import unravel
 from tests.property.test_repdef import SPARE, nested_rows
+from tests.support.examples import examples
 from tests.support.pages import Page, constant, full_zip, mini_block
 from tests.support.reading import positions_of, rows_of
 from tests.support.shredding import rebuild, shred
@@ -60,7 +61,7 @@ def check(page: Page, shape: list[str], expected: list[Any], data: st.DataObject
             assert rebuild(unravel(found), leaves(found), shape) == wanted
 
 
-@settings(max_examples=150)
+@examples(80)
 @given(cases(), SPARE, st.sampled_from([(2, 1), (2, 2)]), st.data())
 def test_mini_block_pages(
     case: Case, spare: Any, version: tuple[int, int], data: st.DataObject
@@ -77,7 +78,7 @@ def test_mini_block_pages(
     check(mini_block(shredded, counts, version), shape, rows, data)
 
 
-@settings(max_examples=150)
+@examples(80)
 @given(cases(), SPARE, st.booleans(), st.sampled_from([0, 8]), st.data())
 def test_full_zip_pages(
     case: Case, spare: Any, text: bool, index_width: int, data: st.DataObject
@@ -88,7 +89,7 @@ def test_full_zip_pages(
     )
 
 
-@settings(max_examples=150)
+@examples(80)
 @given(cases(), SPARE, st.booleans(), st.data())
 def test_constant_pages(case: Case, spare: Any, compressed: bool, data: st.DataObject) -> None:
     shape, rows = case

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from itertools import count
 
 import pyarrow as pa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs.merge_plan import MergePlan
+from tests.support.examples import examples
 
 _NUMBERS = count()
 _TOKENS = count()
@@ -254,7 +255,7 @@ steps = st.lists(
 
 
 @given(stable=st.booleans(), history=steps)
-@settings(max_examples=16, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(16)
 def test_a_merge_is_what_a_plain_model_says_or_names_the_conflict(
     stable: bool, history: list[tuple[int, str, int]]
 ) -> None:

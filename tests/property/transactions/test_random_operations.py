@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_nb.format.fragment import DataFile, Fragment, InlineSequence
@@ -27,6 +27,7 @@ from lance_nb.transactions.operations.rewrite import Rewrite, RewriteGroup
 from lance_nb.transactions.operations.update import Update, UpdateMode
 from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateMap
 from lance_nb.transactions.transaction import Transaction
+from tests.support.examples import examples
 from tests.support.versions import SCHEMA, Versions, deleted, index, new_fragment
 
 VERBS = (
@@ -136,7 +137,7 @@ def check_lineage(manifest: object) -> None:
     assert len(np.unique(live)) == len(live)
 
 
-@settings(max_examples=120)
+@examples(60)
 @given(st.booleans(), st.lists(st.sampled_from(VERBS), max_size=12), st.data())
 def test_any_history_is_whole(stable: bool, verbs: list[str], draw: st.DataObject) -> None:
     versions = Versions(3, stable_row_ids=stable)

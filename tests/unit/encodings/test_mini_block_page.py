@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_nb._pb import encodings21 as pb
@@ -21,6 +21,7 @@ from tests.property.encodings.reference_encoders import (
     out_of_line_block,
 )
 from tests.property.test_repdef import SHAPES, values
+from tests.support.examples import examples
 from tests.support.pages import Page, chunk, mini_block, u16, u32
 from tests.support.reading import rows_of
 from tests.support.shredding import rebuild, shred
@@ -41,7 +42,7 @@ def leaves(page: DecodedPage) -> list[int]:
     return page.values.data.view("<i4").tolist()
 
 
-@settings(max_examples=150)
+@examples(80)
 @given(SHAPES, st.integers(0, 3), st.data())
 def test_joined_pages_hold_the_rows_of_all(shape: list[str], gap: int, data: st.DataObject) -> None:
     runs = [data.draw(st.lists(values(shape), min_size=1, max_size=6)) for _ in range(3)]

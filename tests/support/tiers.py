@@ -1,0 +1,68 @@
+"""Which test files a tier can leave unread: importing all of them takes longer than many tests.
+
+A tier is an expression over markers (``pytest -m``). A file is left out when no choice of the
+markers that are written in it fulfils the expression; markers may also stand in modules of ours
+that it imports (a shared suite, a folder's list of marks), one step away.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+MARKERS = ("interop", "slow", "spark", "ui")
+MARK = re.compile(rf"\bmark\.({'|'.join(MARKERS)})\b")
+# What a module says of all its tests, up to the next line that begins at its margin.
+OF_ALL = re.compile(r"^pytestmark = (.*(?:\n[ )\]].*)*)", re.MULTILINE)
+IMPORTED = re.compile(r"^from (tests\.[\w.]+) import", re.MULTILINE)
+
+
+def may_hold(text: str, tier: str) -> bool:
+    """Tell whether a test of a file with this text can belong to the tier."""
+    expression = _parsed(tier)
+    if expression is None:
+        return True
+    always = frozenset(one for part in OF_ALL.findall(text) for one in MARK.findall(part))
+    sometimes = _markers(text).union(*map(_markers_of, IMPORTED.findall(text))) - always
+    return any(
+        _holds(expression, always.union(some))
+        for count in range(len(sometimes) + 1)
+        for some in combinations(sorted(sometimes), count)
+    )
+
+
+@cache
+def _parsed(tier: str) -> ast.expr | None:
+    """Return the expression if it is about our markers alone; what others mean, pytest knows."""
+    try:
+        parsed = ast.parse(tier, mode="eval").body
+    except SyntaxError:
+        return None
+    names = {node.id for node in ast.walk(parsed) if isinstance(node, ast.Name)}
+    known = (ast.BoolOp, ast.UnaryOp, ast.Name, ast.boolop, ast.Not, ast.Load)
+    simple = all(isinstance(node, known) for node in ast.walk(parsed))
+    return parsed if simple and names <= set(MARKERS) else None
+
+
+def _holds(expression: ast.expr, chosen: frozenset[str]) -> bool:
+    if isinstance(expression, ast.Name):
+        return expression.id in chosen
+    if isinstance(expression, ast.UnaryOp):
+        return not _holds(expression.operand, chosen)
+    assert isinstance(expression, ast.BoolOp)
+    every = all if isinstance(expression.op, ast.And) else any
+    return every(_holds(one, chosen) for one in expression.values)
+
+
+def _markers(text: str) -> frozenset[str]:
+    return frozenset(MARK.findall(text))
+
+
+@cache
+def _markers_of(module: str) -> frozenset[str]:
+    path = ROOT / f"{module.replace('.', '/')}.py"
+    return _markers(path.read_text(encoding="utf-8")) if path.is_file() else frozenset()
