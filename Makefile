@@ -7,7 +7,7 @@ JOBS ?= 2
 LAB_FLAGS ?=
 # More options for pytest in every tier, for example PYTEST_FLAGS="-x -k manifest".
 PYTEST_FLAGS ?=
-# How many times as much as `make test-interop` does `make test-interop-large` compares.
+# How many times as much as in CI `make test-interop-large` compares and `make test-properties` tries.
 SIZE ?= 100
 
 PY := $(VENV)/bin/python
@@ -27,7 +27,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-read bench-spark bench-write capabilities help lab demo demo-data test test-binder test-ceph test-setup test-fast test-interop test-interop-large test-ui test-spark test-spark-cluster lint notebooks protos screenshot clean race simulate stateful
+.PHONY: bench-read bench-spark bench-write capabilities help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint notebooks protos screenshot clean race simulate stateful
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -74,7 +74,9 @@ $(DEMO_DONE): | $(VENV)/.stamp-lab
 demo-data: $(DEMO_DONE)  ## write the demo dataset, if it is not there
 
 lab: $(VENV)/.stamp-lab $(DEMO_DONE)  ## open JupyterLab on the tour of lance_nb
-	$(PY) -m jupyterlab $(TOUR) $$([ "$$(id -u)" != 0 ] || echo --allow-root) $(LAB_FLAGS)
+	@echo "Opening JupyterLab on the tour, $(TOUR). Ctrl-C twice ends it."
+	@$(PY) -m jupyterlab $(TOUR) --LabApp.default_url=/lab/tree/$(notdir $(TOUR)) \
+	    $$([ "$$(id -u)" != 0 ] || echo --allow-root) $(LAB_FLAGS)
 
 demo: $(VENV)/.stamp-lab $(DEMO_DONE)  ## run the tour without a browser and keep the result
 	@mkdir -p $(OUT)
@@ -101,15 +103,19 @@ test: test-setup  ## install what tests need, then lint and run every tier
 	echo; printf "$$table"; printf '  %-13s %5d s\n' total $$(( $$(date +%s) - began )); \
 	if [ -n "$$failed" ]; then echo "failed:$$failed" >&2; exit 1; fi
 
-test-setup: $(VENV)/.stamp-test
-	@sh tests/system_packages.sh
+# System packages come while pip works; neither needs the other.
+test-setup:
+	@sh tests/system_packages.sh & packages=$$!; \
+	$(MAKE) --no-print-directory $(VENV)/.stamp-test; status=$$?; \
+	wait $$packages; exit $$status
 
 lint: $(VENV)/.stamp-test  ## ruff, mypy, import floors, generated files up to date
 	@status=0; \
+	$(PY) -m mypy & mypy=$$!; \
 	$(PY) -m ruff check . || status=1; \
-	$(PY) -m mypy || status=1; \
 	$(VENV)/bin/lint-imports --no-logo || status=1; \
 	$(PY) protos/compile.py --check || status=1; \
+	wait $$mypy || status=1; \
 	exit $$status
 
 test-fast: $(VENV)/.stamp-test  ## unit, property and house tests: no pylance, no browser
@@ -123,6 +129,10 @@ test-interop: $(VENV)/.stamp-test  ## compare with pylance; also the slow tests
 test-interop-large: $(VENV)/.stamp-test  ## the same with SIZE times the seeds (100; takes hours)
 	LANCE_NB_TEST_SCALE=$(SIZE) $(PY) -m pytest -n $(JOBS) --dist worksteal -m "(interop or slow) and not ui and not spark" \
 	    -o faulthandler_timeout=0 $(PYTEST_FLAGS) tests/interop tests/hostile
+
+test-properties: $(VENV)/.stamp-test  ## property tests with SIZE times as many examples, new ones each time
+	LANCE_NB_TEST_SCALE=$(SIZE) $(PY) -m pytest -n $(JOBS) --dist worksteal -m "not interop and not slow and not ui and not spark" \
+	    -o faulthandler_timeout=0 $(PYTEST_FLAGS) tests/property tests/unit
 
 # A browser that shares two cores is late now and then: what fails runs once more and is printed as a
 # rerun (R). What is broken fails twice.
@@ -166,6 +176,9 @@ capabilities: $(VENV)/.stamp-test  ## write the generated tables of the README
 
 notebooks: $(VENV)/.stamp-test  ## run all notebooks and save them with their outputs
 	$(PY) -m tests.support.notebooks $(NOTEBOOKS)
+
+test-notebooks-browser: $(VENV)/.stamp-test  ## run all notebooks in a real JupyterLab; NOTEBOOKS=03, FLAGS=--without-java
+	$(PY) -m tests.support.notebooks_in_browser $(FLAGS) $(NOTEBOOKS)
 
 screenshot: $(VENV)/.stamp-test  ## take the README's picture of the explorer (needs Chromium)
 	$(PY) -m tests.support.screenshot
