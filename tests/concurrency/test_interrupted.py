@@ -10,7 +10,6 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -125,14 +124,21 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@contextmanager
-def interrupted_after(seconds: float) -> Iterator[None]:
-    """Raise KeyboardInterrupt in the body, as Ctrl-C does, unless it is done by then."""
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+def interrupted_after(seconds: float, change: Callable[[], object]) -> None:
+    """Make a change; raise KeyboardInterrupt in it, as Ctrl-C does, unless it is done by then."""
+    armed = True
+
+    def interrupt(*_: object) -> None:
+        if armed:  # once the change is done, nothing here may be interrupted any more
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        with suppress(KeyboardInterrupt):
-            signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-4))
-            yield
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-4))
+        change()
+        armed = False
+    except KeyboardInterrupt:
+        pass
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -153,23 +159,24 @@ def test_an_interrupt_leaves_the_dataset_as_before_or_as_after(
     VERBS[verb](lance_nb.dataset(again), {})
     seconds = time.perf_counter() - began
     after = lance.dataset(place).to_table()
-    endings = set()
-    for number in range(INTERRUPTS):
+    moments = [seconds * (number + 0.5) / INTERRUPTS for number in range(INTERRUPTS)]
+    stopped = False
+    for number, moment in enumerate(moments):
         place = copied(source, tmp_path / f"{number}.lance")
         dataset = lance_nb.dataset(place)
         version = dataset.version
-        with interrupted_after(seconds * (number + 0.5) / INTERRUPTS):
-            VERBS[verb](dataset, {})
+        interrupted_after(moment, lambda dataset=dataset: VERBS[verb](dataset, {}))
         found = lance.dataset(place)
         found.validate()
-        endings.add(found.version > version)
+        stopped |= found.version == version
         assert found.to_table().equals(before if found.version == version else after)
         assert lance_nb.dataset(place).to_table().equals(found.to_table())
         for one in found.versions():
             lance.dataset(place, one["version"]).to_table()
         VERBS[verb](lance_nb.dataset(place), {}) if found.version == version else None
         assert lance.dataset(place).to_table().equals(after)
-    assert False in endings, "no interrupt came in time"
+        if moment == moments[-1] and not stopped:  # a busy machine made the measured time too long
+            moments.append(moment / INTERRUPTS)
 
 
 def copied(source: Path, place: Path) -> str:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ def moto_server() -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         process.stdin.close()
-        process.wait(10)
+        _ended(process)
         process.stdout.close()
 
 
@@ -126,11 +127,16 @@ def _running(
         yield
     finally:
         process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        _ended(process)
+
+
+def _ended(process: subprocess.Popen[Any]) -> None:
+    """Wait for the end of a process that has been told to end, and make it end."""
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _listens(port: int) -> bool:
