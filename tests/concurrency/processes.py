@@ -2,9 +2,10 @@
 
     python -m tests.concurrency.processes [commits per process] [ours] [pylance]
 
-Each process appends rows of its own, deletes some of them, and sets a config key of its own, until
-it has committed so often. A reader polls all the while and reads every version it finds. Afterwards
-every version is read by both, and the rows and settings are exactly those that were acknowledged.
+Each process appends rows of its own, deletes and updates some of them, and sets a config key of its
+own, until it has committed so often; one of ours and one of pylance's compact now and then. A reader
+polls all the while and reads every version it finds. Afterwards every version is read by both, and
+the rows and settings are exactly those that were acknowledged.
 """
 
 from __future__ import annotations
@@ -20,39 +21,47 @@ from typing import Any
 import pyarrow as pa
 
 ROWS = 4  # of one append
+COMPACTS_EVERY = 24  # commits of a process that compacts
 ATTEMPTS = 200  # of one change; conflicts are expected, endless ones are not
 
 
 def rows_of(worker: int, number: int) -> pa.Table:
     """The rows of one append: nobody else writes these ids."""
     start = (worker * 100_000 + number) * ROWS
-    return pa.table({"id": pa.array(range(start, start + ROWS), pa.int64())})
+    ids = pa.array(range(start, start + ROWS), pa.int64())
+    return pa.table({"id": ids, "n": pa.array([0] * ROWS, pa.int64())})
 
 
-def work(uri: str, worker: int, commits: int, *, ours: bool) -> dict[str, Any]:
+def work(
+    uri: str, worker: int, commits: int, *, ours: bool, compacts: bool = False
+) -> dict[str, Any]:
     """Commit so often; return what was acknowledged."""
-    done = 0
-    ids: set[int] = set()
-    retries = 0
-    number = 0
-    while done < commits:
+    rows: dict[int, int] = {}
+    retries = compactions = 0
+    config = None
+    for number in range(commits):
         kind = number % 4
-        table = rows_of(worker, number)
-        mine = table["id"].to_pylist()
         if kind in (0, 1):
+            table = rows_of(worker, number)
             change = _appending(uri, table, ours=ours)
-            ids.update(mine)
-        elif kind == 2:
-            victim = min(ids)
+            rows.update(dict.fromkeys(table["id"].to_pylist(), 0))
+        elif kind == 3:
+            config = str(number)
+            change = _configuring(uri, f"worker-{worker}", config, ours=ours)
+        elif number % 8 == 2:
+            victim = min(rows)
             change = _deleting(uri, victim, ours=ours)
-            ids.discard(victim)
+            del rows[victim]
         else:
-            change = _configuring(uri, f"worker-{worker}", str(number), ours=ours)
+            victim = max(rows)
+            change = _updating(uri, victim, number, ours=ours)
+            rows[victim] = number
         retries += _until_done(change)
-        done += 1
-        number += 1
-    config = str(number - 1 - (number - 4) % 4) if number >= 4 else None
-    return {"ids": sorted(ids), "worker": worker, "retries": retries, "config": config}
+        if compacts and number % COMPACTS_EVERY == COMPACTS_EVERY - 1:
+            _compact(uri, ours=ours)
+            compactions += 1
+    found = {"rows": rows, "worker": worker, "retries": retries, "config": config}
+    return {**found, "compactions": compactions}
 
 
 def _appending(uri: str, table: pa.Table, *, ours: bool) -> Any:
@@ -63,6 +72,20 @@ def _appending(uri: str, table: pa.Table, *, ours: bool) -> Any:
 def _deleting(uri: str, victim: int, *, ours: bool) -> Any:
     module = _module(ours=ours)
     return lambda: module.dataset(uri).delete(f"id = {victim}")
+
+
+def _updating(uri: str, victim: int, value: int, *, ours: bool) -> Any:
+    module = _module(ours=ours)
+    return lambda: module.dataset(uri).update({"n": str(value)}, where=f"id = {victim}")
+
+
+def _compact(uri: str, *, ours: bool) -> None:
+    """Compact once; that others are in the way is no error, and changes no rows."""
+    try:
+        _module(ours=ours).dataset(uri).optimize.compact_files()
+    except OSError as error:
+        if not _may_be_repeated(error):
+            raise
 
 
 def _configuring(uri: str, key: str, value: str, *, ours: bool) -> Any:
@@ -86,13 +109,16 @@ def _until_done(change: Any) -> int:
         try:
             change()
         except OSError as error:
-            text = str(error)
-            again = ("retry", "concurrent", "Try again", "overtaken", "preempted", "Too many")
-            if not any(word in text for word in again):
+            if not _may_be_repeated(error):
                 raise
             continue
         return attempt
     raise TimeoutError(f"{ATTEMPTS} attempts were not enough")
+
+
+def _may_be_repeated(error: OSError) -> bool:
+    again = ("retry", "concurrent", "Try again", "overtaken", "preempted", "Too many")
+    return any(word in str(error) for word in again)
 
 
 def poll(uri: str, stop: Any, found: Any) -> None:
@@ -127,7 +153,9 @@ def run(uri: str, commits: int, ours: int, pylance: int, timeout_s: float = 600)
     reader = context.Process(target=poll, args=(uri, stop, polled))
     workers = [
         context.Process(
-            target=_worker, args=(results, uri, number, commits), kwargs={"ours": number < ours}
+            target=_worker,
+            args=(results, uri, number, commits),
+            kwargs={"ours": number < ours, "compacts": number in (0, ours)},
         )
         for number in range(ours + pylance)
     ]
@@ -149,6 +177,7 @@ def run(uri: str, commits: int, ours: int, pylance: int, timeout_s: float = 600)
     return {
         "commits": commits * len(workers),
         "seconds": round(seconds, 1),
+        "compactions": sum(one["compactions"] for one in found),
         "polls": polls,
         "retries": {one["worker"]: one["retries"] for one in found},
     }
@@ -160,17 +189,23 @@ def _check(uri: str, found: list[dict[str, Any]], versions: int) -> None:
     import lance_nb
 
     ours, theirs = lance_nb.dataset(uri), lance.dataset(uri)
-    assert ours.version_numbers() == list(range(1, versions + 1))
-    assert ours.version == theirs.version == versions
-    wanted = sorted({*rows_of(99, 0)["id"].to_pylist(), *(i for one in found for i in one["ids"])})
-    assert sorted(ours.to_table()["id"].to_pylist()) == wanted, "rows were lost or are there twice"
-    assert sorted(theirs.to_table()["id"].to_pylist()) == wanted
+    newest = ours.version
+    assert newest == theirs.version >= versions  # a compaction makes versions of its own
+    assert ours.version_numbers() == list(range(1, newest + 1))
+    assert newest == versions or any(one["compactions"] for one in found)
+    wanted = dict.fromkeys(rows_of(99, 0)["id"].to_pylist(), 0)
+    for one in found:
+        wanted |= one["rows"]
+    for dataset in (ours, theirs):
+        table = dataset.to_table().sort_by("id")
+        have = list(zip(table["id"].to_pylist(), table["n"].to_pylist(), strict=True))
+        assert have == sorted(wanted.items()), "rows were lost, are there twice, or are old"
     config = {f"worker-{one['worker']}": one["config"] for one in found if one["config"]}
     assert {key: ours.config()[key] for key in config} == config
     theirs.validate()
     uuids = [ours.transaction(number).uuid for number in ours.version_numbers()]
-    assert len(set(uuids)) == versions
-    for number in range(1, versions + 1, max(1, versions // 50)):
+    assert len(set(uuids)) == newest
+    for number in range(1, newest + 1, max(1, newest // 50)):
         old = ours.checkout_version(number)
         assert old.to_table() == theirs.checkout_version(number).to_table()
 
