@@ -2,10 +2,10 @@
 
     python -m tests.concurrency.processes [commits per process] [ours] [pylance]
 
-Each process appends rows of its own, deletes and updates some of them, and sets a config key of its
-own, until it has committed so often; one of ours and one of pylance's compact now and then. A reader
-polls all the while and reads every version it finds. Afterwards every version is read by both, and
-the rows and settings are exactly those that were acknowledged.
+Each process appends rows of its own, deletes and updates some of them, and sets a config key of
+its own, until it has committed so often; one of ours and one of pylance's compact now and then. A
+reader polls all the while and reads every version it finds. Afterwards every version is read by
+both, and the rows and settings are exactly those that were acknowledged.
 """
 
 from __future__ import annotations
