@@ -1,6 +1,6 @@
-"""Verbs on secondary indices: what there is, what it covers, and dropping it.
+"""Verbs on secondary indices: what there is, what it covers, building and dropping it.
 
-Indices are built by pylance, and kept right by every verb here; building them is not offered yet.
+BTREE indices are built here, other kinds by pylance; every verb here keeps all of them right.
 
 Source: the index methods of ``LanceDataset`` of pylance 14.0.2.
 """
@@ -75,22 +75,32 @@ class Indexing(OpenedVersion):
             "so there is nothing to keep in memory"
         )
 
-    def create_scalar_index(self, column: str, index_type: Any, *args: Any, **options: Any) -> None:
-        """Raise NotSupportedError: indices are built by pylance. Raises ColumnNotFoundError."""
-        self.lance_schema.field(column)
-        call = f"create_scalar_index({column!r}, {str(index_type)!r})"
-        raise NotSupportedError(_not_built(self.uri, call))
+    def create_scalar_index(
+        self,
+        column: str,
+        index_type: Any = "BTREE",
+        name: str | None = None,
+        *,
+        replace: bool = True,
+        **options: Any,
+    ) -> None:
+        """Build a BTREE index on a column, in memory, for pylance's queries.
+
+        ``lance_nb.spark.create_scalar_index`` builds it in parts. Filters here do not look into
+        indices. Raises ColumnNotFoundError, InvalidInputError, and NotSupportedError for kinds and
+        options that only pylance has.
+        """
+        kind = str(index_type)
+        if options:
+            call = f"create_scalar_index({column!r}, {kind!r}, {next(iter(options))}=...)"
+            raise NotSupportedError(verbs.index_building.not_built(self.uri, call))
+        self._snapshot = verbs.index_building.create(
+            self._session, self._snapshot, column, kind, name, replace=replace
+        )
 
     def create_index(self, column: Any, index_type: Any, *args: Any, **options: Any) -> None:
         """Raise NotSupportedError: indices are built by pylance. Raises ColumnNotFoundError."""
         for one in [column] if isinstance(column, str) else column:
             self.lance_schema.field(one)
         call = f"create_index({column!r}, {str(index_type)!r})"
-        raise NotSupportedError(_not_built(self.uri, call))
-
-
-def _not_built(uri: str, call: str) -> str:
-    return (
-        "indices cannot be built here yet; scans and filters work without. Where pylance is "
-        f"installed, lance.dataset({uri!r}).{call} builds it, and every verb here keeps it right"
-    )
+        raise NotSupportedError(verbs.index_building.not_built(self.uri, call))

@@ -25,17 +25,20 @@ if TYPE_CHECKING:
     from lance_nb.spark.engine import TaskProgress
     from lance_nb.spark.frames import plan_frame
     from lance_nb.spark.journal import forget, resume, unfinished
-    from lance_nb.spark.merging import MergeRun, merge, update_columns, upsert
+    from lance_nb.spark.merging import MergeRun, merge, plan_upsert, update_columns, upsert
     from lance_nb.spark.progress import RunProgress
     from lance_nb.spark.registration import read, register, register_views
     from lance_nb.spark.run import run_edits
     from lance_nb.spark.sessions import find_session, start_session, why_not
+    from lance_nb.spark.tasks.casting import plan_cast
     from lance_nb.spark.tasks.clone import plan_clone
     from lance_nb.spark.tasks.columns import plan_columns
     from lance_nb.spark.tasks.compaction import plan_compaction
+    from lance_nb.spark.tasks.counting import plan_count
     from lance_nb.spark.tasks.deletion import plan_delete
     from lance_nb.spark.tasks.differences import plan_diff
     from lance_nb.spark.tasks.files import plan_append
+    from lance_nb.spark.tasks.indexing import plan_index
     from lance_nb.spark.tasks.merge import plan_merge
     from lance_nb.spark.tasks.update import plan_update
     from lance_nb.spark.verbs import (
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
         clone,
         compact,
         count,
+        create_scalar_index,
         delete,
         diff,
         diff_frame,
@@ -63,6 +67,7 @@ __all__ = [
     "clone",
     "compact",
     "count",
+    "create_scalar_index",
     "delete",
     "diff",
     "diff_frame",
@@ -72,14 +77,18 @@ __all__ = [
     "jobs",
     "merge",
     "plan_append",
+    "plan_cast",
     "plan_clone",
     "plan_columns",
     "plan_compaction",
+    "plan_count",
     "plan_delete",
     "plan_diff",
     "plan_frame",
+    "plan_index",
     "plan_merge",
     "plan_update",
+    "plan_upsert",
     "read",
     "register",
     "register_views",
@@ -102,20 +111,26 @@ _WHERE = {
     "engine": "TaskProgress",
     "frames": "plan_frame",
     "journal": "forget resume unfinished",
-    "merging": "MergeRun merge update_columns upsert",
+    "merging": "MergeRun merge plan_upsert update_columns upsert",
     "progress": "RunProgress",
     "registration": "read register register_views",
     "run": "run_edits",
     "sessions": "find_session start_session why_not",
+    "tasks.casting": "plan_cast",
     "tasks.clone": "plan_clone",
     "tasks.columns": "plan_columns",
     "tasks.compaction": "plan_compaction",
+    "tasks.counting": "plan_count",
     "tasks.deletion": "plan_delete",
     "tasks.differences": "plan_diff",
     "tasks.files": "plan_append",
+    "tasks.indexing": "plan_index",
     "tasks.merge": "plan_merge",
     "tasks.update": "plan_update",
-    "verbs": "append backfill clone compact count delete diff diff_frame statistics update write",
+    "verbs": (
+        "append backfill clone compact count create_scalar_index delete diff diff_frame statistics "
+        "update write"
+    ),
 }
 _MODULES = {name: module for module, names in _WHERE.items() for name in names.split()}
 

@@ -10,6 +10,8 @@ situation (``engine="auto"``)               engine
 less than ``SMALL_BYTES``, or one task       local
 a session on a cluster or Connect            spark
 a local session, ``LOCAL_SPARK_BYTES`` on    spark
+no session, but SPARK_REMOTE names a         spark, connected to
+server, ``START_BYTES`` on
 otherwise, several cores                     pool
 ==========================================  ==========================================
 """
@@ -26,7 +28,7 @@ from lance_nb.spark.engines.inline import InlineEngine
 from lance_nb.spark.engines.pool import PoolEngine
 from lance_nb.spark.engines.session import SparkEngine
 from lance_nb.spark.plan import Plan
-from lance_nb.spark.sessions import find_session, is_local, start_session
+from lance_nb.spark.sessions import find_session, is_local, remote, start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 ENGINES = ("auto", "local", "pool", "spark")
 SMALL_BYTES = 256 * 1024**2
 LOCAL_SPARK_BYTES = 512 * 1024**2
+START_BYTES = 4 * 1024**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,8 @@ def choose(plan: Plan, engine: str = "auto", spark: SparkSession | None = None) 
         return Choice("spark", f"{size}, and a cluster is there", session)
     if session is not None and plan.size_bytes >= LOCAL_SPARK_BYTES:
         return Choice("spark", f"{size}, and a session is there", session)
+    if session is None and remote() is not None and plan.size_bytes >= START_BYTES:
+        return Choice("spark", f"{size}, and SPARK_REMOTE names a server")
     if (os.cpu_count() or 1) > 1:
         return Choice("pool", f"{size} on {os.cpu_count()} cores")
     return Choice("local", "there is one core")
@@ -78,10 +83,13 @@ def explain(plan: Plan, engine: str = "auto", spark: SparkSession | None = None)
     """Say what a plan is and where it would run."""
     choice = choose(plan, engine, spark)
     branch = plan.place.branch or "main"
+    tasks = f"{len(plan.tasks)}, about {size_text(plan.size_bytes)}"
+    if plan.gather is not None:
+        tasks = "one for each partition of the DataFrame; its size is Spark's to say"
     return (
         f"{plan.verb} {plan.detail}\n"
         f"read version: {branch}:{plan.place.version}\n"
-        f"tasks: {len(plan.tasks)}, about {size_text(plan.size_bytes)}\n"
+        f"tasks: {tasks}\n"
         f"engine: {choice.name} ({choice.reason})"
     )
 

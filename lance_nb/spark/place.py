@@ -9,13 +9,13 @@ Limits: storage options travel as they are; credentials in them reach the execut
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from lance_nb.dataset import LanceDataset
+from lance_nb.dataset import LanceDataset, LanceFragment
 from lance_nb.dataset.session import Session, open_session
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
@@ -69,6 +69,10 @@ class Place:
     def dataset(self) -> LanceDataset:
         """Open the version as a dataset."""
         return LanceDataset(*self.open())
+
+    def fragments(self, ids: Collection[int]) -> list[LanceFragment]:
+        """Open some fragments of the version."""
+        return [one for one in self.dataset().get_fragments() if one.fragment_id in ids]
 
 
 def _frozen(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:

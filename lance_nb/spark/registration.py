@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.spark import source
+from lance_nb.spark.new_rows import Destination
+from lance_nb.spark.place import Place
 from lance_nb.spark.sessions import find_session, is_connect, start_session
+from lance_nb.spark.source.options import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 ALIAS = "lance"
+_REFS = ("version", "versionasof", "timestampasof", "branch", "tag")
 # What was found out about the alias, by session: asking costs a query.
 _ALIASES: WeakKeyDictionary[SparkSession, str | None] = WeakKeyDictionary()
 
@@ -58,7 +64,7 @@ def _answer_of(spark: SparkSession, name: str) -> str:
 
 
 def read(
-    uri: str,
+    target: Destination,
     *,
     spark: SparkSession | None = None,
     columns: list[str] | None = None,
@@ -67,21 +73,44 @@ def read(
 ) -> DataFrame:
     """Read a dataset as a DataFrame; other options as ``lance_nb.spark.source.options`` lists them.
 
-    Without ``spark``, the session that is there; a local one is started when there is none.
+    Without ``spark``, the session that is there; a local one is started when there is none. The
+    version is pinned here. ``count()`` of this DataFrame reads no data: it is that of the manifest
+    (not with a filter, see ``lance_nb.spark.count``; not on Connect, whose server opens the data).
     """
     session = spark or find_session() or start_session()
     _register(session, source.data_source.LanceSource)
-    reader = session.read.format("lance_nb")
     wanted: Mapping[str, Any] = {
         "columns": None if columns is None else ",".join(columns),
         "filter": filter,
         **options,
     }
-    for name, value in wanted.items():
-        if value is not None:
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            reader = reader.option(name, text)
-    return reader.load(uri)
+    said = {name.lower(): _text(value) for name, value in wanted.items() if value is not None}
+    reader = session.read.format("lance_nb")
+    if isinstance(target, LanceDataset):
+        dataset, said = target, _pinned(said, target)
+    elif is_connect(session) or not {"table", "readchangefeed"}.isdisjoint(said):
+        return reader.options(**said).load(os.fspath(target))
+    else:
+        dataset = SourceOptions.of({**said, "path": os.fspath(target)}).open()
+        said = _pinned({key: text for key, text in said.items() if key not in _REFS}, dataset)
+    frame = reader.options(**said).load(Place.of(dataset).uri)
+    if not {"filter", "table", "readchangefeed"} & said.keys() and not is_connect(session):
+        vars(frame)["count"] = dataset.count_rows  # of this object: what is made of it counts rows
+    return frame
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _pinned(said: dict[str, str], dataset: LanceDataset) -> dict[str, str]:
+    """Add the version that a dataset stands at. Raises InvalidInputError for another one."""
+    if given := [name for name in _REFS if name in said]:
+        raise InvalidInputError(f"an open dataset is at a version already: leave out {given[0]!r}")
+    place = Place.of(dataset)
+    ref = {"branch": place.branch, "version": str(place.version)}
+    stored = {"storageoptions": place.options_text, "allowbases": ",".join(place.allow_bases)}
+    return {key: text for key, text in {**stored, **said, **ref}.items() if text}
 
 
 def register_views(spark: SparkSession, root: str) -> list[str]:

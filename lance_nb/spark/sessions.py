@@ -14,6 +14,7 @@ Source: PySpark 4.3; guides measured there: start-up, thread-local sessions, PYS
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -33,6 +34,7 @@ _LOCAL: Mapping[str, str] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
 _CONNECT = "pyspark.sql.connect"
+MIN_JAVA = 17
 
 
 def find_session(namespace: Mapping[str, Any] | None = None) -> SparkSession | None:
@@ -52,7 +54,8 @@ def start_session(name: str = "lance_nb", **config: str) -> SparkSession:
     """Start a local session that runs its workers with this interpreter.
 
     ``config`` are Spark's own keys with ``__`` for dots: ``spark__master="spark://host:7077"`` goes
-    to a cluster, ``spark__remote="local[2]"`` starts Spark Connect. Raises NotSupportedError when
+    to a cluster, ``spark__remote="local[2]"`` starts Spark Connect; without either, the server that
+    SPARK_REMOTE names is taken where it is set. Raises NotSupportedError when
     PySpark or Java is missing, with what to install.
     """
     problem = why_not()
@@ -63,7 +66,8 @@ def start_session(name: str = "lance_nb", **config: str) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(name)
     wanted = {key.replace("__", "."): value for key, value in config.items()}
-    own = {} if "spark.remote" in wanted else {"spark.master": "local[*]", **_LOCAL}
+    is_remote = "spark.remote" in wanted or remote() is not None
+    own = {} if is_remote else {"spark.master": "local[*]", **_LOCAL}
     for key, value in {**own, **wanted}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
@@ -75,11 +79,33 @@ def why_not() -> str | None:
         import pyspark  # noqa: F401 - asked for, nothing more
     except ImportError:
         return "PySpark is not installed: pip install 'lance-nb[spark]'"
-    if java() is None:
+    if (remote() or "").startswith("sc://"):  # Java is where the server is
+        return None
+    found = java()
+    version = None if found is None else _version(found)
+    if found is None or (version is not None and version < MIN_JAVA):
+        there = "there is none" if found is None else f"{found} is Java {version}"
         return (
-            "Spark needs Java 17 or newer, and there is none: install a JRE (Debian and Ubuntu: "
+            f"Spark needs Java {MIN_JAVA} or newer, and {there}: install a JRE (Debian and Ubuntu: "
             "apt install openjdk-17-jre-headless; conda: conda install openjdk=17) or set JAVA_HOME"
         )
+    return None
+
+
+def remote() -> str | None:
+    """Return the Spark Connect server that the environment names."""
+    return os.environ.get("SPARK_REMOTE") or None
+
+
+def _version(program: str) -> int | None:
+    """Return the release that a Java says of itself beside its programs, None if it does not."""
+    for folder in Path(program).resolve().parents[1:3]:
+        try:
+            text = (folder / "release").read_text(encoding="utf-8")
+        except OSError:
+            continue
+        found = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', text, re.MULTILINE)
+        return None if found is None else int(found[1])
     return None
 
 

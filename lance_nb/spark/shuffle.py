@@ -5,7 +5,8 @@ written by the tasks. Nobody else sees the keys of a bucket, so that its new row
 as well. Equal keys of the source meet in one bucket, where duplicates are refused.
 
 Limits: a bucket is in memory: the source's rows and the target's keys in it. Keys are compared in
-the types of the dataset; a key that Spark cannot hash (a map) is refused by Spark.
+the types of the dataset; a key of nanoseconds is refused, because Spark has none, and one that it
+cannot hash (a map) is refused by Spark.
 Source: PySpark 4.3 (``PandasCogroupedOps.applyInArrow``); lance_nb.transactions.merge_insert_parts.
 """
 
@@ -18,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.errors import LanceError, StorageError
+from lance_nb.errors import LanceError, NotSupportedError, StorageError
 from lance_nb.spark.engines.job import RowCounter
 from lance_nb.spark.frames import MADE_DDL, collected, made_table
 from lance_nb.spark.place import Place
@@ -79,13 +80,26 @@ class MergeBucket:
 def plan_shuffled(dataset: LanceDataset, clauses: MergeClauses, source: DataFrame) -> Plan:
     """Plan an upsert of a DataFrame that is shuffled. Raises as ``merge_insert`` does."""
     _, snapshot = dataset.opened
-    check(snapshot, clauses, fitted_schema(source.columns, snapshot.manifest.schema.to_arrow()))
+    arrow = snapshot.manifest.schema.to_arrow()
+    check(snapshot, clauses, fitted_schema(source.columns, arrow))
+    for field in fitted_schema(clauses.on, arrow):
+        _check_key(field)
     place, detail = Place.of(dataset), f"a DataFrame on {', '.join(clauses.on)}"
 
     def gather(options: RunOptions, watch: Watch) -> list[MergePlan]:
         return merge_buckets(place, clauses, source, options, watch)
 
     return Plan("merge_insert", detail, place, (), commit_edits, gather, is_empty_too=True)
+
+
+def _check_key(field: pa.Field) -> None:
+    """Refuse keys that Spark cannot hold. Raises NotSupportedError."""
+    kind = field.type
+    if (pa.types.is_timestamp(kind) or pa.types.is_duration(kind)) and kind.unit == "ns":
+        raise NotSupportedError(
+            f"key {field.name!r}: Spark's times have no nanoseconds, so that rows cannot be "
+            "matched there; form='broadcast' matches them here"
+        )
 
 
 def merge_buckets(

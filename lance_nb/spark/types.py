@@ -12,9 +12,10 @@ fixed-size binary                        binary
 uint8, uint16, uint32                    int16, int32, int64
 uint64                                   decimal(20, 0)
 float16                                  float32
-timestamp of any unit                    timestamp in microseconds
+timestamp of any unit                    timestamp in microseconds (what is finer
+                                         is cut off); with a zone: in UTC
 date64                                   date32
-time                                     int64, in the unit of the column
+time32, time64                           int32, int64, in the unit of the column
 dictionary                               its values
 =======================================  =======================================
 
@@ -47,7 +48,8 @@ _SAME_FOR_ALL: tuple[tuple[Callable[[pa.DataType], bool], pa.DataType], ...] = (
     (pa.types.is_uint64, pa.decimal128(20, 0)),
     (pa.types.is_float16, pa.float32()),
     (pa.types.is_date64, pa.date32()),
-    (pa.types.is_time, pa.int64()),
+    (pa.types.is_time32, pa.int32()),
+    (pa.types.is_time64, pa.int64()),
     (pa.types.is_duration, pa.duration("us")),
     (pa.types.is_large_string, pa.string()),
     (pa.types.is_string_view, pa.string()),
@@ -76,7 +78,7 @@ def readable_type(kind: pa.DataType, column: str) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         return readable_type(kind.value_type, column)
     if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", kind.tz)
+        return pa.timestamp("us", None if kind.tz is None else "UTC")
     if any(fits(kind) for fits in _LISTS):
         return pa.list_(pa.field("element", readable_type(kind.value_type, column)))
     if pa.types.is_struct(kind):
@@ -88,19 +90,30 @@ def readable_type(kind: pa.DataType, column: str) -> pa.DataType:
 
 
 def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Cast a batch of the dataset to what ``readable_schema`` promised."""
+    """Cast a batch of the dataset to what ``readable_schema`` promised.
+
+    Raises NotSupportedError for a value that Spark cannot hold: a time of the year 300,000.
+    """
     columns = [
-        _readable(column, field.type) for column, field in zip(batch.columns, schema, strict=True)
+        _readable(column, field) for column, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _readable(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def _readable(column: pa.Array, field: pa.Field) -> pa.Array:
+    if column.type == field.type:
+        return column
+    from pyarrow.compute import CastOptions
+
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if pa.types.is_time32(column.type):
-        column = column.cast(pa.int32())
-    return column if column.type == kind else column.cast(kind)
+    try:
+        return column.cast(options=CastOptions(field.type, allow_time_truncate=True))
+    except pa.ArrowInvalid as error:
+        raise NotSupportedError(
+            f"column {field.name!r}: Spark cannot hold a value of {column.type}: {error}; leave it "
+            "out with columns=..."
+        ) from error
 
 
 def from_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -184,7 +197,7 @@ def new_schema(schema: StructType) -> pa.Schema:
     """Return the schema of a new dataset for a DataFrame's, hints in its metadata obeyed."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    arrow: pa.Schema = to_arrow_schema(schema)
+    arrow: pa.Schema = to_arrow_schema(schema, timezone="UTC")
     fields = [
         _hinted(pa.field(one.name, _own(one.type), one.nullable), spark.metadata or {})
         for one, spark in zip(arrow, schema.fields, strict=True)

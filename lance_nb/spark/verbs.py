@@ -23,9 +23,11 @@ from lance_nb.spark.sessions import find_session, start_session
 from lance_nb.spark.tasks.clone import plan_clone
 from lance_nb.spark.tasks.columns import Values, plan_columns
 from lance_nb.spark.tasks.compaction import plan_compaction
+from lance_nb.spark.tasks.counting import plan_count
 from lance_nb.spark.tasks.deletion import plan_delete
 from lance_nb.spark.tasks.differences import plan_diff
 from lance_nb.spark.tasks.files import Source, plan_append, plan_rows
+from lance_nb.spark.tasks.indexing import plan_index
 from lance_nb.spark.tasks.statistics import added_up, plan_statistics
 from lance_nb.spark.tasks.update import plan_update
 from lance_nb.table.data_statistics import DataStatistics
@@ -184,13 +186,39 @@ def diff_frame(
     return frame_of_parts(plan.tasks, spark or find_session() or start_session())
 
 
-def count(target: Destination, filter: str | None = None) -> int:
-    """Count rows by metadata; with a filter its columns are read. No engine is needed.
+def count(target: Destination, filter: str | None = None, **options: Any) -> int:
+    """Count rows: from the manifest, or those that pass a filter, whose columns alone are read.
 
-    ``spark.read.format("lance_nb").load(uri).count()`` reads all columns: PySpark asks a source of
-    data for rows, not for their number.
+    Only the latter needs an engine; options as for ``append``. The DataFrames of
+    ``lance_nb.spark.read`` count in this way too; those of ``format("lance_nb")`` read all columns,
+    because PySpark asks a source of data for rows, never for their number.
     """
-    return int(_opened(target).count_rows(filter))
+    dataset = _opened(target)
+    if filter is None:
+        return int(dataset.count_rows())
+    return sum(one.num_rows for one in run_edits(plan_count(dataset, filter), **options))
+
+
+def create_scalar_index(
+    target: Destination,
+    column: str,
+    index_type: str = "BTREE",
+    name: str | None = None,
+    *,
+    replace: bool = True,
+    message: str | None = None,
+    **options: Any,
+) -> LanceDataset:
+    """Build a BTREE index, a segment by each task; options as for ``append``.
+
+    pylance uses it; filters here do not look into indices. Raises ColumnNotFoundError,
+    InvalidInputError, and NotSupportedError for other kinds, which pylance builds.
+    """
+    return run(
+        _opened(target),
+        lambda base: plan_index(base, column, index_type, name, replace=replace),
+        RunOptions.of(message, options),
+    )
 
 
 def statistics(target: Destination, **options: Any) -> DataStatistics:

@@ -6,9 +6,11 @@ seconds are the ones to trust on a shared machine; every figure is the least of 
 
 Set-up: ``local[2]``; "base" is 5 million rows of a number, a fraction and a text of 19 letters,
 "emb" half a million rows of a number and a vector of 64 floats, each in four Parquet files
-(snappy). ``--rows`` scales both. Files go below ``tests/benchmarks/data`` and are removed again.
+(snappy). ``--rows`` scales both, ``--only`` takes one. Files go below ``tests/benchmarks/data`` and
+are removed again; compiled modules of Spark's Python processes stay there, as an installed wheel
+has them.
 
-``--dispatch`` times appends of growing size by every engine: the sizes in
+``--dispatch`` times appends and updates of growing size by every engine: the sizes in
 ``lance_nb/spark/dispatch.py`` come from there.
 """
 
@@ -21,6 +23,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,7 @@ from tests.benchmarks.read import DATA
 
 HOME = DATA / "spark"
 NUM_FILES = 4
+CHANGES = {"value": "value * 2"}
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -162,10 +166,12 @@ class Bench:
         """Return the ways to count, Spark's own first."""
         return {
             "count() of parquet": lambda: self.frame().count(),
-            "count by metadata": lambda: spark.count(self.uri),
-            'count() of format("lance_nb")': lambda: spark.read(
+            "count() of lance_nb.spark.read": lambda: spark.read(
                 self.uri, spark=self.session
             ).count(),
+            'count() of format("lance_nb")': lambda: (
+                self.session.read.format("lance_nb").load(self.uri).count()
+            ),
         }
 
     def run(self) -> None:
@@ -184,18 +190,27 @@ class Bench:
 
 
 def dispatch(session: Any, num_rows: int) -> None:
-    """Time appends of growing size by every engine."""
-    print("\n| MB of Parquet | local | pool | spark |\n|---|---|---|---|")
+    """Time appends and updates of growing size by every engine."""
+    engines: list[dict[str, Any]] = [
+        {"engine": "local"}, {"engine": "pool"}, {"engine": "spark", "spark": session}
+    ]  # fmt: skip
+    print("\n| what | MB as estimated | tasks | local s | pool s | spark s |\n" + "|---" * 6 + "|")
     for share in (100, 20, 8, 4, 2, 1):
         shutil.rmtree(HOME, ignore_errors=True)
-        files = written("part", base, num_rows // share)
-        size = sum(path.stat().st_size for path in Path(files).parent.iterdir()) / 1e6
+        count = num_rows // share
+        files = written("part", base, count)
         bench = Bench(session, "part", files, 1)
-        bench.fresh()
-        ways = bench.writes()
-        names = ("files, local", "files, pool", "files, on Spark")
-        walls = [timed(ways[name], 2).wall for name in names]
-        print(f"| {size:.0f} | " + " | ".join(f"{one:.2f}" for one in walls) + " |", flush=True)
+        made = spark.write(files, bench.fresh(), engine="local")
+        plans = (spark.plan_append(made, files), spark.plan_update(made, CHANGES))
+        ways: tuple[Callable[[Any], object], ...] = (
+            lambda on, files=files, bench=bench: spark.write(files, bench.fresh(), **on),
+            lambda on, uri=made.uri: spark.update(uri, CHANGES, **on),
+        )
+        for plan, way in zip(plans, ways, strict=True):
+            walls = [timed(partial(way, on), 2).wall for on in engines]
+            said = " | ".join(f"{one:.2f}" for one in walls)
+            size = plan.size_bytes / 1e6
+            print(f"| {plan.verb} | {size:.0f} | {len(plan.tasks)} | {said} |", flush=True)
 
 
 def main() -> None:
@@ -203,10 +218,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--only", choices=["base", "emb"])
     parser.add_argument("--dispatch", action="store_true")
     said = parser.parse_args()
     warnings.simplefilter("ignore")
     os.environ["XDG_CACHE_HOME"] = str(HOME / "cache")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(DATA / "bytecode")
     session = spark.start_session(spark__master="local[2]", spark__driver__memory="3g")
     spark.register(session)
     load = os.getloadavg()[0]
@@ -219,7 +237,8 @@ def main() -> None:
             return
         print("| table | what | wall s | ratio | CPU s | ratio |\n|---|---|---|---|---|---|")
         for name, make, count in (("base", base, said.rows), ("emb", emb, said.rows // 10)):
-            Bench(session, name, written(name, make, count), said.runs).run()
+            if said.only in (None, name):
+                Bench(session, name, written(name, make, count), said.runs).run()
     finally:
         shutil.rmtree(HOME, ignore_errors=True)
         session.stop()

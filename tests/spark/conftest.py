@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +17,22 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def session() -> Iterator[SparkSession]:
+def bytecode(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of Spark's Python processes: each of them compiling everything takes long."""
+    kept = {key: one for key, one in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": str(tmp_path_factory.mktemp("bytecode"))}
+
+
+@pytest.fixture(scope="session")
+def session(bytecode: dict[str, str]) -> Iterator[SparkSession]:
     """A session with two cores that tries each task three times."""
     problem = spark.why_not()
     if problem is not None:
         pytest.skip(problem)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patched:
         warnings.simplefilter("ignore")
+        patched.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        patched.setenv("PYTHONPYCACHEPREFIX", bytecode["PYTHONPYCACHEPREFIX"])
         made = spark.start_session(
             spark__master="local[2,3]",
             spark__driver__memory="1g",

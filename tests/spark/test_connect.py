@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import subprocess
 import sys
 import sysconfig
@@ -49,7 +48,7 @@ def slow(batch):
     return pa.record_batch({"x": batch["id"]})
 
 stop = threading.Event()
-threading.Timer(3, stop.set).start()
+threading.Timer(1, stop.set).start()
 try:
     spark.backfill(uri, slow, ["id"], engine="spark", spark=session, stop=stop.is_set)
 except RunCancelledError as error:
@@ -89,12 +88,14 @@ def is_there(name: str) -> bool:
         return False
 
 
-def test_a_wheel_reads_appends_and_cancels_on_connect(python: Path, tmp_path: Path) -> None:
+def test_a_wheel_reads_appends_and_cancels_on_connect(
+    python: Path, tmp_path: Path, bytecode: dict[str, str]
+) -> None:
     uri = written(tmp_path)
     own = {"PYTHONPATH": "", "XDG_CACHE_HOME": str(tmp_path / "cache")}
     done = subprocess.run(
         [python, "-c", CLIENT, uri], cwd=tmp_path, check=False, timeout=300,
-        capture_output=True, text=True, env={**os.environ, **own},
+        capture_output=True, text=True, env={**bytecode, **own},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
     said = json.loads(done.stdout.partition("SAID")[2])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -11,8 +11,11 @@ from pyarrow import parquet
 
 import lance_nb
 from lance_nb import spark
-from lance_nb.errors import CommitConflictError
+from lance_nb.errors import CommitConflictError, CommitStateUnknownError, StorageError
+from lance_nb.spark import plan
 from lance_nb.spark.run import RunOptions, run_once
+from lance_nb.spark.types import readable_schema
+from lance_nb.storage.local import LocalStore
 from tests.spark.data import MARKS, NUM_ROWS, by_pylance, ids_of, rows, written
 from tests.spark.faults import cleaned, data_files, faulty
 
@@ -26,9 +29,9 @@ def test_tasks_that_fail_or_crash_are_tried_again(session: SparkSession, tmp_pat
     uri = written(tmp_path)
     parquet.write_table(rows(NUM_ROWS, NUM_ROWS + 90), tmp_path / "x.parquet", row_group_size=30)
     source = str(tmp_path / "x.parquet")
-    plan = spark.plan_append(lance_nb.dataset(uri), source, task_bytes=1)
-    assert len(plan.tasks) == 3
-    hurt = faulty(plan, ["error", "crash"], tmp_path)
+    pieces = spark.plan_append(lance_nb.dataset(uri), source, task_bytes=1)
+    assert len(pieces.tasks) == 3
+    hurt = faulty(pieces, ["error", "crash"], tmp_path)
     made = run_once(hurt, RunOptions(engine="spark", spark=session))
     assert made.version == 2
     assert ids_of(uri) == list(range(NUM_ROWS + 90))
@@ -57,6 +60,69 @@ def test_a_commit_that_fails_leaves_the_dataset_as_it_was(
     cleaned(uri)
     there, named = data_files(uri)
     assert there == named
+
+
+def network(monkeypatch: pytest.MonkeyPatch, replies: list[str]) -> None:
+    """Make commits of this process hear nothing: what was asked is "done", or "lost" itself."""
+    claim = LocalStore.write_if_absent
+
+    def unclear(store: LocalStore, path: str, data: Any) -> None:
+        if not replies or not path.endswith(".manifest"):
+            return claim(store, path, data)
+        if replies.pop(0) == "done":
+            claim(store, path, data)
+        raise StorageError(path, "the reply was lost", "unknown")
+
+    monkeypatch.setattr(LocalStore, "write_if_absent", unclear)
+
+
+def test_replies_that_are_lost_lose_and_double_nothing(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = written(tmp_path)
+    frame = session.createDataFrame(rows(NUM_ROWS, NUM_ROWS + 10))
+    with monkeypatch.context() as patched:
+        network(patched, ["lost", "done"])
+        assert spark.write(frame, uri, "append").version == 2
+    with monkeypatch.context() as patched:
+        network(patched, ["lost"] * 1000)
+        with pytest.raises(CommitStateUnknownError):
+            spark.delete(uri, "id < 5", engine="spark", spark=session)
+    assert lance_nb.dataset(uri).version == 2
+    (entry,) = spark.unfinished()
+    assert spark.resume(entry.operation_id).version == 3
+    assert ids_of(uri) == list(range(5, NUM_ROWS + 10))
+
+
+def test_an_abort_after_an_unclear_commit_deletes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    from lance_nb.spark.source.data_source import LanceSource
+
+    uri = written(tmp_path)
+    schema = from_arrow_schema(readable_schema(rows(0, 1).schema))
+    writer = LanceSource({"path": uri}).writer(schema, overwrite=False)
+    made = [
+        writer.write(iter(rows(start, start + 5).to_batches()))
+        for start in (NUM_ROWS, NUM_ROWS + 5)
+    ]
+    empty = writer.write(iter([]))
+    commit = plan.commit_staged
+
+    def unclear(*args: Any) -> None:
+        commit(*args)
+        raise CommitStateUnknownError("the reply was lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(plan, "commit_staged", unclear)
+        with pytest.raises(CommitStateUnknownError):
+            writer.commit([*made, empty])
+    writer.abort([*made, None])
+    assert ids_of(uri) == list(range(NUM_ROWS + 10))  # it had been committed
+    writer.commit([*made, empty])
+    assert lance_nb.dataset(uri).version == 2
 
 
 def test_three_writers_at_once_lose_nothing(session: SparkSession, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs import dropping as dropping
     from lance_nb.dataset.verbs import evolving as evolving
     from lance_nb.dataset.verbs import fragments as fragments
+    from lance_nb.dataset.verbs import index_building as index_building
     from lance_nb.dataset.verbs import indexing as indexing
     from lance_nb.dataset.verbs import merge_options as merge_options
     from lance_nb.dataset.verbs import merging as merging
@@ -36,8 +37,8 @@ else:
     _ON_DEMAND = frozenset({
         "base_targets", "bisecting", "branching", "cleaning", "committing", "compacting",
         "compaction_steps", "comparing", "configuring", "deleting", "dropping", "evolving",
-        "fragments", "indexing", "merge_options", "merging", "space", "staging", "transacting",
-        "updating", "upserting", "verifying", "writing",
+        "fragments", "index_building", "indexing", "merge_options", "merging", "space", "staging",
+        "transacting", "updating", "upserting", "verifying", "writing",
     })  # fmt: skip
 
     def __getattr__(name: str) -> ModuleType:

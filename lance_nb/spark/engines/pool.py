@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from typing import Any
 
 from lance_nb.errors import RunCancelledError
-from lance_nb.spark.engine import Report, Stop, progress_of
+from lance_nb.spark.engine import Report, Stop, progress_of, run_task
 from lance_nb.spark.plan import Task
 
 _POLL_S = 0.2
@@ -55,7 +55,7 @@ def hold(payload: bytes) -> None:
 
 def run_one(at: int) -> Any:
     """Run one task; a function of a module, so that it can be sent by name."""
-    return _TASKS[at].run()
+    return run_task(_TASKS[at])
 
 
 def _gather(

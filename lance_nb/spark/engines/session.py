@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lance_nb.errors import LanceError, StorageError
-from lance_nb.spark.engine import Report, Stop, counted, progress_of, rows_of
+from lance_nb.spark.engine import Report, Stop, counted, progress_of, rows_of, run_task
 from lance_nb.spark.engines.job import RowCounter, SparkJob
 from lance_nb.spark.plan import Task
 
@@ -52,7 +52,7 @@ class RunTasks:
 
 def _outcome(task: Task) -> Any:
     try:
-        return task.run()
+        return run_task(task)
     except StorageError:
         raise  # may pass by itself: Spark tries the task again
     except LanceError as error:

@@ -152,10 +152,10 @@ class ChangePlan:
             key = list(self.key) or None
             yield from dataset.changes(part.version - 1, None, self._stored(dataset), key=key)
             return
-        wanted = set(part.fragment_ids)
+        place = replace(self.place, version=part.version)
         rows = dataset.scanner(
             columns=self._stored(dataset),
-            fragments=[one for one in dataset.get_fragments() if one.fragment_id in wanted],
+            fragments=place.fragments(set(part.fragment_ids)),
             with_row_id=ROW_ID in self.schema.names,
         )
         made = dataset.version_info(part.version).timestamp if self.is_feed else None

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -32,13 +32,15 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from lance_nb.spark.source.changes import ChangePlan
+from lance_nb.spark import source
 from lance_nb.spark.source.options import SourceOptions
 from lance_nb.spark.source.rows import ReadPlan, metadata_table
-from lance_nb.spark.source.streaming import ChangeReader, LanceStreamReader
-from lance_nb.spark.source.writing import SourceWrite, plan_write
 from lance_nb.spark.types import readable_schema, to_spark
-from lance_nb.transactions.staged import Addition
+
+if TYPE_CHECKING:
+    from lance_nb.spark.source.streaming import ChangeReader, LanceStreamReader
+    from lance_nb.spark.source.writing import SourceWrite
+    from lance_nb.transactions.staged import Addition
 
 
 class LanceSource(DataSource):
@@ -49,26 +51,36 @@ class LanceSource(DataSource):
         """Return the name of the format."""
         return "lance_nb"
 
+    _pinned: LanceReader | TableReader | ChangeReader | None = None
+
     def schema(self) -> StructType:
-        """Return the schema of the pinned version as Spark sees it."""
-        return self._planned().spark_schema
+        """Pin a version and return its schema as Spark sees it.
+
+        Spark keeps this object as it is then, and asks it for readers.
+        """
+        self._pinned = self._planned()
+        return self._pinned.spark_schema
 
     def reader(self, schema: StructType) -> LanceReader | TableReader | ChangeReader:
         """Return the reader; columns that a user's schema leaves out are not read."""
-        return self._planned().narrowed(schema)
+        return (self._pinned or self._planned()).narrowed(schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:
         """Return the writer."""
-        return LanceWriter(plan_write(self._options(), schema, overwrite=overwrite))
+        return LanceWriter(self._write(schema, overwrite))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:  # noqa: N802
         """Return the sink of a stream."""
-        return LanceStreamWriter(plan_write(self._options(), schema, overwrite=overwrite))
+        return LanceStreamWriter(self._write(schema, overwrite))
 
     def streamReader(self, schema: StructType) -> LanceStreamReader:  # noqa: N802
         """Return the source of a stream."""
         options = self._options()
-        return LanceStreamReader(ChangePlan.of(options).only(schema.names), options)
+        plan = source.changes.ChangePlan.of(options).only(schema.names)
+        return source.streaming.LanceStreamReader(plan, options)
+
+    def _write(self, schema: StructType, overwrite: bool) -> SourceWrite:
+        return source.writing.plan_write(self._options(), schema, overwrite=overwrite)
 
     def _options(self) -> SourceOptions:
         return SourceOptions.of(dict(self.options))
@@ -76,10 +88,10 @@ class LanceSource(DataSource):
     def _planned(self) -> LanceReader | TableReader | ChangeReader:
         options = self._options()
         if options.is_set("readchangefeed"):
-            plan = ChangePlan.of(options)
+            plan = source.changes.ChangePlan.of(options)
             start = options.starting_version or 1
             end = options.number("endingversion") or plan.place.version
-            return ChangeReader(plan, start - 1 if start > 0 else end, end)
+            return source.streaming.ChangeReader(plan, start - 1 if start > 0 else end, end)
         table = options.get("table")
         if table is None:
             return LanceReader(ReadPlan.of(options))

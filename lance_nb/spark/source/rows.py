@@ -69,15 +69,12 @@ class ReadPlan:
 
     def batches(self, fragment_ids: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
         """Read some fragments, as Spark wants them."""
-        dataset = self.place.dataset()
-        for batch in self._scanner(dataset, fragment_ids).to_batches():
+        for batch in self._scanner(self.place.dataset(), fragment_ids).to_batches():
             yield to_spark(batch.select(self.schema.names), self.schema)
 
     def _scanner(self, dataset: LanceDataset, fragment_ids: tuple[int, ...] | None) -> Any:
-        wanted = None
-        if fragment_ids is not None:
-            ids = set(fragment_ids)
-            wanted = [one for one in dataset.get_fragments() if one.fragment_id in ids]
+        ids = None if fragment_ids is None else set(fragment_ids)
+        wanted = None if ids is None else self.place.fragments(ids)
         return dataset.scanner(
             columns=None if self.columns is None else list(self.columns),
             filter=self.filter,

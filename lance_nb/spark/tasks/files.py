@@ -72,10 +72,8 @@ class DatasetRows:
 
     def batches(self) -> pa.RecordBatchReader:
         """Stream the rows."""
-        dataset = self.place.dataset()
-        wanted = set(self.fragment_ids)
-        fragments = [one for one in dataset.get_fragments() if one.fragment_id in wanted]
-        return dataset.scanner(fragments=fragments).to_reader()
+        fragments = self.place.fragments(set(self.fragment_ids))
+        return self.place.dataset().scanner(fragments=fragments).to_reader()
 
 
 Rows = ParquetRows | ArrowRows | DatasetRows

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +142,18 @@ def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 4)
 
 
+@pytest.mark.usefixtures("four_cores")
+def test_a_server_that_is_named_is_taken_for_very_large_work(
+    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = spark.plan_delete(dataset, "id = 1")
+    plan = Plan("delete", "x", empty.place, (Weight(2**30),) * 5)
+    assert spark.choose(plan).name == "pool"
+    monkeypatch.setenv("SPARK_REMOTE", "sc://host")
+    assert "SPARK_REMOTE names a server" in spark.explain(plan)
+    assert spark.choose(replace(plan, tasks=plan.tasks[:3])).name == "pool"
+
+
 def test_wrong_names_are_refused(dataset: LanceDataset) -> None:
     with pytest.raises(InvalidInputError, match="not one of auto, local, pool, spark"):
         spark.delete(dataset, "id = 1", engine="dask")
@@ -156,3 +168,15 @@ def test_missing_java_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None
     assert "Spark needs Java 17" in (spark.why_not() or "")
     with pytest.raises(NotImplementedError, match="install a JRE"):
         spark.start_session()
+    monkeypatch.setenv("SPARK_REMOTE", "sc://host")  # Java is there, not here
+    assert spark.why_not() is None
+
+
+def test_java_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").touch(mode=0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    for text, is_fine in (('"1.8.0_412"', False), ('"11.0.2"', False), ('"17.0.1"', True)):
+        (tmp_path / "release").write_text(f"IMPLEMENTOR=x\nJAVA_VERSION={text}\n")
+        assert ("bin/java is Java" not in (spark.why_not() or "")) == is_fine
