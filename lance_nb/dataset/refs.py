@@ -31,15 +31,15 @@ class Tags:
 
     def list(self) -> dict[str, dict[str, Any]]:
         """Describe every tag by name."""
-        return {name: _tag(tag) for name, tag in refs.list_tags(self._session.root).items()}
+        return {name: _tag(tag) for name, tag in self._session.refs.tags().items()}
 
     def readable(self) -> dict[str, dict[str, Any]]:
         """Describe as ``list`` does, but leave out tags whose file is damaged."""
-        return {name: _tag(tag) for name, tag in refs.readable_tags(self._session.root).items()}
+        return {name: _tag(tag) for name, tag in self._session.refs.readable_tags().items()}
 
     def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, dict[str, Any]]]:
         """List (name, description) by version, the newest first, or with "asc" the oldest."""
-        tags = refs.list_tags(self._session.root)
+        tags = self._session.refs.tags()
         return [(name, _tag(tag)) for name, tag in verbs.branching.ordered_tags(tags, order)]
 
     def names(self) -> builtins.list[str]:
@@ -93,12 +93,12 @@ class Branches:
 
     def list(self) -> dict[str, dict[str, Any]]:
         """Describe every branch by name; main has no entry."""
-        found = refs.list_branches(self._session.root)
+        found = self._session.refs.branches()
         return {name: _branch(branch) for name, branch in found.items()}
 
     def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, dict[str, Any]]]:
         """List (name, description) by parent version, newest first, or with "asc" oldest first."""
-        found = refs.list_branches(self._session.root)
+        found = self._session.refs.branches()
         ordered = verbs.branching.ordered_branches(found, order)
         return [(name, _branch(branch)) for name, branch in ordered]
 

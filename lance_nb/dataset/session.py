@@ -24,6 +24,7 @@ from lance_nb.transactions import external
 
 if TYPE_CHECKING:
     from lance_nb.table.history import VersionLog
+    from lance_nb.table.ref_files import RefFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Session:
     deletions: DeletionCache = field(default_factory=DeletionCache, repr=False)
     logs: dict[str | None, VersionLog] = field(default_factory=dict, repr=False)
     asked_uri: str = ""
+    _ref_files: list[RefFiles] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def uri(self) -> str:
@@ -46,6 +48,13 @@ class Session:
     def home(self, branch: str | None) -> Store:
         """Return the store of a branch's folder (None is main)."""
         return branch_store(self.root, branch)
+
+    @property
+    def refs(self) -> RefFiles:
+        """The tags and branches, with what has been read of them."""
+        if not self._ref_files:
+            self._ref_files.append(table.ref_files.RefFiles(self.root))
+        return self._ref_files[0]
 
     def log(self, branch: str | None) -> VersionLog:
         """Return the versions of a branch, with what has been read of them."""

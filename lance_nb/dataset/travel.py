@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from lance_nb.dataset import verbs
@@ -35,17 +37,29 @@ class Travel(OpenedVersion):
 
     def version_info(self, version: int) -> VersionInfo:
         """Describe one version of this branch. Raises VersionNotFoundError."""
-        return self._session.log(self.branch).describe(version, self.tags.readable())
+        return self._session.log(self.branch).describe(version, self._tags_of([version]))
 
     def history(self, limit: int | None = None, before: int | None = None) -> list[VersionInfo]:
         """Describe versions, newest first: ``limit`` of them, older than ``before``.
 
         Reads as many manifests as it returns, and none twice.
         """
-        tags = self.tags.readable()
         log = self._session.log(self.branch)
-        numbers = [n for n in reversed(log.numbers()) if before is None or n < before]
-        return [log.describe(number, tags) for number in numbers[:limit]]
+        numbers = log.numbers()
+        stop = len(numbers) if before is None else bisect_left(numbers, before)
+        wanted = numbers[:stop] if limit is None else numbers[max(0, stop - limit) : stop]
+        tags = self._tags_of(wanted)
+        return [log.describe(number, tags) for number in reversed(wanted)]
+
+    def _tags_of(self, versions: Sequence[int]) -> dict[str, dict[str, Any]]:
+        """Return the readable tags of some versions of this branch."""
+        among = set(versions)
+        tags = self._session.refs.readable_tags().items()
+        return {
+            name: {"version": tag.version, "branch": tag.branch}
+            for name, tag in tags
+            if tag.version in among and tag.branch == self.branch
+        }
 
     def transaction(self, version: int | None = None) -> TransactionSummary | None:
         """Describe the change that made a version (this one by default), None if not recorded."""

@@ -42,7 +42,11 @@ class ByteRange:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """One object of a listing. ``name`` is relative to the folder that was listed."""
+    """One object of a listing. ``name`` is relative to the folder that was listed.
+
+    ``e_tag`` differs whenever the bytes may: what was read under one holds while it is listed.
+    None where the store tells none, and for a local file so young that a change might not show.
+    """
 
     name: str
     size_bytes: int

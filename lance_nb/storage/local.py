@@ -18,6 +18,7 @@ Not supported: file systems without hard links cannot take ``write_if_absent`` (
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
@@ -53,6 +54,7 @@ from lance_nb.storage.local_writer import LocalObjectWriter
 from lance_nb.storage.sync_later import settle
 
 SMALL_FILE_BYTES = 64 * 1024
+_CLOCK_TICK_S = 0.05
 
 _mappings = Mappings()
 
@@ -276,13 +278,22 @@ def _scan(folder: str) -> list[os.DirEntry[str]]:
         raise StorageError(folder, error.strerror or str(error)) from error
 
 
+def _e_tag(status: os.stat_result, now: float) -> str | None:
+    """Tell states of a file apart; None within the time that two changes may share on its clock."""
+    if now - status.st_mtime < _CLOCK_TICK_S:
+        return None
+    return f"{status.st_ino:x}-{status.st_mtime_ns:x}"
+
+
 def _infos(entries: Sequence[os.DirEntry[str]], start: str = "") -> list[ObjectInfo]:
     found = []
+    now = time.time()
     for entry in entries:
         try:
             status = entry.stat()
         except FileNotFoundError:
             continue  # removed since the folder was read
         modified = datetime.fromtimestamp(status.st_mtime, UTC)
-        found.append(ObjectInfo(start + entry.name, status.st_size, modified))
+        name = start + entry.name
+        found.append(ObjectInfo(name, status.st_size, modified, _e_tag(status, now)))
     return found

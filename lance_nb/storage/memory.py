@@ -138,7 +138,7 @@ class MemoryStore:
         with self._root.lock:
             objects = list(self._root.objects.items())
         return [
-            ObjectInfo(key[len(start) :], len(data), modified)
+            ObjectInfo(key[len(start) :], len(data), modified, modified.isoformat())
             for key, (data, modified) in objects
             if key.startswith(start)
         ]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lance_nb.table import indices as indices
     from lance_nb.table import inspect as inspect
     from lance_nb.table import page_pruning as page_pruning
+    from lance_nb.table import ref_files as ref_files
     from lance_nb.table import row_id_index as row_id_index
     from lance_nb.table import row_ids as row_ids
     from lance_nb.table import row_moves as row_moves
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 else:
     _ON_DEMAND = frozenset({
         "auto_cleanup", "blob_scan", "blobs", "data_statistics", "deletions", "diff", "files",
-        "history", "indices", "inspect", "page_pruning", "row_id_index", "row_ids", "row_moves",
-        "scan_request", "take", "tiny_fragments",
+        "history", "indices", "inspect", "page_pruning", "ref_files", "row_id_index", "row_ids",
+        "row_moves", "scan_request", "take", "tiny_fragments",
     })  # fmt: skip
 
     def __getattr__(name: str) -> ModuleType:

@@ -14,6 +14,7 @@ import numpy as np
 from lance_nb import table
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import InvalidInputError
+from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.fragment_reader import confirmed_rows, num_physical_rows
 from lance_nb.table.snapshot import Snapshot
@@ -57,15 +58,17 @@ def plan_scan(
 def _tasks(
     snapshot: Snapshot, limit: int | None, offset: int, fragments: Sequence[Fragment] | None
 ) -> Iterator[FragmentTask]:
-    snapshot.manifest.fragments.counts()  # refuses ids that occur twice and impossible numbers
-    position = 0
+    whole = snapshot.manifest.fragments
+    whole.counts()  # refuses ids that occur twice and impossible numbers
+    at, position = skipped(snapshot, offset) if fragments is None else (0, 0)
     left = limit
-    firsts = first_rows(snapshot, fragments)
-    for fragment in snapshot.manifest.fragments if fragments is None else fragments:
+    firsts = None if fragments is None else first_rows(snapshot, fragments)
+    for number in range(at, len(whole if fragments is None else fragments)):
         if left == 0:
             return
+        fragment = whole[number] if fragments is None else fragments[number]
         count = num_live_rows(snapshot, fragment)
-        first = next(firsts)
+        first = position if firsts is None else next(firsts)
         start = min(max(offset - position, 0), count)
         stop = count if left is None else min(count, start + left)
         if start < stop:
@@ -73,6 +76,38 @@ def _tasks(
             if left is not None:
                 left -= stop - start
         position += count
+
+
+def skipped(snapshot: Snapshot, offset: int) -> tuple[int, int]:
+    """Return how many fragments lie before ``offset`` live rows, and the live rows of these.
+
+    They are not decoded, but for those whose rows the manifest alone does not tell.
+    """
+    if not offset:
+        return 0, 0
+    live, done, before = _counted(snapshot), 0, 0
+    for number in np.flatnonzero(live < 0).tolist():
+        before += int(live[done:number].sum())
+        if before > offset:
+            break
+        live[number] = num_live_rows(snapshot, snapshot.manifest.fragments[number])
+        done = number
+    ends = np.cumsum(np.maximum(live, 0))
+    total = int(ends[-1]) if len(ends) else 0
+    at = int(np.searchsorted(ends, offset, side="right")) if offset < total else len(ends)
+    return at, int(ends[at - 1]) if at else 0
+
+
+def _counted(snapshot: Snapshot) -> Ints:
+    """Return the live rows of every fragment as ``num_live_rows`` does, -1 where it must look."""
+    counts = snapshot.manifest.fragments.counts()
+    live: Ints = counts.num_rows.astype(np.int64)
+    deleted = counts.num_deletion_files > 0
+    unknown = counts.physical_rows == 0
+    if snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS:
+        unknown |= deleted
+    live[unknown | (deleted & (counts.num_deleted_rows == 0))] = -1
+    return live
 
 
 def num_live_rows(snapshot: Snapshot, fragment: Fragment) -> int:

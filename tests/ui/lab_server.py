@@ -61,6 +61,11 @@ class LabServer:
         self._wait()
 
     @property
+    def process_id(self) -> int:
+        """The process that kernels are children of."""
+        return 0 if self._process is None else self._process.pid
+
+    @property
     def demo(self) -> Path:
         """The demo dataset, where the tour looks for it."""
         return self.work / "data" / "demo.lance"
@@ -133,13 +138,21 @@ class LabServer:
         nbformat.write(notebook, self.work / name)
 
     def notebook(
-        self, name: str, *, width: int = 1400, height: int = 1000, app: str = "lab/tree"
+        self,
+        name: str,
+        *,
+        width: int = 1400,
+        height: int = 1000,
+        app: str = "lab/tree",
+        before: str = "",
     ) -> NotebookPage:
         """Open a notebook in a fresh browser profile and wait for its first cell.
 
-        ``app``: "lab/tree" is JupyterLab, "notebooks" Notebook 7; both are served here.
+        ``app``: "lab/tree" is JupyterLab, "notebooks" Notebook 7; both are served here. ``before``
+        is a script that runs in the page before any of its own.
         """
-        return NotebookPage(self, self._address, self._token).open(name, width, height, app)
+        page = NotebookPage(self, self._address, self._token, before)
+        return page.open(name, width, height, app)
 
     def voila(self, name: str) -> NotebookPage:
         """Open a notebook as Voila shows it, which runs every cell by itself."""
@@ -149,7 +162,8 @@ class LabServer:
 class NotebookPage:
     """A notebook in JupyterLab. ``problems``: console errors; ``outside``: refused requests."""
 
-    def __init__(self, server: LabServer, address: str, token: str) -> None:
+    def __init__(self, server: LabServer, address: str, token: str, before: str = "") -> None:
+        self._before = before
         self._server = server
         self._address = address
         self._token = token
@@ -173,6 +187,8 @@ class NotebookPage:
         self.page.on("console", self._note)
         self.page.on("pageerror", lambda error: self.problems.append(f"page error: {error}"))
         context.route("**/*", self._guard)
+        if self._before:
+            self.page.add_init_script(self._before)
         self.page.goto(
             f"{self._address}/{path}?token={self._token}&reset", wait_until="domcontentloaded"
         )

@@ -14,6 +14,7 @@ from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.models import text
 from lance_nb.explorer.widgets.changes import DiffView
 from tests.ui.bare_page import BarePage, OpenWidget, Screenshot
+from tests.ui.waiting import eventually
 from tests.unit.explorer.fakes import small_dataset
 from tests.unit.explorer.payloads import PAYLOADS
 from tests.unit.explorer.stored_datasets import changed_dataset, scores
@@ -214,7 +215,8 @@ def test_a_fork_is_told_and_ends_are_swapped(
 def test_numbers_follow_a_handle_that_is_dragged(
     open_widget: OpenWidget, screenshot: Screenshot, dataset: Any
 ) -> None:
-    page = open_changes(open_widget, dataset).page
+    bare = open_changes(open_widget, dataset)
+    page = bare.page
     expect(chip(page, "Transactions")).to_contain_text("1")
     handle = page.get_by_role("slider", name="A, the version that is compared with")
     expect(handle).to_have_attribute("aria-valuenow", "6")
@@ -229,10 +231,23 @@ def test_numbers_follow_a_handle_that_is_dragged(
     expect(chip(page, "Transactions")).to_contain_text("6")
     expect(chip(page, "Rows")).to_contain_text("≤ +77 −60")
     screenshot(page)
+    eventually(page, lambda: _near(bare) >= {1, 2, 3, 4, 5})  # ahead of where the handle stands
+    begun = next(at for at, one in enumerate(bare.requests) if one["type"] == "changes.near")
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(chip(page, "Transactions")).not_to_contain_text("6")
+    page.mouse.move(target["x"] + target["width"] / 2, box["y"] + box["height"] / 2)
+    expect(chip(page, "Transactions")).to_contain_text("6")
+    assert "changes.counts" not in {one["type"] for one in bare.requests[begun:]}
     page.mouse.up()
     expect(page.locator(".lnb-ch-stale")).to_have_count(0)
     chip(page, "Rows").click()
     expect(chip(page, "Rows")).to_contain_text("+20 −3 ~2")
+
+
+def _near(bare: BarePage) -> set[int]:
+    """The versions whose numbers were asked for ahead."""
+    asked = [one["args"]["versions"] for one in bare.requests if one["type"] == "changes.near"]
+    return {version for versions in asked for version in versions}
 
 
 HOLD_ROWS = """() => {

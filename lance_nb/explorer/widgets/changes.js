@@ -6,6 +6,7 @@ import { changeGrid } from "../js/change_grid.js";
 import { driftCards } from "../js/drift_cards.js";
 import { keyPicker } from "../js/key_picker.js";
 import { refPicker } from "../js/ref_picker.js";
+import { scrubNumbers } from "../js/scrub.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
 import { widget } from "../js/view.js";
 
@@ -32,6 +33,7 @@ export function mountChanges(el, ctx) {
   if (given?.a) ctx.range.set({ a: given.a }, {});
   const state = { key: given?.key ?? null, counts: null, shown: "", level: null, chosen: null, views: new Map(), begun: new Set(), visible: true, exact: null };
   const request = ctx.kernel.line();
+  const numbers = scrubNumbers(ctx, (counts) => paintCounts(counts));
   ctx.onClose(ctx.range.on((range, { dragging }) => (dragging ? scrub(range) : load())));
 
   const pair = () => {
@@ -44,10 +46,11 @@ export function mountChanges(el, ctx) {
     if (!state.visible || !a || ctx.kernel.state === "static") return;
     paintEnds(a, b);
     place.classList.add("lnb-ch-stale");
-    request("changes.counts", { a, b, key: state.key }, ({ result }) => paintCounts(result), () => {});
+    numbers.at({ a, b, key: state.key });
   }
 
   function load() {
+    numbers.stop();
     const range = pair();
     const key = JSON.stringify(range);
     if (!state.visible || key === state.shown) return place.classList.remove("lnb-ch-stale");

@@ -7,6 +7,8 @@ Its ES module is ``changes.js``. Requests; all with ``a`` and ``b`` (each ``{bra
 request         args                                       result
 =============== ========================================== =====================================
 changes.counts                                             models.change_counts
+changes.near    end ("a" or "b"), versions (of that    near: [{version, counts}], those that
+                end: its branch with these numbers)        could be counted in ``NEAR_S``
 changes.place   ref (instead of a, b, key)                 branch, version
 changes.rows    kinds, offset, limit, first_column,        models.change_rows, + buffers
                 num_columns (long work)
@@ -20,12 +22,14 @@ changes.drift   first, count, exact (long work)            models.change_drift
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, cast
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.session import Session as OpenedSession
-from lance_nb.errors import InvalidInputError
+from lance_nb.errors import InvalidInputError, NotFoundError
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
 from lance_nb.explorer.models import change_levels, refs
 from lance_nb.explorer.models.change_counts import change_counts
@@ -44,10 +48,13 @@ from lance_nb.explorer.models.change_rows import (
 from lance_nb.explorer.models.compared import ChangeDesk, compared, key_of
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.opening import Target, open_source
-from lance_nb.explorer.session import MAX_COUNT, place_of
+from lance_nb.explorer.session import MAX_COUNT, Place, place_of
 from lance_nb.explorer.view_answers import ViewAnswers
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.table.diff import Diff
+
+MAX_NEAR = 32
+NEAR_S = 0.04
 
 
 class ChangesAnswers(ViewAnswers):
@@ -55,6 +62,7 @@ class ChangesAnswers(ViewAnswers):
 
     requests: ClassVar[Mapping[str, str]] = {
         "changes.counts": "on_counts",
+        "changes.near": "on_near",
         "changes.place": "on_place",
         "changes.rows": "on_rows",
         "changes.row": "on_row",
@@ -65,17 +73,31 @@ class ChangesAnswers(ViewAnswers):
     }
 
     def _diff(self, args: Mapping[str, Any]) -> Diff:
-        ends = []
-        for name in ("a", "b"):
-            place = args.get(name)
-            if not isinstance(place, Mapping):
-                raise InvalidInputError(f"{name} must be a version: {{branch, version}}")
-            ends.append(place_of(place))
-        return self.session.keep(ChangeDesk).diff(ends[0], ends[1], key_of(args))
+        a, b = _ends_of(args)
+        return self.session.keep(ChangeDesk).diff(a, b, key_of(args))
 
     def on_counts(self, args: Mapping[str, Any]) -> Answer:
         """Count what differs, from the manifests."""
         return Answer(change_counts(self._diff(args), self.session.dataset.uri).to_json())
+
+    def on_near(self, args: Mapping[str, Any]) -> Answer:
+        """Count what differs for versions that a dragged handle may pass next."""
+        ends = dict(zip("ab", _ends_of(args), strict=True))
+        end, numbers = words(args, "end", 1), args.get("versions")
+        if end not in ends or not isinstance(numbers, list) or len(numbers) > MAX_NEAR:
+            raise InvalidInputError(f"end must be a or b, versions a list of up to {MAX_NEAR}")
+        desk, near = self.session.keep(ChangeDesk), []
+        until = time.monotonic() + NEAR_S
+        for number in numbers:
+            version = integer({"n": number}, "n", low=0, high=MAX_COUNT)
+            passed = ends | {end: (ends[end][0], version)}
+            with suppress(NotFoundError):  # cleaned up meanwhile
+                diff = desk.passing(passed["a"], passed["b"], key_of(args))
+                counts = change_counts(diff, self.session.dataset.uri).to_json()
+                near.append({"version": version, "counts": counts})
+            if time.monotonic() > until:
+                break
+        return Answer({"near": near})
 
     def on_place(self, args: Mapping[str, Any]) -> Answer:
         """Tell which version a typed ref names."""
@@ -177,6 +199,16 @@ class DiffView(LanceWidget):
         self.screen = self.screen | {
             "compare": {"a": start, "key": None if names is None else list(names)}
         }
+
+
+def _ends_of(args: Mapping[str, Any]) -> tuple[Place, Place]:
+    ends = []
+    for name in ("a", "b"):
+        place = args.get(name)
+        if not isinstance(place, Mapping):
+            raise InvalidInputError(f"{name} must be a version: {{branch, version}}")
+        ends.append(place_of(place))
+    return ends[0], ends[1]
 
 
 def _job(make: Callable[[Progress], dict[str, Any]]) -> Job:

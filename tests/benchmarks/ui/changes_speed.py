@@ -1,26 +1,35 @@
 """How long a person waits for what changed: in JupyterLab, in a real Chromium, on local data.
 
-Run ``python -m tests.benchmarks.ui.changes_speed``; ``--fragments``, ``--rows`` change the size. As
-explorer_speed, it takes every figure in the page, from the action to the frame that shows its
-result. Half of the rows are updated, so half of them are touched: the budget of the first page is
-a second per million of those. While a handle is dragged, a frame lasts from the move of the pointer
-to the numbers of the version that it passed.
+Run ``python -m tests.benchmarks.ui.changes_speed``; ``--only scrub`` takes a part, ``--data
+FOLDER`` keeps the datasets. As explorer_speed, it takes every figure in the page, from the action
+to the frame that shows its result.
+
+======= ====================================================================================
+numbers two versions of 1,000 fragments: the chips, which come from the manifests
+rows    2 million rows of which half were updated: the first page of the rows that differ
+scrub   100 versions, a handle dragged over them: from the move of the pointer to the
+        numbers of the version that it passed
+======= ====================================================================================
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
-import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from playwright.sync_api import sync_playwright
 
-from tests.benchmarks.ui.explorer_speed import ROOT, TIMER, Figure, open_notebook, write_versions
-from tests.support.requirements import require_chromium, require_pylance
+from tests.benchmarks.ui.explorer_speed import write_versions
+from tests.benchmarks.ui.figures import TIMER, Figure, open_notebook, run_parts
+from tests.support.requirements import require_pylance
 from tests.ui.lab_server import LabServer, NotebookPage
+
+REPEATS = 20
+FRAGMENTS = 1000
+ROWS = 2_000_000
+VERSIONS = 100
 
 # A goes to the version before or to the first one; done when numbers (or rows) are painted.
 COMPARE = """
@@ -91,64 +100,55 @@ def scrub(notebook: NotebookPage, repeats: int) -> list[float]:
     return [float(one) for one in page.evaluate("window.frames_ms")]
 
 
-def measure(lab: LabServer, repeats: int, millions: float) -> list[Figure]:
-    """Take all figures."""
-    big = open_notebook(lab, "big.ipynb", "lance_nb.explore('big.lance')")
-    big.run_all()
-    live = big.page.locator(".lnb-live").last
+def _open_changes(lab: LabServer, path: Path, level: str | None = None) -> NotebookPage:
+    notebook = open_notebook(lab, f"{path.stem}.ipynb", f"lance_nb.explore({str(path)!r})")
+    notebook.run_all()
+    live = notebook.page.locator(".lnb-live").last
     live.get_by_role("tab", name="Changes", exact=True).click()
-    live.locator("[data-level=config]").click()
-    refs = [str(1 + step % 2) for step in range(repeats)]  # Settings stay open: numbers alone
-    counts = [float(big.page.evaluate(COMPARE, [TIMER, ref, False])) for ref in refs]
+    if level is not None:
+        live.locator(f"[data-level={level}]").click()
+    live.locator(".lnb-chip").first.wait_for()
+    return notebook
+
+
+def measure_numbers(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
+    """Compare with this version and with that one; Settings stay open: numbers alone."""
+    big = _open_changes(lab, data / "big.lance", "config")
+    refs = [str(1 + step % 2) for step in range(repeats)]
+    first, *others = [float(big.page.evaluate(COMPARE, [TIMER, ref, False])) for ref in refs]
     big.close()
-    rows = open_notebook(lab, "rows.ipynb", "lance_nb.explore('rows.lance')")
-    rows.run_all()
-    live = rows.page.locator(".lnb-live").last
-    live.get_by_role("tab", name="Changes", exact=True).click()
-    live.locator("[data-level=rows]").click()
+    yield Figure("numbers of two versions of 1,000 fragments", others, 50, 100)
+    yield Figure("the first of them", [first], 50, None)
+
+
+def measure_rows(lab: LabServer, data: Path, _repeats: int) -> Iterator[Figure]:
+    """Compare all rows with those before the update."""
+    rows = _open_changes(lab, data / "rows.lance", "rows")
     first = [float(rows.page.evaluate(COMPARE, [TIMER, "1", True]))]
     rows.close()
-    many = open_notebook(lab, "scrub.ipynb", "lance_nb.explore('many.lance')")
-    many.run_all()
-    live = many.page.locator(".lnb-live").last
-    live.get_by_role("tab", name="Changes", exact=True).click()
-    live.locator(".lnb-chip").first.wait_for()
+    yield Figure("first page of 1 million rows that differ", first, 50, 1000)
+
+
+def measure_scrub(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
+    """Drag a handle."""
+    many = _open_changes(lab, data / "hundred.lance")
     frames = scrub(many, 2 * repeats)
     many.close()
-    return [
-        Figure("numbers of another pair of versions", counts, 50, 100),
-        Figure("first page of the rows that differ", first, 50, int(1000 * max(millions, 0.3))),
-        Figure("numbers while a handle is dragged", frames, 50, 50),
-    ]
+    yield Figure("numbers while a handle is dragged", frames, 50, 50)
 
 
-def main() -> int:
-    """Write the datasets, measure, print the table; 1 when a budget is broken."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--fragments", type=int, default=1000)
-    parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--versions", type=int, default=100)
-    parser.add_argument("--repeats", type=int, default=20)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=require_chromium(), args=["--no-sandbox", "--disable-gpu"]
-        )
-        lab = LabServer(browser, ROOT, Path(folder))
-        lab.work.mkdir(parents=True)
-        write_changes(lab.work / "big.lance", 100 * options.fragments, options.fragments)
-        write_changes(lab.work / "rows.lance", options.rows, 8)
-        write_versions(lab.work / "many.lance", options.versions)
-        try:
-            lab.start()
-            figures = measure(lab, options.repeats, options.rows / 2e6)
-        finally:
-            lab.stop()
-            browser.close()
-    print(f"{options.fragments:,} fragments, {options.rows:,} rows; milliseconds")
-    print("\n".join(map(str, figures)))
-    return int(any("OVER" in str(figure) for figure in figures))
+PARTS = {"numbers": measure_numbers, "rows": measure_rows, "scrub": measure_scrub}
+
+
+def write(folder: Path, names: Sequence[str]) -> None:
+    """Write what is not there yet."""
+    if "numbers" in names and not (folder / "big.lance").exists():
+        write_changes(folder / "big.lance", 100 * FRAGMENTS, FRAGMENTS)
+    if "rows" in names and not (folder / "rows.lance").exists():
+        write_changes(folder / "rows.lance", ROWS, 8)
+    if "scrub" in names and not (folder / "hundred.lance").exists():
+        write_versions(folder / "hundred.lance", VERSIONS)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_parts(__doc__, PARTS, write, REPEATS))

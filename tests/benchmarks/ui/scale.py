@@ -1,201 +1,247 @@
-"""What the explorer costs where datasets are large: memory of kernel and page, longest freeze.
+"""What the explorer costs where datasets are large: waiting, freezes, memory of kernel and page.
 
-Run ``python -m tests.benchmarks.ui.scale``; ``--only versions rows`` chooses cases,
-``--small`` makes all of them a hundredth in size. Every case is a real dataset on the local disk:
+Run ``python -m tests.benchmarks.ui.scale``; ``--only versions cell`` chooses cases (see
+``large_data``), ``--small`` makes all of them a hundredth in size, ``--data FOLDER`` keeps them.
+In each case the explorer is opened in JupyterLab, in a real Chromium; every tab is looked at until
+all it asked for is there, every level of the changes opened, rows are scrolled, a column and a
+version chosen. One line per figure, with its bound:
 
-========= ==========================================================================
-versions  10,000 versions of one small table
-rows      100,000 fragments, 100 million rows (the fragments share one data file)
-columns   2,000 columns
-cell      one cell of 5 MB among small ones
-branches  300 branches and 300 tags
-========= ==========================================================================
-
-The widget runs in a bare page in a real Chromium, its Python side in this process. In each case the
-explorer is opened, every tab is looked at, rows are scrolled and a version or a filter is chosen.
-``kernel`` is what the resident memory of this process grew by since the dataset was open; ``page``
-the JavaScript heap after a collection, ``nodes`` the elements; ``freeze`` the longest time between
-two frames, the answers of Python (which this page waits for in its own thread) not counted.
+============ ======================================================================================
+first screen from running the cell to rows and bars painted
+tab, level   from the click to the frame after the last answer that it asked for
+freeze       the longest task of the page's main thread after the first screen
+answer       the slowest answer, and the largest message, of all
+kernel       what the kernel's memory (RSS) grew by: at the end, and at its highest
+page         what the JavaScript heap grew by, after a collection; and the elements of the explorer
+============ ======================================================================================
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
-import resource
 import sys
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Locator, Page
 
-import lance_nb
-from lance_nb.explorer.app import Explorer
-from tests.support.requirements import require_chromium
-from tests.ui.bare_page import BarePage
+from tests.benchmarks.ui.explorer_speed import FIRST_SCREEN
+from tests.benchmarks.ui.figures import TIMER, jupyter_lab, open_notebook
+from tests.benchmarks.ui.large_data import CASES
+from tests.ui.lab_server import LabServer, NotebookPage
 
 TABS = ("Changes", "Storage", "Branches & tags", "Stage", "Rows")
-FRAMES = """
-() => { window.gap = 0; let last = performance.now();
-  const look = (now) => { window.gap = Math.max(window.gap, now - last); last = now;
-    requestAnimationFrame(look); };
-  requestAnimationFrame(look); }
+KEYS = ("PageDown", "PageDown", "Control+ArrowDown", "End", "Home", "Control+ArrowUp")
+LONGEST_MS = 120_000
+# Every message to the kernel and from it, as it passes through the page's socket: when, how large.
+SPY = """
+(() => {
+  const asks = new Map();
+  const seen = { asks, done: [], largest: 0, freeze: 0, last: 0 };
+  window.lnbSeen = seen;
+  const text = (data) => typeof data === "string" ? data : new TextDecoder("latin1").decode(data);
+  const idOf = (message) => /"id": ?"(\\w+-\\d+-\\d+)"/.exec(message)?.[1];
+  const Plain = window.WebSocket;
+  window.WebSocket = class extends Plain {
+    constructor(...args) {
+      super(...args);
+      this.addEventListener("message", ({ data }) => {
+        const message = text(data);
+        const id = idOf(message);
+        const ask = id && asks.get(id);
+        if (id || /"screen"/.test(message)) seen.largest = Math.max(seen.largest, message.length);
+        if (!ask || /"progress": ?\\[/.test(message.slice(0, 3000))) return;
+        asks.delete(id);
+        seen.last = performance.now();
+        seen.done.push([seen.last - ask.sent, ask.type, message.length]);
+      });
+    }
+    send(data) {
+      const message = text(data);
+      const id = idOf(message);
+      const type = /[{,]"type": ?"([\\w.]+)"/.exec(message)?.[1];
+      if (id && type) asks.set(id, { type, sent: performance.now() });
+      super.send(data);
+    }
+  };
+  new PerformanceObserver((list) => {
+    for (const one of list.getEntries()) seen.freeze = Math.max(seen.freeze, one.duration);
+  }).observe({ type: "longtask" });
+})()
+"""
+# Resolves when nothing is under way for three frames, news of others left out.
+SETTLED = """
+([type, longest]) => new Promise((resolve, reject) => {
+  const start = performance.now();
+  let still = 0;
+  const look = () => {
+    const busy = [...window.lnbSeen.asks.values()].some((one) => one.type !== "news");
+    still = busy ? 0 : still + 1;
+    if (still > 3) {
+      const end = Math.max(window.lnbSeen.last, start);
+      resolve(end - start);
+    } else if (performance.now() - start > longest) reject(new Error("not settled"));
+    else requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+})
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class Bounded:
     """One line of the table."""
 
+    case: str
     name: str
-    open_s: float
-    kernel_mb: float
-    page_mb: float
-    nodes: int
-    freeze_ms: float
-    slowest_ms: float
-    slowest: str
+    figure: float
+    unit: str
+    bound: float | None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the bound is kept."""
+        return self.bound is None or self.figure <= self.bound
 
     def __str__(self) -> str:
-        return (
-            f"{self.name:<10} {self.open_s:>8.2f} {self.kernel_mb:>10.0f} {self.page_mb:>8.1f} "
-            f"{self.nodes:>7} {self.freeze_ms:>10.0f} {self.slowest_ms:>12.0f} {self.slowest}"
-        )
+        line = f"{self.case:<10} {self.name:<42} {self.figure:>10,.0f} {self.unit:<4}"
+        if self.bound is None:
+            return line
+        return f"{line} <= {self.bound:,.0f}: {'ok' if self.kept else 'OVER'}"
 
 
-def versions(path: Path, share: float) -> None:
-    """Many versions, by the smallest commit there is."""
-    dataset = lance_nb.write_dataset(pa.table({"id": range(100)}), path)
-    for at in range(int(10_000 * share)):
-        dataset.update_config({"n": str(at)})
+def memory_mb(process: int) -> tuple[float, float]:
+    """Resident memory of a process, now and at its highest."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    facts = dict(line.split(":", 1) for line in lines if ":" in line)
+    return tuple(int(facts[name].split()[0]) * 1024 / 1e6 for name in ("VmRSS", "VmHWM"))  # type: ignore[return-value]
 
 
-def rows(path: Path, share: float) -> None:
-    """Many fragments over one data file."""
-    dataset = lance_nb.write_dataset(pa.table({"id": range(1000), "x": [0.5] * 1000}), path)
-    one = dataset.get_fragments()[0].metadata
-    copies = [one] * (int(100_000 * share) - 1)
-    operation = lance_nb.LanceOperation.Append(copies)
-    lance_nb.LanceDataset.commit(str(path), operation, read_version=dataset.version)
+def kernel_of(lab: LabServer) -> int:
+    """Return the process id of the newest kernel of the server."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and "ipykernel" in (entry / "cmdline").read_text():
+                found.append((entry.stat().st_ctime_ns, int(entry.name)))
+        except OSError:
+            continue
+    mine = [one for one in found if _server_of(one[1]) == lab.process_id]
+    return max(mine)[1]
 
 
-def columns(path: Path, share: float) -> None:
-    """Many columns."""
-    names = [f"column {at}" for at in range(int(2000 * share))]
-    lance_nb.write_dataset(pa.table({name: range(1000) for name in names}), path)
+def _server_of(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def cell(path: Path, share: float) -> None:
-    """One value larger than all others together."""
-    texts = ["short"] * 200
-    texts[7] = "x" * int(5_000_000 * share)
-    lance_nb.write_dataset(pa.table({"id": range(200), "text": texts}), path)
-
-
-def branches(path: Path, share: float) -> None:
-    """Many branches and tags."""
-    dataset = lance_nb.write_dataset(pa.table({"id": range(100)}), path)
-    for at in range(int(300 * share)):
-        dataset.create_branch(f"branch-{at}")
-        dataset.tags.create(f"tag-{at}", 1)
-
-
-CASES: dict[str, Callable[[Path, float], None]] = {
-    "versions": versions, "rows": rows, "columns": columns, "cell": cell, "branches": branches,
-}  # fmt: skip
-
-
-def resident_mb() -> float:
-    """Resident memory of this process now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 1e6
-
-
-def look_around(page: Page) -> None:
-    """Open every tab, scroll over the rows, go to the end, look at a cell, travel."""
-    page.locator(".lnb-panel-rows .lnb-cell").first.wait_for()
-    page.evaluate(FRAMES)
-    for name in TABS:
-        page.get_by_role("tab", name=name, exact=True).click()
-        page.get_by_role("tabpanel", name=name).wait_for()
-        page.wait_for_timeout(300)
-    grid = page.locator(".lnb-panel-rows .lnb-grid")
-    grid.focus()
-    for key in ("PageDown", "PageDown", "Control+ArrowDown", "End", "Home", "Control+ArrowUp"):
-        page.keyboard.press(key)
-        page.wait_for_timeout(100)
-    for _ in range(7):
-        page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
-    page.locator(".lnb-peek").wait_for()
-    page.keyboard.press("Escape")
-    for _ in range(20):
-        page.mouse.move(400, 520)
-        page.mouse.wheel(300, 900)
-    page.wait_for_timeout(500)
-
-
-def measure(browser: Any, name: str, path: Path) -> Figures:
-    """Take the figures of one case."""
-    dataset = lance_nb.dataset(str(path))
-    gc.collect()
-    before, started = resident_mb(), time.perf_counter()
-    widget = Explorer(dataset)
-    opened = time.perf_counter() - started
-    page = browser.new_context(viewport={"width": 1280, "height": 760}).new_page()
-    Explorer.jobs_beside = False
-    bare = BarePage(page, widget)
-    answered: list[tuple[float, str]] = []
-    answer = bare._to_kernel  # timed, so that it is not taken for a freeze
-
-    def timed(content: dict[str, Any]) -> list[dict[str, Any]]:
-        begun = time.perf_counter()
-        found = answer(content)
-        answered.append(((time.perf_counter() - begun) * 1000, content["type"]))
-        return found
-
-    bare._to_kernel = timed  # type: ignore[method-assign]
-    bare.open()
-    look_around(page)
+def page_of(page: Page) -> tuple[float, int]:
+    """Return the JavaScript heap in MB after a collection, and the elements of the explorer."""
     session = page.context.new_cdp_session(page)
     session.send("HeapProfiler.collectGarbage")
     session.send("Performance.enable")
     metrics = {
         one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]
     }
-    gap = float(page.evaluate("window.gap"))
-    page.context.close()
-    gc.collect()
-    grown = resident_mb() - before
-    return Figures(
-        name, opened, grown, metrics["JSHeapUsedSize"] / 1e6, int(metrics["Nodes"]), gap,
-        *max(answered),
-    )  # fmt: skip
+    count = int(page.evaluate("document.querySelectorAll('.lnb-live *').length"))
+    return metrics["JSHeapUsedSize"] / 1e6, count
+
+
+def settled(page: Page) -> float:
+    """Milliseconds from now until the last answer is there and painted."""
+    return float(page.evaluate(SETTLED, ["", LONGEST_MS]))
+
+
+def clicked(page: Page, target: Locator) -> float:
+    """Click and wait until all is there."""
+    target.click()
+    return settled(page)
+
+
+def look_around(case: str, page: Page, live: Locator) -> Iterator[Bounded]:
+    """Look at everything."""
+    for tab in TABS:
+        took = clicked(page, live.get_by_role("tab", name=tab, exact=True))
+        yield Bounded(case, f"tab {tab}", took, "ms", 1000)
+        if tab != "Changes":
+            continue
+        chips = live.locator(".lnb-chip")
+        yield Bounded(case, "  chips shown", float(chips.count() < 8), "miss", 0)
+        for at in range(chips.count()):
+            name = chips.nth(at).get_attribute("data-level") or ""
+            took = clicked(page, chips.nth(at))
+            yield Bounded(case, f"  level {name}", took, "ms", 2000)
+    live.locator(".lnb-panel-rows .lnb-grid").focus()
+    for key in KEYS:
+        page.keyboard.press(key)
+        settled(page)
+    page.keyboard.press("Enter")
+    page.locator(".lnb-peek").wait_for()
+    page.keyboard.press("Escape")
+    grid = live.locator(".lnb-panel-rows .lnb-grid").bounding_box()
+    if grid:
+        page.mouse.move(grid["x"] + 200, grid["y"] + 150)
+        for _ in range(20):
+            page.mouse.wheel(300, 900)
+    yield Bounded(case, "after scrolling far", settled(page), "ms", 1000)
+    bars = live.locator(".lnb-tl-bar")
+    yield Bounded(case, "another version", clicked(page, bars.nth(max(0, bars.count() - 2))), "ms",
+                  1000)  # fmt: skip
+
+
+def measure(lab: LabServer, case: str, path: Path) -> Iterator[Bounded]:
+    """Take the figures of one case."""
+    notebook: NotebookPage = open_notebook(
+        lab, f"{case}.ipynb", f"lance_nb.explore({str(path)!r})", before=SPY
+    )
+    page = notebook.page
+    process = kernel_of(lab)
+    (before, _), (heap, elements) = memory_mb(process), page_of(page)
+    yield Bounded(case, "first screen", float(page.evaluate(FIRST_SCREEN, TIMER)), "ms", 1000)
+    settled(page)
+    page.evaluate("window.lnbSeen.freeze = 0")
+    yield from look_around(case, page, page.locator(".lnb-live").last)
+    after, highest = memory_mb(process)
+    heap_after, elements_after = page_of(page)
+    seen: dict[str, Any] = page.evaluate(
+        "({ done: window.lnbSeen.done, largest: window.lnbSeen.largest,"
+        " freeze: window.lnbSeen.freeze })"
+    )
+    slowest = max(seen["done"])
+    yield Bounded(case, "longest task of the page", seen["freeze"], "ms", 200)
+    yield Bounded(case, f"slowest answer ({slowest[1]})", slowest[0], "ms", 2000)
+    yield Bounded(case, "largest message", seen["largest"] / 1000, "KB", 1000)
+    yield Bounded(case, "kernel grew by", after - before, "MB", 400)
+    yield Bounded(case, "kernel grew by, at its highest", highest - before, "MB", 600)
+    yield Bounded(case, "page grew by", heap_after - heap, "MB", 60)
+    yield Bounded(case, "elements", elements_after - elements, "", 6000)
+    notebook.close()
 
 
 def main() -> int:
-    """Write the datasets, measure, print the table."""
+    """Write the datasets, measure, print the table; 1 when a bound is broken."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", nargs="*", choices=sorted(CASES), default=sorted(CASES))
+    parser.add_argument("--only", nargs="*", choices=sorted(CASES), default=list(CASES))
     parser.add_argument("--small", action="store_true")
+    parser.add_argument("--data", type=Path, help="keep the datasets in this folder")
     options = parser.parse_args()
-    print(f"{'case':<10} {'open s':>8} {'kernel MB':>10} {'page MB':>8} {'nodes':>7} "
-          f"{'freeze ms':>10} {'slowest ask':>12}")  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=require_chromium(), args=["--no-sandbox", "--disable-gpu"]
-        )
+    lines: list[Bounded] = []
+    with tempfile.TemporaryDirectory() as folder:
+        data = options.data or Path(folder) / "data"
         for name in options.only:
-            path = Path(folder) / f"{name}.lance"
-            CASES[name](path, 0.01 if options.small else 1.0)
-            print(measure(browser, name, path), flush=True)
-        browser.close()
-    return 0
+            path = data / f"scale_{name}{'_small' if options.small else ''}.lance"
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                CASES[name](path, 0.01 if options.small else 1.0)
+        with jupyter_lab(Path(folder)) as lab:
+            for name in options.only:
+                path = data / f"scale_{name}{'_small' if options.small else ''}.lance"
+                for line in measure(lab, name, path):
+                    print(line, flush=True)
+                    lines.append(line)
+    return int(not all(line.kept for line in lines))
 
 
 if __name__ == "__main__":

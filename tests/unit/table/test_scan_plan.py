@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+from uuid import uuid4
+
+import pyarrow as pa
 import pytest
 
+import lance_nb
 from lance_nb.errors import CorruptFileError, InvalidInputError
+from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.table.scan_plan import FragmentTask, num_live_rows, plan_scan
 from tests.golden.opening import WatchedStore, snapshot_of
@@ -83,3 +88,21 @@ def test_fragments_of_one_id_are_refused_before_anything_is_read(at):
 def test_live_rows_are_those_not_deleted(at):
     snapshot = at(5)
     assert [num_live_rows(snapshot, one) for one in snapshot.manifest.fragments] == [36, 30, 41]
+
+
+def test_fragments_before_the_offset_are_not_decoded(monkeypatch):
+    dataset = lance_nb.write_dataset(
+        pa.table({"id": range(300)}), f"memory://skipped-{uuid4().hex}/d.lance", max_rows_per_file=2
+    )
+    dataset.delete("id % 50 < 3")
+    ids = dataset.to_table()["id"].to_pylist()
+    fresh = lance_nb.dataset(dataset.uri)
+    decoded = []
+    from_bytes = Fragment.from_bytes
+    monkeypatch.setattr(
+        Fragment, "from_bytes", lambda *args: decoded.append(args) or from_bytes(*args)
+    )
+    assert fresh.to_table(limit=5, offset=260)["id"].to_pylist() == ids[260:265]
+    assert len(decoded) < 6
+    for offset in range(0, len(ids) + 2, 7):
+        assert fresh.to_table(limit=4, offset=offset)["id"].to_pylist() == ids[offset : offset + 4]

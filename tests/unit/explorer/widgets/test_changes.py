@@ -7,6 +7,7 @@ import pytest
 import lance_nb
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.messages import handle
+from lance_nb.explorer.models.compared import ChangeDesk
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.widgets.changes import DiffView
 from tests.unit.explorer.fakes import small_dataset
@@ -53,6 +54,22 @@ def test_levels_drift_and_files_are_answered(session: Session) -> None:
     assert ask(session, "files", row=0)[0]["files"]
 
 
+def test_numbers_of_versions_near_a_handle_are_those_of_each(session: Session) -> None:
+    near, _ = ask(session, "near", end="a", versions=[3, 99, 2])
+    known = {one["version"]: one["counts"] for one in near["near"]}
+    assert known.keys() <= {2, 3}
+    assert known
+    for version, counts in known.items():
+        assert counts == ask(session, "counts", a={"branch": None, "version": version})[0]
+
+
+def test_versions_passed_by_a_handle_do_not_push_out_what_was_compared(session: Session) -> None:
+    compared = session.keep(ChangeDesk).diff((None, 1), (None, 7))
+    ask(session, "near", end="b", versions=[2, 3, 4, 5, 6])
+    ask(session, "near", end="a", versions=[2, 3, 4, 5, 6])
+    assert session.keep(ChangeDesk).diff((None, 1), (None, 7)) is compared
+
+
 def test_a_key_is_part_of_what_is_asked(session: Session) -> None:
     found, _ = ask(session, "counts", key=["id"])
     assert found["identity"]["label"] == "key: id"
@@ -75,6 +92,8 @@ def test_a_typed_ref_becomes_a_place(session: Session) -> None:
         ("level", {"level": "nothing", "offset": 0, "limit": 1}, "level must be"),
         ("drift", {"first": 0, "count": 10**6}, "count must be"),
         ("row", {"row": 99}, "no row 99"),
+        ("near", {"end": "c", "versions": [1]}, "end must be"),
+        ("near", {"end": "a", "versions": list(range(1000))}, "versions a list"),
     ],
 )
 def test_requests_that_make_no_sense_are_refused(

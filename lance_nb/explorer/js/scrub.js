@@ -1,0 +1,74 @@
+// Numbers that follow a dragged handle: those of the versions near it are fetched ahead, so that a
+// frame of the drag takes no journey to the kernel.
+
+import { samePlace } from "./version_range.js";
+
+const AROUND = 12; // versions on either side that are fetched ahead
+const MOST = 500; // pairs remembered
+
+/** @param {import("./view.js").Context} ctx @param {(counts: Object) => void} paint */
+export function scrubNumbers(ctx, paint) {
+  const known = new Map();
+  const numbers = new WeakMap();
+  const line = ctx.kernel.line();
+  const near = ctx.kernel.line({ quiet: true });
+  let now = null;
+
+  const keyOf = ({ a, b, key }) => JSON.stringify([a.branch, a.version, b.branch, b.version, key]);
+
+  /** The versions of a lane, oldest first. */
+  function versionsOf(lane) {
+    if (!numbers.has(lane)) numbers.set(lane, lane.runs.flatMap(([first, length]) => Array.from({ length }, (_, at) => first + at)));
+    return numbers.get(lane);
+  }
+
+  /** Versions near the end that moves whose numbers are not known, the nearest first. */
+  function missing(pair, end) {
+    const place = pair[end];
+    const lane = ctx.screen().timeline?.lanes?.find((one) => (one.branch ?? null) === (place.branch ?? null));
+    if (!lane) return [place.version];
+    const all = versionsOf(lane);
+    const at = all.findIndex((one) => one >= place.version);
+    return all.slice(Math.max(0, at - AROUND), at + AROUND + 1)
+      .filter((version) => !known.has(keyOf({ ...pair, [end]: { ...place, version } })))
+      .sort((one, other) => Math.abs(one - place.version) - Math.abs(other - place.version));
+  }
+
+  function ahead(pair, end) {
+    if (now !== pair) return;
+    const versions = missing(pair, end);
+    if (!versions.length) return;
+    near("changes.near", { ...pair, end, versions }, ({ result }) => {
+      for (const { version, counts } of result.near) known.set(keyOf({ ...pair, [end]: { ...pair[end], version } }), counts);
+      while (known.size > MOST) known.delete(known.keys().next().value);
+      if (now !== pair || !result.near.length) return;
+      if (versions[0] === pair[end].version) show(pair);
+      ahead(pair, end);
+    }, () => alone(pair));
+  }
+
+  /** Where nothing is fetched ahead: this one. */
+  function alone(pair) {
+    line("changes.counts", pair, ({ result }) => now === pair && paint(result), () => {});
+  }
+
+  function show(pair) {
+    const counts = known.get(keyOf(pair));
+    if (counts) paint(counts);
+    return Boolean(counts);
+  }
+
+  return {
+    /** The handles stand here for now. */
+    at(pair) {
+      now = pair;
+      show(pair);
+      const { branch, version } = ctx.screen();
+      ahead(pair, samePlace(pair.b, { branch, version }) ? "a" : "b");
+    },
+    /** The drag is over: nothing more is fetched. */
+    stop() {
+      now = null;
+    },
+  };
+}

@@ -1,0 +1,105 @@
+"""The tags and branches of one dataset, each read once for as long as its file stays the same.
+
+Others may move a tag at any time, so the folder is listed on every call, and a record is taken from
+memory only where the listing shows the very file that was read: the same size and the same e-tag
+(see ``ObjectInfo``; of local files it is made of inode and time of change). A store whose listing
+tells no e-tag, and a file so young that a change might not show, are read again each time.
+
+Limits: ``KEPT_MAX`` records of a kind are kept; records of files that are gone are dropped.
+Source: spec page "branch and tag".
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from lance_nb.errors import FormatError, NotFoundError
+from lance_nb.format import layout
+from lance_nb.storage.base import Store
+from lance_nb.storage.threads import run_all
+from lance_nb.table.refs import read_branch, read_tag
+
+if TYPE_CHECKING:
+    from lance_nb.format.refs import Branch, Tag
+
+KEPT_MAX = 20_000
+_LOCAL = ("file", "memory")
+
+Record = TypeVar("Record")
+
+
+class RefFiles:
+    """What the records below one root say now. Safe for several threads."""
+
+    def __init__(self, root: Store) -> None:
+        self._tags = _Folder(root, layout.TAGS, read_tag)
+        self._branches = _Folder(root, layout.BRANCHES, read_branch)
+
+    def tags(self) -> dict[str, Tag]:
+        """Return every tag, sorted by name. Raises CorruptFileError for one that is damaged."""
+        return self._tags.records(readable=False)
+
+    def readable_tags(self) -> dict[str, Tag]:
+        """Return the tags, those left out whose file is damaged or gone."""
+        return self._tags.records(readable=True)
+
+    def branches(self) -> dict[str, Branch]:
+        """Return every branch, sorted by name. Main has no file and is not listed."""
+        return self._branches.records(readable=False)
+
+
+class _Folder(Generic[Record]):
+    """The records of one folder: by name the state of the file that was read, and what it said."""
+
+    def __init__(self, root: Store, path: str, read: Callable[[Store, str], Record]) -> None:
+        self._root, self._path, self._read = root, path, read
+        self._kept: dict[str, tuple[tuple[str, int], Record]] = {}
+        self._lock = threading.Lock()
+
+    def records(self, *, readable: bool) -> dict[str, Record]:
+        """Return what is there now; ``readable`` leaves out what cannot be read."""
+        states = self._states()
+        with self._lock:
+            kept = {name: self._kept[name] for name in states.keys() & self._kept.keys()}
+        fresh = [name for name, state in states.items() if state is None or name not in kept
+                 or kept[name][0] != state]  # fmt: skip
+        found = {name: record for name, (_, record) in kept.items()}
+        for name in fresh:
+            found.pop(name, None)
+        found |= self._read_all(fresh, readable=readable)
+        with self._lock:
+            self._kept = {
+                name: (state, found[name])
+                for name, state in list(states.items())[:KEPT_MAX]
+                if state is not None and name in found
+            }
+        return {name: found[name] for name in sorted(found)}
+
+    def _states(self) -> dict[str, tuple[str, int] | None]:
+        """List the folder: by name what tells one state of a file from another, if that is told."""
+        states: dict[str, tuple[str, int] | None] = {}
+        for info in self._root.list(self._path):
+            name = layout.parse_ref_file_name(info.name)
+            if name is not None:
+                states[name] = None if info.e_tag is None else (info.e_tag, info.size_bytes)
+        return states
+
+    def _read_all(self, names: list[str], *, readable: bool) -> dict[str, Record]:
+        """Read records: side by side where a read is a journey."""
+
+        def read(name: str) -> Record | None:
+            if not readable:
+                return self._read(self._root, name)
+            with suppress(FormatError, NotFoundError):
+                return self._read(self._root, name)
+            return None
+
+        if self._root.scheme in _LOCAL:
+            records = [read(name) for name in names]
+        else:
+            records = run_all([lambda name=name: read(name) for name in names])  # type: ignore[misc]
+        both = zip(names, records, strict=True)
+        return {name: record for name, record in both if record is not None}
