@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -29,7 +29,6 @@ _REFUSED = {
     "namespace_client": "give the URI of the dataset",
     "table_id": "give the URI of the dataset",
     "use_legacy_format": "files of version 0.1 are read, not written; leave it out",
-    "blob_pack_file_size_threshold": "pack files have the usual size",
 }
 
 
@@ -50,7 +49,9 @@ def write_dataset(
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
     progress: Callable[[WriteProgress], None] | None = None,
+    external_blob_mode: Literal["reference", "ingest"] = "reference",
     allow_external_blob_outside_bases: bool = False,
+    blob_pack_file_size_threshold: int | None = None,
     auto_cleanup_options: Mapping[str, int] | None = None,
     initial_bases: Sequence[DatasetBasePath] | None = None,
     target_bases: Sequence[str] | None = None,
@@ -65,7 +66,8 @@ def write_dataset(
     "overwrite" puts rows and schema in the place of what is there, as a new version. A LanceDataset
     as ``uri`` is written to where it stands: its branch, and its version as the one that was read.
     ``progress`` is called with a WriteProgress now and then. ``auto_cleanup_options``: see
-    ``optimize.enable_auto_cleanup``; for a new dataset.
+    ``optimize.enable_auto_cleanup``; for a new dataset. ``external_blob_mode``: "reference" keeps
+    the URIs of external blobs, "ingest" reads them and stores their bytes with the dataset.
 
     ``initial_bases`` registers further places for files with a new dataset; ``target_bases`` (by
     name or path) or ``target_all_bases`` spread the files of this write over them. A registered
@@ -89,7 +91,9 @@ def write_dataset(
         commit_message=commit_message,
         transaction_properties=transaction_properties or {},
         progress=progress,
+        external_blob_mode=external_blob_mode,
         allow_external_blob_outside_bases=allow_external_blob_outside_bases,
+        blob_pack_file_size_threshold=blob_pack_file_size_threshold,
         initial_bases=registered(initial_bases or ()),
         target_bases=target_bases,
         target_all_bases=target_all_bases,
@@ -114,6 +118,7 @@ def write_fragments(
     enable_stable_row_ids: bool = False,
     storage_options: StorageOptions | None = None,
     progress: Callable[[WriteProgress], None] | None = None,
+    external_blob_mode: Literal["reference", "ingest"] = "reference",
     allow_external_blob_outside_bases: bool = False,
     initial_bases: Sequence[DatasetBasePath] | None = None,
     target_bases: Sequence[str] | None = None,
@@ -137,6 +142,7 @@ def write_fragments(
         data_storage_version=data_storage_version,
         enable_stable_row_ids=enable_stable_row_ids,
         progress=progress,
+        external_blob_mode=external_blob_mode,
         allow_external_blob_outside_bases=allow_external_blob_outside_bases,
         initial_bases=registered(initial_bases or ()),
         target_bases=target_bases,
@@ -153,10 +159,7 @@ def _check_unused(options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if name in _WITHOUT_EFFECT:
             continue
-        if name == "external_blob_mode":
-            if value not in ("reference", None):
-                raise NotSupportedError("external_blob_mode: only 'reference' is supported")
-        elif name not in _REFUSED:
+        if name not in _REFUSED:
             raise InvalidInputError(f"write_dataset takes no argument {name!r}")
-        elif value:
+        if value:
             raise NotSupportedError(f"{name} is not supported: {_REFUSED[name]}")

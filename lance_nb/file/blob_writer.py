@@ -13,6 +13,9 @@ kind        payload                                     default
 3 external  wherever ``uri`` says; size 0 = all of it   values that have a uri
 ==========  ==========================================  =================================
 
+Where external blobs are taken in (``ingest``), values that have a uri are read and stored as the
+others are.
+
 Not supported: lists of blobs of the first generation.
 Source: message BlobLayout; files of pylance 14.0.2.
 """
@@ -28,16 +31,16 @@ from lance_nb.encodings.blob_page import encode_blob_page
 from lance_nb.encodings.kernels.scatter import scatter
 from lance_nb.encodings.level_builder import Entries, StripedLeaf, page_levels
 from lance_nb.encodings.page_encoder import EncodedPage
-from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.file.blob_values import Payloads, check_one_form
 from lance_nb.file.column_writer import LeafWriter
+from lance_nb.file.external_blobs import ExternalPayload
 from lance_nb.file.sink import ALIGNMENT, FileSink
 from lance_nb.file.write_plan import LeafPlan
 from lance_nb.format.blob_fields import DESCRIPTION_V2, blob_threshold
 
 _INLINE_BYTES = 64 * 1024
 _PACKED_BYTES = 4 * 1024 * 1024
-_SHARED_FILE_BYTES = 1024 * 1024 * 1024
 _COPIED_BYTES = 16 * 1024  # payloads up to this mean size are put side by side before writing
 _INLINE, _PACKED, _OWN, _EXTERNAL = range(4)
 
@@ -104,7 +107,7 @@ class BlobV2LeafWriter(LeafWriter):
         super().__init__(plan, sink, page_bytes)
         self._inline_bytes = blob_threshold(plan.field, "inline", _INLINE_BYTES)
         self._packed_bytes = blob_threshold(plan.field, "dedicated", _PACKED_BYTES)
-        self._file_bytes = blob_threshold(plan.field, "pack-file", _SHARED_FILE_BYTES)
+        self._file_bytes = blob_threshold(plan.field, "pack-file", sink.sidecars.pack_bytes)
 
     def add(self, leaf: StripedLeaf, num_rows: int) -> None:
         """Write the payloads and describe them."""
@@ -117,14 +120,20 @@ class BlobV2LeafWriter(LeafWriter):
         check_one_form(has_data, has_uri, hidden, self.plan.field.name)
         payloads = Payloads.of(data)
         sizes = np.where(hidden, 0, payloads.sizes)
+        outside = has_uri & ~hidden
+        taken = self._taken_in(values, outside)
+        for row, one in taken.items():
+            sizes[row], outside[row] = one.size_bytes, False
         kinds = np.zeros(sizes.size, np.uint8)
         kinds[sizes > self._inline_bytes] = _PACKED
         kinds[sizes > self._packed_bytes] = _OWN
         ids = np.zeros(sizes.size, np.uint32)
-        inline = np.where(kinds == _INLINE, sizes, 0)
+        inline = np.where((kinds == _INLINE) & has_data, sizes, 0)
         positions = write_payloads(self.sink, Payloads(payloads.data, payloads.starts, inline))
-        self._write_sidecars(payloads, (kinds, positions, ids))
-        outside = has_uri & ~hidden
+        for row, one in taken.items():
+            if kinds[row] == _INLINE and one.size_bytes:
+                ((positions[row], _),) = self.sink.add_buffers([bytes(one.read())])
+        self._write_sidecars(payloads, taken, (kinds, positions, ids))
         if bool(outside.any()):
             self._refer(values, outside, (kinds, positions, sizes))
         kept = pa.array(np.where(outside, np.arange(outside.size), -1), mask=~outside)
@@ -133,14 +142,37 @@ class BlobV2LeafWriter(LeafWriter):
         arrays = [*map(pa.array, parts), uris]
         return pa.StructArray.from_arrays(arrays, fields=list(DESCRIPTION_V2))
 
-    def _write_sidecars(self, payloads: Payloads, out: tuple[np.ndarray, Ints, np.ndarray]) -> None:
+    def _taken_in(self, values: pa.StructArray, outside: np.ndarray) -> dict[int, ExternalPayload]:
+        """Locate what lies elsewhere, by row, if it is to be stored here."""
+        source = self.sink.sidecars.ingests
+        if source is None:
+            return {}
+        uris, starts, sizes = (values.field(at) for at in (1, 2, 3))
+        found = {}
+        for row in np.flatnonzero(outside).tolist():
+            try:
+                found[row] = source.locate(
+                    uris[row].as_py(), starts[row].as_py() or 0, sizes[row].as_py()
+                )
+            except LanceError as error:
+                error.add_note(f"column {self.plan.field.name!r}: {uris[row].as_py()!r}")
+                raise
+        return found
+
+    def _write_sidecars(
+        self,
+        payloads: Payloads,
+        taken: dict[int, ExternalPayload],
+        out: tuple[np.ndarray, Ints, np.ndarray],
+    ) -> None:
         kinds, positions, ids = out
         beside = np.flatnonzero(kinds != _INLINE)
         for row, payload in zip(beside.tolist(), payloads.chosen(beside).pieces(), strict=True):
+            data = np.frombuffer(taken[row].read(), np.uint8) if row in taken else payload
             if kinds[row] == _OWN:
-                ids[row] = self.sink.sidecars.add_own(payload)
+                ids[row] = self.sink.sidecars.add_own(data)
             else:
-                place = self.sink.sidecars.add_shared(payload, self._file_bytes)
+                place = self.sink.sidecars.add_shared(data, self._file_bytes)
                 ids[row], positions[row] = place
 
     def _refer(

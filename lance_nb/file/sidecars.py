@@ -14,18 +14,31 @@ from collections.abc import Sequence
 
 from lance_nb.encodings.base import Bytes
 from lance_nb.errors import LanceError
+from lance_nb.file.external_blobs import ExternalBlobs
 from lance_nb.storage.base import ObjectWriter, Store
 
+PACK_BYTES = 1024 * 1024 * 1024  # of a shared file
 _ID_BITS = 32
 
 
 class Sidecars:
     """The blob files of one data file, written as payloads come."""
 
-    def __init__(self, store: Store, data_path: str, *, allows_external: bool = False) -> None:
+    def __init__(
+        self,
+        store: Store,
+        data_path: str,
+        *,
+        allows_external: bool = False,
+        ingests: ExternalBlobs | None = None,
+        pack_bytes: int = PACK_BYTES,
+    ) -> None:
+        """``ingests``: what lies elsewhere is read from there and stored here."""
         self._store = store
         self._folder = data_path.removesuffix(".lance")
         self.allows_external = allows_external
+        self.ingests = ingests
+        self.pack_bytes = pack_bytes
         self.paths: list[str] = []
         self._shared: ObjectWriter | None = None
         self._shared_id = self._shared_size = 0

@@ -27,10 +27,11 @@ from lance_nb.errors import (
 )
 from lance_nb.file.array_writer import ArrayColumnWriter, check_fields
 from lance_nb.file.column_writer import ColumnWriter
+from lance_nb.file.external_blobs import ExternalBlobs
 from lance_nb.file.fitting import fit
 from lance_nb.file.leaf_writers import leaf_writer
 from lance_nb.file.metadata import descriptor_bytes
-from lance_nb.file.sidecars import Sidecars
+from lance_nb.file.sidecars import PACK_BYTES, Sidecars
 from lance_nb.file.sink import FileSink
 from lance_nb.file.versions import DEFAULT_VERSION, WRITABLE_VERSIONS, version_name
 from lance_nb.file.write_plan import ColumnPlan, plan_column
@@ -48,19 +49,20 @@ _PAGE_BYTES_MIN = 64 * 1024
 class FileOptions:
     """``page_bytes``: size at which a page ends. ``waiting_bytes_max``: of all columns together.
 
-    ``allows_external_blobs``: blobs may refer to places outside of the dataset.
+    ``allows_external_blobs``: blobs may refer to places outside of the dataset. ``ingests``: what
+    they refer to is read and stored instead. ``blob_pack_bytes``: size of a shared blob file.
     """
 
     page_bytes: int = PAGE_BYTES
     waiting_bytes_max: int = 512 * 1024 * 1024
     allows_external_blobs: bool = False
+    ingests: ExternalBlobs | None = None
+    blob_pack_bytes: int = PACK_BYTES
 
     def __post_init__(self) -> None:
-        if self.page_bytes < 1 or self.waiting_bytes_max < 1:
-            raise InvalidInputError(
-                f"page_bytes {self.page_bytes} and waiting_bytes_max {self.waiting_bytes_max} must "
-                "be positive"
-            )
+        for name in ("page_bytes", "waiting_bytes_max", "blob_pack_bytes"):
+            if getattr(self, name) < 1:
+                raise InvalidInputError(f"{name} must be positive, not {getattr(self, name)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,13 @@ class FileWriter:
         plans = _plan(schema, file_version)
         share = options.waiting_bytes_max // max(sum(1 for _ in schema.leaves()), 1)
         page_bytes = min(options.page_bytes, max(share, _PAGE_BYTES_MIN))
-        self._sidecars = Sidecars(store, path, allows_external=options.allows_external_blobs)
+        self._sidecars = Sidecars(
+            store,
+            path,
+            allows_external=options.allows_external_blobs,
+            ingests=options.ingests,
+            pack_bytes=options.blob_pack_bytes,
+        )
         self._sink = FileSink(store.create(path), self._sidecars)
         try:
             self._columns = [plan(self._sink, page_bytes) for plan in plans]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -139,6 +140,47 @@ def test_references_outside_are_refused_unless_allowed(tmp_path: Path) -> None:
     lance_nb.write_dataset(table, str(tmp_path / "x"), allow_external_blob_outside_bases=True)
     dataset = lance.dataset(str(tmp_path / "x"))
     assert payloads(dataset, "b", 2) == [b"0123456789", b"x"]
+
+
+def test_external_blobs_are_taken_in_as_pylance_does(tmp_path: Path) -> None:
+    lance = require_pylance()
+    sizes = {"none": 0, "small": 700, "middling": 90_000, "other": 80_000, "large": 5_000_000}
+    files = {name: np.random.default_rng(1).bytes(size) for name, size in sizes.items()}
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    uris = [f"file://{tmp_path}/{name}" for name in files]
+    blobs = [*uris, b"inline", None, lance.Blob.from_uri(uris[2], position=10, size=20)]
+    table = pa.table([lance.blob_array(blobs)], schema=pa.schema([lance.blob_field("b")]))
+    how: dict[str, Any] = {"external_blob_mode": "ingest"}
+    how["blob_pack_file_size_threshold"] = 100_000
+    ours = lance_nb.write_dataset(table, tmp_path / "ours", **how)
+    theirs = lance.write_dataset(table, tmp_path / "theirs", **how)
+
+    def described(dataset: Any) -> list[Any]:
+        rows = dataset.to_table()["b"].to_pylist()
+        return [row and (row["kind"], row["size"], row["blob_id"], row["blob_uri"]) for row in rows]
+
+    assert described(ours) == described(theirs)
+    for name in files:
+        (tmp_path / name).unlink()
+    wanted = [*files.values(), b"inline", None, files["middling"][10:30]]
+    assert payloads(lance.dataset(tmp_path / "ours"), "b", len(wanted)) == wanted
+    assert payloads(lance_nb.dataset(str(tmp_path / "ours")), "b", len(wanted)) == wanted
+
+
+@pytest.mark.parametrize("what", ["missing", "range", "both"])
+def test_external_blobs_that_cannot_be_taken_in_leave_nothing(what: str, tmp_path: Path) -> None:
+    lance = require_pylance()
+    (tmp_path / "there").write_bytes(b"x" * 200_000)
+    uri = f"file://{tmp_path}/there"
+    bad = lance.Blob.from_uri(uri, position=0, size=200_001) if what == "range" else f"{uri}x"
+    values = [uri, b"y" * 100_000, uri if what == "both" else bad]
+    table = pa.table([lance.blob_array(values)], schema=pa.schema([lance.blob_field("b")]))
+    how: dict[str, Any] = {"external_blob_mode": "ingest"}
+    how["allow_external_blob_outside_bases"] = what == "both"
+    with pytest.raises((InvalidInputError, FileNotFoundError)):
+        lance_nb.write_dataset(table, tmp_path / "d", **how)
+    assert not [path for path in (tmp_path / "d").rglob("*") if path.is_file()]
 
 
 def test_lists_of_structs_with_blobs_are_written_and_read_by_both(tmp_path: Path) -> None:

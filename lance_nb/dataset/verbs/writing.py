@@ -26,8 +26,11 @@ from lance_nb.errors import (
     InvalidInputError,
     NotSupportedError,
 )
+from lance_nb.file.external_blobs import ExternalBlobs
+from lance_nb.file.sidecars import PACK_BYTES
 from lance_nb.file.writer import PAGE_BYTES, FileOptions
 from lance_nb.format.manifest_values import BasePath
+from lance_nb.storage.registry import StorageOptions
 from lance_nb.storage.sync_later import synced_together
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
@@ -41,6 +44,7 @@ from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.staged import Addition, Replacement, StagedWrite, combine
 
 MODES = ("create", "append", "overwrite")
+_BLOB_MODES = ("reference", "ingest")
 _VERSIONS = {"2.0": (2, 0), "2.1": (2, 1), "2.2": (2, 2), "stable": (2, 2)}
 
 
@@ -58,14 +62,25 @@ class WriteRequest:
     commit_message: str | None = None
     transaction_properties: Mapping[str, str] = field(default_factory=lambda: NO_PROPERTIES)
     progress: Callable[[WriteProgress], None] | None = None
+    external_blob_mode: str = "reference"
     allow_external_blob_outside_bases: bool = False
+    blob_pack_file_size_threshold: int | None = None
     initial_bases: tuple[BasePath, ...] = ()
     target_bases: Sequence[str] | None = None
     target_all_bases: bool | None = None
     config: Mapping[str, str] = field(default_factory=lambda: NO_PROPERTIES)
 
-    def write_options(self, version: str, places: tuple[FilePlace, ...] = ()) -> WriteOptions:
-        """Return how files are written. Raises InvalidInputError, NotSupportedError."""
+    def write_options(
+        self,
+        version: str,
+        places: tuple[FilePlace, ...] = (),
+        storage_options: StorageOptions | None = None,
+    ) -> WriteOptions:
+        """Return how files are written; ``storage_options`` open the places of external blobs.
+
+        Raises InvalidInputError, NotSupportedError.
+        """
+        pack_bytes = self.blob_pack_file_size_threshold
         return WriteOptions(
             self.max_rows_per_file,
             self.max_bytes_per_file,
@@ -73,9 +88,26 @@ class WriteRequest:
             FileOptions(
                 PAGE_BYTES if self.max_page_bytes is None else self.max_page_bytes,
                 allows_external_blobs=self.allow_external_blob_outside_bases,
+                ingests=self._ingests(storage_options),
+                blob_pack_bytes=PACK_BYTES if pack_bytes is None else pack_bytes,
             ),
             places,
         )
+
+    def _ingests(self, storage_options: StorageOptions | None) -> ExternalBlobs | None:
+        if self.external_blob_mode not in _BLOB_MODES:
+            raise InvalidInputError(
+                f"external_blob_mode {self.external_blob_mode!r} is not one of "
+                f"{', '.join(map(repr, _BLOB_MODES))}"
+            )
+        if self.external_blob_mode == "reference":
+            return None
+        if self.allow_external_blob_outside_bases:
+            raise InvalidInputError(
+                "allow_external_blob_outside_bases is about references to external blobs, and "
+                "external_blob_mode='ingest' stores none: leave one of the two out"
+            )
+        return ExternalBlobs(storage_options)
 
     def places(self, locations: Locations) -> tuple[FilePlace, ...]:
         """Return where files go, among the base paths. Raises BasePathError."""
@@ -177,7 +209,7 @@ def write_addition(
     current: Snapshot, data: Any, request: WriteRequest, schema: pa.Schema | None = None
 ) -> Addition:
     """Write rows for the end of a dataset, in its schema and its file version."""
-    version = storage_version(current.manifest)
+    version, locations = storage_version(current.manifest), current.locations
     wanted = request.data_storage_version
     if wanted is not None and file_version_of(wanted) != file_version_of(version):
         raise NotSupportedError(
@@ -188,8 +220,8 @@ def write_addition(
     fragments = write_fragments(
         reader,
         current.manifest.schema,
-        current.locations.home,
-        request.write_options(version, request.places(current.locations)),
+        locations.home,
+        request.write_options(version, request.places(locations), locations.options),
         request.progress,
     )
     return Addition(tuple(fragments))
@@ -205,7 +237,7 @@ def write_replacement(
     if current is not None:
         locations = current.locations
     version = request.data_storage_version or _version_after(current)
-    options = request.write_options(version, request.places(locations))
+    options = request.write_options(version, request.places(locations), locations.options)
     lance_schema = new_schema(reader.schema, options.file_version)
     fragments = tuple(
         write_fragments(reader, lance_schema, locations.home, options, request.progress)

@@ -146,7 +146,9 @@ def test_rows_of_another_file_version_are_refused(make, rows, uri):
         ({"data_storage_version": "9.9"}, InvalidInputError),
         ({"max_rows_per_file": 0}, InvalidInputError),
         ({"target_bases": ["x"]}, BasePathError),
-        ({"external_blob_mode": "ingest"}, NotSupportedError),
+        ({"external_blob_mode": "copy"}, InvalidInputError),
+        ({"blob_pack_file_size_threshold": 0}, InvalidInputError),
+        ({"base_store_params": {"s3://x": {"key": "k"}}}, NotSupportedError),
     ],
 )
 def test_bad_arguments_are_refused_before_anything_is_written(rows, uri, files, options, error):

@@ -1,0 +1,51 @@
+"""Objects that blobs refer to: found by URI, read whole or in part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lance_nb.errors import InvalidInputError, ObjectNotFoundError
+from lance_nb.file.external_blobs import ExternalBlobs
+from lance_nb.storage.registry import open_store
+
+TEXT = b"0123456789"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    path = tmp_path / "a file.bin"
+    path.write_bytes(TEXT)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("position", "size", "found"),
+    [(0, None, TEXT), (4, None, TEXT[4:]), (2, 3, b"234"), (10, None, b""), (10, 0, b"")],
+)
+def test_all_of_it_or_a_part(place: Path, position: int, size: int | None, found: bytes):
+    for uri in (str(place), place.as_uri()):
+        payload = ExternalBlobs().locate(uri, position, size)
+        assert (bytes(payload.read()), payload.size_bytes) == (found, len(found))
+
+
+@pytest.mark.parametrize(("position", "size"), [(11, None), (8, 3), (0, 2**62), (2**63, None)])
+def test_a_part_that_it_does_not_have_is_refused(place: Path, position: int, size: int | None):
+    with pytest.raises(InvalidInputError, match="has 10 bytes"):
+        ExternalBlobs().locate(str(place), position, size)
+
+
+def test_what_is_not_there_is_told(place: Path):
+    with pytest.raises(ObjectNotFoundError):
+        ExternalBlobs().locate(f"{place}x", 0, None)
+    with pytest.raises(InvalidInputError):
+        ExternalBlobs().locate("", 0, None)
+
+
+def test_other_stores_are_opened_once_for_a_folder():
+    open_store("memory://external_blobs", None).write("x.bin", TEXT)
+    source = ExternalBlobs()
+    first = source.locate("memory://external_blobs/x.bin", 0, None)
+    assert bytes(first.read()) == TEXT
+    assert source.locate("memory://external_blobs/x.bin", 1, 1).store is first.store
