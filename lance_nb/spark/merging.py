@@ -22,7 +22,7 @@ Source: ``MergeInsertBuilder`` of pylance 14.0.2; lance_nb.transactions.merge_in
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -44,6 +44,9 @@ from lance_nb.spark.types import fitted
 from lance_nb.transactions.merge_insert_clauses import MergeClauses
 from lance_nb.transactions.merge_insert_plan import MergePlan
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 FORMS = ("auto", "broadcast", "shuffle")
 
 
@@ -63,9 +66,15 @@ class MergeRun(MergeClauseBuilder):
         self._table: pa.Table | None = None
         self.dataset = dataset
 
-    def plan(self) -> Plan:
-        """Return the plan of the broadcast form, for ``explain`` and ``run_edits``."""
-        return plan_merge(self._dataset, self._wanted, self._held())
+    def plan(self, engine: str = "local", spark: SparkSession | None = None) -> Plan:
+        """Return the plan that ``execute`` would run there, for ``explain`` and ``run_edits``."""
+        frame = self._shuffled(RunOptions(engine, spark))
+        return self._planned(self._dataset, frame)
+
+    def _planned(self, base: LanceDataset, frame: DataFrame | None) -> Plan:
+        if frame is None:
+            return plan_merge(base, self._wanted, self._held())
+        return shuffle.plan_shuffled(base, self._wanted, frame)
 
     def execute(self, *, message: str | None = None, **options: Any) -> dict[str, int]:
         """Merge and commit; return the counts that ``merge_insert`` returns.
@@ -80,10 +89,7 @@ class MergeRun(MergeClauseBuilder):
 
         def attempt(base: LanceDataset) -> dict[str, int]:
             watch.phase(PLANNING)
-            if frame is None:
-                plan = plan_merge(base, self._wanted, self._held())
-            else:
-                plan = shuffle.plan_shuffled(base, self._wanted, frame)
+            plan = self._planned(base, frame)
             results = run_tasks(plan, how, watch)
             self.dataset = land(plan, results, how, watch)
             return _counts(results)
@@ -108,7 +114,7 @@ class MergeRun(MergeClauseBuilder):
                 self._table = reader_of(self._source, None).read_all()
         return self._table
 
-    def _shuffled(self, how: RunOptions) -> Any:
+    def _shuffled(self, how: RunOptions) -> DataFrame | None:
         """Return the DataFrame to shuffle; None for the broadcast form."""
         if self._form == "broadcast":
             return None
@@ -158,6 +164,15 @@ def upsert(
     begun.when_matched_update_all().when_not_matched_insert_all()
     begun.execute(message=message, **options)
     return begun.dataset
+
+
+def plan_upsert(
+    target: Destination, source: Any, on: str | Iterable[str] | None = None, *,
+    engine: str = "auto", spark: SparkSession | None = None,
+) -> Plan:  # fmt: skip
+    """Plan what ``upsert`` does, in the form that fits its source, for ``run_edits``."""
+    begun = merge(target, source, on).when_matched_update_all().when_not_matched_insert_all()
+    return begun.plan(engine, spark)
 
 
 def update_columns(

@@ -83,6 +83,7 @@ class Plan:
     ``gather`` gets results in another way than by tasks: by a job of Spark's over a DataFrame.
     ``settle`` does here what can only be done when all tasks are: it may write files, and what it
     returns is committed. ``is_empty_too``: there is something to commit without any result.
+    ``as_edits`` turns results that are no edits of a stage into such.
     """
 
     verb: str
@@ -93,6 +94,7 @@ class Plan:
     gather: Callable[[Any, Any], list[Any]] | None = None
     settle: Callable[[Plan, Sequence[Any]], list[Any]] | None = None
     is_empty_too: bool = False
+    as_edits: Callable[[Plan, Sequence[Any]], list[Any]] | None = None
     operation_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
@@ -102,11 +104,17 @@ class Plan:
 
     def to_commit(self) -> Plan:
         """Return what a commit needs of it: a value that can be kept."""
-        return replace(self, tasks=(), gather=None, settle=None)
+        return replace(self, tasks=(), gather=None, settle=None, as_edits=None)
 
     def settled(self, results: Sequence[Any]) -> list[Any]:
         """Turn what all tasks returned into what is committed."""
         return list(results) if self.settle is None else self.settle(self, results)
+
+    def edits(self, results: Sequence[Any]) -> list[Any]:
+        """Turn what ``run_edits`` returned into edits of a stage; of nothing comes nothing."""
+        return (
+            list(results) if self.as_edits is None or not results else self.as_edits(self, results)
+        )
 
     def commit(self, results: Sequence[Any], label: Label = Label()) -> LanceDataset:
         """Commit what the tasks returned as one transaction; return the new version.

@@ -69,6 +69,11 @@ class Rewritten:
         return CompactionMetrics(len(old), len(new), _num_files(old), _num_files(new))
 
     @property
+    def num_rows(self) -> int:
+        """Rows that were written."""
+        return sum(one.physical_rows for one in self.new_fragments)
+
+    @property
     def num_deleted_rows(self) -> int:
         """Rows that are gone now."""
         return sum(one.num_deleted_rows for one in self.old_fragments)

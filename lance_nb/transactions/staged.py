@@ -135,6 +135,17 @@ def combine(snapshot: Snapshot, edits: Sequence[Edit]) -> StagedWrite:
     return _combined(snapshot, edits, rewrites, plans)
 
 
+def files_of(edit: Edit) -> tuple[DataFile, ...]:
+    """Return the data files that were written for an edit."""
+    if isinstance(edit, DeletionPlan):
+        return ()
+    columns = columns_of(edit)
+    if columns is not None:
+        return columns.files
+    fragments = () if isinstance(edit, ColumnRewrite) else edit.fragments
+    return tuple(file for one in fragments for file in one.files)
+
+
 def columns_of(edit: Edit) -> ColumnRewrite | None:
     """Return the columns that an edit writes anew, if it does not write rows."""
     if isinstance(edit, ColumnRewrite):

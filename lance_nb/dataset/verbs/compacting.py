@@ -257,6 +257,11 @@ def stage(
     results = run(snapshot, options, progress)
     if not results:
         raise InvalidInputError("no fragment is worth compacting with these options")
+    return staged(results, options)
+
+
+def staged(results: Sequence[Rewritten], options: CompactionOptions) -> StagedCompaction:
+    """Return what tasks have rewritten as an edit that is not committed."""
     new = tuple(part for one in results for part in one.new_fragments)
     groups = tuple(RewriteGroup(one.old_fragments, one.new_fragments) for one in results)
     return StagedCompaction(Rewrite(groups), new, tuple(results), options)

@@ -10,16 +10,15 @@ Source: ``LanceDataset.drop_columns``, ``alter_columns``, ``add_columns``, ``mer
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from lance_nb.dataset.session import Session
+from lance_nb.dataset.verbs import altering
 from lance_nb.dataset.verbs.batch_udf import BatchUDF
 from lance_nb.dataset.verbs.column_values import (
-    CastColumns,
     ColumnValues,
     JoinedColumns,
     options_of,
@@ -32,19 +31,13 @@ from lance_nb.dataset.verbs.telling import Progress, Told
 from lance_nb.errors import NotSupportedError, SchemaMismatchError
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.schema import Schema
-from lance_nb.table.filtered_scan import RowChoice, count_selected
-from lance_nb.table.indices import read_indices
-from lance_nb.table.predicate import compile_filter
-from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.storage_version import storage_version
-from lance_nb.transactions.column_files import extend_schema, next_field_id, write_columns
+from lance_nb.transactions.column_files import extend_schema, write_columns
 from lance_nb.transactions.operation import Operation
 from lance_nb.transactions.operations.merge import Merge
 from lance_nb.transactions.operations.project import Project
 from lance_nb.transactions.schema_change import (
     Alteration,
-    altered,
     preserves_nullability,
     without_fields,
 )
@@ -112,7 +105,11 @@ def evolve(
 def staged(snapshot: Snapshot, plan: Plan, progress: Progress | None = None) -> Replacement:
     """Make a change of columns as an edit that is not committed."""
     with UnofferedFiles(snapshot.locations.home) as files:
-        operation = plan(snapshot, Work(files, progress))
+        return replacement(snapshot, plan(snapshot, Work(files, progress)))
+
+
+def replacement(snapshot: Snapshot, operation: Operation) -> Replacement:
+    """Return a change of columns as an edit that owns the files that were written for it."""
     if not isinstance(operation, Merge):
         return Replacement(operation)
     written = tuple(
@@ -145,32 +142,12 @@ def drop(snapshot: Snapshot, columns: Sequence[str]) -> Operation:
 
 
 def alter(snapshot: Snapshot, alterations: Sequence[Alteration], work: Work) -> Operation:
-    """Rename columns, change whether they may be null, or cast them.
-
-    Raises ColumnNotFoundError, SchemaMismatchError (nulls in a column that is to have none, a cast
-    of a column that has an index).
-    """
-    before = snapshot.manifest.schema
-    after = altered(before, alterations, next_field_id(snapshot.manifest))
-    for one in alterations:
-        if one.nullable is False and before.field(one.path).nullable:
-            _check_no_nulls(snapshot, one.path)
-    keeps = preserves_nullability(before, after)
-    retyped = [replace(one, name=None, nullable=None) for one in alterations if one.data_type]
-    typed = altered(before, retyped, next_field_id(snapshot.manifest))
-    old = {one.id for one in before.walk()}
-    new = [one.id for one in typed.walk() if one.id not in old]
-    if not new:
-        return Project(after, preserves_nullability=keeps)
-    _check_no_indices(snapshot, old - {one.id for one in typed.walk()})
-    cast = CastColumns(snapshot, typed.project_by_ids(new))
-    if any(top.id in old for top in cast.part) and storage_version(snapshot.manifest) == "2.0":
-        raise NotSupportedError(
-            "in files of version 2.0 a field of a struct cannot be cast by itself; overwrite the "
-            "dataset in version 2.2 first"
-        )
-    fragments = work.write(snapshot, cast.part, cast)
-    return Merge(fragments, after, preserves_nullability=keeps)
+    """Rename columns, change whether they may be null, or cast them; raises as ``look`` does."""
+    wanted = altering.look(snapshot, alterations)
+    if wanted.cast is None:
+        return Project(wanted.schema, preserves_nullability=wanted.keeps_nullability)
+    fragments = work.write(snapshot, wanted.cast.part, wanted.cast)
+    return Merge(fragments, wanted.schema, preserves_nullability=wanted.keeps_nullability)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,27 +223,3 @@ def _null_fields(transforms: Any) -> pa.Schema | None:
     if is_list and all(isinstance(one, pa.Field) for one in transforms):
         return pa.schema(transforms)
     return None
-
-
-def _check_no_indices(snapshot: Snapshot, fields: AbstractSet[int]) -> None:
-    """Refuse to cast fields that indices are on: these could not be used any more."""
-    found = [one for one in read_indices(snapshot) if not fields.isdisjoint(one.fields)]
-    if found:
-        schema = snapshot.manifest.schema
-        ids = {one for index in found for one in index.fields if one in fields}
-        paths = sorted(schema.path_of(one) or str(one) for one in ids)
-        names = sorted({one.name for one in found})
-        raise SchemaMismatchError(
-            f"{', '.join(map(repr, paths))} cannot be cast: {', '.join(names)} would no longer fit "
-            "the values; call drop_index() first, and create the index again after the cast"
-        )
-
-
-def _check_no_nulls(snapshot: Snapshot, path: str) -> None:
-    condition = compile_filter(f"{path} IS NULL", project(snapshot.manifest.schema, None).schema)
-    count = count_selected(snapshot, RowChoice(condition))
-    if count:
-        raise SchemaMismatchError(
-            f"column {path!r} has {count:,} nulls and cannot be made non-nullable; delete or "
-            "update those rows first"
-        )

@@ -36,7 +36,7 @@ def _reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.RecordBatchReader.from_batches(data.schema, [data])
-    if schema is not None and _is_pandas(data):
+    if schema is not None and is_frame(data, ("pandas",)):
         return pa.Table.from_pandas(data, schema, preserve_index=False).to_reader()
     if hasattr(data, "to_reader"):
         return data.to_reader()
@@ -56,9 +56,27 @@ def _reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
     )
 
 
-def _is_pandas(data: Any) -> bool:
+def fitted(rows: Any, schema: pa.Schema) -> Any:
+    """Give the columns of a DataFrame the types of a dataset, where no value is lost by it.
+
+    Who has a DataFrame did not choose between string and large_string. What cannot be cast, and all
+    that is no DataFrame of pandas or polars, is returned as it is: the writer says what is wrong.
+    """
+    if not is_frame(rows):
+        return rows
+    table = reader_of(rows).read_all()
+    known = set(schema.names)
+    wanted = [schema.field(one.name) if one.name in known else one for one in table.schema]
+    try:
+        return table.cast(pa.schema([one.with_nullable(True) for one in wanted]))
+    except pa.ArrowException:
+        return table
+
+
+def is_frame(data: object, kinds: tuple[str, ...] = ("pandas", "polars")) -> bool:
+    """Whether a value is a DataFrame of such a library; told without importing it."""
     kind = type(data)
-    return kind.__name__ == "DataFrame" and kind.__module__.split(".")[0] == "pandas"
+    return kind.__name__ == "DataFrame" and kind.__module__.split(".")[0] in kinds
 
 
 def _without_index(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:

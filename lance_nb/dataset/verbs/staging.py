@@ -18,20 +18,13 @@ Source: lance_nb.transactions.staged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from lance_nb.dataset.session import Session
-from lance_nb.dataset.verbs import (
-    compacting,
-    deleting,
-    evolving,
-    updating,
-    upserting,
-    writing,
-)
+from lance_nb.dataset.verbs import compacting
 from lance_nb.dataset.verbs.committing import NO_PROPERTIES, commit_staged
+from lance_nb.dataset.verbs.stage_edits import StageEdits
 from lance_nb.dataset.verbs.stage_preview import (
     Meeting,
     StagePreview,
@@ -40,25 +33,17 @@ from lance_nb.dataset.verbs.stage_preview import (
     preview_of,
     source_of,
 )
-from lance_nb.dataset.verbs.staged_merge import StagedMerge
-from lance_nb.dataset.verbs.telling import Progress
 from lance_nb.errors import CommitStateUnknownError, InvalidInputError
 from lance_nb.format.schema import Schema
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit_options import CommitOptions
-from lance_nb.transactions.compaction_options import CompactionOptions
 from lance_nb.transactions.environment import Environment, new_uuid
-from lance_nb.transactions.merge_insert_clauses import MergeClauses
-from lance_nb.transactions.merge_insert_plan import MergePlan
-from lance_nb.transactions.merge_insert_source import SourceRows
-from lance_nb.transactions.operations.restore import Restore
-from lance_nb.transactions.row_rewrite import RowRewrite
-from lance_nb.transactions.staged import Addition, Edit, Replacement, StagedWrite, combine
+from lance_nb.transactions.staged import Edit, StagedWrite, combine, files_of
 
 _OFFERED, _UNKNOWN, _COMMITTED = "offered to a commit", "of unknown outcome", "committed"
 
 
-class Stage:
+class Stage(StageEdits):
     """Edits of one dataset that are not committed. Created by ``LanceDataset.stage``."""
 
     def __init__(
@@ -68,109 +53,9 @@ class Stage:
         edits: Iterable[Edit] = (),
         parts: tuple[Callable[[str], None], ...] = (),
     ) -> None:
-        self._session = session
-        self._snapshot = snapshot
-        self._edits = list(edits)
-        self._state = "open"
+        super().__init__(session, snapshot, edits)
         self._uuid = new_uuid()
         self._parts = parts  # told how it ends
-
-    # --- edits ------------------------------------------------------------------------------------
-
-    def append(self, data: Any, **options: Any) -> Stage:
-        """Add rows; options as for ``lance_nb.write_dataset``. Raises SchemaMismatchError."""
-        self._check_open()
-        request = writing.WriteRequest(**options)
-        self._edits.append(writing.write_addition(self._snapshot, data, request))
-        return self
-
-    def delete(self, predicate: Any) -> Stage:
-        """Delete the rows that pass a filter. Raises PredicateError."""
-        self._check_open()
-        self._edits.append(deleting.plan(self._snapshot, predicate))
-        return self
-
-    def update(self, updates: Mapping[str, str], where: Any = None) -> Stage:
-        """Give columns new values where a filter passes, as ``LanceDataset.update`` does."""
-        self._check_open()
-        self._edits.append(updating.plan(self._snapshot, updates, where))
-        return self
-
-    def merge_insert(self, on: str | Iterable[str] | None = None) -> StagedMerge:
-        """Begin an upsert, with the clauses of ``LanceDataset.merge_insert``; ``stage`` ends it.
-
-            stage.merge_insert("id").when_matched_update_all().stage(rows)
-
-        Rows are rewritten as a whole. A stage holds one upsert. Raises ColumnNotFoundError.
-        """
-        self._check_open()
-        return StagedMerge(self.lance_schema, on, self._add_merge)
-
-    def upsert(self, data: Any, on: str | Iterable[str] | None = None) -> Stage:
-        """Update the rows whose key is there, insert the others; None is the primary key."""
-        builder = self.merge_insert(on).when_matched_update_all().when_not_matched_insert_all()
-        return builder.stage(data)
-
-    def _add_merge(self, clauses: MergeClauses, source: SourceRows, progress: Any) -> Stage:
-        self._check_open()
-        if any(isinstance(edit, MergePlan) for edit in self._edits):
-            raise InvalidInputError(
-                "two upserts in one stage do not see each other's rows: commit the one first, "
-                "then stage the other on the version that it makes"
-            )
-        self._edits.append(upserting.plan(self._snapshot, source, clauses, progress))
-        return self
-
-    def overwrite(self, data: Any, **options: Any) -> Stage:
-        """Put other rows, and their schema, in the place of all there is."""
-        self._check_open(alone=True)
-        request = writing.WriteRequest(**options)
-        edit = writing.write_replacement(self._session, self._snapshot, data, request)
-        self._edits.append(edit)
-        return self
-
-    def add_columns(
-        self, transforms: Any, *, progress: Progress | None = None, **options: Any
-    ) -> Stage:
-        """Add columns; options as for ``LanceDataset.add_columns``. Files are written at once."""
-        wanted = evolving.NewColumns(transforms, **options)
-        return self._evolve(lambda base, work: evolving.add(base, wanted, work), progress)
-
-    def alter_columns(
-        self, *alterations: Mapping[str, Any], progress: Progress | None = None
-    ) -> Stage:
-        """Rename, cast or change columns, as ``LanceDataset.alter_columns`` does."""
-        wanted = evolving.alterations_of(alterations)
-        return self._evolve(lambda base, work: evolving.alter(base, wanted, work), progress)
-
-    def drop_columns(self, columns: Sequence[str]) -> Stage:
-        """Drop columns, by name or dotted path."""
-        return self._evolve(lambda base, _: evolving.drop(base, columns), None)
-
-    def compact(self, *, progress: Progress | None = None, **options: Any) -> Stage:
-        """Join small fragments, with the options of ``ds.optimize.compact_files``."""
-        self._check_open(alone=True)
-        wanted = CompactionOptions.of(options, self._snapshot.manifest.config)
-        self._edits.append(compacting.stage(self._snapshot, wanted, progress))
-        return self
-
-    def _evolve(self, plan: evolving.Plan, progress: Progress | None) -> Stage:
-        self._check_open(alone=True)
-        self._edits.append(evolving.staged(self._snapshot, plan, progress))
-        return self
-
-    def restore(self, version: int) -> Stage:
-        """Go back to an older version of this branch."""
-        self._check_open(alone=True)
-        self._edits.append(Replacement(Restore(version)))
-        return self
-
-    def include(self, *edits: Edit) -> Stage:
-        """Add edits that were made elsewhere for this version, by ``lance_nb.spark.run_edits``."""
-        for edit in edits:
-            self._check_open(alone=isinstance(edit, Replacement))
-            self._edits.append(edit)
-        return self
 
     def joined(self, *others: Stage) -> Stage:
         """Return one stage with the edits of all, which one commit makes one version of.
@@ -188,8 +73,6 @@ class Stage:
         edits = [edit for one in every for edit in one.edits]
         combine(self._snapshot, edits)
         return Stage(self._session, self._snapshot, edits, tuple(one.settle for one in every))
-
-    # --- what it amounts to -----------------------------------------------------------------------
 
     @property
     def opened(self) -> tuple[Session, Snapshot]:
@@ -299,32 +182,12 @@ class Stage:
         if self._state != "open":
             raise InvalidInputError(f"this stage is {self._state}: there is nothing to discard")
         self._state = "discarded"
-        fragments = [one for edit in self._edits for one in _written(edit)]
-        paths = [file.location() for one in fragments for file in one.files]
+        paths = [file.location() for edit in self._edits for file in files_of(edit)]
         for path in paths:
             self._snapshot.locations.home.delete(path)
         self._edits.clear()
         return len(paths)
 
-    def check_usable(self) -> None:
-        """Refuse what is used up. Raises InvalidInputError."""
-        if self._state != "open":
-            raise InvalidInputError(f"this stage is {self._state}; make a new one: ds.stage()")
-
-    def _check_open(self, *, alone: bool = False) -> None:
-        self.check_usable()
-        stands_alone = any(isinstance(edit, Replacement) for edit in self._edits)
-        if self._edits and (alone or stands_alone):
-            raise InvalidInputError(
-                "overwrite, restore, compact and changes of columns cannot be combined with other "
-                "edits in one transaction: commit or discard this stage, and make another one"
-            )
-
     def __repr__(self) -> str:
         where = f"{self._snapshot.branch or 'main'}:{self.read_version}"
         return f"<lance_nb.Stage on {where}, {self._state}, {len(self._edits)} edits>"
-
-
-def _written(edit: Edit) -> tuple[Any, ...]:
-    kinds = Addition | Replacement | RowRewrite | MergePlan
-    return edit.fragments if isinstance(edit, kinds) else ()

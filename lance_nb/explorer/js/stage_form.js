@@ -43,7 +43,7 @@ export function stageForm(ctx, { stage, code }) {
     verbs.value = name;
     fields = verb.fields.map((field) => ({ field, input: inputOf(field, args[field.name]) }));
     show(place, fields.map(({ field, input }) => h("label", { class: `lnb-sg-field lnb-sg-${field.kind}` }, h("span", {}, field.label), input.element)));
-    engine.hidden = !["append", "delete", "update"].includes(name);
+    engine.hidden = !verb.is_heavy;
     if (quietly) say("");
     else ask();
   }

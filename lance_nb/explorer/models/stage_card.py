@@ -61,7 +61,7 @@ def card_json(card: Card) -> dict[str, Any]:
             "size": text.size(card.where.size_bytes),
             "tasks": card.where.num_tasks,
             "asked": wish.engine,
-            "movable": wish.verb in ("append", "delete", "update"),
+            "movable": card.where.is_movable,
         },
         "lines": [text.line(one) for one in (card.action.lines if card.action else card.notes)],
         "has_rows": card.action is None,

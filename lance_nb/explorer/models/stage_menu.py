@@ -16,8 +16,8 @@ from lance_nb.dataset.engines import engines
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.predicate_words import column_words
 from lance_nb.explorer.models.schema_tree import type_label
-from lance_nb.explorer.staging.edits import plan_of
 from lance_nb.explorer.staging.rows import Namespace, offered
+from lance_nb.explorer.staging.where import where_of
 from lance_nb.explorer.staging.wishes import VERBS, Wish
 
 MAX_COLUMNS = 2000
@@ -55,16 +55,12 @@ def _spark(namespace: Namespace) -> str:
     return engines().why_not() or "a local Spark session would be started"
 
 
-def where_json(dataset: LanceDataset, wish: Wish, namespace: Namespace) -> dict[str, Any] | None:
-    """Say where a wish would run and why; None where there is no choice."""
-    plan = plan_of(dataset, wish, namespace)
-    if plan is None:
-        return None
-    session = engines().find_session(namespace) if wish.engine == "spark" else None
-    choice = engines().choose(plan, wish.engine, session)
+def where_json(dataset: LanceDataset, wish: Wish, namespace: Namespace) -> dict[str, Any]:
+    """Say where a wish would run and why. Raises LanceError."""
+    where = where_of(dataset, wish, namespace)
     return {
-        "name": choice.name,
-        "reason": text.line(choice.reason),
-        "size": text.size(plan.size_bytes),
-        "tasks": len(plan.tasks),
+        "name": where.name,
+        "reason": text.line(where.reason),
+        "size": text.size(where.size_bytes),
+        "tasks": where.num_tasks,
     }

@@ -16,7 +16,7 @@ A card keeps what was wished, so that it can be made anew on a newer version.
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from lance_nb.dataset import LanceDataset
@@ -25,23 +25,14 @@ from lance_nb.dataset.verbs.stage_preview import Meeting, StagePreview
 from lance_nb.dataset.verbs.staging import Stage
 from lance_nb.errors import CommitStateUnknownError, InvalidInputError, LanceError
 from lance_nb.explorer.staging.actions import NAMES, Action, action_of
-from lance_nb.explorer.staging.edits import plan_of, stage_of
+from lance_nb.explorer.staging.edits import BY_ROWS, plan_of, stage_of
 from lance_nb.explorer.staging.rows import Namespace
 from lance_nb.explorer.staging.teller import Teller
+from lance_nb.explorer.staging.where import LOCAL, SPARK, Where, where_of
 from lance_nb.explorer.staging.wishes import IN_CODE, Wish
 
 PLANNED, READY, COMMITTED = "planned", "ready", "committed"
 UNKNOWN, FAILED = "unknown", "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Where the work runs, or ran, and why."""
-
-    name: str = "local"
-    reason: str = "done in this process"
-    size_bytes: int = 0
-    num_tasks: int = 0
 
 
 class Card:
@@ -63,7 +54,6 @@ class Card:
         self.notes: tuple[str, ...] = ()
         self.problem: LanceError | None = None
         self._namespace = namespace
-        self._plan: Plan | None = None
 
     @property
     def is_open(self) -> bool:
@@ -74,19 +64,30 @@ class Card:
         """Plan it, and do its work unless that is large and not asked for. Raises LanceError."""
         if self.wish.verb in NAMES:
             self.action = action_of(self.dataset, self.wish, teller.count)
-            self.where = Where("local", "files of names are changed, no data")
+            self.where = Where(LOCAL, "files of names are changed, no data")
             self.state = READY
             return
-        self._plan = plan_of(self.dataset, self.wish, self._namespace)
-        if self._plan is None:
-            self.stage = stage_of(self.dataset, self.wish, self._namespace, teller.count)
-        else:
-            self._choose(self._plan)
-            if self.where.name != "local" and not run_large:
-                self.state = PLANNED
-                return
-            self.stage = self._run(self._plan, teller)
-        self.adopt(self.stage)
+        self.where = where_of(self.dataset, self.wish, self._namespace)
+        if self.where.name != LOCAL and not run_large:
+            self.state = PLANNED
+            return
+        self.adopt(self._done(teller))
+
+    def _done(self, teller: Teller) -> Stage:
+        """Do the work where it is to run; return it staged."""
+        where, plan = self.where, None
+        if where.name != LOCAL or self.wish.verb not in BY_ROWS:
+            plan = where.plan
+            if self.wish.verb == "upsert":  # now with its rows
+                there = replace(self.wish, engine=where.name)
+                plan = plan_of(self.dataset, there, self._namespace)
+        edits = [] if plan is None else self._run(plan, teller)
+        self.notes = ()
+        if not edits:
+            if plan is not None and self.wish.verb in ("delete", "update"):
+                self.notes = ("no row is concerned: a commit would change nothing",)
+            return stage_of(self.dataset, self.wish, self._namespace, teller.count)
+        return self.dataset.stage().include(*edits)
 
     def adopt(self, stage: Stage) -> None:
         """Take a stage whose work is done, and look at what it would change."""
@@ -94,21 +95,13 @@ class Card:
         self.meetings = self.preview.meetings
         self.state = READY
 
-    def _choose(self, plan: Plan) -> None:
-        wanted = self.wish.engine
-        session = engines().find_session(self._namespace) if wanted == "spark" else None
-        choice = engines().choose(plan, wanted, session)
-        self.where = Where(choice.name, choice.reason, plan.size_bytes, len(plan.tasks))
-
-    def _run(self, plan: Plan, teller: Teller) -> Stage:
+    def _run(self, plan: Plan, teller: Teller) -> list[Any]:
         how: dict[str, Any] = {"engine": self.where.name}
-        if self.where.name == "spark":
+        if self.where.name == SPARK:
             how["spark"] = engines().find_session(self._namespace)
-        edits = engines().run_edits(plan, progress=teller.run, stop=teller.is_stopped, **how)
-        stage = self.dataset.stage().include(*edits)
+        found = engines().run_edits(plan, progress=teller.run, stop=teller.is_stopped, **how)
         teller.check()
-        self.notes = () if edits else ("no row is concerned: a commit would change nothing",)
-        return stage if edits else stage_of(self.dataset, self.wish, self._namespace, teller.count)
+        return plan.edits(found)
 
     def look(self) -> None:
         """Ask again what others have committed since it was made."""

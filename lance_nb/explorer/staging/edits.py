@@ -1,14 +1,17 @@
 """From a wish to a stage: the verbs of ``ds.stage()``, and plans of tasks where work is large.
 
-Deletions, updates, and appends from files and datasets are plans: they can run here, in a pool of
-processes, or on Spark, and what they return are edits of a stage. All else is done in this process.
+Whatever reads or writes data is a plan first: deletions, updates, upserts, appends from files and
+datasets, new and cast columns, compactions. A plan can run here, in a pool of processes, or on
+Spark, and what it returns are edits of a stage. All else is done in this process, as are small
+upserts, compactions and columns, because these tell how far they are row by row.
 
-Limits: an upsert holds its rows in memory.
-Source: lance_nb.dataset.verbs.staging, lance_nb.spark (run_edits).
+Limits: an upsert that runs elsewhere holds its rows in memory.
+Source: lance_nb.dataset.verbs.stage_edits, lance_nb.spark (run_edits).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -17,27 +20,78 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.engines import Plan, engines
 from lance_nb.dataset.verbs import deleting, evolving, updating
 from lance_nb.dataset.verbs.column_values import values_of
+from lance_nb.dataset.verbs.sources import fitted
 from lance_nb.dataset.verbs.staging import Stage
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError
 from lance_nb.explorer.messages import Progress
 from lance_nb.explorer.models import refs
 from lance_nb.explorer.staging.rows import Namespace, find_rows, in_parts, is_spark_frame
-from lance_nb.explorer.staging.wishes import Wish, type_of
+from lance_nb.explorer.staging.wishes import VERBS, Wish, type_of
+
+# Done here these tell every row, as a plan they tell tasks.
+BY_ROWS = ("upsert", "compact", "add_column", "cast_column")
 
 
 def plan_of(dataset: LanceDataset, wish: Wish, namespace: Namespace) -> Plan | None:
-    """Plan work that can run anywhere; None for what is done in this process."""
-    args = wish.args
-    if wish.verb == "delete":
-        return engines().plan_delete(dataset, args["where"])
-    if wish.verb == "update":
-        return engines().plan_update(dataset, args["set"], args.get("where"))
-    if wish.verb == "append" and is_spark_frame(namespace.get(args["source"])):
-        return engines().plan_frame(dataset, namespace[args["source"]])
-    if wish.verb == "append":
-        source = in_parts(args["source"], namespace)
-        return None if source is None else engines().plan_append(dataset, source)
-    return None
+    """Plan work that can run anywhere; None for what is done in this process. Raises LanceError."""
+    make = _PLANS.get(wish.verb)
+    return None if make is None else make(dataset, wish, namespace)
+
+
+def outline_of(dataset: LanceDataset, wish: Wish, namespace: Namespace) -> Plan | None:
+    """Plan as far as no row is read for it: how much work there is. Raises LanceError."""
+    if wish.verb != "upsert":
+        return plan_of(dataset, wish, namespace)
+    held = namespace.get(wish.args["source"])
+    if is_spark_frame(held) or isinstance(held, pa.RecordBatchReader):
+        return None
+    return engines().plan_upsert(dataset, dataset.schema.empty_table(), wish.args["on"])
+
+
+def why_here(wish: Wish) -> str:
+    """Say why work that has no plan is done in this process."""
+    if wish.verb in ("append", "overwrite"):
+        return "its rows are in this process"
+    is_heavy = wish.verb in VERBS and VERBS[wish.verb].is_heavy
+    return "done in this process" if is_heavy and "type" not in wish.args else "no data is read"
+
+
+def _append(dataset: LanceDataset, wish: Wish, namespace: Namespace) -> Plan | None:
+    name = wish.args["source"]
+    if is_spark_frame(namespace.get(name)):
+        return engines().plan_frame(dataset, namespace[name])
+    source = in_parts(name, namespace)
+    return None if source is None else engines().plan_append(dataset, source)
+
+
+def _upsert(dataset: LanceDataset, wish: Wish, namespace: Namespace) -> Plan | None:
+    rows = fitted(find_rows(wish.args["source"], namespace), dataset.schema)
+    if isinstance(rows, pa.RecordBatchReader):
+        return None  # it can be read once
+    spark = engines().find_session(namespace) if wish.engine == "spark" else None
+    how = {"engine": wish.engine, "spark": spark}
+    return engines().plan_upsert(dataset, rows, wish.args["on"], **how)
+
+
+def _columns(dataset: LanceDataset, wish: Wish, _: Namespace) -> Plan | None:
+    if "sql" not in wish.args:
+        return None
+    return engines().plan_columns(dataset, {wish.args["name"]: wish.args["sql"]})
+
+
+_PLANS: dict[str, Callable[[LanceDataset, Wish, Namespace], Plan | None]] = {
+    "delete": lambda ds, wish, _: engines().plan_delete(ds, wish.args["where"]),
+    "update": lambda ds, wish, _: engines().plan_update(
+        ds, wish.args["set"], wish.args.get("where")
+    ),
+    "append": _append,
+    "upsert": _upsert,
+    "add_column": _columns,
+    "cast_column": lambda ds, wish, _: engines().plan_cast(
+        ds, {wish.args["column"]: type_of(wish.args["type"])}
+    ),
+    "compact": lambda ds, wish, _: engines().plan_compaction(ds, **wish.args),
+}
 
 
 def stage_of(dataset: LanceDataset, wish: Wish, namespace: Namespace, progress: Progress) -> Stage:
@@ -50,10 +104,10 @@ def stage_of(dataset: LanceDataset, wish: Wish, namespace: Namespace, progress: 
     if wish.verb == "append":
         return stage.append(find_rows(args["source"], namespace))
     if wish.verb == "overwrite":
-        return stage.overwrite(find_rows(args["source"], namespace))
+        return stage.overwrite(_held(find_rows(args["source"], namespace)))
     if wish.verb == "upsert":
         builder = stage.merge_insert(args["on"]).when_matched_update_all()
-        rows = find_rows(args["source"], namespace)
+        rows = _held(find_rows(args["source"], namespace))
         return builder.when_not_matched_insert_all().stage(rows, progress=progress)
     if wish.verb == "restore":
         return stage.restore(_older(dataset, args["version"]))
@@ -64,6 +118,11 @@ def stage_of(dataset: LanceDataset, wish: Wish, namespace: Namespace, progress: 
     if wish.verb == "add_column":
         return stage.add_columns(_new_column(args), progress=progress)
     return stage.alter_columns(_alteration(args), progress=progress)
+
+
+def _held(rows: Any) -> Any:
+    """Bring a DataFrame of Spark's into this process; all else is there."""
+    return rows.toArrow() if is_spark_frame(rows) else rows
 
 
 def _new_column(args: dict[str, Any]) -> Any:

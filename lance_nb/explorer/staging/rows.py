@@ -21,6 +21,7 @@ import pyarrow as pa
 from IPython.core.getipython import get_ipython
 
 from lance_nb.dataset import LanceDataset
+from lance_nb.dataset.verbs.sources import is_frame
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.opening import open_source
@@ -109,10 +110,7 @@ def _columns(value: object) -> list[str] | None:
     is_rows = isinstance(value, pa.Table | pa.RecordBatch | pa.RecordBatchReader | LanceDataset)
     if is_rows and isinstance(schema, pa.Schema):
         return list(schema.names)
-    kind = type(value)
-    if kind.__name__ == "DataFrame" and kind.__module__.split(".")[0] in ("pandas", "polars"):
-        return [str(one) for one in getattr(value, "columns", ())]
-    return None
+    return [str(one) for one in getattr(value, "columns", ())] if is_frame(value) else None
 
 
 def _fits(columns: list[str], schema: pa.Schema) -> str:

@@ -51,12 +51,16 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One thing that can be staged; ``group`` says what it changes."""
+    """One thing that can be staged; ``group`` says what it changes.
+
+    ``is_heavy``: it reads or writes data, so that it can run elsewhere.
+    """
 
     name: str
     label: str
     group: str
     fields: tuple[Field, ...]
+    is_heavy: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the verb as JSON-able values."""
@@ -79,34 +83,34 @@ _REF = Field("ref", "version", "at", "the newest version", is_required=False)
 VERBS: dict[str, Verb] = {
     verb.name: verb
     for verb in (
-        Verb("append", "Append rows", "rows", (_ROWS,)),
-        Verb("delete", "Delete rows", "rows", (_WHERE,)),
+        Verb("append", "Append rows", "rows", (_ROWS,), is_heavy=True),
+        Verb("delete", "Delete rows", "rows", (_WHERE,), is_heavy=True),
         Verb("update", "Update rows", "rows", (
             Field("set", "set", "set", "price * 2"),
             Field("where", "filter", "where", "every row", is_required=False),
-        )),
+        ), is_heavy=True),
         Verb("upsert", "Upsert rows", "rows", (
             _ROWS, Field("on", "columns", "match on", "id"),
-        )),
+        ), is_heavy=True),
         Verb("overwrite", "Overwrite everything", "rows", (_ROWS,)),
         Verb("add_column", "Add a column", "columns", (
             Field("name", "name", "name", "price_eur"),
             Field("sql", "sql", "computed as", "price * 0.92 (empty: nulls)", is_required=False),
             Field("type", "type", "type of a column of nulls", "float64", is_required=False),
-        )),
+        ), is_heavy=True),
         Verb("rename_column", "Rename a column", "columns", (
             Field("column", "column", "column"), Field("name", "name", "new name"),
         )),
         Verb("cast_column", "Cast a column", "columns", (
             Field("column", "column", "column"), Field("type", "type", "to", "int32"),
-        )),
+        ), is_heavy=True),
         Verb("drop_columns", "Drop columns", "columns", (
             Field("columns", "columns", "columns"),
         )),
         Verb("restore", "Restore a version", "versions", (
             Field("version", "version", "version", "main:3, v1, HEAD~2"),
         )),
-        Verb("compact", "Compact fragments", "upkeep", (_TARGET, _SHARE)),
+        Verb("compact", "Compact fragments", "upkeep", (_TARGET, _SHARE), is_heavy=True),
         Verb("cleanup", "Clean up old versions", "upkeep", (
             Field("older_than", "number", "older than, days", "14", is_required=False),
             Field("keep", "count", "keep the newest", "all that are younger", is_required=False),

@@ -39,6 +39,7 @@ from lance_nb.explorer.models.stage_code import stage_code
 from lance_nb.explorer.models.stage_menu import stage_menu, where_json
 from lance_nb.explorer.session import Session, place_of
 from lance_nb.explorer.staging import rows
+from lance_nb.explorer.staging.actions import NAMES
 from lance_nb.explorer.staging.card import Card
 from lance_nb.explorer.staging.deck import Deck, deck_of
 from lance_nb.explorer.staging.edits import check
@@ -106,7 +107,8 @@ class _Answers(ViewAnswers):
         wish = _wish_of(args)
         dataset = self._dataset(args)
         note = check(dataset, wish)
-        where = where_json(dataset, wish, rows.notebook_variables())
+        is_data = wish.verb not in NAMES
+        where = where_json(dataset, wish, rows.notebook_variables()) if is_data else None
         return Answer({"note": note, "code": stage_code(wish), "where": where})
 
     def on_cards(self, args: Mapping[str, Any]) -> Answer:

@@ -13,7 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
+from lance_nb.dataset.verbs import evolving
 from lance_nb.dataset.verbs.column_values import options_of, values_of
+from lance_nb.dataset.verbs.evolving import FragmentValues
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
@@ -21,6 +23,7 @@ from lance_nb.spark.packing import TASK_BYTES, chosen, pack
 from lance_nb.spark.place import Place
 from lance_nb.spark.plan import Label, Plan, commit_write
 from lance_nb.spark.travelling import Travelling
+from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.column_files import extend_schema, write_columns
 from lance_nb.transactions.operations.merge import Merge
 from lance_nb.transactions.schema_change import preserves_nullability
@@ -35,6 +38,23 @@ class FilledFragments:
 
     fragments: tuple[Fragment, ...]
     schema: Schema
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of these fragments, deleted ones included."""
+        return sum(one.physical_rows for one in self.fragments)
+
+
+def filled(
+    snapshot: Snapshot, part: Schema, values: FragmentValues, ids: tuple[int, ...], after: Schema
+) -> FilledFragments:
+    """Write ``part`` for some fragments; ``after`` is the schema that they have then."""
+    home, options = snapshot.locations.home, options_of(snapshot)
+    made = [
+        write_columns(home, one, part, values.batches(one), options)
+        for one in chosen(snapshot, ids)
+    ]
+    return FilledFragments(tuple(made), after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +75,7 @@ class FillColumns:
             reader_schema=None,
         )  # fmt: skip
         schema, part = extend_schema(snapshot.manifest, values.schema)
-        home, options = snapshot.locations.home, options_of(snapshot)
-        made = [
-            write_columns(home, one, part, values.batches(one), options)
-            for one in chosen(snapshot, self.fragment_ids)
-        ]
-        return FilledFragments(tuple(made), schema)
+        return filled(snapshot, part, values, self.fragment_ids, schema)
 
 
 def plan_columns(
@@ -85,15 +100,24 @@ def plan_columns(
         FillColumns(place, ids, said, columns, size) for ids, size in pack(snapshot, task_bytes)
     )
     detail = ", ".join(checked.schema.names)
-    return Plan("add_columns", detail, place, tasks, commit_columns)
+    return Plan("add_columns", detail, place, tasks, commit_columns, as_edits=stage_columns)
 
 
 def commit_columns(plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset:
     """Commit the new columns of all fragments."""
-    _, snapshot = plan.place.open()
+    merge = _merge_of(plan.place.open()[1], results)
+    return commit_write(plan, StagedWrite(plan.place.version, merge), label)
+
+
+def stage_columns(plan: Plan, results: Sequence[Any]) -> list[Any]:
+    """Return the new columns of all fragments as an edit that is not committed."""
+    snapshot = plan.place.open()[1]
+    return [evolving.replacement(snapshot, _merge_of(snapshot, results))]
+
+
+def _merge_of(snapshot: Snapshot, results: Sequence[Any]) -> Merge:
     filled = {one.id: one for result in results for one in result.fragments}
     schema = results[0].schema
     keeps = preserves_nullability(snapshot.manifest.schema, schema)
     fragments = tuple(filled[one.id] for one in snapshot.manifest.fragments)
-    merge = Merge(fragments, schema, preserves_nullability=keeps)
-    return commit_write(plan, StagedWrite(plan.place.version, merge), label)
+    return Merge(fragments, schema, preserves_nullability=keeps)

@@ -48,10 +48,22 @@ class CommitRewrites:
         return LanceDataset(session, made)
 
 
+@dataclass(frozen=True, slots=True)
+class StageRewrites:
+    """Makes one edit of all rewritten fragments."""
+
+    options: CompactionOptions
+
+    def __call__(self, plan: Plan, results: Sequence[Any]) -> list[Any]:
+        """Return the edit."""
+        return [compacting.staged(results, self.options)]
+
+
 def plan_compaction(dataset: LanceDataset, **options: Any) -> Plan:
     """Plan a compaction; options as those of ``ds.optimize.compact_files``."""
     _, snapshot = dataset.opened
     wanted = CompactionOptions.of(options, snapshot.manifest.config)
     place = Place.of(dataset)
     tasks = tuple(RewriteFragments(place, one, wanted) for one in compacting.plan(snapshot, wanted))
-    return Plan("compact", f"{len(tasks)} groups", place, tasks, CommitRewrites(wanted))
+    finish, as_edits = CommitRewrites(wanted), StageRewrites(wanted)
+    return Plan("compact", f"{len(tasks)} groups", place, tasks, finish, as_edits=as_edits)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -10,6 +11,7 @@ from lance_nb.errors import (
     CommitStateUnknownError,
     InvalidInputError,
     PredicateError,
+    SchemaMismatchError,
 )
 
 
@@ -20,6 +22,18 @@ def test_edits_become_one_version(make, rows, uri):
     assert made.to_table()["id"].to_pylist() == [0, 1, 2, 3, 4, 5, 6, 0, 1]
     assert made.version_info(2).message == "tidy up"
     assert made.version_info(2).operation == "Update"
+
+
+def test_a_data_frame_takes_the_types_of_the_dataset(make, uri):
+    frame = pd.DataFrame({"id": pd.array([100], "int32"), "name": ["x"]})
+    stage = make().stage().append(frame)
+    assert stage.commit() == 2
+    again = lance_nb.dataset(uri).stage().upsert(frame.assign(name="y"), on="id")
+    assert again.commit() == 3
+    assert lance_nb.dataset(uri).to_table(filter="id = 100")["name"].to_pylist() == ["y"]
+    wrong = pd.DataFrame({"id": ["one"], "name": ["x"]})
+    with pytest.raises(SchemaMismatchError, match="'id' must have type int64"):
+        make(mode="overwrite").stage().append(wrong)
 
 
 def test_appends_alone_are_one_append(make, rows, uri):
