@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lance_nb.errors import InvalidInputError
+from lance_nb.errors import InvalidInputError, NotFoundError
 from lance_nb.explorer.messages import Answer, Handler, integer, words
 from lance_nb.explorer.models import refs
-from lance_nb.explorer.models.arrivals import arrivals
+from lance_nb.explorer.models.arrivals import arrivals, lost
 from lance_nb.explorer.models.ref_choices import RefNames, ref_choices, ref_names
 from lance_nb.explorer.session import MAX_COUNT, Session
 
@@ -45,7 +45,10 @@ class Frame:
     def _on_news(self, args: Mapping[str, Any]) -> Answer:
         session = self._session
         known_latest = integer(args, "latest", low=0, high=MAX_COUNT)
-        names = self._names = ref_names(session.dataset)
+        try:
+            names = self._names = ref_names(session.dataset)
+        except NotFoundError:
+            return Answer(lost(session.dataset))
         found = arrivals(names, session.dataset.version, known_latest)
         result = found.to_json()
         known_mark = words(args, "mark", 64)

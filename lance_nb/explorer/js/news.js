@@ -5,7 +5,7 @@ const PATIENCE = 20; // a slow store is asked more seldom: this many times as lo
 
 /**
  * @param {HTMLElement} root nothing is asked while it is out of sight
- * @param {import("./view.js").Context} ctx gets `news` {added, latest, gone} as a part of its screen
+ * @param {import("./view.js").Context} ctx gets `news` {added, latest, gone, lost, way} as a part of its screen
  */
 export function watchNews(root, ctx) {
   let timer = 0;
@@ -31,11 +31,12 @@ export function watchNews(root, ctx) {
   }
 
   function take(result) {
-    const { added, latest, gone, timeline, card } = result;
+    const { added, latest, gone, timeline, card, lost, way } = result;
     const before = ctx.screen().news;
     if (!timeline && before?.latest === latest && before?.gone === gone) return;
     if (!timeline && !added && !gone && !before) return;
-    ctx.refresh({ news: { added, latest, gone }, ...(timeline && { timeline }), ...(card && { card }) });
+    ctx.refresh({ news: { added, latest, gone, lost, way }, ...(timeline && { timeline }), ...(card && { card }) });
+    if (lost && !before?.lost) ctx.announce(lost);
     if (added && before?.latest !== latest) ctx.announce(`${added} new, the newest version is ${latest}`);
   }
 

@@ -2,7 +2,9 @@
 
 Layout of ``to_json``: ``latest`` (newest version of the branch), ``added`` (how many versions are
 newer than the one that was newest), ``gone`` (the version shown was cleaned up), ``mark`` (a text
-that changes whenever a version, a tag or a branch appears or goes).
+that changes whenever a version, a tag or a branch appears or goes). When the branch shown, or the
+whole dataset, is not there any more: ``lost`` says so in words, and ``way`` is where to go on, if
+there is a place: ``{branch, version, label}``.
 
 Limits: a tag that is moved keeps its name and is not noticed until something else changes.
 """
@@ -14,7 +16,10 @@ from bisect import bisect_right
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from lance_nb.errors import NotFoundError
+from lance_nb.explorer.models import text
 from lance_nb.explorer.models.ref_choices import RefNames
+from lance_nb.explorer.models.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,21 @@ def arrivals(names: RefNames, version: int, known_latest: int) -> Arrivals:
         gone=version not in numbers[-1:] and version not in set(numbers),
         mark=mark_of(names),
     )
+
+
+def lost(dataset: Source) -> dict[str, Any]:
+    """Say, as JSON-able values, that what is shown is not there any more, and where to go on."""
+    found = {"latest": dataset.version, "added": 0, "gone": True, "mark": "lost", "way": None}
+    if dataset.branch is not None:
+        try:
+            main = dataset.checkout_version((None, None))
+        except NotFoundError:
+            pass  # all of it went
+        else:
+            label = text.ref_label(None, main.version)
+            found["way"] = {"branch": None, "version": main.version, "label": label}
+            return found | {"lost": f"branch {text.name(dataset.branch)} was deleted"}
+    return found | {"lost": "the dataset is not there any more"}
 
 
 def mark_of(names: RefNames) -> str:

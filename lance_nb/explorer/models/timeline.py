@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lance_nb.errors import LanceError
+from lance_nb.errors import LanceError, RefNotFoundError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.source import Source, VersionInfo
 
@@ -114,6 +114,8 @@ def timeline(dataset: Source, num_details: int = FIRST_DETAILS) -> Timeline:
     branches = dict(sorted(found, key=lambda item: (-int(item[1]["parent_version"]), item[0])))
     shown: list[str | None] = [None, *list(branches)[: MAX_LANES - 1]]
     if dataset.branch is not None and dataset.branch not in shown:
+        if dataset.branch not in branches:  # deleted by somebody else, meanwhile
+            raise RefNotFoundError("branch", dataset.branch, tuple(branches))
         shown[-1] = dataset.branch
     tags = list(_tags(dataset).items())
     return Timeline(

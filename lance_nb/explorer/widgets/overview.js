@@ -50,6 +50,7 @@ function words(fact) {
 /** Where newer versions are; those that came while the explorer stood here have a mark. */
 function newest(screen, ctx) {
   const { card, news } = screen;
+  if (news?.lost) return lost(news, ctx);
   const latest = Math.max(card.latest, news?.latest ?? 0);
   const go = { click: () => ctx.travel({ branch: screen.branch, version: latest }) };
   const parts = [];
@@ -57,6 +58,12 @@ function newest(screen, ctx) {
   if (news?.added) parts.push(h("button", { class: "lnb-button lnb-news", type: "button", title: `go to the newest version of this branch, ${latest}`, on: go }, `${plural(news.added, "new version")} → ${latest}`));
   else if (screen.version < latest) parts.push(h("button", { class: "lnb-button", type: "button", title: `go to the newest version of this branch, ${latest}`, on: go }, `newest is ${latest} →`));
   return parts;
+}
+
+/** What is shown went away beneath us; what the kernel still holds can be looked at. */
+function lost({ lost: words, way }, ctx) {
+  const badge = h("span", { class: "lnb-badge lnb-badge-warn", title: "what is shown was read before that" }, words);
+  return [badge, way ? h("button", { class: "lnb-button lnb-news", type: "button", on: { click: () => ctx.travel({ branch: way.branch, version: way.version }) } }, `go to ${way.label}`) : null];
 }
 
 export default widget(mountOverview, "dataset");

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import lance_nb
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.frame import Frame
 from lance_nb.explorer.messages import handle
@@ -52,6 +56,23 @@ def test_a_version_that_is_cleaned_up_is_told() -> None:
     del dataset.lanes[None][2]
     del dataset.lanes[None][1]
     assert ask(session, "news", latest=4, mark="")["gone"] is True
+
+
+def test_a_branch_that_was_deleted_is_told_with_a_way_on(tmp_path: Path) -> None:
+    made = lance_nb.write_dataset(pa.table({"id": [1]}), tmp_path / "a.lance")
+    branch = made.create_branch("dev")
+    branch.insert(pa.table({"id": [2]}))
+    session = Session(branch)
+    made.branches.delete("dev")
+    found = ask(session, "news", latest=2, mark="")
+    assert (found["gone"], found["lost"]) == (True, "branch dev was deleted")
+    assert found["way"] == {"branch": None, "version": 1, "label": "main:1"}
+    assert (
+        "'dev' does not exist" in session.parts_json(("timeline",))["timeline"]["error"]["message"]
+    )
+    shutil.rmtree(tmp_path / "a.lance")
+    found = ask(session, "news", latest=2, mark="")
+    assert (found["lost"], found["way"]) == ("the dataset is not there any more", None)
 
 
 def test_the_lock_is_shut_until_somebody_opens_it() -> None:
