@@ -3,7 +3,8 @@
 Integers wrap around, ``/`` of integers drops the fraction and both ``/`` and ``%`` by zero are
 errors; floats follow IEEE. Decimals keep their exact digits (``/`` has four more than the
 dividend, as in DataFusion, at most 38 in all). A timestamp less a timestamp is a duration; a date
-and a whole number of days give a date.
+and a whole number of days give a date, a date less a date the days between; an interval can be
+added to or taken from both.
 """
 
 from __future__ import annotations
@@ -165,9 +166,33 @@ def _time_arithmetic(sign: str, left: Expression, right: Expression) -> Expressi
     if pt.is_date(left.type) and pt.is_integer(right.type):
         days = cast(cast(right, pa.int64()), pa.duration("s"))
         return call(f"operator {sign}", _days_kernel(sign, left.type), left, days)
+    if pt.is_date(left.type) and pt.is_date(right.type) and sign == "-":
+        return call("operator -", _days_between, left, right)
+    if pt.is_date(left.type) and pt.is_duration(right.type):
+        left = cast(left, pa.timestamp("us"))
+    if pt.is_duration(right.type) and pt.is_timestamp(left.type):
+        right = _in_ticks_of(left, right)
+    if pt.is_duration(left.type) and not pt.is_duration(right.type) and sign == "+":
+        return _time_arithmetic(sign, right, left)
     if pt.is_timestamp(left.type) and pt.is_timestamp(right.type):
         left, right = unify(left, right)
     return call(f"operator {sign}", _KERNELS[sign], left, right)
+
+
+def _in_ticks_of(times: Expression, length: Expression) -> Expression:
+    """Bring a length of time to the unit of the times, where it fits; else both meet in Arrow."""
+    wanted = pa.duration(times.type.unit)
+    if not isinstance(length, Literal) or length.type == wanted:
+        return length
+    try:
+        return Literal(length.scalar.cast(wanted))
+    except pa.ArrowInvalid:
+        return length
+
+
+def _days_between(left: Value, right: Value) -> Value:
+    days = [one.cast(pa.date32()).cast(pa.int32()).cast(pa.int64()) for one in (left, right)]
+    return _subtract(*days)
 
 
 def _days_kernel(sign: str, type_: pa.DataType) -> Callable[[Value, Value], Value]:

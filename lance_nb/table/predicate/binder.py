@@ -4,7 +4,7 @@ One method per kind of node of sqlglot's tree, found by the node's key. AND and 
 before they are bound, so that a chain of any length is one call; equalities of one column with
 literals inside an OR become one IN.
 
-Not supported: subqueries, aggregates, window functions, intervals, and functions that are in none
+Not supported: subqueries, aggregates, window functions, and functions that are in none
 of the tables of this folder; nothing here can read a file or another table.
 """
 
@@ -20,6 +20,7 @@ import pyarrow.types as pt
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import (
+    calendar_functions,
     comparison,
     list_functions,
     number_functions,
@@ -31,6 +32,7 @@ from lance_nb.table.predicate.arithmetic import arithmetic, negative, number
 from lance_nb.table.predicate.casts import try_cast_kernel
 from lance_nb.table.predicate.coercion import cast, fit_literal, plain, uncast, unify
 from lance_nb.table.predicate.expression import Expression, Literal, Value, call
+from lance_nb.table.predicate.functions import FUNCTIONS
 from lance_nb.table.predicate.logic import chain_of, is_null, negation, true_or_null
 from lance_nb.table.predicate.membership import (
     in_members,
@@ -42,13 +44,6 @@ from lance_nb.table.predicate.names import Names, child
 from lance_nb.table.predicate.sql_text import SqlText, sql_of
 from lance_nb.table.predicate.type_names import type_of
 
-FUNCTIONS = {
-    **string_functions.FUNCTIONS,
-    **pattern_functions.FUNCTIONS,
-    **number_functions.FUNCTIONS,
-    **time_functions.FUNCTIONS,
-    **list_functions.FUNCTIONS,
-}
 _COMPARISONS = {
     "eq": ("=", comparison.equal), "neq": ("<>", comparison.not_equal),
     "lt": ("<", comparison.less), "lte": ("<=", comparison.less_equal),
@@ -57,6 +52,15 @@ _COMPARISONS = {
 }  # fmt: skip
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "intdiv": "/"}
 _SHIFTS = {"bitwiseleftshift": "shift_left", "bitwiserightshift": "shift_right"}
+_INSTEAD = {
+    "similarto": "use regexp_like(text, pattern)",
+    "regexpilike": "use regexp_like(text, pattern, 'i')",
+    "any": "use IN (...), or array_has(list, value)",
+    "slice": "use array_slice(list, first, last)",
+    "attimezone": "use to_local_time(timestamp), or a cast",
+    "exists": "subqueries are not read; query the dataset with SQL (ds.sql)",
+    "if": "use CASE WHEN ... THEN ... ELSE ... END",
+}
 _WORDS_AS_CALLS = ("current_date", "current_timestamp")
 
 
@@ -84,7 +88,8 @@ class _Binder:
             return self._shift(_SHIFTS[key], node)
         method: Callable[[Any], Expression] | None = getattr(self, f"_bind_{key}", None)
         if method is None:
-            raise PredicateError(f"{sql_of(node)} cannot be used in an expression")
+            hint = f"; {_INSTEAD[key]}" if key in _INSTEAD else ""
+            raise PredicateError(f"{sql_of(node)} cannot be used in an expression{hint}")
         return method(node)
 
     def boolean(self, node: Any) -> Expression:
@@ -276,6 +281,10 @@ class _Binder:
         )
         parts = (node.this, node.expression)
         return self._function(name, [self.bind(one) for one in parts if one])
+
+    def _bind_interval(self, node: Any) -> Expression:
+        unit = node.args.get("unit")
+        return calendar_functions.interval(str(node.this.name), str(unit.name) if unit else "")
 
     def _bind_extract(self, node: Any) -> Expression:
         field = Literal(pa.scalar(str(node.this.this).lower()))

@@ -26,7 +26,7 @@ from lance_nb.table.predicate.expression import (
     only_value,
     per_row,
 )
-from lance_nb.table.predicate.string_functions import text
+from lance_nb.table.predicate.string_functions import literal_of, text
 
 Binder = Callable[[str, Sequence[Expression]], Expression]
 
@@ -36,13 +36,14 @@ def is_list(type_: pa.DataType) -> bool:
     return bool(pt.is_list(type_) or pt.is_large_list(type_) or pt.is_fixed_size_list(type_))
 
 
-def _list(expression: Expression, *, name: str) -> Expression:
+def list_of(expression: Expression, *, name: str) -> Expression:
+    """Return the operand, which must be a list."""
     if not is_list(expression.type):
         raise PredicateError(f"{name} needs a list, not {expression.type}")
     return expression
 
 
-def _element(literal: Expression, type_: pa.DataType, *, name: str) -> Expression:
+def element_of(literal: Expression, type_: pa.DataType, *, name: str) -> Expression:
     """Bring a value to the element type of a list."""
     value = plain(literal)
     if isinstance(value, Literal):
@@ -84,8 +85,8 @@ def _scalar_safe(kernel: Callable[..., Value]) -> Callable[..., Value]:
 
 
 def _has(name: str, operands: Sequence[Expression]) -> Expression:
-    lists = _list(operands[0], name=name)
-    element = _element(operands[1], lists.type.value_type, name=name)
+    lists = list_of(operands[0], name=name)
+    element = element_of(operands[1], lists.type.value_type, name=name)
 
     def kernel(rows: pa.Array, wanted: pa.Array) -> pa.Array:
         import pyarrow.compute as pc
@@ -99,17 +100,17 @@ def _has(name: str, operands: Sequence[Expression]) -> Expression:
 
 
 def _has_several(name: str, operands: Sequence[Expression]) -> Expression:
-    lists = _list(operands[0], name=name)
+    lists = list_of(operands[0], name=name)
     every = name.endswith("_all")
     if not isinstance(operands[1], Literal):
-        other = _list(operands[1], name=name)
+        other = list_of(operands[1], name=name)
         test = set.issuperset if every else (lambda one, two: not one.isdisjoint(two))
         return call(
             name, per_row(lambda one, two: test(set(one), set(two)), pa.bool_()), lists, other
         )
     type_ = lists.type.value_type
     wanted = (
-        [_element(Literal(one), type_, name=name) for one in (operands[1].scalar.values or ())]
+        [element_of(Literal(one), type_, name=name) for one in (operands[1].scalar.values or ())]
         if is_list(operands[1].type)
         else []
     )
@@ -133,12 +134,17 @@ def _has_several(name: str, operands: Sequence[Expression]) -> Expression:
 
 
 def _length(name: str, operands: Sequence[Expression]) -> Expression:
+    if len(operands) == 2 and literal_of(operands[1], name=name) != 1:
+        raise PredicateError(f"{name} counts the elements of the outermost lists, dimension 1")
+    if name == "cardinality" and is_list(list_of(operands[0], name=name).type.value_type):
+        raise PredicateError("cardinality of nested lists is not supported; use array_length")
+
     def kernel(rows: Value) -> Value:
         import pyarrow.compute as pc
 
         return pc.list_value_length(rows).cast(pa.uint64())
 
-    return call(name, kernel, _list(operands[0], name=name))
+    return call(name, kernel, list_of(operands[0], name=name))
 
 
 def _empty(name: str, operands: Sequence[Expression]) -> Expression:
@@ -147,22 +153,12 @@ def _empty(name: str, operands: Sequence[Expression]) -> Expression:
 
         return pc.equal(pc.list_value_length(rows), 0)
 
-    return call(name, kernel, _list(operands[0], name=name))
-
-
-def _position(name: str, operands: Sequence[Expression]) -> Expression:
-    lists = _list(operands[0], name=name)
-    element = _element(operands[1], lists.type.value_type, name=name)
-
-    def find(row: list[Any], wanted: Any) -> int | None:
-        return row.index(wanted) + 1 if wanted in row else None
-
-    return call(name, per_row(find, pa.uint64()), lists, element)
+    return call(name, kernel, list_of(operands[0], name=name))
 
 
 def element_at(name: str, operands: Sequence[Expression]) -> Expression:
     """Bind list[number]: null where the list is too short."""
-    lists = _list(operands[0], name=name)
+    lists = list_of(operands[0], name=name)
 
     def pick(rows: pa.Array, numbers: pa.Array) -> pa.Array:
         import pyarrow.compute as pc
@@ -180,7 +176,7 @@ def element_at(name: str, operands: Sequence[Expression]) -> Expression:
 
 
 def _bound(name: str, operands: Sequence[Expression]) -> Expression:
-    lists = _list(operands[0], name=name)
+    lists = list_of(operands[0], name=name)
     choose = max if name.endswith("_max") else min
 
     def pick(row: list[Any]) -> Any:
@@ -196,7 +192,7 @@ def _to_string(name: str, operands: Sequence[Expression]) -> Expression:
         return separator.join(one for one in texts if one is not None)
 
     texts = [text(one, name=name) for one in operands[1:]]
-    return call(name, per_row(join, pa.string()), _list(operands[0], name=name), *texts)
+    return call(name, per_row(join, pa.string()), list_of(operands[0], name=name), *texts)
 
 
 def make_list(values: Sequence[Expression]) -> Literal:
@@ -212,18 +208,19 @@ def make_list(values: Sequence[Expression]) -> Literal:
         raise PredicateError("the values of a list in brackets are of one type") from exc
 
 
-def _names(*endings: str) -> list[str]:
+def list_names(*endings: str) -> list[str]:
+    """Return the names that begin with array_ and with list_."""
     return [prefix + ending for prefix in ("array_", "list_") for ending in endings]
 
 
 # name -> (binder, fewest operands, most operands)
 FUNCTIONS: dict[str, tuple[Binder, int, int]] = {
-    **dict.fromkeys(_names("has", "contains", "element_of"), (_has, 2, 2)),
-    **dict.fromkeys(_names("has_any", "has_all"), (_has_several, 2, 2)),
-    **dict.fromkeys([*_names("length"), "cardinality"], (_length, 1, 1)),
-    **dict.fromkeys([*_names("empty"), "empty"], (_empty, 1, 1)),
-    **dict.fromkeys(_names("position", "indexof"), (_position, 2, 2)),
-    **dict.fromkeys(_names("element", "extract"), (element_at, 2, 2)),
-    **dict.fromkeys(_names("max", "min"), (_bound, 1, 1)),
-    **dict.fromkeys([*_names("to_string", "join")], (_to_string, 2, 3)),
+    **dict.fromkeys(list_names("has", "contains", "element_of"), (_has, 2, 2)),
+    **dict.fromkeys([*list_names("has_any", "has_all"), "arrays_overlap"], (_has_several, 2, 2)),
+    **dict.fromkeys(list_names("length"), (_length, 1, 2)),
+    "cardinality": (_length, 1, 1),
+    **dict.fromkeys([*list_names("empty"), "empty"], (_empty, 1, 1)),
+    **dict.fromkeys(list_names("element", "extract"), (element_at, 2, 2)),
+    **dict.fromkeys(list_names("max", "min"), (_bound, 1, 1)),
+    **dict.fromkeys([*list_names("to_string", "join")], (_to_string, 2, 3)),
 }

@@ -29,6 +29,7 @@ from lance_nb.table.predicate.expression import (
     to_numpy,
     with_nulls_of,
 )
+from lance_nb.table.predicate.string_functions import literal_of
 
 Binder = Callable[[str, Sequence[Expression]], Expression]
 
@@ -89,11 +90,32 @@ def _round(name: str, operands: Sequence[Expression]) -> Expression:
     if len(operands) == 2 and not isinstance(operands[1], Literal):
         raise PredicateError("round needs its number of digits as a literal")
 
+    value = plain(operands[0])
+    if pt.is_decimal(value.type):
+        return _rounded_decimal(name, value, digits)
+
     def scaled(value: Any) -> Any:
         factor = value.dtype.type(10.0**digits)
         return _half_away(value * factor) / factor
 
     return _numpy(scaled)(name, operands[:1])
+
+
+def _rounded_decimal(name: str, value: Expression, digits: int) -> Expression:
+    kept = min(max(digits, 0), value.type.scale)
+    make = pa.decimal128 if pt.is_decimal128(value.type) else pa.decimal256
+
+    def kernel(rows: Value) -> Value:
+        import pyarrow.compute as pc
+
+        found = pc.round(rows, ndigits=digits, round_mode="half_towards_infinity")
+        return found.cast(make(value.type.precision, kept))
+
+    return call(name, kernel, value)
+
+
+def _exp(value: Any) -> Any:
+    return np.exp(value.astype(np.float64))  # numpy's own exp of float32 is off by its last bit
 
 
 def _power(name: str, operands: Sequence[Expression]) -> Expression:
@@ -161,6 +183,37 @@ def choose(
     return found
 
 
+def _truncated(name: str, operands: Sequence[Expression]) -> Expression:
+    """Bind trunc(value, digits): towards zero."""
+    if len(operands) == 1:
+        return _numpy(lambda value: np.trunc(value) + 0)(name, operands)  # -0.5 becomes 0, not -0
+    digits = literal_of(operands[1], name=name)
+    if not isinstance(digits, int) or abs(digits) > _DIGITS_MAX:
+        raise PredicateError(f"{name} needs its number of digits as a literal, at most 300")
+    factor = 10.0**digits
+    return _numpy(lambda value: np.trunc(value * factor) / factor)(name, operands[:1])
+
+
+def _whole(name: str, function: Callable[..., Any]) -> Binder:
+    """Make a binder of a numpy function of int64."""
+
+    def kernel(*values: Value) -> Value:
+        arrays = aligned(*values)
+        found = with_nulls_of(function(*map(to_numpy, arrays)), *arrays)
+        return only_value(found) if all(isinstance(one, pa.Scalar) for one in values) else found
+
+    def bind(_name: str, operands: Sequence[Expression]) -> Expression:
+        return call(name, kernel, *(cast(numeric(one, name=name), pa.int64()) for one in operands))
+
+    return bind
+
+
+def _factorial(values: Any) -> Any:
+    if values.size and int(values.max()) >= len(_FACTORIALS):
+        raise pa.ArrowInvalid("factorial of at most 20")
+    return _FACTORIALS[np.maximum(values, 0)]
+
+
 def _mod(_name: str, operands: Sequence[Expression]) -> Expression:
     return arithmetic("%", operands[0], operands[1])
 
@@ -169,18 +222,25 @@ def _pi(_name: str, _operands: Sequence[Expression]) -> Expression:
     return Literal(pa.scalar(math.pi))
 
 
+_DIGITS_MAX = 300
+_FACTORIALS = np.array([math.factorial(number) for number in range(21)], np.int64)
 _PLAIN = {
-    "ceil": np.ceil, "floor": np.floor, "trunc": np.trunc, "sqrt": np.sqrt, "cbrt": np.cbrt,
-    "exp": np.exp, "ln": np.log, "log10": np.log10, "log2": np.log2, "signum": np.sign,
+    "ceil": np.ceil, "floor": np.floor, "sqrt": np.sqrt, "cbrt": np.cbrt,
+    "exp": _exp, "ln": np.log, "log10": np.log10, "log2": np.log2, "signum": np.sign,
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
     "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "degrees": np.degrees,
-    "radians": np.radians,
+    "radians": np.radians, "acosh": np.arccosh, "asinh": np.arcsinh, "atanh": np.arctanh,
+    "cot": lambda value: 1 / np.tan(value),
 }  # fmt: skip
 
 # name -> (binder, fewest operands, most operands)
 FUNCTIONS: dict[str, tuple[Binder, int, int]] = {
     **{name: (_numpy(function), 1, 1) for name, function in _PLAIN.items()},
     "abs": (_abs, 1, 1),
+    "trunc": (_truncated, 1, 2),
+    "gcd": (_whole("gcd", np.gcd), 2, 2),
+    "lcm": (_whole("lcm", np.lcm), 2, 2),
+    "factorial": (_whole("factorial", _factorial), 1, 1),
     "round": (_round, 1, 2),
     "atan2": (_numpy(np.arctan2), 2, 2),
     "log": (_log, 1, 2),

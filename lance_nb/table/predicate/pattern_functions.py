@@ -24,7 +24,7 @@ from lance_nb.table.predicate.expression import (
     call,
     one_array,
 )
-from lance_nb.table.predicate.string_functions import Binder, literal_of, of_text, text
+from lance_nb.table.predicate.string_functions import Binder, literal_of, text
 
 _FLAGS = frozenset("imsg")
 
@@ -139,9 +139,21 @@ def _regexp_replace(name: str, operands: Sequence[Expression]) -> Expression:
 
 
 def _regexp_count(name: str, operands: Sequence[Expression]) -> Expression:
+    """Bind regexp_count(text, pattern, start, flags): 0 for null, as pylance."""
     pattern, _ = _pattern(name, operands, 3)
-    options = {"pattern": pattern}
-    return of_text("count_substring_regex", pa.int64(), **options)(name, operands)
+    value = text(operands[0], name=name)
+    start = literal_of(operands[2], name=name) if len(operands) > 2 else 1
+    if not isinstance(start, int) or start < 1:
+        raise PredicateError(f"{name} begins to count at a character from 1 on")
+
+    def kernel(rows: Value) -> Value:
+        import pyarrow.compute as pc
+
+        rest = rows if start == 1 else pc.utf8_slice_codeunits(rows, start=start - 1)
+        found = pc.count_substring_regex(rest, pattern=pattern or "")
+        return pc.fill_null(found.cast(pa.int64()), 0)
+
+    return call(name, kernel, value)
 
 
 def like(
@@ -163,5 +175,5 @@ FUNCTIONS: dict[str, tuple[Binder, int, int]] = {
     "regexp_like": (regexp_test, 2, 3),
     "regexp_match": (_regexp_match, 2, 3),
     "regexp_replace": (_regexp_replace, 3, 4),
-    "regexp_count": (_regexp_count, 2, 2),
+    "regexp_count": (_regexp_count, 2, 4),
 }

@@ -63,9 +63,10 @@ def _day_of_week(first: int) -> Callable[[Value], Value]:
     def kernel(value: Value) -> Value:
         import pyarrow.compute as pc
 
-        # DataFusion: dow counts from Sunday, isodow from Monday, both from 0.
+        # dow counts from Sunday, from 0; isodow from Monday, from 1.
         start = 7 if first else 1
-        return pc.day_of_week(value, count_from_zero=True, week_start=start).cast(pa.int32())
+        found = pc.day_of_week(value, count_from_zero=bool(first), week_start=start)
+        return found.cast(pa.int32())
 
     return kernel
 
@@ -84,7 +85,8 @@ def _seconds(per_second: int) -> Callable[[Value], Value]:
 
         part = pc.multiply(pc.second(value), pa.scalar(per_second))
         fraction = pc.multiply(pc.subsecond(value), pa.scalar(float(per_second)))
-        return pc.add(part, pc.trunc(pc.add(fraction, 1e-6)).cast(pa.int64())).cast(pa.int32())
+        found = pc.add(part, pc.trunc(pc.add(fraction, 1e-6)).cast(pa.int64()))
+        return found if per_second == _PER_SECOND["nanosecond"] else found.cast(pa.int32())
 
     return kernel
 
@@ -108,9 +110,20 @@ def _date_trunc(name: str, operands: Sequence[Expression]) -> Expression:
     return call(name, kernel, value)
 
 
+def _from_seconds(value: Value) -> Value:
+    import pyarrow.compute as pc
+
+    ticks = pc.multiply(value, 1e9)
+    return pc.trunc(ticks).cast(pa.int64()).cast(pa.timestamp("ns"))
+
+
 def _to_timestamp(unit: str) -> Callable[[str, Sequence[Expression]], Expression]:
     def bind(name: str, operands: Sequence[Expression]) -> Expression:
         value = plain(operands[0])
+        if len(operands) == 2:
+            value = _read(name, value, operands[1], unit)
+        if pt.is_floating(value.type) and name == "to_timestamp":
+            return call(name, _from_seconds, value)
         if pt.is_integer(value.type):
             ticks = cast(cast(value, pa.int64()), pa.timestamp(unit))
             return cast(ticks, pa.timestamp("ns")) if name == "to_timestamp" else ticks
@@ -119,8 +132,27 @@ def _to_timestamp(unit: str) -> Callable[[str, Sequence[Expression]], Expression
     return bind
 
 
-def _to_date(_name: str, operands: Sequence[Expression]) -> Expression:
-    return cast(plain(operands[0]), pa.date32())
+def _to_date(name: str, operands: Sequence[Expression]) -> Expression:
+    value = plain(operands[0])
+    if len(operands) == 2:
+        value = _read(name, value, operands[1], "s")
+    if pt.is_integer(value.type):
+        value = cast(value, pa.int32())
+    return cast(value, pa.date32())
+
+
+def _read(name: str, value: Expression, form: Expression, unit: str) -> Expression:
+    """Read times out of text by a format of strftime."""
+    written = literal_of(form, name=name)
+    if not isinstance(written, str) or not pt.is_string(value.type):
+        raise PredicateError(f"{name} with a format needs text, and the format in quotes")
+
+    def kernel(rows: Value) -> Value:
+        import pyarrow.compute as pc
+
+        return pc.strptime(rows, format=written, unit=unit)
+
+    return call(name, kernel, value)
 
 
 def _now(_name: str, _operands: Sequence[Expression]) -> Expression:
@@ -136,11 +168,11 @@ def today(_name: str, _operands: Sequence[Expression]) -> Expression:
 FUNCTIONS: dict[str, tuple[Callable[[str, Sequence[Expression]], Expression], int, int]] = {
     **dict.fromkeys(("date_part", "datepart"), (date_part, 2, 2)),
     **dict.fromkeys(("date_trunc", "datetrunc"), (_date_trunc, 2, 2)),
-    **dict.fromkeys(("to_timestamp", "to_timestamp_seconds"), (_to_timestamp("s"), 1, 1)),
-    "to_timestamp_millis": (_to_timestamp("ms"), 1, 1),
-    "to_timestamp_micros": (_to_timestamp("us"), 1, 1),
-    "to_timestamp_nanos": (_to_timestamp("ns"), 1, 1),
-    "to_date": (_to_date, 1, 1),
+    **dict.fromkeys(("to_timestamp", "to_timestamp_seconds"), (_to_timestamp("s"), 1, 2)),
+    "to_timestamp_millis": (_to_timestamp("ms"), 1, 2),
+    "to_timestamp_micros": (_to_timestamp("us"), 1, 2),
+    "to_timestamp_nanos": (_to_timestamp("ns"), 1, 2),
+    "to_date": (_to_date, 1, 2),
     **dict.fromkeys(("now", "current_timestamp"), (_now, 0, 0)),
     **dict.fromkeys(("current_date", "today"), (today, 0, 0)),
 }

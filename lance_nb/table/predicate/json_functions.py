@@ -1,0 +1,205 @@
+"""Functions of JSON columns: json_extract, json_exists, json_get, json_get_int, json_array_length.
+
+Paths are those of JSONPath that name one way down: ``$.a.b``, ``$["a b"]``, ``$.items[0]``,
+``[last]``, ``[*]`` (several finds come as an array); ``$.`` may be left out. ``json_get`` takes one
+key or one position and may be nested. A value of another kind than asked for is converted as
+pylance converts it (``"12"`` is 12, 1.5 is 2, true is 1) or refused.
+
+Limits: each distinct document of a window is parsed once, in Python: it has no shape that Arrow
+could use. Not supported: filters, ranges and ``..`` in paths. On purpose unlike pylance, whose
+``json_get`` gives JSONB bytes: ours gives a JSON column, which shows as text.
+Source: documentation of Lance on JSON; results compared with pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.errors import PredicateError
+from lance_nb.table.predicate.coercion import plain
+from lance_nb.table.predicate.expression import Expression, Value, call, per_distinct
+from lance_nb.table.predicate.string_functions import Binder, literal_of
+
+_EXTENSION = "arrow.json"
+_STEP = re.compile(r"""\.?(?:(\w+)|\["([^"]*)"\]|\['([^']*)'\]|\[(\d+|last|\*)\])""")
+Steps = tuple[str | int, ...]
+_LAST, _EVERY = "[last]", "[*]"
+_NOTHING = object()
+
+
+def _document(expression: Expression, *, name: str) -> Expression:
+    type_ = expression.type
+    if not isinstance(type_, pa.BaseExtensionType) or type_.extension_name != _EXTENSION:
+        raise PredicateError(f"{name} needs a JSON column, not {type_}")
+    return plain(expression)
+
+
+def _steps(path: Any, *, name: str) -> Steps:
+    """Read a path. Raises PredicateError for one that is none."""
+    rest = str(path).removeprefix("$") if isinstance(path, str) else "["
+    steps: list[str | int] = []
+    while rest:
+        match = _STEP.match(rest)
+        if match is None:
+            raise PredicateError(f"{name}: {path!r} is no path; paths are like '$.a.b[0]'")
+        key, double, single, place = match.groups()
+        if place is None:
+            steps.append(next(one for one in (key, double, single) if one is not None))
+        else:
+            steps.append(int(place) if place.isdigit() else f"[{place}]")
+        rest = rest[match.end() :]
+    return tuple(steps)
+
+
+def _found(value: Any, steps: Steps) -> Iterator[Any]:
+    """Yield what a path leads to."""
+    if not steps:
+        yield value
+        return
+    step, rest = steps[0], steps[1:]
+    if step == _EVERY:
+        for one in value if isinstance(value, list) else [value]:
+            yield from _found(one, rest)
+    elif isinstance(value, list) and (step == _LAST or isinstance(step, int)):
+        place = len(value) - 1 if step == _LAST else int(step)
+        if 0 <= place < len(value):
+            yield from _found(value[place], rest)
+    elif isinstance(value, dict) and step in value:
+        yield from _found(value[str(step)], rest)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _extract(text: str, steps: Steps) -> str | None:
+    found = list(_found(json.loads(text), steps))
+    return None if not found else _text(found[0] if len(found) == 1 else found)
+
+
+def _exists(text: str, steps: Steps) -> bool:
+    return next(_found(json.loads(text), steps), _NOTHING) is not _NOTHING
+
+
+def _array_length(text: str, steps: Steps) -> int | None:
+    found = next(_found(json.loads(text), steps), _NOTHING)
+    if isinstance(found, list):
+        return len(found)
+    return None if found is _NOTHING else 0
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, dict | list):
+        raise pa.ArrowInvalid("a JSON array or object is no text; use json_extract")
+    return value if isinstance(value, str) else _text(value)
+
+
+def _as_int(value: Any) -> int:
+    if isinstance(value, float) and math.isfinite(value):
+        return int(math.copysign(math.floor(abs(value) + 0.5), value))
+    try:
+        return int(value.strip() if isinstance(value, str) else value)
+    except (TypeError, ValueError) as exc:
+        raise pa.ArrowInvalid(f"the JSON value {_text(value)} is no whole number") from exc
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as exc:
+        raise pa.ArrowInvalid(f"the JSON value {_text(value)} is no number") from exc
+
+
+def _as_bool(value: Any) -> bool:
+    words = {"true": True, "false": False}
+    if isinstance(value, str) and value.lower() in words:
+        return words[value.lower()]
+    if not isinstance(value, bool):
+        raise pa.ArrowInvalid(f"the JSON value {_text(value)} is neither true nor false")
+    return value
+
+
+def _of_path(function: Callable[..., Any], type_: pa.DataType) -> Binder:
+    def bind(name: str, operands: Sequence[Expression]) -> Expression:
+        steps = _steps(literal_of(operands[1], name=name), name=name)
+        kernel = per_distinct(lambda text: function(text, steps), type_)
+        return call(name, kernel, _document(operands[0], name=name))
+
+    return bind
+
+
+def _contains(name: str, operands: Sequence[Expression]) -> Expression:
+    steps = _steps(literal_of(operands[1], name=name), name=name)
+    wanted = literal_of(operands[2], name=name)
+    text = wanted if isinstance(wanted, str) else _text(wanted)
+
+    def has(document: str) -> bool:
+        found = next(_found(json.loads(document), steps), None)
+        if not isinstance(found, list):
+            return False
+        return any(not isinstance(one, dict | list) and _as_text(one) == text for one in found)
+
+    return call(name, per_distinct(has, pa.bool_()), _document(operands[0], name=name))
+
+
+def _key(operand: Expression, *, name: str) -> str | int:
+    key = literal_of(operand, name=name)
+    if not isinstance(key, str | int):
+        raise PredicateError(f"{name} needs a key or a position as a literal")
+    return key
+
+
+def _step_into(value: Any, key: str | int) -> Any:
+    if isinstance(value, list) and str(key).isdigit():
+        return value[int(key)] if int(key) < len(value) else _NOTHING
+    return value.get(str(key), _NOTHING) if isinstance(value, dict) else _NOTHING
+
+
+def _get(name: str, operands: Sequence[Expression]) -> Expression:
+    key = _key(operands[1], name=name)
+
+    def kernel(rows: Value) -> Value:
+        def one(text: str) -> str | None:
+            found = _step_into(json.loads(text), key)
+            return None if found is _NOTHING else _text(found)
+
+        found = per_distinct(one, pa.string())(rows)
+        type_ = pa.json_(pa.string())
+        if isinstance(found, pa.Scalar):
+            return pa.ExtensionScalar.from_storage(type_, found)
+        return pa.ExtensionArray.from_storage(type_, found)
+
+    return call(name, kernel, _document(operands[0], name=name))
+
+
+def _get_as(convert: Callable[[Any], Any], type_: pa.DataType) -> Binder:
+    def bind(name: str, operands: Sequence[Expression]) -> Expression:
+        key = _key(operands[1], name=name)
+
+        def one(text: str) -> Any:
+            found = _step_into(json.loads(text), key)
+            return None if found is _NOTHING or found is None else convert(found)
+
+        return call(name, per_distinct(one, type_), _document(operands[0], name=name))
+
+    return bind
+
+
+# name -> (binder, fewest operands, most operands)
+FUNCTIONS: dict[str, tuple[Binder, int, int]] = {
+    "json_extract": (_of_path(_extract, pa.string()), 2, 2),
+    "json_exists": (_of_path(_exists, pa.bool_()), 2, 2),
+    "json_array_length": (_of_path(_array_length, pa.int64()), 2, 2),
+    "json_array_contains": (_contains, 3, 3),
+    "json_get": (_get, 2, 2),
+    "json_get_string": (_get_as(_as_text, pa.string()), 2, 2),
+    "json_get_int": (_get_as(_as_int, pa.int64()), 2, 2),
+    "json_get_float": (_get_as(_as_float, pa.float64()), 2, 2),
+    "json_get_bool": (_get_as(_as_bool, pa.bool_()), 2, 2),
+}

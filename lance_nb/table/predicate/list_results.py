@@ -1,0 +1,313 @@
+"""Functions that make lists: slice, reverse, sort, append, concat, resize, repeat, range, ...
+
+Semantics are pylance 14.0.2's: a null list counts as empty where elements or lists are joined, and
+makes everything else null.
+
+Limits: a list made by repeat, resize or range has at most ``ITEMS_MAX`` elements.
+Not supported: negative strides, ``array_dims`` of nested lists, ``arrays_zip``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.errors import PredicateError
+from lance_nb.table.predicate.coercion import cast, plain, unify_all
+from lance_nb.table.predicate.expression import Expression, Literal, call
+from lance_nb.table.predicate.list_functions import (
+    Binder,
+    element_of,
+    is_list,
+    list_names,
+    list_of,
+)
+from lance_nb.table.predicate.lists import (
+    ITEMS_MAX,
+    Ints,
+    Lists,
+    arrays_kernel,
+    closed,
+    joined,
+    null_mask,
+    opened,
+    single,
+)
+from lance_nb.table.predicate.string_functions import literal_of, text
+
+
+def whole(expression: Expression) -> Expression:
+    """Return an operand as whole numbers."""
+    return cast(plain(expression), pa.int64())
+
+
+def ints(array: pa.Array) -> Ints:
+    """Return whole numbers, cut to what no list reaches; 0 at nulls."""
+    found = np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False))
+    return np.clip(found, -(1 << 40), 1 << 40)
+
+
+# --- cut ------------------------------------------------------------------------------------------
+
+
+def _slice(name: str, operands: Sequence[Expression]) -> Expression:
+    stride = literal_of(operands[3], name=name) if len(operands) == 4 else 1
+    if not isinstance(stride, int) or stride < 1:
+        raise PredicateError(f"{name} takes strides from 1 on")
+
+    def kernel(rows: pa.Array, begin: pa.Array, end: pa.Array) -> pa.Array:
+        lists, low, high = opened(rows), ints(begin), ints(end)
+        first = np.where(low > 0, low - 1, np.where(low < 0, lists.lengths + low, 0))
+        first = np.maximum(first, 0)
+        stop = np.minimum(np.where(high < 0, lists.lengths + high + 1, high), lists.lengths)
+        lists = Lists(lists.values, lists.starts, lists.lengths, lists.lost | null_mask(begin))
+        lists = Lists(lists.values, lists.starts, lists.lengths, lists.lost | null_mask(end))
+        counts = np.where(lists.lost, 0, -((first - stop) // stride))
+        return lists.ranges(first, counts, stride)
+
+    numbers = [whole(one) for one in operands[1:3]]
+    return call(name, arrays_kernel(kernel), list_of(operands[0], name=name), *numbers)
+
+
+def _pop(at_front: bool) -> Callable[[pa.Array], pa.Array]:
+    def kernel(rows: pa.Array) -> pa.Array:
+        lists = opened(rows)
+        return lists.ranges(np.full(lists.lengths.size, int(at_front)), lists.lengths - 1)
+
+    return kernel
+
+
+def _reverse(rows: pa.Array) -> pa.Array:
+    lists = opened(rows)
+    last = np.repeat(lists.starts + lists.lengths - 1, lists.lengths)
+    return lists.cut(last - lists.places, lists.lengths)
+
+
+def _any_value(rows: pa.Array) -> pa.Array:
+    lists = opened(rows)
+    (valid,) = np.nonzero(~null_mask(lists.values))
+    at = np.searchsorted(valid, lists.starts)
+    found = valid[np.minimum(at, max(valid.size - 1, 0))] if valid.size else lists.starts
+    inside = (at < valid.size) & (found < lists.starts + lists.lengths)
+    return lists.values.take(pa.array(np.where(inside, found, 0), mask=~inside))
+
+
+def _flatten(name: str, operands: Sequence[Expression]) -> Expression:
+    rows = list_of(operands[0], name=name)
+    if not is_list(rows.type.value_type):
+        return rows
+
+    def kernel(rows: pa.Array) -> pa.Array:
+        outer = opened(rows)
+        inner = opened(outer.values)
+        counts = np.bincount(outer.rows, inner.lengths, outer.lengths.size).astype(np.int64)
+        return closed(inner.values, counts, outer.lost)
+
+    return call(name, arrays_kernel(kernel), rows)
+
+
+def _sort(name: str, operands: Sequence[Expression]) -> Expression:
+    words = [str(literal_of(one, name=name)).upper() for one in operands[1:]]
+    order, nulls = (*words, *("ASC", "NULLS FIRST")[len(words) :])
+    if order not in {"ASC", "DESC"} or nulls not in {"NULLS FIRST", "NULLS LAST"}:
+        raise PredicateError(f"{name} takes 'ASC' or 'DESC', and 'NULLS FIRST' or 'NULLS LAST'")
+
+    def kernel(rows: pa.Array) -> pa.Array:
+        import pyarrow.compute as pc
+
+        lists = opened(rows)
+        lost = lists.values.is_null()
+        both = pa.table({"row": lists.rows, "lost": lost, "value": lists.values})
+        first = "descending" if nulls == "NULLS FIRST" else "ascending"
+        keys = [("row", "ascending"), ("lost", first), ("value", f"{order.lower()}ending")]
+        return lists.cut(pc.sort_indices(both, keys), lists.lengths)
+
+    return call(name, arrays_kernel(kernel), list_of(operands[0], name=name))
+
+
+# --- join -----------------------------------------------------------------------------------------
+
+
+def _concat(name: str, operands: Sequence[Expression]) -> Expression:
+    lists = alike(name, operands)
+
+    def kernel(*rows: pa.Array) -> pa.Array:
+        parts = [opened(one) for one in rows]
+        return joined(parts, np.logical_and.reduce([one.lost for one in parts]))
+
+    return call(name, arrays_kernel(kernel), *lists)
+
+
+def _added(at_front: bool) -> Binder:
+    def bind(name: str, operands: Sequence[Expression]) -> Expression:
+        rows = list_of(operands[1 if at_front else 0], name=name)
+        element = element_of(operands[0 if at_front else 1], rows.type.value_type, name=name)
+
+        def kernel(rows: pa.Array, elements: pa.Array) -> pa.Array:
+            parts = [opened(rows), single(elements)]
+            never = np.zeros(len(rows), np.bool_)
+            return joined(parts[::-1] if at_front else parts, never)
+
+        return call(name, arrays_kernel(kernel), rows, element)
+
+    return bind
+
+
+def make_array(name: str, operands: Sequence[Expression]) -> Expression:
+    """Bind make_array: a list of the operands, never null."""
+    if not operands:
+        raise PredicateError(f"{name} needs at least one element")
+
+    def kernel(*elements: pa.Array) -> pa.Array:
+        parts = [single(one) for one in elements]
+        return joined(parts, np.zeros(len(elements[0]), np.bool_))
+
+    return call(name, arrays_kernel(kernel), *unify_all([plain(one) for one in operands]))
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+
+def _resize(name: str, operands: Sequence[Expression]) -> Expression:
+    rows = list_of(operands[0], name=name)
+    type_ = rows.type.value_type
+    fill = Literal(pa.scalar(None, type_))
+    if len(operands) == 3:
+        fill = element_of(operands[2], type_, name=name)  # type: ignore[assignment]
+
+    def kernel(rows: pa.Array, sizes: pa.Array, fills: pa.Array) -> pa.Array:
+        lists, counts = opened(rows), list_lengths(sizes, name)
+        counts = np.where(lists.lost, 0, counts)
+        owner = np.repeat(np.arange(counts.size), counts)
+        inside = np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        old = lists.starts[owner] + inside
+        places = np.where(inside < lists.lengths[owner], old, len(lists.values) + owner)
+        both = pa.concat_arrays([lists.values, fills])
+        return closed(both.take(pa.array(places)), counts, lists.lost)
+
+    return call(name, arrays_kernel(kernel), rows, whole(operands[1]), fill)
+
+
+def list_lengths(array: pa.Array, name: str) -> Ints:
+    """Return the lengths of lists to make."""
+    counts = np.maximum(ints(array), 0)
+    if counts.size and int(counts.max()) > ITEMS_MAX:
+        raise pa.ArrowInvalid(f"{name} makes lists of at most {ITEMS_MAX:,} elements")
+    return counts
+
+
+def _repeat(name: str, operands: Sequence[Expression]) -> Expression:
+    def kernel(elements: pa.Array, sizes: pa.Array) -> pa.Array:
+        counts = list_lengths(sizes, name)
+        return closed(elements.take(pa.array(np.repeat(np.arange(counts.size), counts))), counts)
+
+    return call(name, arrays_kernel(kernel), plain(operands[0]), whole(operands[1]))
+
+
+def _range(name: str, operands: Sequence[Expression]) -> Expression:
+    """Bind range(stop), range(start, stop, step), and generate_series, which has its stop."""
+    numbers = [whole(one) for one in operands]
+    if len(numbers) == 1:
+        numbers = [Literal(pa.scalar(0)), *numbers]
+    step = literal_of(numbers[2], name=name) if len(numbers) == 3 else 1
+    if not step:
+        raise PredicateError(f"{name} needs a step that is not 0")
+    closes = name == "generate_series"
+
+    def kernel(low: pa.Array, high: pa.Array) -> pa.Array:
+        lost = null_mask(low) | null_mask(high)
+        first, stop = ints(low), ints(high) + (np.sign(step) if closes else 0)
+        counts = np.where(lost, 0, np.maximum(-((first - stop) // step), 0))
+        list_lengths(pa.array(counts), name)
+        inside = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        return closed(pa.array(np.repeat(first, counts) + inside * step), counts, lost)
+
+    return call(name, arrays_kernel(kernel), *numbers[:2])
+
+
+def _depth(type_: pa.DataType) -> int:
+    return 1 + _depth(type_.value_type) if is_list(type_) else 0
+
+
+def _ndims(name: str, operands: Sequence[Expression]) -> Expression:
+    rows = list_of(operands[0], name=name)
+    depth = pa.scalar(_depth(rows.type), pa.uint64())
+
+    def kernel(rows: pa.Array) -> pa.Array:
+        return pa.array(np.full(len(rows), depth.as_py()), pa.uint64(), mask=null_mask(rows))
+
+    return call(name, arrays_kernel(kernel), rows)
+
+
+def _dims(name: str, operands: Sequence[Expression]) -> Expression:
+    rows = list_of(operands[0], name=name)
+    if is_list(rows.type.value_type):
+        raise PredicateError(f"{name} of nested lists is not supported; use array_length")
+
+    def kernel(rows: pa.Array) -> pa.Array:
+        lists = opened(rows)
+        lost = lists.lost | (lists.lengths == 0)
+        counts = (~lost).astype(np.int64)
+        return closed(pa.array(lists.lengths[~lost], pa.uint64()), counts, lost)
+
+    return call(name, arrays_kernel(kernel), rows)
+
+
+def alike(name: str, operands: Sequence[Expression]) -> list[Expression]:
+    """Bring lists to the type of the first that is no literal."""
+    lists = [list_of(one, name=name) for one in operands]
+    first = next((one for one in lists if not isinstance(one, Literal)), lists[0])
+    wanted = pa.list_(first.type.value_type)
+    return [cast(one, wanted) for one in lists]
+
+
+def _string_to_array(name: str, operands: Sequence[Expression]) -> Expression:
+    separator = literal_of(operands[1], name=name)
+    lost = literal_of(operands[2], name=name) if len(operands) == 3 else None
+    if not isinstance(separator, str) or not separator:
+        raise PredicateError(f"{name} needs a separator in quotes")
+
+    def kernel(rows: pa.Array) -> pa.Array:
+        import pyarrow.compute as pc
+
+        lists = opened(pc.split_pattern(rows, pattern=separator))
+        empty = np.asarray(pc.equal(rows, "").fill_null(False).to_numpy(zero_copy_only=False))
+        values = lists.values
+        if lost is not None:
+            values = pc.if_else(pc.equal(values, lost), pa.scalar(None, values.type), values)
+        return Lists(values, lists.starts, lists.lengths, lists.lost).kept(~empty[lists.rows])
+
+    return call(name, arrays_kernel(kernel), cast(text(operands[0], name=name), pa.string()))
+
+
+def of_lists(kernel: Callable[[pa.Array], pa.Array]) -> Binder:
+    """Make a binder of a function of arrays of lists."""
+
+    def bind(name: str, operands: Sequence[Expression]) -> Expression:
+        return call(name, arrays_kernel(kernel), list_of(operands[0], name=name))
+
+    return bind
+
+
+# name -> (binder, fewest operands, most operands)
+FUNCTIONS: dict[str, tuple[Binder, int, int]] = {
+    **dict.fromkeys(list_names("slice"), (_slice, 3, 4)),
+    **dict.fromkeys(list_names("reverse"), (of_lists(_reverse), 1, 1)),
+    **dict.fromkeys(list_names("pop_front"), (of_lists(_pop(at_front=True)), 1, 1)),
+    **dict.fromkeys(list_names("pop_back"), (of_lists(_pop(at_front=False)), 1, 1)),
+    **dict.fromkeys(list_names("any_value"), (of_lists(_any_value), 1, 1)),
+    "flatten": (_flatten, 1, 1),
+    **dict.fromkeys(list_names("sort"), (_sort, 1, 3)),
+    **dict.fromkeys(list_names("concat", "cat"), (_concat, 1, 64)),
+    **dict.fromkeys(list_names("append", "push_back"), (_added(at_front=False), 2, 2)),
+    **dict.fromkeys(list_names("prepend", "push_front"), (_added(at_front=True), 2, 2)),
+    **dict.fromkeys(("make_array", "make_list"), (make_array, 0, 64)),
+    **dict.fromkeys(list_names("resize"), (_resize, 2, 3)),
+    **dict.fromkeys(list_names("repeat"), (_repeat, 2, 2)),
+    **dict.fromkeys(("range", "generate_series"), (_range, 1, 3)),
+    **dict.fromkeys(list_names("ndims"), (_ndims, 1, 1)),
+    **dict.fromkeys(list_names("dims"), (_dims, 1, 1)),
+    **dict.fromkeys(("string_to_array", "string_to_list"), (_string_to_array, 2, 3)),
+}

@@ -1,0 +1,121 @@
+"""Lists taken apart into flat values, a start and a length per row, and put together again.
+
+A result is a choice of values, cut anew: nothing here visits values one by one. Null lists have no
+values; a fixed-size list is a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.encodings.kernels.ranges import ragged_indices
+from lance_nb.table.predicate.expression import Value, aligned, only_value
+
+ITEMS_MAX = 1 << 20
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Lists taken apart: row ``i`` is ``values[starts[i]:starts[i] + lengths[i]]``, or null."""
+
+    values: pa.Array
+    starts: Ints
+    lengths: Ints
+    lost: Mask
+
+    @property
+    def rows(self) -> Ints:
+        """The row of each value."""
+        return np.repeat(np.arange(self.lengths.size), self.lengths)
+
+    @property
+    def places(self) -> Ints:
+        """The place of each value in its list, from 0."""
+        return np.arange(len(self.values)) - np.repeat(self.starts, self.lengths)
+
+    def cut(self, places: Ints | pa.Array, lengths: Ints) -> pa.Array:
+        """Make lists of the values at ``places``."""
+        return closed(self.values.take(pa.array(places)), lengths, self.lost)
+
+    def ranges(self, first: Ints, counts: Ints, stride: int = 1) -> pa.Array:
+        """Make lists of ``counts`` values of each row, from its value ``first`` on."""
+        counts = np.maximum(counts, 0)
+        places = np.repeat(self.starts + first, counts)
+        inside = np.arange(places.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        return self.cut(places + inside * stride, counts)
+
+    def kept(self, mask: Mask) -> pa.Array:
+        """Make lists of the values where the mask is set."""
+        counts = np.bincount(self.rows[mask], minlength=self.lengths.size)
+        return self.cut(np.flatnonzero(mask), counts)
+
+
+def opened(rows: pa.Array) -> Lists:
+    """Take lists apart; null ones have no values."""
+    import pyarrow.compute as pc
+
+    lengths = np.asarray(pc.list_value_length(rows).fill_null(0).to_numpy(zero_copy_only=False))
+    lengths = lengths.astype(np.int64)
+    return Lists(pc.list_flatten(rows), np.cumsum(lengths) - lengths, lengths, null_mask(rows))
+
+
+def null_mask(array: pa.Array) -> Mask:
+    """Tell which values are null."""
+    return np.asarray(array.is_null().to_numpy(zero_copy_only=False))
+
+
+def closed(values: pa.Array, lengths: Ints, lost: Mask | None = None) -> pa.Array:
+    """Make lists of values, the next ``lengths[i]`` of them each."""
+    offsets = np.zeros(lengths.size + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    if offsets[-1] >= 1 << 31:
+        raise pa.ArrowInvalid(f"lists of {int(offsets[-1]):,} elements in one window of rows")
+    mask = None if lost is None or not lost.any() else pa.array(lost)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=mask)
+
+
+def numbered(*arrays: pa.Array) -> list[Ints]:
+    """Return a number per value: equal ones, also of several arrays, have one; so have nulls."""
+    encoded = pa.concat_arrays(arrays).dictionary_encode(null_encoding="encode")
+    whole = np.asarray(encoded.indices.to_numpy(zero_copy_only=False)).astype(np.int64)
+    return np.split(whole, np.cumsum([len(one) for one in arrays])[:-1])
+
+
+def ranks(hits: Mask, lists: Lists) -> Ints:
+    """Return the number of each hit in its row, from 1."""
+    running = np.cumsum(hits)
+    before = np.concatenate(([0], running))[lists.starts]
+    return running - np.repeat(before, lists.lengths)
+
+
+def arrays_kernel(kernel: Callable[..., pa.Array]) -> Callable[..., Value]:
+    """Let a kernel of arrays take scalars as well."""
+
+    def safe(*values: Value) -> Value:
+        found = kernel(*aligned(*values))
+        return only_value(found) if all(isinstance(one, pa.Scalar) for one in values) else found
+
+    return safe
+
+
+def joined(parts: Sequence[Lists], lost: Mask) -> pa.Array:
+    """Put the lists of each row behind one another."""
+    shifts = np.cumsum([0, *(len(one.values) for one in parts)])
+    starts = np.column_stack([one.starts + at for one, at in zip(parts, shifts[:-1], strict=True)])
+    lengths = np.column_stack([one.lengths for one in parts])
+    values = pa.concat_arrays([one.values for one in parts])
+    places = ragged_indices(starts.ravel(), lengths.ravel())
+    return closed(values.take(pa.array(places)), lengths.sum(axis=1), lost)
+
+
+def single(elements: pa.Array) -> Lists:
+    """View elements as lists of one."""
+    ones = np.ones(len(elements), np.int64)
+    return Lists(elements, np.arange(len(elements)), ones, np.zeros(len(elements), np.bool_))

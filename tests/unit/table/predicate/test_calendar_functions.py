@@ -1,0 +1,55 @@
+"""Times to other values, and intervals (beside pylance's: tests/interop/test_functions)."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+import pyarrow as pa
+import pytest
+
+from lance_nb.errors import PredicateError
+from lance_nb.table.predicate.calendar_functions import interval
+from tests.support.expressions import values_of
+
+_NOON = datetime(2021, 2, 3, 12, 30, 1, 500)  # noqa: DTZ001
+TABLE = pa.table({"t": pa.array([_NOON, None], pa.timestamp("us")), "k": [28, None]})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("to_char(t, '%d.%m.%Y %H:%M:%S')", "03.02.2021 12:30:01"),
+        ("to_char(t, '%T%.3f')", "12:30:01.000"),
+        ("to_unixtime(t)", 1612355401),
+        ("make_date(2021, 2, k)", date(2021, 2, 28)),
+        ("date_bin(interval '6 hours', t)", datetime(2021, 2, 3, 12)),  # noqa: DTZ001
+        ("t - interval '500 us'", datetime(2021, 2, 3, 12, 30, 1)),  # noqa: DTZ001
+        ("t + interval '2 ms' - interval '2500 us' = t", False),
+        ("t + interval '1 day' - interval '24 hours' = t", True),
+    ],
+)
+def test_times(text: str, value: object) -> None:
+    assert values_of(text, TABLE) == [value, None]
+
+
+def test_a_day_that_no_month_has_is_refused() -> None:
+    with pytest.raises(pa.ArrowInvalid, match="2021-2-29 is no date"):
+        values_of("make_date(2021, 2, k + 1)", TABLE)
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"), [("2 days 3 hours", 183600), ("1.5 min", 90), ("-1 week", -604800)]
+)
+def test_intervals_are_read(written: str, seconds: int) -> None:
+    assert interval(written).scalar.value == seconds * 10**9
+
+
+@pytest.mark.parametrize("written", ["1 month", "", "3", "day", "1 day and", "99999999999 weeks"])
+def test_other_intervals_are_refused(written: str) -> None:
+    with pytest.raises(PredicateError, match="INTERVAL"):
+        interval(written)
+
+
+def test_a_bin_must_have_a_width() -> None:
+    with pytest.raises(PredicateError, match="longer than nothing"):
+        values_of("date_bin(interval '0 days', t)", TABLE)

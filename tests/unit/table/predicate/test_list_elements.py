@@ -1,0 +1,43 @@
+"""Functions that look for elements (values beside pylance's: tests/interop/test_functions)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lance_nb.errors import PredicateError
+from tests.support.expressions import values_of
+
+TABLE = pa.table({
+    "l": pa.array([[1, 2, 1], None, [], [None, 5]], pa.list_(pa.int64())),
+    "m": pa.array([[2, 4], [1], [], [5]], pa.list_(pa.int64())),
+    "x": pa.array([[{"a": 1}], None, [], []], pa.list_(pa.struct([("a", pa.int64())]))),
+})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("array_remove(l, 1)", [[2, 1], None, [], [None, 5]]),
+        ("array_remove_all(l, 1)", [[2], None, [], [None, 5]]),
+        ("array_replace_n(l, 1, 8, 2)", [[8, 2, 8], None, [], [None, 5]]),
+        ("array_position(l, 1)", [1, None, None, None]),
+        ("array_positions(l, 1)", [[1, 3], None, [], []]),
+        ("array_union(l, m)", [[1, 2, 4], None, [], [None, 5]]),
+        ("array_intersect(l, m)", [[2], None, [], [5]]),
+        ("array_except(l, m)", [[1], None, [], [None]]),
+        ("array_distance(m, m)", [0, 0, 0, 0]),
+    ],
+)
+def test_elements_are_found(text: str, values: list[object]) -> None:
+    assert values_of(text, TABLE) == values
+
+
+def test_lists_of_two_lengths_have_no_distance() -> None:
+    with pytest.raises(pa.ArrowInvalid, match="one length"):
+        values_of("array_distance(l, m)", TABLE)
+
+
+def test_structs_cannot_be_numbered() -> None:
+    with pytest.raises(PredicateError):
+        values_of("array_distinct(x)", TABLE)
