@@ -173,6 +173,9 @@ def write_plainly(full: str, data: Buffer) -> None:
             return
         try:
             _write_all(descriptor, data)
+        except OSError:
+            remove_quietly(full)
+            raise
         finally:
             os.close(descriptor)
 
