@@ -86,29 +86,37 @@ def value(kind: pa.DataType) -> Any:
     return 1
 
 
-def column(kind: pa.DataType) -> pa.Array | None:
-    """Build three values, or None where pyarrow itself cannot."""
+def column(kind: pa.DataType, *, nulls: bool) -> pa.Array | None:
+    """Build three values, the middle one null if ``nulls``, or None where pyarrow itself cannot."""
+    values = [value(kind), None if nulls else value(kind), value(kind)]
     try:
         if isinstance(kind, pa.BaseExtensionType):
-            storage = pa.array([value(kind)] * 3, kind.storage_type)
+            storage = pa.array(values, kind.storage_type)
             return pa.ExtensionArray.from_storage(kind, storage)
-        return pa.array([value(kind)] * 3, kind)
+        return pa.array(values, kind)
     except (pa.ArrowException, TypeError):
         return None
 
 
-@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("version", ["0.1", "2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("place", PLACES)
 def test_what_pylance_accepts_reads_equal(version: str, place: str, tmp_path: Path) -> None:
     lance = require_pylance()
+    from lance.arrow import BFloat16Type
+
     wrong, accepted = [], 0
-    for number, kind in enumerate(TYPES):
-        array = column(PLACES[place](kind))
-        if array is None:
-            continue
+    for number, kind in enumerate([*TYPES, BFloat16Type()]):
         path = tmp_path / str(number)
-        if not _works(lambda array=array, path=path: lance.write_dataset(
-                pa.table({"c": array}), path, data_storage_version=version)):  # fmt: skip
+        for nulls in (True, False):  # 2.0 has no null structs
+            array = column(PLACES[place](kind), nulls=nulls)
+            if array is None:
+                break
+            if _works(lambda array=array, path=path: lance.write_dataset(
+                    pa.table({"c": array}), path, data_storage_version=version)):  # fmt: skip
+                break
+        else:
+            continue
+        if array is None:
             continue
         if str(kind) in NEVER:
             wrong.append(f"{kind} is accepted")
