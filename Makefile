@@ -17,6 +17,8 @@ DEMO := notebooks/data/demo.lance
 # lance_nb.magic.demo creates this tag last, so its file means that the dataset is complete.
 DEMO_DONE := $(DEMO)/_refs/tags/reviewed.json
 OUT := notebooks/out
+# Spark as pyproject.toml asks for it.
+SPARK := $(shell sed -n 's/^spark = \[\(.*\)\]$$/\1/p' pyproject.toml)
 
 # Tests write thousands of small datasets, and every commit waits for the disk several times; in
 # memory they do not. Only where there is room: 4 GB.
@@ -60,10 +62,19 @@ $(VENV)/.stamp-lab: pyproject.toml $(VENV)/.stamp-venv
 	@$(PIP) --editable '.[lab]'
 	@touch $@
 
-# `test` contains `lab`, so this one fulfils both.
+# `test` contains `lab`, so this one fulfils both. Spark comes as an archive of 450 MB from which pip
+# builds a wheel: that is done beside everything else, and without compressing what is unpacked at
+# once. Should it fail, the last line builds it as usual and says why. Of all packages, only what is
+# used is compiled, when it is used.
 $(VENV)/.stamp-test: pyproject.toml $(VENV)/.stamp-venv
 	@echo "Installing lance_nb and what its tests need into $(VENV) (a minute or two, once)"
-	@$(PIP) --editable '.[test]'
+	@printf '[bdist_wheel]\ncompression = stored\n' >$(VENV)/stored.cfg
+	@DIST_EXTRA_CONFIG=$(abspath $(VENV))/stored.cfg $(PY) -m pip wheel --quiet --quiet \
+	    --disable-pip-version-check --no-deps --wheel-dir $(VENV)/wheels $(SPARK) & spark=$$!; \
+	$(PIP) --no-compile --editable '.[test-tools]'; status=$$?; \
+	wait $$spark; exit $$status
+	@$(PIP) --no-compile --find-links $(VENV)/wheels --editable '.[test]'
+	@rm -rf $(VENV)/wheels $(VENV)/stored.cfg
 	@touch $(VENV)/.stamp-lab $@
 
 # ---------------------------------------------------------------------------------- notebooks

@@ -98,6 +98,7 @@ def test_every_extra_that_is_promised_exists() -> None:
 
     assert set(project["optional-dependencies"]) == {
         "azure", "dev", "dynamodb", "gcs", "lab", "postgres", "redis", "s3", "spark", "sql", "test",
+        "test-tools",
     }  # fmt: skip
 
 
