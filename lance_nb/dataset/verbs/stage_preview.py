@@ -11,7 +11,7 @@ Source: lance_nb.transactions.staged, conflicts.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,7 @@ from lance_nb.transactions.conflicts import Circumstances, Verdict, check
 from lance_nb.transactions.inserted_rows import both_insert
 from lance_nb.transactions.next_version import build
 from lance_nb.transactions.operation import ApplyContext, operation_name
+from lance_nb.transactions.operations.merge import Merge
 from lance_nb.transactions.staged import StagedWrite
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
@@ -129,10 +130,10 @@ def preview_of(
     """
     source = source_of(session, snapshot)
     after = _applied(session, snapshot, staged, source)
-    fragments = changed_fragments(snapshot, after)
-    is_rows = bool(fragments.num_rows)
+    fragments = changed_fragments(snapshot, after, _rewritten(staged))
     before_rows = fragments["rows_before"].to_numpy()
     after_rows = fragments["rows_after"].to_numpy()
+    is_rows = bool((before_rows != after_rows).any())
     return StagePreview(
         operation_name(staged.operation.arm),
         staged.operation.describe(),
@@ -187,8 +188,17 @@ def _applied(
     return session.snapshot(built.manifest, snapshot.branch)
 
 
-def changed_fragments(before: Snapshot, after: Snapshot) -> pa.Table:
-    """List fragments that are new, dropped, or have another number of rows (FRAGMENTS_SCHEMA)."""
+def _rewritten(staged: StagedWrite) -> list[int]:
+    """Return the ids of fragments that get other files, or other deletions."""
+    is_columns = isinstance(staged.operation, Merge)
+    return [*staged.touched_fragments, *(one.id for one in staged.new_fragments if is_columns)]
+
+
+def changed_fragments(before: Snapshot, after: Snapshot, also: Sequence[int] = ()) -> pa.Table:
+    """List fragments that are new, dropped, or have other rows or columns (FRAGMENTS_SCHEMA).
+
+    Other rows are told by their number, other columns by ``also``: ids of fragments.
+    """
     old, new = before.manifest.fragments.counts(), after.manifest.fragments.counts()
     ids = np.union1d(old.ids, new.ids)
     rows = []
@@ -198,7 +208,8 @@ def changed_fragments(before: Snapshot, after: Snapshot) -> pa.Table:
         rows.append(here)
     is_old, is_new = np.isin(ids, old.ids), np.isin(ids, new.ids)
     kind = np.where(is_old & is_new, 1, np.where(is_new, 0, 2))
-    keep = (kind != 1) | (rows[0] != rows[1])
+    touched = np.isin(ids, np.array(also, ids.dtype))
+    keep = (kind != 1) | (rows[0] != rows[1]) | touched
     names = pa.array(["new", "changed", "dropped"]).take(from_integers(kind[keep].astype(np.int64)))
     columns = [
         from_integers(ids[keep].astype(np.uint64)),

@@ -33,8 +33,8 @@ export function stageCard(card, { first, locked }, act) {
 }
 
 function whereLine(card, open, locked, act) {
-  if (card.state === "committed") return null;
   const { where } = card;
+  if (card.state === "committed" || !where) return null;
   const done = card.state === "planned" ? "will run" : "ran";
   const words = `${done} ${ENGINES[where.name]}: ${where.reason}${where.tasks > 1 ? ` · ${where.size} in ${where.tasks} tasks` : ""}`;
   if (!where.movable || !open) return h("p", { class: "lnb-sg-where" }, words);

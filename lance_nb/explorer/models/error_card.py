@@ -97,6 +97,11 @@ _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
         ),
     ),
     (
+        errors.SchemaMismatchError,
+        "The columns do not fit the dataset",
+        "Give them the names and types of the dataset's columns, then do it again.",
+    ),
+    (
         errors.InvalidInputError,
         "This request has no meaning",
         "Change the argument named above.",

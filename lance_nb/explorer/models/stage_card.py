@@ -55,14 +55,7 @@ def card_json(card: Card) -> dict[str, Any]:
         "state": card.state,
         "message": text.line(card.message),
         "code": stage_code(wish, card.message),
-        "where": {
-            "name": card.where.name,
-            "reason": text.line(card.where.reason),
-            "size": text.size(card.where.size_bytes),
-            "tasks": card.where.num_tasks,
-            "asked": wish.engine,
-            "movable": card.where.is_movable,
-        },
+        "where": None if card.action else {**card.where.to_json(), "asked": wish.engine},
         "lines": [text.line(one) for one in (card.action.lines if card.action else card.notes)],
         "has_rows": card.action is None,
         "facts": [] if card.preview is None else facts_of(card.preview),
@@ -82,7 +75,9 @@ def title_of(wish: Wish) -> str:
         return text.line(f"{args['action'].capitalize()} {wish.verb} {text.name(args['name'])}")
     if wish.verb == IN_CODE:
         return "Staged in code"
-    return text.line(f"{VERBS[wish.verb].label} {_about(wish)}".strip(), 200)
+    about = _about(wish)
+    colon = ":" if about and wish.verb in ("compact", "cleanup") else ""
+    return text.line(f"{VERBS[wish.verb].label}{colon} {about}".strip(), 200)
 
 
 def _about(wish: Wish) -> str:
@@ -142,14 +137,13 @@ def _fragments(preview: StagePreview) -> list[dict[str, Any]]:
 
 def _samples(card: Card) -> list[dict[str, Any]]:
     if card.action is not None and card.action.files is not None:
-        return [
-            _sample("files that go", "−", card.action.files, ("path", "size_bytes", "reason"), 20)
-        ]
+        return [_sample("files that go", "−", card.action.files, ("reason", "size", "path"), 20)]
     preview = card.preview
     if preview is None or preview.operation == "Rewrite":
         return []
     first = _concerned(card.wish)
-    stays = preview.num_updated_rows or not preview.fragments.num_rows
+    moves = preview.num_added_rows or preview.num_deleted_rows
+    stays = preview.num_updated_rows or not moves
     names = ("before", "after") if stays else ("deleted", "added")
     signs = ("~", "~") if names[0] == "before" else ("−", "+")
     pairs = zip(names, signs, (preview.removed, preview.added), strict=True)
@@ -188,7 +182,7 @@ def meeting_json(card: Card, meeting: Meeting) -> dict[str, Any]:
         "version": meeting.version,
         "operation": text.name(meeting.operation),
         "verdict": meeting.verdict,
-        "words": _words(card, meeting.verdict),
+        "words": _words(card, meeting),
         "overlap": text.line(meeting.overlap),
         "author": "",
         "message": "",
@@ -206,11 +200,12 @@ def meeting_json(card: Card, meeting: Meeting) -> dict[str, Any]:
     }
 
 
-def _words(card: Card, verdict: str) -> str:
-    """Say what a meeting means; a card that was refused has met the same rows."""
-    if card.state == FAILED and verdict == "rebasable":
-        return "changed the same fragment; the rows are named above"
-    return _VERDICTS[verdict]
+def _words(card: Card, meeting: Meeting) -> str:
+    """Say what a meeting means; the one that a commit was refused for changed the same rows."""
+    refused = card.state == FAILED and f" version {meeting.version}: " in str(card.problem)
+    if refused and meeting.verdict == "rebasable":
+        return "changed the same rows, which are named above"
+    return _VERDICTS[meeting.verdict]
 
 
 def _outcome(card: Card) -> dict[str, Any] | None:

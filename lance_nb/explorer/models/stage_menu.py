@@ -17,8 +17,7 @@ from lance_nb.explorer.models import text
 from lance_nb.explorer.models.predicate_words import column_words
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.staging.rows import Namespace, offered
-from lance_nb.explorer.staging.where import where_of
-from lance_nb.explorer.staging.wishes import VERBS, Wish
+from lance_nb.explorer.staging.wishes import VERBS
 
 MAX_COLUMNS = 2000
 MAX_NAMES = 100
@@ -53,14 +52,3 @@ def _spark(namespace: Namespace) -> str:
     if engines().find_session(namespace) is not None:
         return "a Spark session is there"
     return engines().why_not() or "a local Spark session would be started"
-
-
-def where_json(dataset: LanceDataset, wish: Wish, namespace: Namespace) -> dict[str, Any]:
-    """Say where a wish would run and why. Raises LanceError."""
-    where = where_of(dataset, wish, namespace)
-    return {
-        "name": where.name,
-        "reason": text.line(where.reason),
-        "size": text.size(where.size_bytes),
-        "tasks": where.num_tasks,
-    }

@@ -123,5 +123,7 @@ def _cleanup(dataset: LanceDataset, args: dict[str, Any], progress: Progress) ->
         )
 
     lines = (going, *map(text.line, found.warnings))
-    files = found.to_table()
-    return Action(lines, run, stats.bytes_removed, files.slice(0, MAX_FILES))
+    files = found.to_table().slice(0, MAX_FILES)
+    sizes = [text.size(one) for one in files["size_bytes"].to_pylist()]
+    shown = files.select(["reason", "path"]).append_column("size", pa.array(sizes, pa.string()))
+    return Action(lines, run, stats.bytes_removed, shown)

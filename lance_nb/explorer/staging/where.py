@@ -6,10 +6,12 @@ Source: lance_nb.spark.dispatch (``choose``), lance_nb.spark.sessions.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.engines import Plan, engines
 from lance_nb.errors import NotSupportedError
+from lance_nb.explorer.models import text
 from lance_nb.explorer.staging.edits import outline_of, why_here
 from lance_nb.explorer.staging.rows import Namespace, is_spark_frame
 from lance_nb.explorer.staging.wishes import Wish
@@ -31,6 +33,16 @@ class Where:
     num_tasks: int = 0
     is_movable: bool = False
     plan: Plan | None = field(default=None, repr=False, compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON-able values."""
+        return {
+            "name": self.name,
+            "reason": text.line(self.reason),
+            "size": text.size(self.size_bytes),
+            "tasks": self.num_tasks,
+            "movable": self.is_movable,
+        }
 
 
 def where_of(dataset: LanceDataset, wish: Wish, namespace: Namespace) -> Where:

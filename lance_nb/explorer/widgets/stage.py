@@ -36,7 +36,7 @@ from lance_nb.explorer.messages import Answer, Handler, Job, Progress, words
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.models.stage_card import card_json
 from lance_nb.explorer.models.stage_code import stage_code
-from lance_nb.explorer.models.stage_menu import stage_menu, where_json
+from lance_nb.explorer.models.stage_menu import stage_menu
 from lance_nb.explorer.session import Session, place_of
 from lance_nb.explorer.staging import rows
 from lance_nb.explorer.staging.actions import NAMES
@@ -44,6 +44,7 @@ from lance_nb.explorer.staging.card import Card
 from lance_nb.explorer.staging.deck import Deck, deck_of
 from lance_nb.explorer.staging.edits import check
 from lance_nb.explorer.staging.teller import Teller
+from lance_nb.explorer.staging.where import where_of
 from lance_nb.explorer.staging.wishes import Wish
 from lance_nb.explorer.view_answers import ViewAnswers
 from lance_nb.explorer.widget import LanceWidget
@@ -107,8 +108,9 @@ class _Answers(ViewAnswers):
         wish = _wish_of(args)
         dataset = self._dataset(args)
         note = check(dataset, wish)
-        is_data = wish.verb not in NAMES
-        where = where_json(dataset, wish, rows.notebook_variables()) if is_data else None
+        where = None
+        if wish.verb not in NAMES:
+            where = where_of(dataset, wish, rows.notebook_variables()).to_json()
         return Answer({"note": note, "code": stage_code(wish), "where": where})
 
     def on_cards(self, args: Mapping[str, Any]) -> Answer:
