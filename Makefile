@@ -29,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-read bench-spark bench-write capabilities help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint notebooks protos screenshot clean race simulate stateful
+.PHONY: bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint notebooks protos screenshot clean race simulate stateful
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -169,6 +169,15 @@ bench-read: $(VENV)/.stamp-test  ## time reading against pylance; BENCH_FLAGS='-
 
 bench-write: $(VENV)/.stamp-test  ## time writing against pylance; BENCH_FLAGS as above, and --no-sync
 	$(PY) -m tests.benchmarks.write $(BENCH_FLAGS)
+
+bench-ui: $(VENV)/.stamp-test  ## time the explorer in JupyterLab and Chromium; BENCH_FLAGS='--only NAME --data FOLDER'
+	$(PY) -m tests.benchmarks.ui.explorer_speed $(BENCH_FLAGS)
+
+bench-ui-changes: $(VENV)/.stamp-test  ## time the Changes tab in the same way; BENCH_FLAGS as above
+	$(PY) -m tests.benchmarks.ui.changes_speed $(BENCH_FLAGS)
+
+bench-ui-scale: $(VENV)/.stamp-test  ## waiting, freezes and memory of the explorer on large datasets; BENCH_FLAGS as above
+	$(PY) -m tests.benchmarks.ui.scale $(BENCH_FLAGS)
 
 bench-spark: $(VENV)/.stamp-test  ## time Spark's verbs against df.write.parquet; BENCH_FLAGS='--rows N'
 	$(PY) -m tests.benchmarks.spark $(BENCH_FLAGS)

@@ -12,6 +12,8 @@ from lance_nb.dataset.session import Session
 from lance_nb.format.schema import Schema
 from lance_nb.table.snapshot import Snapshot
 
+_SCHEMA = "the whole schema"
+
 
 class OpenedVersion:
     """One version of a dataset: where it is, which it is, and its schema."""
@@ -44,7 +46,11 @@ class OpenedVersion:
     @property
     def schema(self) -> pa.Schema:
         """Arrow schema."""
-        return self.lance_schema.to_arrow()
+        known = self._snapshot.projections  # made once per version: long, with 2,000 columns
+        found: pa.Schema | None = known.get(_SCHEMA)
+        if found is None:
+            found = known[_SCHEMA] = self.lance_schema.to_arrow()
+        return found
 
     @property
     def lance_schema(self) -> Schema:

@@ -123,8 +123,8 @@ def row_page(
 
 def _affordable_rows(dataset: Source, names: list[str]) -> int:
     """How many rows may be decoded at once, judged by the widths of the types."""
-    stored = set(dataset.schema.names)
-    width = sum(_width(dataset.schema.field(name).type) for name in names if name in stored)
+    kinds = {field.name: field.type for field in dataset.schema}
+    width = sum(_width(kinds[name]) for name in names if name in kinds)
     return max(1, MAX_READ_BYTES // max(1, width))
 
 

@@ -10,7 +10,7 @@ request      args                              result
 rows.look    order, near (long work)           num_rows, num_columns, arranged, words, reads, code
 rows.like    row, column                       like: the key of this vector, for ``near``
 rows.columns text                              columns whose name holds the text: {at, name, type}
-rows.profile first, count, num_rows            profiles: see models.column_profile
+rows.profile first, count, num_rows (beside)   profiles: see models.column_profile
 rows.exact   column (long work)                profile of every row: see models.exact_profile
 rows.range   column, low, high, closed, ms     where: the condition, see models.predicate_words
              column, null                      where: the condition that it is null
@@ -139,16 +139,19 @@ class RowAnswers(ViewAnswers):
         ]  # fmt: skip
         return Answer({"columns": columns, "found": len(found)})
 
-    def on_profile(self, args: Mapping[str, Any]) -> Answer:
-        """Profile the columns in sight from a sample."""
-        profiles = column_profiles(
-            self.source(args),
-            integer(args, "first", low=0, high=MAX_COUNT),
-            integer(args, "count", low=1, high=MAX_COLUMNS),
-            self.session.lens(args),
-            integer(args, "num_rows", low=0, high=MAX_COUNT),
+    def on_profile(self, args: Mapping[str, Any]) -> Job:
+        """Profile the columns in sight from a sample, beside what a person does meanwhile."""
+        source, lens = self.source(args), self.session.lens(args)
+        first, num_rows = (
+            integer(args, key, low=0, high=MAX_COUNT) for key in ("first", "num_rows")
         )
-        return Answer({"profiles": [one.to_json() for one in profiles]})
+        count = integer(args, "count", low=1, high=MAX_COLUMNS)
+
+        def work(_progress: Progress) -> Answer:
+            profiles = column_profiles(source, first, count, lens, num_rows)
+            return Answer({"profiles": [one.to_json() for one in profiles]})
+
+        return Job(work)
 
     def on_exact(self, args: Mapping[str, Any]) -> Job:
         """Profile one column from every row."""

@@ -25,7 +25,10 @@ from lance_nb.table.diff.plan import Aligned
 from lance_nb.table.diff.sides import Sides
 from lance_nb.table.ordering import Addresses
 
-FIRST_WINDOW_ROWS = 4096  # a first page is there sooner than all that one window could hold
+# A first page is there sooner than all that one window could hold: of many columns, few rows.
+FIRST_WINDOW_ROWS = 4096
+FIRST_WINDOW_CELLS = 256 * 1024
+_FEWEST_ROWS = 256
 Mask = npt.NDArray[np.bool_]
 Progress = Callable[[int, int], object]
 
@@ -151,7 +154,7 @@ class Comparison:
         sides = Sides.of(self._ends, [self.pairs[at] for at in chosen])
         rows_a, rows_b = unit.offsets(self._ends)
         step = sides.window_rows(unit.b)
-        for start, stop in _windows(rows_b.size, step):
+        for start, stop in _windows(rows_b.size, step, len(chosen)):
             a = in_fragment(unit.a, rows_a[start:stop])
             b = in_fragment(unit.b, rows_b[start:stop])
             yield from self._compared(sides, chosen, a, b)
@@ -160,7 +163,7 @@ class Comparison:
         sides = Sides.of(self._ends, self.pairs)
         every = list(range(len(self.pairs)))
         step = sides.window_rows(moved.b.fragments[0])
-        for start, stop in _windows(moved.num_rows, step):
+        for start, stop in _windows(moved.num_rows, step, len(every)):
             numbers = np.arange(start, stop, dtype=np.int64)
             a, b = moved.a.take(numbers), moved.b.take(numbers)
             yield from self._compared(sides, every, a, b)
@@ -176,9 +179,10 @@ class Comparison:
         yield ChangedRows(a.take(changed), b.take(changed), masks)
 
 
-def _windows(count: int, most: int) -> Iterator[tuple[int, int]]:
-    """Cut rows into windows that grow up to ``most`` rows."""
-    start, size = 0, min(FIRST_WINDOW_ROWS, most)
+def _windows(count: int, most: int, columns: int) -> Iterator[tuple[int, int]]:
+    """Cut rows of some columns into windows that grow up to ``most`` rows."""
+    few = max(_FEWEST_ROWS, FIRST_WINDOW_CELLS // max(1, columns))
+    start, size = 0, min(FIRST_WINDOW_ROWS, few, most)
     while start < count:
         stop = min(start + size, count)
         yield start, stop

@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 
 import lance_nb
-from lance_nb.explorer.messages import handle
+from lance_nb.explorer.messages import Job, begin, handle
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.widgets.rows import RowGrid
 from tests.unit.explorer.fakes import one_table, small_dataset
@@ -49,6 +49,13 @@ def test_a_filter_is_counted_paged_peeked_and_selected() -> None:
     assert ask(session, "rows.row", row=6, **look)["nodes"][0]["text"] == "6"
     assert ask(session, "select", ranges=[[5, 7]], **look) == {"num_rows": 2}
     assert session.selection().column("id").to_pylist() == [5, 6]
+
+
+def test_profiles_are_made_beside_what_a_person_does() -> None:
+    session = Session(small_dataset())
+    args = {"branch": None, "version": session.dataset.version, "first": 0, "count": 1}
+    request = {"id": "1", "type": "rows.profile", "args": args | {"num_rows": 5}}
+    assert isinstance(begin(request, RowGrid.answers(session))[1], Job)
 
 
 def test_a_filter_that_cannot_be_used_says_why() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError
-from lance_nb.table.diff.changed import FIRST_WINDOW_ROWS
+from lance_nb.table.diff.changed import FIRST_WINDOW_CELLS, FIRST_WINDOW_ROWS
 
 
 @pytest.mark.parametrize("stable", [True, False])
@@ -170,3 +171,14 @@ def test_the_first_rows_are_there_before_all_are_compared(make) -> None:
     assert diff.compare(10).compared == FIRST_WINDOW_ROWS
     assert diff.rows(limit=2, offset=FIRST_WINDOW_ROWS - 1).read_all().num_rows == 2
     assert diff.summary().changed == count
+
+
+def test_of_many_columns_few_rows_are_compared_first(make) -> None:
+    count, columns = 1500, 300
+    table = pa.table({f"c{at}": np.arange(count) for at in range(columns)})
+    ds = make(table, enable_stable_row_ids=True, max_rows_per_file=count)
+    ds.update({"c1": "c1 + 1"})
+    diff = ds.diff(1)
+
+    assert diff.compare(10).compared == FIRST_WINDOW_CELLS // columns < count
+    assert diff.rows(limit=2, offset=count - 2, show=["c1"]).read_all().num_rows == 2
