@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, TypedDict
 
-from lance_nb.errors import InvalidInputError
+from lance_nb.errors import InternalError, InvalidInputError, LanceError
 from lance_nb.explorer.models.error_card import error_card
 from lance_nb.storage import meter
 
@@ -119,7 +119,7 @@ def _quiet(done: int, total: int) -> None:
 
 
 def _replied(request_id: str, work: Callable[[], Answer]) -> Replied:
-    """Make the reply. Faults of our own are logged with their trace as well."""
+    """Make the reply. What is expected is logged in a line, faults of our own with their trace."""
     before, started = meter.reading(), time.perf_counter()
     reply: Reply | ErrorReply
     try:
@@ -127,7 +127,9 @@ def _replied(request_id: str, work: Callable[[], Answer]) -> Replied:
     except Exception as error:
         answer = Answer()
         reply = ErrorReply(id=request_id, ok=False, error=error_card(error).to_json())
-        if not isinstance(error, InvalidInputError):
+        if isinstance(error, LanceError) and not isinstance(error, InternalError):
+            _log.info("request %r was refused: %s", request_id, type(error).__name__)
+        else:
             _log.warning("request %r failed", request_id, exc_info=error)
     else:
         reply = Reply(id=request_id, ok=True, result=answer.result)

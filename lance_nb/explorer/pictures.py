@@ -4,7 +4,8 @@ Layout of the HTML: one ``<details open>`` with plain headings and tables, no st
 its own, because GitHub strips both and the picture must still read well. Every text is escaped
 here and nowhere else (``_text``); the templates hold no other variable part.
 
-Limits: ``MAX_ROWS`` rows, ``MAX_COLUMNS`` columns and ``MAX_VERSIONS`` versions are pictured.
+Limits: ``MAX_ROWS`` rows, ``MAX_COLUMNS`` columns and ``MAX_VERSIONS`` versions are pictured;
+``MAX_FACTS`` of a single value.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.page_texts import page_texts
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.models.timeline import Timeline, VersionBar, timeline, version_bars
+from lance_nb.explorer.models.value_facts import ValueFacts
 from lance_nb.explorer.models.version_detail import VersionDetail
 from lance_nb.explorer.session import FirstRows, Part
 
 MAX_ROWS = 8
 MAX_COLUMNS = 8
 MAX_VERSIONS = 8
+MAX_FACTS = 30
 _CELL_CHARS = 48
 LEFT = ' style="text-align:left"'
 
@@ -90,6 +93,14 @@ def picture_of_table(
     texts = tuple(tuple(row) for row in rows)
     grid = _Grid(tuple(head), texts, note, frozenset(numeric)) if texts else None
     return _picture([_Block(heading, lines, grid, strong=True)])
+
+
+def picture_of_facts(facts: ValueFacts) -> Picture:
+    """Picture what is told of a value, the first ``MAX_FACTS`` labels of it."""
+    left = len(facts.rows) - MAX_FACTS
+    note = f"{text.count(left)} more" if left > 0 else ""
+    table = (("", ""), facts.rows[:MAX_FACTS])
+    return picture_of_table(facts.heading, facts.lines, table, note=note)
 
 
 def picture_of_preformatted(heading: str, lines: Sequence[str]) -> Picture:

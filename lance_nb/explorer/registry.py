@@ -1,5 +1,7 @@
 """Every view by name, and what stands in the tabs; the only module that imports the views.
 
+``ValueView`` shows single values, no dataset, and is therefore none of ``VIEWS``.
+
 A new tab is a line in ``TABS`` and a line in ``tabs.js``, in the order of the tabs.
 """
 
@@ -17,6 +19,7 @@ from lance_nb.explorer.widgets.space_view import SpaceView
 from lance_nb.explorer.widgets.stage import StagePanel
 from lance_nb.explorer.widgets.storage import StorageView
 from lance_nb.explorer.widgets.timeline import Timeline
+from lance_nb.explorer.widgets.value import ValueView
 from lance_nb.explorer.widgets.version_detail import VersionDetail
 
 __all__ = [
@@ -33,6 +36,7 @@ __all__ = [
     "StagePanel",
     "StorageView",
     "Timeline",
+    "ValueView",
     "VersionDetail",
 ]  # fmt: skip
 

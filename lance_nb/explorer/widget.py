@@ -74,22 +74,26 @@ class LanceWidget(anywidget.AnyWidget):
 
     def __init__(
         self,
-        dataset: Target | LanceError,
+        dataset: Target | LanceError | None,
         *,
         height: int | None = None,
         read_only: bool = False,
     ) -> None:
-        """Show a dataset, given as such or by path or URI; or why there is none to show."""
+        """Show a dataset, given as such or by path or URI; or why there is none to show.
+
+        None is for views that need no dataset; they set ``screen`` themselves.
+        """
         height = self._checked(height)
         before, started = meter.reading(), time.perf_counter()
         self._error: LanceError | None = None
         self._session: Session | None = None
-        if not isinstance(dataset, LanceError):
+        screen: dict[str, Any] = {"error": None}
+        if dataset is not None and not isinstance(dataset, LanceError):
             dataset = _opened(dataset)
         if isinstance(dataset, LanceError):
             self._error = dataset
-            screen: dict[str, Any] = {"error": error_card(dataset).to_json()}
-        else:
+            screen = {"error": error_card(dataset).to_json()}
+        elif dataset is not None:
             self._session = Session(dataset, read_only=read_only)
             screen = self._session.screen(self.parts)
         screen["io"] = messages.cost_since(before, started)

@@ -66,7 +66,7 @@ def test_rows_and_cells_stand_tinted_with_old_and_new_values(
     compare_with(page, "1")
     expect(chip(page, "Rows")).to_contain_text("+20 −3 ~2")
     lines = rows_of(page, ROWS)
-    expect(lines.first.locator(".lnb-sheet-mark")).to_have_text("~")
+    expect(lines.first.locator(".lnb-grid-number")).to_have_text("~")
     label = lines.first.locator(".lnb-look-changed").last
     expect(label.locator("del")).to_have_text("bird")
     expect(label.locator("ins")).to_have_text("fox")
@@ -79,7 +79,7 @@ def test_rows_and_cells_stand_tinted_with_old_and_new_values(
     kinds = page.get_by_role("group", name="kinds of changes")
     kinds.get_by_role("button", name="− removed").click()
     expect(lines).to_have_count(3)
-    expect(lines.first.locator(".lnb-sheet-mark")).to_have_text("−")
+    expect(lines.first.locator(".lnb-grid-number")).to_have_text("−")
     kinds.get_by_role("button", name="+ added").click()
     expect(page.locator(".lnb-ch-level:not([hidden]) .lnb-ch-foot")).to_contain_text("20 rows")
     page.get_by_role("button", name="%lance").click()

@@ -20,6 +20,9 @@ from tests.unit.explorer.payloads import PAYLOADS
 
 pytestmark = pytest.mark.ui
 
+# The colour in the middle of a small picture.
+MIDDLE = """(canvas) => [...canvas.getContext("2d")
+  .getImageData(canvas.width / 2, canvas.height / 2, 1, 1).data].slice(0, 3)"""
 BRUSHED = "score >= 0 AND score < 0.4 AND label = 'cat'"
 
 
@@ -146,6 +149,15 @@ def test_pictures_are_drawn_from_bytes_and_vectors_have_neighbours(
     rows = page.locator(".lnb-panel-rows")
     picture = rows.locator(".lnb-cell.lnb-look-binary").first
     expect(picture).to_contain_text("PNG 40 × 30")
+    small = rows.locator(".lnb-grid-row:not([hidden]) .lnb-thumb")
+    eventually(page, lambda: small.count() >= rows.locator(".lnb-grid-row:not([hidden])").count())
+    assert small.first.evaluate(MIDDLE) == [0, 90, 160]
+    expect(rows.locator(".lnb-cell:has-text('29 B') .lnb-thumb")).to_have_count(0)
+    rows.get_by_role("button", name="pictures").click()
+    expect(small).to_have_count(0)
+    expect(picture).to_contain_text("89 50 4e 47")
+    rows.get_by_role("button", name="pictures").click()
+    expect(small.first).to_be_visible()
     picture.dblclick()
     drawn = rows.locator(".lnb-media img")
     expect(drawn).to_have_js_property("naturalWidth", 40)

@@ -46,6 +46,32 @@ def test_gaps_of_cleaned_versions_take_no_room(open_widget: OpenWidget) -> None:
     assert page.locator(".lnb-tl-plane").evaluate("(element) => element.scrollWidth") < 1400
 
 
+OVERLAPS = """() => {
+  const flags = [...document.querySelectorAll(".lnb-tl-flag")]
+    .map((one) => one.getBoundingClientRect());
+  return flags.filter((one, at) => flags.some((other, to) =>
+    to > at && one.left < other.right - 1 && other.left < one.right - 1)).length;
+}"""
+
+
+@pytest.mark.parametrize("width", [600, 1280])
+def test_flags_of_tags_never_stand_on_each_other(
+    open_widget: OpenWidget, screenshot: Screenshot, width: int
+) -> None:
+    table = rows(5)
+    places = {"raw-import": 2, "a": 9, "production": 9, "candidate": 9, "week-47": 20,
+              "second-jury": 23, "a-tag-with-a-very-long-name-indeed": 26}  # fmt: skip
+    tags = {name: {"branch": None, "version": version} for name, version in places.items()}
+    lane: dict[int, FakeVersion] = {n: FakeVersion(n, table) for n in range(1, 27)}
+    page = open_widget(Timeline(FakeDataset({None: lane}, tags=tags)), width=width).page
+    flags = page.locator(".lnb-tl-flag")
+    expect(flags).to_have_count(5)
+    expect(flags.nth(1)).to_contain_text("a +2" if width == 600 else "a, production, candidate")
+    expect(flags.last).to_contain_text("a-tag-with")
+    eventually(page, lambda: page.evaluate(OVERLAPS) == 0)
+    screenshot(page)
+
+
 def test_many_branches_and_tags_stay_readable(
     open_widget: OpenWidget, screenshot: Screenshot
 ) -> None:
@@ -62,6 +88,7 @@ def test_many_branches_and_tags_stay_readable(
     page = open_widget(Explorer(FakeDataset(lanes, tags=tags, branches=branches))).page
     expect(page.locator(".lnb-tl-name").last).to_have_text("+ 15 more")
     expect(page.locator(".lnb-tl-flag")).to_have_count(40)
+    eventually(page, lambda: page.evaluate(OVERLAPS) == 0)
     screenshot(page)
 
 

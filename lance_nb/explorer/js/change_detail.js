@@ -2,7 +2,7 @@
 
 import { h, plural } from "./dom.js";
 import { biographyButton } from "./biography.js";
-import { treeNode } from "./row_detail.js";
+import { treeNode } from "./tree.js";
 import { versionFacts } from "./version_facts.js";
 import { placeLabel } from "./version_range.js";
 

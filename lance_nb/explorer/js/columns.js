@@ -34,7 +34,7 @@ function narrow(value) {
 }
 
 /**
- * @typedef {{text: string, look: string, spark?: Uint8Array}} Cell
+ * @typedef {{text: string, look: string, spark?: Uint8Array, picture?: boolean}} Cell
  * `look`: number, bool, text, plain, json, binary, vector, null, empty, nan
  */
 function reader(column, buffers) {
@@ -49,7 +49,8 @@ function reader(column, buffers) {
     const bytes = bytesOf(part(1));
     return (row) => {
       const text = utf8.decode(bytes.subarray(offsets[row], offsets[row + 1]));
-      return text === "" && column.look === "text" ? { text: "empty", look: "empty" } : { text, look: column.look };
+      if (text === "" && column.look === "text") return { text: "empty", look: "empty" };
+      return { text, look: column.look, picture: column.pictures?.[row] === "1" };
     };
   }
   if (encoding === "vector") {
@@ -80,7 +81,7 @@ export function decodePage(page, buffers) {
   const columns = page.columns.map((column) => {
     const read = reader(column, buffers);
     const valid = column.validity === null ? null : bytesOf(buffers[column.validity]);
-    return { name: column.name, raw: column.raw ?? column.name, type: column.type, look: lookOf(column), cell: valid ? (row) => (valid[row] ? read(row) : NULL) : read };
+    return { name: column.name, raw: column.raw ?? column.name, type: column.type, look: lookOf(column), pictures: Boolean(column.pictures), cell: valid ? (row) => (valid[row] ? read(row) : NULL) : read };
   });
   const { offset, num_rows: numRows, first_column: firstColumn } = page;
   return {

@@ -5,6 +5,7 @@ import { h, svg, setText } from "./dom.js";
 /** Put a value in a cell. @returns {{filled: boolean, look: string}} */
 export function fillCell(cell, value, column) {
   if (value?.spark) cell.replaceChildren(spark(value.spark), h("span", {}, value.text));
+  else if (cell.firstElementChild) cell.replaceChildren(value ? value.text : ""); // the same text may stand beside a line
   else setText(cell, value ? value.text : "");
   return { filled: value !== undefined, look: value ? `lnb-look-${value.look}${column.look === "number" ? " lnb-right" : ""}` : "lnb-waiting" };
 }

@@ -2,6 +2,7 @@
 
 const AXIS = 20;
 const LANE_GAP = 4;
+const TAIL = 72; // pixels after the newest version, for its flag and its handle
 
 /**
  * @param {Object} model the timeline model @param {string|null} branch @param {number} version
@@ -28,8 +29,8 @@ export function laneMap(model, branch, version, before, sizes) {
     older: model.lanes.reduce((sum, lane) => sum + lane.older, 0),
     here: { lane: Math.max(0, lanes.findIndex((lane) => lane.branch === branch)), version },
     fit(room) {
-      map.slot = Math.max(14, Math.min(56, Math.floor(room / Math.max(1, numbers.length))));
-      map.width = Math.max(room, map.slot * numbers.length);
+      map.slot = Math.max(14, Math.min(56, Math.floor((room - TAIL) / Math.max(1, numbers.length))));
+      map.width = Math.max(room, map.slot * numbers.length + TAIL);
     },
     measure() {
       map.mostRows = 1;

@@ -9,19 +9,20 @@ const STATE_COLOURS = { current: "replace", old: "change", orphan: "remove", boo
 export function spaceUse(ctx, placeNow) {
   const body = h("div", { class: "lnb-su-body" });
   const button = h("button", { class: "lnb-button", type: "button", title: "reads the manifests of all versions, and one listing", on: { click: run } }, "account for every byte");
-  const element = h("section", { class: "lnb-st-section" }, h("h3", { class: "lnb-st-title" }, "Space", h("small", {}, "of all versions, tags and branches")), h("div", { class: "lnb-su-tools" }, button), body);
+  const words = h("span", { class: "lnb-faint" }, "which versions, tags and branches hold which files, and which files nobody holds; nothing is changed");
+  const element = h("section", { class: "lnb-st-section" }, h("h3", { class: "lnb-st-title" }, "Space", h("small", {}, "of all versions, tags and branches")), h("div", { class: "lnb-su-tools" }, button, words), body);
   let running = null;
 
   async function run() {
     const bar = h("progress", { class: "lnb-su-progress", max: "1", value: "0", "aria-label": "manifests read" });
-    const words = h("span", {}, "listing the folder…");
+    const far = h("span", {}, "listing the folder…");
     const stop = h("button", { class: "lnb-button", type: "button", on: { click: () => running?.cancel() } }, "cancel");
-    show(body, h("p", { class: "lnb-su-running" }, bar, words, stop));
+    show(body, h("p", { class: "lnb-su-running" }, bar, far, stop));
     button.disabled = true;
     const started = (running = ctx.kernel.ask("storage.space", placeNow(), { progress: (done, total) => {
       bar.max = Math.max(1, total);
       bar.value = done;
-      words.textContent = `${count(done)} of ${count(total)} manifests`;
+      far.textContent = `${count(done)} of ${count(total)} manifests`;
     } }));
     try {
       const { result } = await started;

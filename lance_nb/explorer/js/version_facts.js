@@ -32,7 +32,7 @@ export function versionFacts(detail, open, ...acts) {
   ].filter(Boolean);
 }
 
-function entry({ label, value }) {
+export function entry({ label, value }) {
   return h("div", {}, h("dt", {}, label), h("dd", {}, value));
 }
 

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.change_page import GLYPHS, Window
+from lance_nb.explorer.models.change_page import GLYPHS, Changes
 from lance_nb.table.diff import Diff
 from lance_nb.table.diff.fragment_changes import CHANGES, fragment_changes
 from lance_nb.table.diff.transactions_between import (
@@ -47,7 +47,7 @@ class Level:
     """A window of a level, how many rows it has in all, and of each what names it."""
 
     num_rows: int
-    window: Window
+    window: Changes
     places: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -70,7 +70,7 @@ def change_level(
     return _LEVELS[level](diff, slice(start, start + min(limit, MAX_ROWS)), kinds)
 
 
-def _window(rows: Sequence[Row], columns: Sequence[_Column]) -> Window:
+def _window(rows: Sequence[Row], columns: Sequence[_Column]) -> Changes:
     """Lay rows out: what is, what was, and where the two differ in a row that changed."""
     kinds = [str(row.get("change") or "") for row in rows]
     arrays, old, masks = [], {}, {}
@@ -91,7 +91,7 @@ def _window(rows: Sequence[Row], columns: Sequence[_Column]) -> Window:
     names = [column.title for column in columns]
     glyphs = "".join(GLYPHS.get(kind, " ") for kind in kinds)
     numeric = frozenset(at for at, column in enumerate(columns) if column.numeric)
-    return Window(glyphs, pa.Table.from_arrays(arrays, names=names), old, masks, True, numeric)
+    return Changes(glyphs, pa.Table.from_arrays(arrays, names=names), old, masks, True, numeric)
 
 
 def _array(values: Sequence[Any]) -> pa.Array:

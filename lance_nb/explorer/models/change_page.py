@@ -22,8 +22,8 @@ GLYPHS = {"added": "+", "removed": "-", "changed": "~", "renamed": "~"}
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """Some changes: a row each. ``old`` and ``masks`` are by position of the column in ``new``.
+class Changes:
+    """Changes, a row each; ``old`` and ``masks`` are by position of the column in ``new``.
 
     ``plain`` windows are of our own columns: without types, those in ``numeric`` set to the right.
     """
@@ -35,7 +35,7 @@ class Window:
     plain: bool = False
     numeric: frozenset[int] = frozenset()
 
-    def head(self, count: int) -> Window:
+    def head(self, count: int) -> Changes:
         """Return the first rows."""
         return replace(
             self,
@@ -50,7 +50,7 @@ class Window:
 class ChangePage:
     """A window laid out for the browser."""
 
-    window: Window
+    window: Changes
     page: RowPage
     old: RowPage
 
@@ -73,7 +73,7 @@ class ChangePage:
 
 
 def change_page(
-    window: Window, offset: int, first_column: int = 0, max_bytes: int = MAX_PAGE_BYTES
+    window: Changes, offset: int, first_column: int = 0, max_bytes: int = MAX_PAGE_BYTES
 ) -> ChangePage:
     """Lay a window out, cut to the limit."""
     made = _laid_out(window, offset, first_column)
@@ -82,7 +82,7 @@ def change_page(
     return made
 
 
-def _laid_out(window: Window, offset: int, first_column: int) -> ChangePage:
+def _laid_out(window: Changes, offset: int, first_column: int) -> ChangePage:
     page = page_of(window.new, offset, first_column)
     names = [window.new.schema.names[at] for at in window.old]
     old = page_of(pa.Table.from_arrays(list(window.old.values()), names=names), offset)

@@ -3,8 +3,8 @@
 Rows stand in the order changed, added, removed. How many changed is known only when everything has
 been compared: ``found`` tells how far that is.
 
-Limits: ``MAX_ROWS`` rows and ``MAX_COLUMNS`` columns per window; of one row the first ``MAX_SHOWN``
-columns and as many of those that changed.
+Limits: ``MAX_ROWS`` rows and the columns of a row page per window; of one row the first
+``MAX_SHOWN`` columns and as many of those that changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.change_page import GLYPHS, ChangePage, Window, change_page
+from lance_nb.explorer.models.change_page import GLYPHS, ChangePage, Changes, change_page
+from lance_nb.explorer.models.row_page import Window
 from lance_nb.explorer.models.row_tree import row_tree
 from lance_nb.table.diff import Diff
 from lance_nb.table.diff.row_tables import ADDED, CHANGED, KINDS, REMOVED
@@ -27,21 +28,10 @@ from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.snapshot import Snapshot
 
 MAX_ROWS = 200
-MAX_COLUMNS = 64
 MAX_CELLS = 200
 MAX_SHOWN = 200
+FIRST = Window(limit=MAX_ROWS)
 Progress = Callable[[int, int], object]
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Which rows and columns are wanted."""
-
-    kinds: tuple[str, ...] = KINDS
-    offset: int = 0
-    limit: int = MAX_ROWS
-    first_column: int = 0
-    num_columns: int = MAX_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +56,23 @@ def kinds_of(args: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(one for one in KINDS if one in names)
 
 
-def changed_rows(diff: Diff, span: Span, progress: Progress | None = None) -> ChangedRows:
+def changed_rows(
+    diff: Diff,
+    window: Window = FIRST,
+    kinds: tuple[str, ...] = KINDS,
+    progress: Progress | None = None,
+) -> ChangedRows:
     """Read a window of the rows that differ, comparing as far as it needs."""
-    if CHANGED in span.kinds:
-        diff.compare(span.offset + span.limit, progress=progress)
-    names = [one.name for one in diff.column_pairs][span.first_column :][: span.num_columns]
-    table = diff.rows(limit=span.limit, offset=span.offset, kinds=span.kinds, show=names).read_all()
-    kinds: list[str] = table.column(0).to_pylist()
+    limit, offset = min(window.limit, MAX_ROWS), window.offset
+    if CHANGED in kinds:
+        diff.compare(offset + limit, progress=progress)
+    names = [one.name for one in diff.column_pairs][window.first_column :][: window.num_columns]
+    table = diff.rows(limit=limit, offset=offset, kinds=kinds, show=names).read_all()
+    found: list[str] = table.column(0).to_pylist()
     new = table.select(range(table.num_columns - len(names), table.num_columns))
-    old, masks = _old_cells(diff, kinds.count(CHANGED), span.offset, names)
-    window = Window("".join(GLYPHS[one] for one in kinds), new, old, masks)
-    return ChangedRows(change_page(window, span.offset, span.first_column), known_rows(diff))
+    old, masks = _old_cells(diff, found.count(CHANGED), offset, names)
+    changes = Changes("".join(GLYPHS[one] for one in found), new, old, masks)
+    return ChangedRows(change_page(changes, offset, window.first_column), known_rows(diff))
 
 
 def known_rows(diff: Diff) -> dict[str, Any]:

@@ -9,7 +9,8 @@ i8..i64       values, little-endian two's complement (i64 reaches the browser as
 u8..u64       values
 f32, f64      values (float16 is widened to f32)
 bool          one byte per row, 0 or 1
-text          int32 offsets (``num_rows + 1``), then UTF-8
+text          int32 offsets (``num_rows + 1``), then UTF-8; ``pictures`` tells which values of a
+              binary column are pictures (see ``thumbnails``)
 vector        f32 norm per row, then ``points`` bytes per row: the vector's outline, 0..255
               between ``low`` and ``high``; with ``dimension``
 ============  =======================================================================
@@ -35,6 +36,7 @@ from lance_nb.explorer.models.arrow_buffers import flags_of, numbers_of, validit
 from lance_nb.explorer.models.lens import Lens
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.models.thumbnails import picture_marks
 
 MAX_ROWS = 500
 MAX_COLUMNS = 64
@@ -171,8 +173,10 @@ def _encode(column: pa.Array) -> tuple[str, list[bytes], dict[str, Any]]:
         return f"{values.dtype.kind}{values.dtype.itemsize * 8}", [values.tobytes()], {}
     if _is_vector(kind):
         return _vector(column)
-    texts = cells.cell_texts(column, GRID_CHARS)
-    return "text", _text_buffers(texts), {"look": _look(kind)}
+    extra = {"look": _look(kind)}
+    if cells.is_binary(kind) and (marks := picture_marks(column)):
+        extra["pictures"] = marks
+    return "text", _text_buffers(cells.cell_texts(column, GRID_CHARS)), extra
 
 
 def _look(kind: pa.DataType) -> str:

@@ -37,9 +37,6 @@ from lance_nb.explorer.models.change_drift import MAX_COLUMNS as MAX_DRIFTS
 from lance_nb.explorer.models.change_drift import change_drift
 from lance_nb.explorer.models.change_page import change_page
 from lance_nb.explorer.models.change_rows import (
-    MAX_COLUMNS,
-    MAX_ROWS,
-    Span,
     changed_row,
     changed_rows,
     kinds_of,
@@ -48,7 +45,7 @@ from lance_nb.explorer.models.change_rows import (
 from lance_nb.explorer.models.compared import ChangeDesk, compared, key_of
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.opening import Target, open_source
-from lance_nb.explorer.session import MAX_COUNT, Place, place_of
+from lance_nb.explorer.session import MAX_COUNT, Place, place_of, window_of
 from lance_nb.explorer.view_answers import ViewAnswers
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.table.diff import Diff
@@ -106,10 +103,10 @@ class ChangesAnswers(ViewAnswers):
 
     def on_rows(self, args: Mapping[str, Any]) -> Job:
         """Read a window of the rows that differ."""
-        diff, span = self._diff(args), _span_of(args)
+        diff, window, kinds = self._diff(args), window_of(args), kinds_of(args)
 
         def work(progress: Progress) -> Answer:
-            found = changed_rows(diff, span, progress)
+            found = changed_rows(diff, window, kinds, progress)
             return Answer(found.to_json(), found.page.buffers)
 
         return Job(work)
@@ -217,13 +214,3 @@ def _job(make: Callable[[Progress], dict[str, Any]]) -> Job:
 
 def _row_of(args: Mapping[str, Any]) -> int:
     return integer(args, "row", low=0, high=MAX_COUNT)
-
-
-def _span_of(args: Mapping[str, Any]) -> Span:
-    return Span(
-        kinds_of(args),
-        integer(args, "offset", low=0, high=MAX_COUNT),
-        integer(args, "limit", low=1, high=MAX_ROWS),
-        integer(args, "first_column", low=0, high=MAX_COUNT),
-        integer(args, "num_columns", low=1, high=MAX_COLUMNS),
-    )

@@ -17,6 +17,7 @@ rows.range   column, low, high, closed, ms     where: the condition, see models.
 rows.value   row, column                       where: the condition that picks this value
 rows.row     row                               nodes: see models.row_tree
 rows.media   row, column, offset               what the value is, size, + a piece of its bytes
+rows.thumbs  row, count, column                thumbs: {at, mime, width, height}, + their bytes
 rows.text    ranges, columns                   text for the clipboard, rows
 ============ ================================= =================================================
 
@@ -35,7 +36,7 @@ from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.explorer.cell_bytes import CellDesk
 from lance_nb.explorer.grid_look import look_at, look_of
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
-from lance_nb.explorer.models import cells, media, refs, text
+from lance_nb.explorer.models import cells, media, refs, text, thumbnails
 from lance_nb.explorer.models.arrangement import Likeness
 from lance_nb.explorer.models.column_profile import MAX_COLUMNS, column_profiles
 from lance_nb.explorer.models.exact_profile import exact_profile
@@ -73,6 +74,7 @@ class RowAnswers(ViewAnswers):
         "rows.value": "on_value",
         "rows.row": "on_row",
         "rows.media": "on_media",
+        "rows.thumbs": "on_thumbs",
         "rows.text": "on_text",
     }
 
@@ -204,6 +206,19 @@ class RowAnswers(ViewAnswers):
         pieces = (found.read(offset, media.PIECE_BYTES),) if shown else ()
         result = found.media.to_json() | {"null": False, "size": found.size_bytes}
         return Answer(result, pieces)
+
+    def on_thumbs(self, args: Mapping[str, Any]) -> Answer:
+        """Give the small pictures of some rows of a column."""
+        row = integer(args, "row", low=0, high=MAX_COUNT)
+        rows = integer(args, "count", low=1, high=thumbnails.MAX_ROWS)
+        source, name = self.source(args), self._name(args)
+        column = cells.plain(self.session.lens(args).rows(source, [name], row, rows).column(0))
+        if not cells.is_binary(column.type):
+            raise NotSupportedError(f"values of {name!r} are no bytes")
+        found = thumbnails.thumbnails(column)
+        about = [{"at": row + one.at, "mime": one.media.mime, "width": one.media.width,
+                  "height": one.media.height} for one in found]  # fmt: skip
+        return Answer({"thumbs": about}, tuple(one.data for one in found))
 
     def on_text(self, args: Mapping[str, Any]) -> Answer:
         """Write rows for the clipboard."""

@@ -4,6 +4,7 @@ import { h, svg, setText, perFrame, count, plural, age } from "../js/dom.js";
 import { lookOfOperation } from "../js/operations.js";
 import { laneMap } from "../js/lanes.js";
 import { rangeHandles } from "../js/range_handles.js";
+import { tagFlags } from "../js/tag_flags.js";
 import { playButton } from "../js/play.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
 import { barHeight, rowWords, sentence } from "../js/version_words.js";
@@ -129,7 +130,7 @@ export function mountTimeline(el, ctx) {
         const x = map.x(lane.fork[1]) + 1.5;
         edges.append(svg("path", { class: "lnb-tl-fork", d: `M${x} ${parent.top + parent.height}V${base - 5}Q${x} ${base} ${x + 5} ${base}` }));
       }
-      paintFlags(lane);
+      rail.append(...tagFlags(lane, (version) => map.x(version) + map.slot / 2, map.width, (version) => go(lane, version)));
       paintGaps(lane);
     }
     if (map.hidden || map.older) {
@@ -140,21 +141,6 @@ export function mountTimeline(el, ctx) {
       names.append(more);
     }
     plane.prepend(edges);
-  }
-
-  function paintFlags(lane) {
-    lane.tags.forEach((tag, at) => {
-      const next = lane.tags[at + 1];
-      const room = next ? (map.indexOf(next.version) - map.indexOf(tag.version)) * map.slot : 160;
-      const flag = h("button", { class: "lnb-tl-flag", type: "button", tabindex: "-1", title: `tag ${tag.names.join(", ")}: ${lane.label}:${tag.version}`, on: { click: () => go(lane, tag.version) } },
-        h("span", { "aria-hidden": "true" }, "⚑"), room > 30 ? h("em", {}, tag.names.join(", ")) : null);
-      const x = map.x(tag.version) + map.slot / 2;
-      flag.classList.toggle("lnb-flip", x + 24 + 7.5 * tag.names.join(", ").length > map.width);
-      flag.style.left = `${x}px`;
-      flag.style.top = `${lane.top}px`;
-      flag.style.maxWidth = `${Math.max(16, Math.min(160, room - 4))}px`;
-      rail.append(flag);
-    });
   }
 
   /** What was cleaned up is hatched: nothing stands there any more. */

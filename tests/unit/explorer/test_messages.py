@@ -81,8 +81,13 @@ def test_an_error_keeps_the_id_so_that_the_browser_can_match_it() -> None:
     assert reply["id"] == "7"
 
 
-def test_an_error_of_the_engine_is_told_in_its_own_words() -> None:
-    error = error_of({"id": "1", "type": "fail"})
+def test_an_error_of_the_engine_is_told_in_its_own_words(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level("INFO"):
+        error = error_of({"id": "1", "type": "fail"})
+    (record,) = caplog.records
+    assert (record.levelname, record.exc_info) == ("INFO", None)  # an answer, no alarm
     assert error["title"] == "No tag or branch of this name"
     assert "'v1'" in error["message"]
 

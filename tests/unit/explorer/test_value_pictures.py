@@ -58,19 +58,20 @@ def test_every_value_has_text_and_escaped_html(dataset: Any) -> None:
     assert "<script>" in picture_of_value(shown["version"]).text
 
 
-def test_a_diff_and_a_fragment_are_alive_in_a_notebook(
-    dataset: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alive = {kind for kind, value in values(dataset).items() if widget_of(value) is not None}
-    assert alive == {"diff", "fragment", "stage"}
-    assert widget_of(dataset.get_fragments()[1]) is None
-    shown: list[Any] = []
+def test_every_value_is_alive_in_a_notebook(dataset: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = values(dataset)
+    alive = {kind: type(widget_of(value)).__name__ for kind, value in shown.items()}
+    views = {"diff": "DiffView", "fragment": "DeletionMap", "stage": "StagePanel"}
+    assert alive == dict.fromkeys(VALUES.values(), "ValueView") | views
+    assert type(widget_of(dataset.get_fragments()[1])).__name__ == "ValueView"
     monkeypatch.setattr(display, "has_browser", lambda: True)
-    monkeypatch.setattr(display, "display", lambda value, **_raw: shown.append(value))
-    bundle = display.mime_bundle(dataset.diff(1, 2))
-    assert "application/vnd.jupyter.widget-view+json" in shown[0]
-    assert "lnb-static" in bundle["text/html"]
-    assert "lnb-static" not in display.mime_bundle(dataset.lance_schema)["text/html"]
+    displayed: list[Any] = []
+    monkeypatch.setattr(display, "display", lambda value, **_raw: displayed.append(value))
+    for value in shown.values():
+        bundle = display.mime_bundle(value)
+        assert "application/vnd.jupyter.widget-view+json" in displayed.pop()
+        assert "lnb-static" in bundle["text/html"]
+        assert bundle["text/plain"] == picture_of_value(value).text
 
 
 def test_a_schema_of_hostile_names_is_text(tmp_path: Path) -> None:

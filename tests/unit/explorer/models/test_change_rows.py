@@ -8,7 +8,6 @@ import pytest
 import lance_nb
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models.change_rows import (
-    Span,
     changed_row,
     changed_rows,
     kinds_of,
@@ -16,6 +15,7 @@ from lance_nb.explorer.models.change_rows import (
     position_of,
 )
 from lance_nb.explorer.models.page_texts import page_texts
+from lance_nb.explorer.models.row_page import Window
 from lance_nb.table.diff.row_tables import KINDS
 from tests.unit.explorer.payloads import PAYLOADS
 from tests.unit.explorer.stored_datasets import changed_dataset
@@ -27,7 +27,7 @@ def dataset() -> Any:
 
 
 def test_changed_rows_come_first_with_old_values_of_changed_cells(dataset: Any) -> None:
-    found = changed_rows(dataset.diff(1), Span())
+    found = changed_rows(dataset.diff(1))
     sidecar = found.to_json()
     assert sidecar["kinds"] == "~~" + "+" * 20 + "-" * 3
     assert sidecar["marks"] == [[1, 0, "11"], [2, 1, "11"]]
@@ -43,18 +43,18 @@ def test_changed_rows_come_first_with_old_values_of_changed_cells(dataset: Any) 
 
 def test_windows_of_rows_and_columns_fit_together(dataset: Any) -> None:
     diff = dataset.diff(1)
-    part = changed_rows(diff, Span(offset=1, limit=2, first_column=2, num_columns=1))
+    part = changed_rows(diff, Window(offset=1, limit=2, first_column=2, num_columns=1))
     sidecar = part.to_json()
     assert (sidecar["kinds"], sidecar["marks"]) == ("~+", [[0, 0, "1"]])
     assert page_texts(part.page.page) == [["fox", "cat"]]
     assert page_texts(part.page.old) == [["cat"]]
-    removed = changed_rows(diff, Span(kinds=("removed",), limit=2))
+    removed = changed_rows(diff, Window(limit=2), ("removed",))
     assert (removed.to_json()["kinds"], removed.to_json()["marks"]) == ("--", [])
 
 
 def test_rows_that_came_need_no_comparison(dataset: Any) -> None:
     diff = dataset.diff(1)
-    found = changed_rows(diff, Span(kinds=("added",))).found
+    found = changed_rows(diff, kinds=("added",)).found
     assert (found["added"], found["is_finished"], found["cells"]) == (20, False, [])
     diff.summary()
     assert known_rows(diff)["cells"] == [["score", 2], ["label", 2]]
@@ -93,9 +93,9 @@ def test_positions_count_live_rows(dataset: Any) -> None:
 
 def test_by_address_updated_rows_are_removed_and_added() -> None:
     plain = changed_dataset("plain.lance", stable=False)
-    sidecar = changed_rows(plain.diff(1), Span()).to_json()
+    sidecar = changed_rows(plain.diff(1)).to_json()
     assert sidecar["kinds"] == "+" * 22 + "-" * 5
-    by_key = changed_rows(plain.diff(1, key="id"), Span()).to_json()
+    by_key = changed_rows(plain.diff(1, key="id")).to_json()
     assert by_key["kinds"].startswith("~~+")
     assert changed_row(plain.diff(1), KINDS, 0)["row_id"] is None
 
@@ -106,7 +106,7 @@ def test_no_name_and_no_value_is_more_than_text() -> None:
         first = pa.table({"_change": [1], "_changed": [payload], "x": [payload]})
         lance_nb.write_dataset(first, uri, enable_stable_row_ids=True)
         lance_nb.dataset(uri).update({"x": "'new'"})
-        found = changed_rows(lance_nb.dataset(uri).diff(1), Span())
+        found = changed_rows(lance_nb.dataset(uri).diff(1))
         assert page_texts(found.page.page) == [["1"], [payload], ["new"]]
         assert page_texts(found.page.old) == [[payload]]
 

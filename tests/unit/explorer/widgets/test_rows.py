@@ -139,6 +139,12 @@ def test_bytes_are_told_apart_and_travel_only_when_they_are_shown() -> None:
     assert ask(session, "rows.media", row=1, column=2, offset=0) == {"null": True}
     assert "no bytes" in ask(session, "rows.media", row=1, column=1, offset=0)["message"]
     assert ask(session, "cell", row=0, column=2)["bytes"] is True
+    page = ask(session, "rows", offset=0, limit=2, first_column=0, num_columns=9)
+    assert page["columns"][2]["pictures"] == "10"
+    (small,) = ask(session, "rows.thumbs", row=0, count=2, column=2)["thumbs"]
+    assert (small["at"], small["mime"]) == (0, "image/gif")
+    assert "no bytes" in ask(session, "rows.thumbs", row=0, count=2, column=1)["message"]
+    assert "count" in ask(session, "rows.thumbs", row=0, count=99, column=2)["message"]
 
 
 def test_columns_are_found_with_the_name_that_a_filter_wants() -> None:

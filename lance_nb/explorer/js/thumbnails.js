@@ -1,0 +1,110 @@
+// Small pictures in the cells of a grid: asked for when they are in sight, made small here, kept few.
+
+import { h } from "./dom.js";
+import { fillCell } from "./grid_cell.js";
+
+const HEIGHT = 24;
+const WIDTH = 64;
+const SHARP = 2; // pixels kept per pixel shown
+const AT_ONCE = 12;
+const MAX_KEPT = 400;
+
+/** @param {import("./view.js").Context} ctx @param {Object} store see page_store.js @param {() => void} changed @param {() => void} refill every cell */
+export function thumbnails(ctx, store, changed, refill) {
+  const request = ctx.kernel.line({ quiet: true });
+  const toggle = h("button", { class: "lnb-link", type: "button", "aria-pressed": "true", title: "show small pictures in cells", hidden: true, on: { click: flip } }, "pictures");
+  let kept = new Map(); // "row:column" -> a small picture, or null where there is none
+  let place = null;
+  let shown = true;
+  let underWay = "";
+
+  function flip() {
+    shown = !shown;
+    toggle.setAttribute("aria-pressed", String(shown));
+    refill();
+  }
+
+  function forget() {
+    for (const one of kept.values()) one?.close();
+    kept = new Map();
+  }
+  ctx.onClose(forget);
+
+  function keep(key, picture) {
+    kept.set(key, picture);
+    if (kept.size <= MAX_KEPT) return;
+    const [oldest, old] = kept.entries().next().value;
+    old?.close();
+    kept.delete(oldest);
+  }
+
+  /** The first run of rows whose pictures are missing. */
+  function missing(first, last, from, to) {
+    for (let column = from; column < to; column += 1) {
+      const lacks = (row) => store.cell(row, column)?.picture && !kept.has(`${row}:${column}`);
+      for (let row = first; row < last; row += 1) {
+        if (!lacks(row)) continue;
+        let stop = row + 1;
+        while (stop < last && stop - row < AT_ONCE && lacks(stop)) stop += 1;
+        return { row, count: stop - row, column };
+      }
+    }
+    return null;
+  }
+
+  async function arrived({ result, buffers }, { row, count, column }, asked) {
+    const pictures = await Promise.all(result.thumbs.map((about, at) => small(about, buffers[at])));
+    if (asked !== place) return pictures.forEach((one) => one?.close());
+    for (let at = row; at < row + count; at += 1) if (!kept.has(`${at}:${column}`)) keep(`${at}:${column}`, null);
+    result.thumbs.forEach((about, at) => keep(`${about.at}:${column}`, pictures[at]));
+    underWay = "";
+    return changed();
+  }
+
+  return {
+    toggle,
+    reset(next) {
+      place = next;
+      underWay = "";
+      toggle.hidden = true;
+      forget();
+    },
+    /** Ask for the pictures in a rectangle (ends exclusive) that are not here. */
+    want(first, last, from, to) {
+      if (ctx.kernel.state !== "live") return;
+      for (let column = from; toggle.hidden && column < to; column += 1) toggle.hidden = !store.column(column)?.pictures;
+      const wanted = shown && !toggle.hidden ? missing(first, last, from, to) : null;
+      const key = JSON.stringify(wanted);
+      if (!wanted || key === underWay) return;
+      underWay = key;
+      const asked = place;
+      request("rows.thumbs", { ...place, ...wanted }, (answer) => arrived(answer, wanted, asked), () => {
+        for (let at = 0; at < wanted.count; at += 1) keep(`${wanted.row + at}:${wanted.column}`, null);
+      });
+    },
+    /** Put a value in a cell, with its picture where there is one. */
+    fill(cell, value, column, row, index) {
+      const picture = shown && value?.picture ? kept.get(`${row}:${index}`) : null;
+      if (!picture) {
+        const words = fillCell(cell, value, column);
+        return { ...words, filled: words.filled && picture === null }; // one on its way: fill it again
+      }
+      const canvas = h("canvas", { class: "lnb-thumb", width: picture.width, height: picture.height, "aria-hidden": "true" });
+      canvas.getContext("2d").drawImage(picture, 0, 0);
+      canvas.style.width = `${picture.width / SHARP}px`;
+      cell.replaceChildren(h("i", { class: "lnb-thumb-place" }, canvas), h("span", {}, value.text.split(" · ").slice(0, 2).join(" · ")));
+      return { filled: true, look: "lnb-look-binary lnb-look-picture" };
+    },
+  };
+}
+
+/** A picture made small in memory, null when it cannot be decoded. */
+async function small({ mime, width, height }, buffer) {
+  const scale = Math.min(1, (HEIGHT * SHARP) / height, (WIDTH * SHARP) / width);
+  const size = { resizeWidth: Math.max(1, Math.round(width * scale)), resizeHeight: Math.max(1, Math.round(height * scale)) };
+  try {
+    return await createImageBitmap(new Blob([buffer], { type: mime }), { ...size, resizeQuality: "medium" });
+  } catch {
+    return null;
+  }
+}

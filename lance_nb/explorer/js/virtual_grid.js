@@ -1,0 +1,208 @@
+// A grid over any number of rows and columns: recycled elements for what is in sight, the scroll bar,
+// the place of the keyboard. What the rows are, and what is done with them, is its caller's.
+
+import { h, setText, perFrame, count } from "./dom.js";
+import { fillCell, retire } from "./grid_cell.js";
+import { gridHead } from "./grid_head.js";
+import { columnWidths, textMeasure } from "./column_widths.js";
+import { scrollMap } from "./scroll_map.js";
+import { gridKeys } from "./grid_keys.js";
+
+const ROW = 28;
+let instances = 0;
+
+/**
+ * @param {import("./view.js").Context} ctx
+ * @param {Object} of `label`, `look` (a class), `store` (see page_store.js), `gutter` and `head`: pixels;
+ *   `titles` (see grid_head.js), `row(row)` -> {text, words, look, chosen} of the row's head,
+ *   `isChosen(column)`, `cell` puts a value in a cell, `painted({first, last, from, to})` after each
+ *   painting, `before()` it, `said(row, column)` for screen readers, `keys` (see grid_keys.js)
+ */
+export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles, row: rowHead, isChosen = () => false, cell: fill = fillCell, before = () => {}, painted, said, keys }) {
+  const uid = `lnb-grid${(instances += 1)}`;
+  const body = h("div", { class: "lnb-grid-body", role: "rowgroup" });
+  const headRow = h("div", { class: "lnb-grid-head", role: "row", "aria-rowindex": "1" });
+  const layer = h("div", { class: "lnb-grid-layer" }, h("div", { role: "rowgroup" }, headRow), body);
+  const spacer = h("div", { class: "lnb-grid-spacer" });
+  const scroller = h("div", { class: `lnb-grid ${look}`, role: "grid", tabindex: "0", "aria-label": label }, layer, spacer);
+  const scroll = scrollMap(ROW);
+  const widths = columnWidths(textMeasure(scroller));
+  const state = { numRows: 0, numColumns: 0, row: 0, column: 0, top: 0, down: true, seen: 0, exact: null };
+  const sizes = { gutter, head, width: 0, height: 0 };
+  const pool = [];
+  let unlearned = []; // pages that column widths are not fitted to yet: that needs fonts
+  const inSight = () => pool.filter((line) => !line.hidden).map((line) => line.lnb);
+  const paintHead = gridHead(headRow, { store, widths, titles, isChosen, shown: inSight, paint: () => paint() });
+
+  const paint = perFrame(() => {
+    before();
+    // A notebook may take a view away for the length of a frame: the last size still stands.
+    sizes.width = scroller.clientWidth || sizes.width;
+    sizes.height = scroller.clientHeight || sizes.height;
+    if (!sizes.width) return;
+    for (const page of unlearned.splice(0)) widths.learn(page);
+    const room = sizes.height - sizes.head;
+    scroll.set(state.numRows, room);
+    state.top = topNow();
+    const first = Math.floor(state.top);
+    const last = Math.min(state.numRows, Math.ceil(state.top + room / ROW));
+    const left = scroller.scrollLeft;
+    const [from, to] = widths.visible(left, sizes.width - sizes.gutter, state.numColumns);
+    layer.style.width = `${sizes.width}px`;
+    layer.style.height = `${sizes.height}px`;
+    spacer.style.width = `${sizes.gutter + widths.total(state.numColumns)}px`;
+    spacer.style.height = `${Math.max(scroll.height + sizes.head - sizes.height, 0)}px`;
+    paintHead(from, to, left, sizes.gutter, state.column);
+    paintRows(first, last, from, to, left);
+    if (last > first && to > from) store.want([first, last], [from, to], state.down, state.numRows);
+    painted({ first, last, from, to });
+  });
+
+  /** Among millions of rows one pixel is many rows: a place that was asked for exactly is kept. */
+  function topNow() {
+    if (state.exact && Math.abs(state.exact.pixels - scroller.scrollTop) <= 1) return state.exact.top;
+    state.exact = null;
+    return scroll.topOf(scroller.scrollTop);
+  }
+
+  function paintRows(first, last, from, to, left) {
+    while (pool.length < last - first) {
+      const line = h("div", { class: "lnb-grid-row", role: "row" }, h("div", { class: "lnb-grid-number", role: "rowheader" }));
+      pool.push(line);
+      body.append(line);
+    }
+    const used = new Set();
+    for (let row = first; row < last; row += 1) {
+      const line = pool[row % pool.length];
+      used.add(line);
+      paintRow(line, row, from, to, left);
+    }
+    for (const line of pool) {
+      if (used.has(line) || line.hidden) continue;
+      line.hidden = true;
+      for (const cell of [...line.children].slice(1)) retire(cell);
+    }
+    scroller.setAttribute("aria-activedescendant", `${uid}-${state.row}-${state.column}`);
+  }
+
+  function paintRow(line, row, from, to, left) {
+    const { text, words = "", look: tint, chosen = null } = rowHead(row);
+    const number = line.firstChild;
+    line.lnb = row;
+    line.hidden = false;
+    line.className = `lnb-grid-row ${tint}${row === state.row ? " lnb-current" : ""}`;
+    line.style.transform = `translateY(${(row - state.top) * ROW}px)`;
+    line.setAttribute("aria-rowindex", String(row + 2));
+    if (chosen !== null) line.setAttribute("aria-selected", String(chosen));
+    number.style.width = `${sizes.gutter}px`;
+    if (words) number.setAttribute("aria-label", words);
+    setText(number, text);
+    const wanted = to - from;
+    while (line.children.length - 1 < wanted) line.append(h("div", { class: "lnb-cell", role: "gridcell" }));
+    for (let at = 1; at < line.children.length; at += 1) {
+      const cell = line.children[at];
+      const index = from + at - 1;
+      if (at > wanted) {
+        retire(cell);
+        continue;
+      }
+      cell.hidden = false;
+      paintCell(cell, row, index);
+      cell.style.transform = `translateX(${sizes.gutter + widths.left(index) - left}px)`;
+      cell.style.width = `${widths.of(index)}px`;
+    }
+  }
+
+  function paintCell(cell, row, index) {
+    const key = `${state.seen}:${row}:${index}`;
+    if (cell.lnb?.key !== key || !cell.lnb.filled) {
+      cell.lnb = { key, row, index, ...fill(cell, store.cell(row, index), store.column(index), row, index) };
+      cell.id = `${uid}-${row}-${index}`;
+      cell.setAttribute("aria-colindex", String(index + 2));
+    }
+    cell.className = `lnb-cell ${cell.lnb.look}${row === state.row && index === state.column ? " lnb-here" : ""}${isChosen(index) ? " lnb-chosen" : ""}`;
+  }
+
+  /** Rows that fit whole. */
+  const fits = () => Math.max(1, Math.floor((scroller.clientHeight - sizes.head) / ROW));
+
+  function moveTo(row, column) {
+    state.row = Math.max(0, Math.min(state.numRows - 1, row));
+    state.column = Math.max(0, Math.min(state.numColumns - 1, column));
+    if (state.row < Math.ceil(state.top)) scrollToRow(state.row);
+    else if (state.row >= Math.floor(state.top) + fits()) scrollToRow(state.row - fits() + 1);
+    const left = widths.left(state.column);
+    const room = scroller.clientWidth - sizes.gutter;
+    if (left < scroller.scrollLeft) scroller.scrollLeft = left;
+    else if (left + widths.of(state.column) > scroller.scrollLeft + room) scroller.scrollLeft = left + widths.of(state.column) - room;
+    ctx.announce(said(state.row, state.column));
+    paint();
+  }
+
+  function scrollToRow(top) {
+    const bounded = Math.max(0, Math.min(top, scroll.lastTop));
+    const pixels = Math.round(scroll.pixelsOf(bounded));
+    state.down = bounded >= state.top;
+    state.exact = scroll.scaled ? { top: bounded, pixels } : null;
+    scroller.scrollTop = pixels;
+    paint();
+  }
+
+  scroller.addEventListener("scroll", () => {
+    const before = state.top;
+    state.down = topNow() >= before;
+    paint();
+  }, { passive: true });
+  scroller.addEventListener("wheel", (event) => {
+    if (!scroll.scaled || !event.deltaY || event.ctrlKey) return;
+    event.preventDefault();
+    const rows = event.deltaMode === 1 ? event.deltaY : event.deltaY / ROW;
+    scrollToRow(state.top + Math.sign(rows) * Math.max(1, Math.abs(rows)));
+  }, { passive: false });
+  const widen = (by) => {
+    widths.set(state.column, widths.of(state.column) + by);
+    paint();
+  };
+  gridKeys(scroller, Object.assign(keys, { state, page: () => Math.max(1, fits() - 1), moveTo, widen }));
+  const observer = new ResizeObserver(() => paint());
+  observer.observe(scroller);
+  // A kernel that was busy answers late: what could not be asked for is asked for then.
+  ctx.onClose(ctx.kernel.onState(() => paint()));
+  ctx.onClose(() => {
+    observer.disconnect();
+    paint.cancel();
+  });
+
+  return {
+    element: scroller,
+    body,
+    state,
+    paint,
+    moveTo,
+    /** A page arrived: fit columns to it. */
+    learn(page) {
+      unlearned.push(page);
+      paint();
+    },
+    /** Put the values in all cells once more. */
+    refill() {
+      state.seen += 1;
+      paint();
+    },
+    /** How much there is; `anew`: other rows, what cells show is forgotten. */
+    size(numRows, numColumns, { anew = false, gutter: wide = sizes.gutter, head: tall = sizes.head } = {}) {
+      Object.assign(state, { numRows, numColumns });
+      Object.assign(sizes, { gutter: wide, head: tall });
+      if (anew) {
+        state.seen += 1;
+        unlearned = [];
+      }
+      state.row = Math.min(state.row, Math.max(0, numRows - 1));
+      state.column = Math.min(state.column, Math.max(0, numColumns - 1));
+      scroller.style.setProperty("--lnb-head", `${tall}px`);
+      scroller.setAttribute("aria-rowcount", String(numRows + 1));
+      scroller.setAttribute("aria-colcount", String(numColumns + 1));
+      paint();
+    },
+  };
+}
