@@ -30,7 +30,7 @@ from lance_nb.errors import (
 )
 from lance_nb.format.layout import VERSIONS, branch_path, branch_root
 from lance_nb.format.refs import Branch, check_branch_name
-from lance_nb.storage.base import ObjectInfo, Store
+from lance_nb.storage.base import ObjectInfo, Store, prune
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
 from lance_nb.transactions.branch_users import (
@@ -119,6 +119,9 @@ class BranchWriter:
             home.delete(path)
         forget_versions(home)
         self.root.delete(branch_path(name))
+        parts = name.split("/")
+        for end in range(len(parts), 0, -1):  # folders of other branches hold files, and stay
+            prune(self.root.child(branch_root("/".join(parts[:end]))))
 
     def explain_delete(
         self, name: str, *, users: bool = True, progress: Progress | None = None

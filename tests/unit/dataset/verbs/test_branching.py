@@ -81,6 +81,21 @@ def test_a_branch_that_others_need_stays_unless_forced(make):
     assert made.branches.names() == []
 
 
+def test_a_deleted_branch_leaves_no_folders_behind(rows, tmp_path):
+    made = lance_nb.write_dataset(rows, tmp_path / "d")
+    for name in ("team/deep", "team/deep/below", "team/other"):
+        made.create_branch(name).insert(rows)
+    tree = tmp_path / "d" / "tree"
+    made.branches.delete("team/deep")
+    assert sorted(one.name for one in (tree / "team").iterdir()) == ["deep", "other"]
+    assert [one.name for one in (tree / "team" / "deep").iterdir()] == ["below"]
+    assert made.checkout_version(("team/deep/below", None)).count_rows() == 20
+    for name in ("team/deep/below", "team/other"):
+        made.branches.delete(name)
+    assert not list(tree.iterdir())
+    assert made.create_branch("team/deep").count_rows() == 10
+
+
 def test_clones_read_the_same_rows(make, rows, uri):
     made = make()
     made.delete("id = 0")
