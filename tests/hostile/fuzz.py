@@ -1,11 +1,11 @@
 """Damage one data file many times and read it each time; a program of its own, so that a crash, a
 hang or eaten memory shows.
 
-    python -m tests.hostile.fuzz FILE FIRST_SEED COUNT
+    python -m tests.hostile.fuzz FIRST_SEED COUNT FILE...
 
-Each seed stands for one damage: repeat one with COUNT 1. The last line counts the outcomes. Ends
-with 1 and the tracebacks if a reading takes too long, raises anything but a LanceError, or returns
-arrays that Arrow finds invalid.
+Each seed stands for one damage: repeat one with COUNT 1. A line for each file counts the outcomes.
+Ends with 1 and the tracebacks if a reading takes too long, raises anything but a LanceError, or
+returns arrays that Arrow finds invalid.
 """
 
 from __future__ import annotations
@@ -109,12 +109,17 @@ def _stop(signum: int, frame: FrameType | None) -> None:
     raise TooSlow
 
 
-def main(path: str, first: int, count: int) -> int:
-    """Run ``count`` seeds; return the exit code."""
+def main(first: int, count: int, *paths: str) -> int:
+    """Damage each file with ``count`` seeds; return the exit code."""
     faulthandler.enable()
-    golden = Golden(Path(path))
+    files = {path: Golden(Path(path)) for path in paths}
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
     signal.signal(signal.SIGPROF, _stop)
+    return 1 if sum(_damage(path, golden, first, count) for path, golden in files.items()) else 0
+
+
+def _damage(path: str, golden: Golden, first: int, count: int) -> int:
+    """Run the seeds on one file; return how many findings there were."""
     outcomes: Counter[str] = Counter()
     longest, bad = 0.0, 0
     for seed in range(first, first + count):
@@ -136,8 +141,8 @@ def main(path: str, first: int, count: int) -> int:
         f"longest {longest:.2f} s",
         flush=True,
     )
-    return 1 if bad else 0
+    return bad
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]))

@@ -22,7 +22,7 @@ from tests.property.encodings import reference_encoders as ref
 
 ROUNDS = 250
 TABLE = ref.symbol_table([b"ab", b"c", b"defgh"])
-SECONDS_MAX = 2.0
+SECONDS_MAX = 8.0  # of processor time: a busy machine is no finding, nor is compiling a loop
 COUNTS = [0, 1, 7, 1023, 1025, 2**31, 2**40, 2**62, 2**63 - 1]
 
 
@@ -136,10 +136,10 @@ def damaged_chunks(chance: random.Random, chunks: Chunks) -> Chunks:
 
 
 def survives(call) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with contextlib.suppress(LanceError):
         call()
-    assert time.perf_counter() - began < SECONDS_MAX
+    assert time.process_time() - began < SECONDS_MAX
 
 
 @pytest.mark.parametrize("mode", [Mode.NEVER, Mode.ALWAYS], ids=["numpy", "compiled"])

@@ -121,9 +121,9 @@ def test_like_with_a_pattern_per_row_is_bounded(monkeypatch):
 
 def test_like_takes_linear_time():
     texts = pa.array(["a" * 20_000] * 20)
-    start = time.perf_counter()
+    start = time.process_time()
 
     found = comparison.like(texts, pa.scalar("%a" * 15 + "%b"), ignore_case=False)
 
     assert found.to_pylist() == [False] * 20
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 10

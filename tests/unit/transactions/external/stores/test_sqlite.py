@@ -41,7 +41,7 @@ def test_processes_race_fairly(tmp_path: Path):
     workers = [context.Process(target=put_some, args=(url, one, results)) for one in range(3)]
     for worker in workers:
         worker.start()
-    won = [version for _ in workers for version in results.get(timeout=60)]
+    won = [version for _ in workers for version in results.get(timeout=180)]
     for worker in workers:
         worker.join()
     assert sorted(won) == list(range(1, 31))
