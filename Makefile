@@ -207,6 +207,6 @@ protos: $(VENV)/.stamp-test  ## compile protos/ into lance_nb/_pb
 	$(PY) protos/compile.py
 
 clean:  ## remove everything that make made, the virtual environment included
-	rm -rf $(VENV) $(OUT) notebooks/data build dist tests/artifacts \
+	rm -rf $(VENV) $(OUT) notebooks/data build dist tests/artifacts tests/benchmarks/data \
 	    .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find lance_nb tests notebooks protos -name __pycache__ -type d -prune -exec rm -rf {} +
