@@ -59,6 +59,34 @@ def test_every_change_shows_what_the_commit_then_does(
     assert newest().version_info(2).message == "why"
 
 
+def test_fragments_that_get_other_columns_are_touched(add: Add) -> None:
+    shown = card_json(add("add_column", name="twice", sql="price * 2"))
+    facts = {one["label"]: one["value"] for one in shown["facts"]}
+    assert (facts["rows"], facts["fragments"], facts["files"]) == (
+        "20 → 20",
+        "2 changed",
+        "2 files",
+    )
+    assert [one["change"] for one in shown["fragments"]] == ["changed", "changed"]
+    assert [one["label"] for one in shown["samples"]] == ["before", "after"]
+    nulls = card_json(add("add_column", name="empty", type="float32"))
+    assert {"label": "fragments", "value": "none"} in nulls["facts"]
+
+
+def test_only_the_commit_that_was_met_is_blamed(
+    dataset: LanceDataset, deck: Deck, add: Add
+) -> None:
+    card = add("delete", where="id < 5")
+    lance_nb.dataset(dataset.uri).delete("id = 7")
+    lance_nb.dataset(dataset.uri).update({"price": "0"}, where="id = 3")
+    deck.commit(card.id, None, Teller())
+    words = {one["version"]: one["words"] for one in card_json(card)["meetings"]}
+    assert words == {
+        2: "this card is fitted to it by itself",
+        3: "changed the same rows, which are named above",
+    }
+
+
 @pytest.mark.parametrize("landed", [True, False])
 def test_an_unknown_outcome_is_looked_at_again(
     landed: bool,
