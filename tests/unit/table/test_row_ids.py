@@ -2,15 +2,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from lance_nb.errors import CorruptFileError, LanceError
-from lance_nb.format.fragment import ColumnSequence, ExternalSequence, InlineSequence
+from lance_nb.file.writer import FileWriter
+from lance_nb.format.fragment import (
+    ColumnSequence,
+    DataFile,
+    ExternalSequence,
+    InlineSequence,
+)
+from lance_nb.format.schema import Schema
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, project
 from lance_nb.table.row_ids import fragment_row_ids
 from lance_nb.table.scan import scan_table
 from lance_nb.table.scan_plan import plan_scan
-from tests.golden.copies import expected, expected_versions
+from tests.golden.copies import copy_to_memory, expected, expected_versions
 from tests.golden.opening import snapshot_of
 
 
@@ -52,6 +60,24 @@ def test_another_number_of_ids_is_refused(stores):
         fragment_row_ids(snapshot, shorter)
     with pytest.raises(CorruptFileError):
         fragment_row_ids(snapshot, replace(second, row_ids=InlineSequence(b"\xff")))
+
+
+def test_spilled_ids_are_read_from_a_file_or_from_a_hidden_column():
+    store = copy_to_memory("stable_ids")
+    snapshot = snapshot_of(store, 2)
+    first = snapshot.manifest.fragments[0]
+    ids = fragment_row_ids(snapshot, first)
+    store.write("ids.bin", b"before" + first.row_ids.data)
+    elsewhere = replace(first, row_ids=ExternalSequence("ids.bin", 6, len(first.row_ids.data)))
+    assert fragment_row_ids(snapshot, elsewhere).tolist() == ids.tolist()
+
+    schema = pa.schema([pa.field("_rowid", pa.uint64(), nullable=False)])
+    with FileWriter(store, "data/hidden.lance", Schema.from_arrow(schema)) as writer:
+        writer.write(pa.record_batch([pa.array(ids)], schema=schema))
+        writer.finish()
+    file = DataFile("hidden.lance", (-3,), (0,), (2, 2))
+    hidden = replace(first, row_ids=ColumnSequence(-3), files=(*first.files, file))
+    assert fragment_row_ids(snapshot, hidden).tolist() == ids.tolist()
 
 
 @pytest.mark.parametrize(
