@@ -139,7 +139,7 @@ class VersionNotFoundError(NotFoundError, ValueError, OSError):
 
 
 class RefNotFoundError(NotFoundError, ValueError, OSError):
-    """No tag or branch has that name. ``kind`` is "tag" or "branch"."""
+    """No tag or branch has that name. ``kind`` is "tag", "branch" or "tag or branch"."""
 
     def __init__(self, kind: str, name: str, available: tuple[str, ...] = ()) -> None:
         super().__init__(kind, name, available)
@@ -153,7 +153,7 @@ class RefNotFoundError(NotFoundError, ValueError, OSError):
     def __str__(self) -> str:
         shown = ", ".join(repr(name) for name in self.available[:10])
         more = f" and {len(self.available) - 10} more" if len(self.available) > 10 else ""
-        plural = "branches" if self.kind == "branch" else f"{self.kind}s"
+        plural = {"branch": "branches", "tag": "tags"}.get(self.kind, "names")
         hint = f"; {plural} that exist: {shown}{more}" if shown else f"; no {plural} exist"
         return clip(f"{self.kind} {self.name!r} does not exist{hint}")
 

@@ -8,7 +8,8 @@
     lance-nb diff photos.lance 3 5 --json
     lance-nb doctor photos.lance      exit status 1 when there is something to mend
 
-Exit status: 0, 1 when the answer is a finding (unhealthy, conflicts), 2 for an error.
+Exit status: 0, 1 when the answer is a finding (unhealthy, conflicts), 2 for an error, which is one
+line on stderr; 130 when interrupted.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
@@ -44,28 +47,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     is_debug = "--debug" in words
     words = [one for one in words if one != "--debug"]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a sign that a terminal cannot show is no error
+            stream.reconfigure(errors="replace")
     try:
-        return _run(words)
-    except LanceError as error:
+        status = _run(words)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `lance-nb log ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        if is_debug:
+            raise
+        _say(f"{PROG}: interrupted", sys.stderr)
+        return 130
+    except (LanceError, OSError) as error:
         if is_debug:
             raise
         _say(f"{PROG}: {one_line(error)}", sys.stderr)
         return 2
-    except BrokenPipeError:  # `lance-nb log ... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    return status
 
 
 def _run(words: list[str]) -> int:
     if not words or words[0] in {"help", "--help", "-h"}:
         return _help(words[1:])
+    if words[0] in {"--version", "-V"}:
+        return _version()
     if words[-1] in {"--help", "-h"}:
         return _help(words[:1])
     if words[0] == "lab":
         return _lab(words[1:])
     if words[0] == "demo":
         return _demo(words[1:])
-    desk = Desk(show=in_words)
+    desk = Desk(show=in_words, prog=PROG)
     request = _request(desk, words)
     found = request.verb.run(desk, request.arguments)
     return _show(found, as_json=request.as_json)
@@ -92,6 +107,14 @@ def _show(found: object, *, as_json: bool) -> int:
         _say(found.json() if as_json else found.picture.text)
         return found.exit_code
     _say(repr(found))
+    return 0
+
+
+def _version() -> int:
+    try:
+        _say(f"{PROG} {version('lance-nb')}")
+    except PackageNotFoundError:
+        _say(f"{PROG}, from a checkout that is not installed")
     return 0
 
 
@@ -129,6 +152,8 @@ def _lab(words: list[str]) -> int:
     if len(targets) > 1:
         raise InvalidInputError(f"usage: {PROG} lab [URI] [options of JupyterLab]")
     notebook = [str(_notebook_for(targets[0]))] if targets else []
+    # The address that is printed leads there as well, for a machine without a browser.
+    notebook += [f"--LabApp.default_url=/lab/tree/{one}" for one in notebook]
     LabApp.launch_instance([*notebook, *options])
     return 0
 

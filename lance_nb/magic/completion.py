@@ -161,7 +161,7 @@ def _options(verb: Verb) -> Iterator[str]:
     for one in verb.arguments:
         if one.is_option:
             yield from one.flags
-    yield from ("--json", "--no-display", "--debug", "-o", "--help")
+    yield from means.COMMON_FLAGS
 
 
 def _datasets(word: str) -> list[str]:

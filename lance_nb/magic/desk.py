@@ -42,6 +42,8 @@ class Desk:
     namespace: MutableMapping[str, Any] = field(default_factory=dict)
     # How a dataset is shown: as an explorer, or in words.
     show: Callable[[LanceDataset], object] = label
+    # How the verbs are called where this desk stands, for advice: "%lance" or "lance-nb".
+    prog: str = "%lance"
     _dataset: LanceDataset | None = None
     _variable: str | None = None
     _mine: set[str] = field(default_factory=set)  # cards that this desk has staged

@@ -8,7 +8,7 @@ from lance_nb.explorer.models import text
 from lance_nb.explorer.pictures import picture_of_table
 from lance_nb.magic.answer import Answer
 from lance_nb.magic.registry import GROUPS, find
-from lance_nb.magic.verb import Argument
+from lance_nb.magic.verb import MAGIC, Argument, Verb
 
 COMMON = (
     ("-o NAME, NAME <<", "bind the value to a variable"),
@@ -16,6 +16,7 @@ COMMON = (
     ("--no-display", "show nothing"),
     ("--debug", "show the trace of an error"),
 )
+IN_TERMINALS = frozenset({"--json", "--debug"})
 
 
 def help_of_all(prog: str = "%lance", without: Collection[str] = ()) -> Answer:
@@ -30,15 +31,24 @@ def help_of_all(prog: str = "%lance", without: Collection[str] = ()) -> Answer:
 def help_of(name: str, prog: str = "%lance") -> Answer:
     """Describe one verb: its arguments, options, and an example."""
     verb = find(name)
-    lines = [text.line(verb.usage.replace("%lance", prog)), verb.help]
+    lines = [text.line(verb.written(prog)), verb.help]
+    common = COMMON if prog == MAGIC else [one for one in COMMON if one[0] in IN_TERMINALS]
     if verb.example:
-        lines.append(f"Example: {prog} {verb.example}")
-    rows = [*((_spelled(one), one.help) for one in verb.arguments), *COMMON]
+        lines.append(f"Example: {_example(verb, prog)}")
+    rows = [*((_spelled(one), one.help) for one in verb.arguments), *common]
     data = {"verb": verb.name, "usage": verb.usage, "help": verb.help, "example": verb.example}
     picture = picture_of_table(
         f"{prog} {verb.name}", tuple(lines), (("argument", "what it is"), rows)
     )
     return Answer(data, picture, data)
+
+
+def _example(verb: Verb, prog: str) -> str:
+    if prog == MAGIC or not (verb.needs_dataset or verb.is_text):
+        return f"{prog} {verb.example}"
+    name, _, words = verb.example.partition(" ")
+    quoted = f'"{words}"' if verb.is_text else words
+    return f"{prog} {name} photos.lance {quoted}"
 
 
 def docstring() -> str:

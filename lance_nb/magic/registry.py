@@ -31,7 +31,16 @@ GROUPS: Mapping[str, tuple[Verb, ...]] = {
 VERBS: Mapping[str, Verb] = {verb.name: verb for group in GROUPS.values() for verb in group}
 # Words that people try first.
 ALIASES: Mapping[str, str] = {"versions": "log", "history": "log", "checkout": "at", "goto": "at",
-                              "query": "sql", "select": "sql"}  # fmt: skip
+                              "query": "sql", "branches": "branch", "tags": "tag"}  # fmt: skip
+# Words that are not verbs here, and what does what they say.
+_MEANT: Mapping[str, str] = {
+    "append": "stage append", "insert": "stage append", "add": "stage append",
+    "delete": "stage delete", "update": "stage update", "overwrite": "stage overwrite",
+    "undo": "revert HEAD", "rollback": "restore HEAD~1", "reset": "discard",
+    "ls": "fragments", "files": "fragments", "cat": "head", "columns": "schema",
+    "info": "show", "blame": "row", "verify": "doctor", "optimize": "compact",
+    "cleanup": "clean", "vacuum": "clean", "save": "export", "count": "show",
+}  # fmt: skip
 
 
 def find(name: str) -> Verb:
@@ -39,6 +48,13 @@ def find(name: str) -> Verb:
     verb = VERBS.get(ALIASES.get(name, name))
     if verb is not None:
         return verb
-    near = difflib.get_close_matches(name, [*VERBS, "help"], n=1, cutoff=0.5)
-    known = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(VERBS)}"
-    raise InvalidInputError(f"there is no verb {text.name(name)!r}; {known}")
+    raise InvalidInputError(f"there is no verb {text.name(name)!r}; {_suggested(name)}")
+
+
+def _suggested(name: str) -> str:
+    if name in _MEANT:
+        return f"did you mean {_MEANT[name]!r}?"
+    if "/" in name or name.endswith(".lance"):
+        return f"did you mean 'open {text.name(name)}'?"
+    near = difflib.get_close_matches(name.lower(), [*VERBS, "help"], n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"it has {', '.join(VERBS)}"

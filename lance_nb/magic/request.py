@@ -18,7 +18,9 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.magic.registry import find
 from lance_nb.magic.verb import Parser, Verb
 
-_TARGET = re.compile(r"\s*([^\W\d]\w*)\s*<<\s*(.*)", re.DOTALL)
+_TARGET = re.compile(r"\s*(\S+?)\s*<<\s*(.*)", re.DOTALL)
+# What a statement of SQL that returns rows begins with.
+_STATEMENTS = frozenset({"select", "with"})
 _OPTION = re.compile(r"(?:(?:-o|--output)\s+\S+|--json|--no-display)(?:\s+|$)")
 
 
@@ -38,6 +40,10 @@ def parse(line: str, prog: str = "%lance") -> Request:
     target = _TARGET.match(line)
     output, rest = target.groups() if target else (None, line)
     name, _, words = rest.strip().partition(" ")
+    if not name:
+        raise InvalidInputError(f"{output} << needs a verb behind it, such as {output} << log")
+    if name.lower() in _STATEMENTS:
+        name, words = "sql", rest
     verb = find(name)
     if verb.is_text:
         return parse_text(verb, words, prog, output)
@@ -51,7 +57,8 @@ def parse_cell(line: str, cell: str, prog: str = "%%lance") -> Request:
     request = parse_text(find("sql"), rest.removeprefix("sql"), prog, output)
     if request.arguments.statement:
         raise InvalidInputError(
-            f"{request.arguments.statement!r} is not an option of {prog}; SQL is in the cell below"
+            f"{request.arguments.statement!r} is not an option of {prog}, which runs the SQL "
+            "in its cell; verbs are written %lance in a line of their own"
         )
     return replace(request, arguments=Namespace(statement=cell))
 
@@ -71,12 +78,14 @@ def parse_words(words: list[str], prog: str, output: str | None = None) -> Reque
     """Take the words of a line apart. Raises InvalidInputError."""
     asked, others = _common(prog, output).parse_known_args(words[1:])
     verb = find(words[0])
-    return _request(verb, verb.parser(prog).parse_intermixed_args(others), asked)
+    parser = verb.parser(prog)
+    parser.words = tuple(others)
+    return _request(verb, parser.parse_intermixed_args(others), asked)
 
 
 def _common(prog: str, output: str | None) -> Parser:
     common = Parser(prog=prog, add_help=False, allow_abbrev=False)
-    common.add_argument("-o", "--output", dest="output_name", default=output)
+    common.add_argument("-o", "--output", dest="output_name", default=output, metavar="NAME")
     common.add_argument("--json", action="store_true", dest="as_json")
     common.add_argument("--no-display", action="store_true", dest="is_silent")
     return common

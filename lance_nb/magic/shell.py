@@ -15,20 +15,23 @@ fills in Python: ``%lance open {path}`` and ``%lance open $path``.
 from __future__ import annotations
 
 import traceback
+from collections.abc import Sequence
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from traitlets import Bool, Int
 
-from lance_nb.errors import LanceError
+from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.app import Explorer
 from lance_nb.magic.answer import Answer, JsonText, one_line
 from lance_nb.magic.completion import Matcher
-from lance_nb.magic.desk import Desk, Settings
+from lance_nb.magic.desk import Desk, Settings, variables_of
 from lance_nb.magic.help import docstring, help_of, help_of_all
 from lance_nb.magic.request import Request, parse, parse_cell
 from lance_nb.magic.verbs.looking import in_words
+
+_HELP = frozenset({"help", "--help", "-h", "?"})
 
 
 @magics_class
@@ -55,18 +58,19 @@ class LanceMagics(Magics):
         except LanceError as error:
             if is_debug:
                 traceback.print_exc()
-            verb = words[0] if words and cell is None else "sql"
-            raise UsageError(f"%lance {verb}: {one_line(error)}") from None
+            verb = _verb_of(line) if cell is None else "sql"
+            said = one_line(error).removeprefix(f"{verb}: ")
+            raise UsageError(f"%lance {verb}: {said}") from None
 
     def _run(self, line: str, cell: str | None) -> object:
         self.desk.settings = Settings(self.versions_shown, self.rows_shown)
         if cell is not None:
             return self._kept(parse_cell(line, cell))
         words = line.split()
-        if not words or words[0] in {"help", "--help", "-h"}:
-            return help_of(words[1]) if len(words) > 1 else help_of_all()
-        if words[-1] in {"--help", "-h", "?"}:
-            return help_of(words[0])
+        if not words or {words[0], words[-1]} & _HELP:
+            return _helped(words)
+        if words[0] in variables_of(self.desk.namespace):
+            raise InvalidInputError(f"{words[0]} is a dataset; did you mean 'open {words[0]}'?")
         return self._kept(parse(line))
 
     def _kept(self, request: Request) -> object:
@@ -81,6 +85,19 @@ class LanceMagics(Magics):
             return found
         answer = found if isinstance(found, Answer) else in_words(self.desk.dataset)
         return JsonText(answer.json())
+
+
+def _verb_of(line: str) -> str:
+    """Return the verb that a line asks for, for an error about it."""
+    first, _, rest = line.partition("<<")
+    words = (rest if len(first.split()) == 1 and rest.strip() else line).split()
+    return words[0] if words else "help"
+
+
+def _helped(words: Sequence[str]) -> Answer | JsonText:
+    names = [one for one in words if one not in {*_HELP, "--json"}]
+    found = help_of(names[0]) if names else help_of_all()
+    return JsonText(found.json()) if "--json" in words else found
 
 
 LanceMagics.lance.__doc__ = docstring()

@@ -7,7 +7,9 @@ the help texts, the completions and the tables of the documentation are all made
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+import difflib
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
 REF, RANGE, URI, COLUMN, BRANCH, TAG, VARIABLE = (
     "ref", "range", "uri", "column", "branch", "tag", "variable",
 )  # fmt: skip
+
+MAGIC = "%lance"
+# What every verb understands.
+COMMON_FLAGS = ("--json", "--no-display", "--debug", "-o", "--help")
+_OPERATORS = frozenset({"=", "!=", "<>", "<", ">", "<=", ">="})
+_INVALID_CHOICE = re.compile(r"invalid choice: '(?P<word>.*)' \(choose from (?P<choices>.*)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +66,71 @@ class Verb:
 
     @property
     def usage(self) -> str:
-        """How the verb is written, in one line."""
-        return " ".join(["%lance", self.name, *map(_written, self.arguments)])
+        """How the verb is written in a notebook, in one line."""
+        return self.written(MAGIC)
+
+    def written(self, prog: str) -> str:
+        """Return how the verb is written behind ``prog``; in a terminal the dataset comes first."""
+        is_terminal = prog.strip("%") != MAGIC.strip("%")
+        uri = ["URI"] if is_terminal and (self.needs_dataset or self.is_text) else []
+        return " ".join([prog, self.name, *uri, *map(_written, self.arguments)])
 
     def parser(self, prog: str) -> Parser:
         """Make the parser of the verb's words."""
-        usage = self.usage.replace("%lance", prog).replace("%", "%%")
+        usage = self.written(prog).replace("%", "%%")
         parser = Parser(prog=f"{prog} {self.name}", usage=usage, add_help=False)
         for one in self.arguments:
             parser.add_argument(*one.flags, help=one.help.replace("%", "%%"), **one.options)
         return parser
 
 
+def names_of(words: str | None) -> list[str] | None:
+    """Take ``A,B`` apart. Raises InvalidInputError for an empty name."""
+    if not words:
+        return None
+    names = words.split(",")
+    if "" in names:
+        raise InvalidInputError(f"{words!r}: write names with commas and without spaces: A,B")
+    return names
+
+
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that raises instead of ending the process."""
+    """An ArgumentParser that raises instead of ending the process. ``words``: what it is given."""
+
+    words: Sequence[str] = ()
 
     def error(self, message: str) -> NoReturn:
-        """Raise InvalidInputError with the usage."""
+        """Raise InvalidInputError with a suggestion and the usage."""
         usage = " ".join(self.format_usage().removeprefix("usage:").split())
-        raise InvalidInputError(f"{message}; usage: {usage}")
+        raise InvalidInputError(f"{message}{self._suggested(message)}; usage: {usage}")
+
+    def _suggested(self, message: str) -> str:
+        """Say what was probably meant: an option, a choice, or words that need quotes."""
+        kind, _, wrong = message.partition(": ")
+        if kind == "unrecognized arguments":
+            return self._of_unrecognized(wrong)
+        invalid = _INVALID_CHOICE.search(message)
+        if invalid is None:
+            return ""
+        word, choices = invalid["word"], re.findall(r"[\w-]+", invalid["choices"])
+        near = difflib.get_close_matches(word, choices, n=1)
+        if not near and word.isidentifier():  # as git has it: tag NAME, tag -d NAME
+            verb = "delete" if {"-d", "-D", "--delete"} & set(self.words) else "create"
+            near = [f"{verb} {word}"] if verb in choices else []
+        return f"; did you mean {near[0]!r}?" if near else ""
+
+    def _of_unrecognized(self, wrong: str) -> str:
+        flags = [flag for one in self._actions for flag in one.option_strings]
+        is_flag = wrong.startswith("-")
+        if not is_flag and "--message" in flags and wrong in self.words:
+            return f"; did you mean -m {wrong!r}?"
+        first = wrong.partition(" ")[0]
+        meant = first if is_flag else f"--{first}"
+        near = difflib.get_close_matches(meant, [*flags, *COMMON_FLAGS], n=1, cutoff=0.75)
+        if near:
+            return f"; did you mean {near[0]}?"
+        is_split = not is_flag and (" " in wrong or ":" in wrong or _OPERATORS & set(self.words))
+        return "; put quotes around words that belong together" if is_split else ""
 
 
 def _written(one: Argument) -> str:

@@ -1,7 +1,7 @@
-"""The generated tables of the README, made from the registries by ``make capabilities``.
+"""The generated parts of the README, made by ``make capabilities``.
 
 ``--check`` fails instead of writing. Each part stands between two marker lines of the README: what
-can be read and written, and the verbs of ``%lance``.
+can be read and written, the verbs of ``%lance``, and the badges.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ from lance_nb.format.logical_types import SIMPLE_TYPES
 from lance_nb.magic.help import table_of_verbs
 from lance_nb.storage.registry import STORES
 from lance_nb.transactions.registry import OPERATIONS
+from tests.support.badges import badges, repository
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 BEGIN = "<!-- capabilities: made by `make capabilities`, do not edit -->"
 END = "<!-- end of capabilities -->"
 BEGIN_VERBS = "<!-- verbs: made by `make capabilities`, do not edit -->"
 END_VERBS = "<!-- end of verbs -->"
+BEGIN_BADGES = "<!-- badges: made by `make capabilities` from pyproject.toml, do not edit -->"
+END_BADGES = "<!-- end of badges -->"
 YES, NO = "✓", "–"
 NEVER_APPLIED = {"data_overlay"}
 APART = {"blob_layout"}  # written with its payloads, by a module of its own
@@ -140,7 +143,11 @@ def _stores() -> str:
 
 def rendered(readme: str) -> str:
     """Return the README with fresh tables. Raises ValueError without the markers."""
-    parts = ((BEGIN, END, tables()), (BEGIN_VERBS, END_VERBS, table_of_verbs()))
+    parts = (
+        (BEGIN_BADGES, END_BADGES, badges(repository())),
+        (BEGIN_VERBS, END_VERBS, table_of_verbs()),
+        (BEGIN, END, tables()),
+    )
     for begin, end, body in parts:
         before, found, rest = readme.partition(begin)
         _, closed, after = rest.partition(end)

@@ -22,7 +22,8 @@ import sqlglot
 from sqlglot import expressions
 from sqlglot.errors import SqlglotError
 
-from lance_nb.errors import ColumnNotFoundError, InvalidInputError, VersionNotFoundError
+from lance_nb.errors import ColumnNotFoundError, InvalidInputError, VersionNotFoundError, clip
+from lance_nb.table.predicate.sql_text import problem_of
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
@@ -95,7 +96,7 @@ def _search(dataset: LanceDataset, statement: Statement, numbers: list[int]) -> 
         if last is None:
             raise InvalidInputError(
                 f"bisect: {statement!r} cannot be said of version {numbers[-1]}: "
-                "it has no such column"
+                f"it has no such column; its columns: {_names_of(dataset, numbers[-1])}"
             )
         return found(None, numbers[-1])
     if holds(numbers[0]) is False:
@@ -105,6 +106,11 @@ def _search(dataset: LanceDataset, statement: Statement, numbers: list[int]) -> 
         middle = (low + high) // 2
         low, high = (low, middle) if holds(numbers[middle]) is False else (middle, high)
     return found(numbers[high], numbers[low] if holds(numbers[low]) else None)
+
+
+def _names_of(dataset: LanceDataset, number: int) -> str:
+    names = dataset.checkout_version((dataset.branch, number)).schema.names
+    return clip(", ".join(map(repr, names)))
 
 
 def _trial(dataset: LanceDataset, number: int, check: Callable[[Any], Any]) -> Trial:
@@ -121,7 +127,9 @@ def _check(statement: str) -> Callable[[LanceDataset], bool]:
     try:
         parsed = sqlglot.parse_one(statement, read="duckdb")
     except SqlglotError as error:
-        raise InvalidInputError(f"bisect: {statement!r} is not SQL: {error}") from error
+        raise InvalidInputError(
+            f"bisect: {statement!r} is not SQL: {problem_of(error, statement)}"
+        ) from error
     if isinstance(parsed, expressions.Query):
         holds = _query(statement)
     elif parsed.find(expressions.AggFunc) is not None:

@@ -29,6 +29,7 @@ MAIN = "main"
 _HEAD = re.compile(r"HEAD(?:~(\d{1,9}))?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?")
 _NUMBER = re.compile(r"\d{1,18}")
+_NO_NAME = re.compile(r"-.*|.*(\.\.|[~^@\s,]).*", re.DOTALL)
 
 
 def resolve(dataset: Source, ref: str) -> Source:
@@ -54,8 +55,15 @@ def resolve(dataset: Source, ref: str) -> Source:
         if not branch or not _NUMBER.fullmatch(number):
             raise InvalidRefError(_grammar(ref))
         return dataset.checkout_version((_branch(dataset, branch), int(number)))
-    if ref == MAIN or ref in dataset.branches.list():
+    branches = dataset.branches.list()
+    if ref == MAIN or ref in branches:
         return dataset.checkout_version((_branch(dataset, ref), None))
+    tags = dataset.tags.list()
+    if ref not in tags and _NO_NAME.fullmatch(ref):
+        raise InvalidRefError(_grammar(ref))
+    if ref not in tags:
+        known = ["HEAD", MAIN, *branches, *tags]
+        raise RefNotFoundError("tag or branch", ref, _nearest_first(ref, known))
     return _tagged(dataset, ref)
 
 
@@ -111,7 +119,8 @@ def _tagged(dataset: Source, name: str) -> Source:
 
 
 def _nearest_first(name: str, known: list[str]) -> tuple[str, ...]:
-    near = difflib.get_close_matches(name, known, n=3)
+    folded = {one.casefold(): one for one in known}
+    near = [folded[one] for one in difflib.get_close_matches(name.casefold(), folded, 3, 0.5)]
     return (*near, *(other for other in known if other not in near))
 
 

@@ -34,8 +34,10 @@ from typing import ClassVar
 
 from lance_nb.explorer.merge_answers import MergeAnswers
 from lance_nb.explorer.messages import Handler
+from lance_nb.explorer.pictures import Picture
 from lance_nb.explorer.ref_answers import RefAnswers
 from lance_nb.explorer.ref_changes import RefChanges
+from lance_nb.explorer.ref_pictures import picture_of_refs
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.widget import LanceWidget
 
@@ -46,6 +48,10 @@ class RefsManager(LanceWidget):
     entry: ClassVar[str] = "widgets/branches.js"
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline")
     default_height: ClassVar[int] = 440
+
+    def picture(self) -> Picture:
+        """Return the branches and tags as text and static HTML."""
+        return super().picture() if self.error is not None else picture_of_refs(self.dataset)
 
     @classmethod
     def answers(cls, session: Session) -> dict[str, Handler]:

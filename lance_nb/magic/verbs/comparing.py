@@ -12,7 +12,7 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.magic.answer import Answer, answer_of_records, answer_of_table
 from lance_nb.magic.desk import Desk, label
-from lance_nb.magic.verb import COLUMN, RANGE, REF, Verb, argument
+from lance_nb.magic.verb import COLUMN, RANGE, REF, Verb, argument, names_of
 from lance_nb.table.diff import Diff
 
 _RANGE = re.compile(r"(?P<a>.*?)(?P<dots>\.\.\.?)(?P<b>.*)")
@@ -21,8 +21,8 @@ LEVELS = ("transactions", "schema", "fragments", "files", "deletions", "indices"
 
 def diff(desk: Desk, said: Namespace) -> Answer:
     """Compare two versions: numbers first, or one level as a table."""
+    key = names_of(said.key)
     a, b = _ends(desk, said.range, said.other)
-    key = said.key.split(",") if said.key else None
     found = desk.dataset.diff(a, b, key=key)
     heading = f"{label(a)} .. {label(b)}"
     shown = desk.settings.rows_shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
 
 from lance_nb.errors import InvalidInputError
@@ -15,6 +16,8 @@ from lance_nb.magic.verb import REF, Verb, argument
 
 def log(desk: Desk, said: Namespace) -> Answer:
     """List versions, newest first."""
+    if said.ref is not None and re.fullmatch(r"-\d+", said.ref):
+        raise InvalidInputError(f"a number of versions is written -n {said.ref[1:]}")
     dataset = desk.at(said.ref)
     limit = desk.settings.versions_shown if said.limit is None else said.limit
     if limit < 0:

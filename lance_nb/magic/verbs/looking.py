@@ -12,7 +12,7 @@ from lance_nb.explorer.models.schema_tree import schema_tree
 from lance_nb.explorer.table_files import write_file
 from lance_nb.magic.answer import Answer, answer_of_lines, answer_of_records, answer_of_table
 from lance_nb.magic.desk import Desk, label
-from lance_nb.magic.verb import COLUMN, REF, URI, Verb, argument
+from lance_nb.magic.verb import COLUMN, REF, URI, Verb, argument, names_of
 
 
 def in_words(dataset: LanceDataset) -> Answer:
@@ -32,7 +32,8 @@ def open_dataset(desk: Desk, said: Namespace) -> object:
     """Take a dataset in hand and show it."""
     name = said.name
     if said.word is not None and (said.word != "as" or name is None):
-        raise InvalidInputError("usage: %lance open URI [as NAME]")
+        meant = f"; did you mean: as {said.word}?" if said.word.isidentifier() else ""
+        raise InvalidInputError(f"usage: {desk.prog} open URI [as NAME]{meant}")
     if name is not None and not name.isidentifier():
         raise InvalidInputError(f"{text.name(name)!r} is not a variable name")
     return desk.show(desk.open(said.uri, name))
@@ -69,8 +70,8 @@ def schema(desk: Desk, said: Namespace) -> Answer:
 
 def head(desk: Desk, said: Namespace) -> Answer:
     """Show the first rows."""
+    columns = names_of(said.columns)
     dataset = desk.at(said.ref)
-    columns = said.columns.split(",") if said.columns else None
     limit = said.limit if said.limit is not None else desk.settings.rows_shown
     table = dataset.to_table(columns=columns, filter=said.where, limit=limit)
     return answer_of_table(f"Rows of {label(dataset)}", table, limit)
@@ -96,9 +97,9 @@ def indices(desk: Desk, said: Namespace) -> Answer:
 
 def export(desk: Desk, said: Namespace) -> Answer:
     """Write the rows of a version to a file."""
+    columns = names_of(said.columns)
     dataset = desk.at(said.ref)
     path = Path(said.path)
-    columns = said.columns.split(",") if said.columns else None
     batches = dataset.scanner(columns=columns, filter=said.where).to_reader()
     rows = write_file(path, batches)
     line = f"{text.plural(rows, 'row')}, {text.size(path.stat().st_size)}"

@@ -43,16 +43,22 @@ def doctor(desk: Desk, said: Namespace) -> Answer:
     if found.num_orphans:
         lines.append(
             f"{text.plural(found.num_orphans, 'file')} ({text.size(found.orphan_bytes)}) belong to "
-            "no version: %lance clean"
+            f"no version: {desk.prog} clean"
         )
     records = [
         {"problem": one.kind, "where": one.path, "version": one.version, "what": one.message}
         for one in found.problems
     ]
-    return answer_of_records(
-        f"Health of {label(desk.dataset)}", records, value=found, lines=lines,
-        exit_code=0 if found.is_whole else 1,
-    )  # fmt: skip
+    answer = answer_of_records(f"Health of {label(desk.dataset)}", records, lines=lines)
+    data = {
+        "is_whole": found.is_whole,
+        "problems": records,
+        "advice": lines[1:],
+        "versions": found.num_versions,
+        "data_files": found.num_data_files,
+        "values_read": found.num_values,
+    }
+    return Answer(found, answer.picture, data, exit_code=0 if found.is_whole else 1)
 
 
 def _advice(desk: Desk) -> list[str]:
@@ -61,9 +67,9 @@ def _advice(desk: Desk) -> list[str]:
     stored = stats.num_rows + stats.num_deleted_rows
     if stats.num_deleted_rows * 10 >= stored > 0:
         share = stats.num_deleted_rows / stored
-        lines.append(f"{share:.0%} of the rows are deleted: %lance compact")
+        lines.append(f"{share:.0%} of the rows are deleted: {desk.prog} compact")
     if stats.num_fragments >= 10 and stored < stats.num_fragments * 100_000:
-        lines.append(f"{stats.num_fragments} small fragments: %lance compact")
+        lines.append(f"{stats.num_fragments} small fragments: {desk.prog} compact")
     return lines
 
 

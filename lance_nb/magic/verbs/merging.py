@@ -9,7 +9,7 @@ from typing import Any
 from lance_nb.explorer.models import text
 from lance_nb.magic.answer import Answer, answer_of_lines
 from lance_nb.magic.desk import Desk, label, place_of
-from lance_nb.magic.verb import BRANCH, COLUMN, REF, Argument, Verb, argument
+from lance_nb.magic.verb import BRANCH, COLUMN, REF, Argument, Verb, argument, names_of
 
 ON_CONFLICT = ("fail", "ours", "theirs")
 
@@ -17,11 +17,13 @@ ON_CONFLICT = ("fail", "ours", "theirs")
 def merge(desk: Desk, said: Namespace) -> Answer:
     """Bring what a branch did into the branch in hand."""
     dataset = desk.latest()
-    source = None if said.branch == "main" else said.branch
+    source: str | tuple[str | None, int] = said.branch
+    if said.branch not in {"main", *dataset.branches.names()}:
+        source = place_of(desk.at(said.branch))  # a tag, or exp:12
     return _done(
         desk,
         said,
-        lambda options: dataset.branches.merge(source or "main", said.into, **options),
+        lambda options: dataset.branches.merge(source, said.into, **options),
         strategy=said.strategy,
         copy=said.copy,
     )
@@ -46,7 +48,7 @@ def _done(
 ) -> Answer:
     options = {
         "on_conflict": said.on_conflict,
-        "key": said.key.split(",") if said.key else None,
+        "key": names_of(said.key),
         "dry_run": said.dry_run,
         "message": " ".join(said.message) if said.message else None,
         **more,

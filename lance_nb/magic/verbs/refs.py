@@ -26,7 +26,7 @@ def branch(desk: Desk, said: Namespace) -> Answer:
             for name, about in dataset.branches.list().items()
         ]
         return answer_of_records(f"Branches of {text.name(dataset.name)}", records)
-    name = _named(said, "branch")
+    name = _named(desk, said, "branch")
     if said.action == "create":
         made = dataset.create_branch(name, place_of(desk.at(said.ref)))
         return _moved(desk.hold(made), f"created branch {text.name(name)}")
@@ -48,7 +48,7 @@ def tag(desk: Desk, said: Namespace) -> Answer:
             for name, about in dataset.tags.list().items()
         ]  # fmt: skip
         return answer_of_records(f"Tags of {text.name(dataset.name)}", records)
-    name = _named(said, "tag")
+    name = _named(desk, said, "tag")
     if said.action == "delete":
         dataset.tags.delete(name)
         return answer_of_lines(f"Deleted tag {text.name(name)}", ["The version stays."])
@@ -70,9 +70,12 @@ def restore(desk: Desk, said: Namespace) -> Answer:
     return _moved(desk.hold(back), f"as version {old.version} was; nothing is lost")
 
 
-def _named(said: Namespace, noun: str) -> str:
+def _named(desk: Desk, said: Namespace, noun: str) -> str:
     if said.name is None:
-        raise InvalidInputError(f"%lance {noun} {said.action} needs the name of a {noun}")
+        raise InvalidInputError(
+            f"{desk.prog} {noun} {said.action} needs the name of a {noun}; "
+            f"usage: {desk.prog} {noun} {said.action} NAME"
+        )
     return str(said.name)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from lance_nb.explorer.models import refs, text
 from lance_nb.magic.answer import Answer, answer_of_table
 from lance_nb.magic.desk import Desk, variables_of
 from lance_nb.magic.verb import Verb, argument
+from lance_nb.table.predicate.sql_text import problem_of
 
 IN_HAND = "dataset"
 # A name, an at sign, and a ref, which may hold what an identifier may not; strings, quoted names
@@ -32,15 +34,29 @@ _PLACE = re.compile(
     re.DOTALL,
 )
 
+_MISSING = re.compile(r"Table with name (?P<name>.+?) does not exist")
+_WRITES = re.compile(r"(insert|update|delete|merge|truncate|alter|drop)\b", re.IGNORECASE)
+
 
 def sql(desk: Desk, said: Namespace) -> Answer:
     """Run a statement."""
-    statement = said.statement.strip().rstrip(";")
+    statement = _unquoted(said.statement.strip()).rstrip(";")
     if not statement:
         raise InvalidInputError("there is no statement; try: %lance sql SELECT * FROM dataset")
+    if _WRITES.match(statement):
+        raise InvalidInputError(
+            "SQL only reads here; edits are staged: %lance stage append, delete or update"
+        )
     table = query(desk, statement)
     count = f"{text.plural(table.num_rows, 'row')}"
     return answer_of_table("Result", table, desk.settings.rows_shown, lines=[count])
+
+
+def _unquoted(statement: str) -> str:
+    """Take away the quotes that a shell would have taken away."""
+    mark, inner = statement[:1], statement[1:-1]
+    is_quoted = mark in {"'", '"'} and statement.endswith(mark) and mark not in inner
+    return inner.strip() if is_quoted and " " in inner else statement
 
 
 def query(desk: Desk, statement: str) -> pa.Table:
@@ -63,11 +79,21 @@ def query(desk: Desk, statement: str) -> pa.Table:
             raise InvalidInputError("SQL: only statements that return rows can be run")
         table: pa.Table = result.to_arrow_table()
     except duckdb.Error as error:
-        hint = "" if known else "; no dataset is open: %lance open URI"
-        raise InvalidInputError(f"SQL: {words_of(error)}{hint}") from error
+        raise InvalidInputError(f"SQL: {_said(error, known)}") from error
     finally:
         connection.close()
     return table
+
+
+def _said(error: Exception, known: Collection[str]) -> str:
+    """Say what DuckDB says; of a table that is not there, which ones are."""
+    missing = _MISSING.search(str(error))
+    if missing is None:
+        return words_of(error)
+    named = f"there is no table {missing['name']!r}"
+    if not known:
+        return f"{named}; no dataset is open: %lance open URI"
+    return f"{named}; datasets that are open: {', '.join(known)}"
 
 
 def _with_views(
@@ -96,7 +122,7 @@ def _tables(statement: str) -> set[str]:
     try:
         parsed = sqlglot.parse(statement, read="duckdb")
     except SqlglotError as error:
-        raise InvalidInputError(f"SQL: {error}") from error
+        raise InvalidInputError(f"SQL: {problem_of(error, statement)}") from error
     tables = (one.find_all(sqlglot.exp.Table) for one in parsed if one is not None)
     return {table.name for found in tables for table in found}
 

@@ -105,7 +105,9 @@ def _one(words: Sequence[str], edit: str, what: str) -> str:
 def _assignment(words: str) -> tuple[str, str]:
     column, equals, value = words.partition("=")
     if not equals or not column.strip() or not value.strip():
-        raise InvalidInputError(f"{words!r} is not COLUMN=EXPRESSION")
+        raise InvalidInputError(
+            f"{words!r} is not COLUMN=EXPRESSION; quote what has spaces: price='price * 2'"
+        )
     return column.strip(), value.strip()
 
 

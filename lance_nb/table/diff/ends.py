@@ -180,7 +180,7 @@ def target_of(source: Source, ref: Ref, branch: str | None) -> Target:
     if text == MAIN or text in refs.branch_names(source.root):
         return refs.resolve(source.root, (text, None), branch)
     known = (*refs.tag_names(source.root), MAIN, *refs.branch_names(source.root))
-    raise RefNotFoundError("tag", text, known)
+    raise RefNotFoundError("tag or branch", text, known)
 
 
 def _from_head(source: Source, branch: str | None, back: int) -> Target:

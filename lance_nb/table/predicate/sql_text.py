@@ -110,13 +110,13 @@ def _parse(short: str, text: str) -> Any:
     try:
         trees = sqlglot.parse(short, dialect=_dialect())
     except SqlglotError as exc:
-        raise PredicateError(f"cannot read {shown(text)}: {_problem(exc, short)}") from exc
+        raise PredicateError(f"cannot read {shown(text)}: {problem_of(exc, short)}") from exc
     if len(trees) != 1 or trees[0] is None:
         raise PredicateError(f"cannot read {shown(text)}: expected one expression")
     return trees[0]
 
 
-def _problem(exc: Exception, short: str) -> str:
+def problem_of(exc: Exception, short: str) -> str:
     """Tell what sqlglot found wrong and where, in plain text."""
     errors = getattr(exc, "errors", None)
     if not errors:

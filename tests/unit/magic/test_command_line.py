@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,10 +52,64 @@ def test_errors_are_one_line_and_status_two(
     assert not captured.out
 
 
+def run(*words: str, **how: object) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "lance_nb.magic.command_line", *words]
+    return subprocess.run(command, check=False, capture_output=True, timeout=120, **how)
+
+
+def test_a_process_ends_as_scripts_expect(uri: str, tmp_path: Path) -> None:
+    """Exit status 0, 1 for a finding, 2 for an error; nothing but the answer on stdout."""
+    whole = run("doctor", uri, "--json", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (whole.returncode, whole.stderr) == (0, b"")
+    said = json.loads(whole.stdout)
+    assert (said["is_whole"], said["problems"], said["versions"]) == (True, [], 9)
+    cut = shutil.copytree(uri, tmp_path / "cut.lance")
+    victim = max((cut / "data").iterdir())
+    victim.write_bytes(victim.read_bytes()[:100])
+    damaged = run("doctor", str(cut))
+    assert damaged.returncode == 1
+    assert victim.name.encode() in damaged.stdout
+    assert b"\x1b" not in damaged.stdout
+    nowhere = run("doctor", str(tmp_path / "no.lance"))
+    assert (nowhere.returncode, nowhere.stdout, nowhere.stderr.count(b"\n")) == (2, b"", 1)
+
+
+def test_a_reader_that_goes_away_is_no_error(uri: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "lance_nb.magic.command_line", "log", uri]
+    with os.fdopen(writing, "wb") as broken:
+        done = subprocess.run(
+            command, check=False, stdout=broken, stderr=subprocess.PIPE, timeout=120
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_what_the_system_refuses_and_an_interrupt_are_one_line(
+    uri: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(path: Path, *, force: bool = False) -> str:
+        raise PermissionError(13, "Permission denied", str(path)) if force else KeyboardInterrupt
+
+    monkeypatch.setattr(command_line, "ensure", stop)
+    assert main(["demo", "x.lance", "--force"]) == 2
+    assert main(["demo", "x.lance"]) == 130
+    said = capsys.readouterr().err.splitlines()
+    assert said == ["lance-nb: [Errno 13] Permission denied: 'x.lance'", "lance-nb: interrupted"]
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("lance-nb")
+
+
 def test_help_needs_no_dataset(capsys: pytest.CaptureFixture[str]) -> None:
     for words in ([], ["help"], ["--help"], ["log", "--help"], ["help", "log"]):
         assert main(words) == 0
-    assert "lance-nb log" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "lance-nb log URI [REF] [-n LIMIT]" in said
+    assert "Example: lance-nb log photos.lance -n 5" in said
+    assert "--no-display" not in said
 
 
 def test_lab_writes_a_notebook_that_explores_the_dataset(

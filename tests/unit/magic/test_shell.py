@@ -92,7 +92,7 @@ def test_help_lists_every_verb_and_says_more_about_each(lance: Lance) -> None:
         ("open fake as 3x", "'3x' is not a variable name"),
         ("open nowhere", "no Lance dataset at"),
         ("at", "usage: %lance at REF"),
-        ("at v2", "tag 'v2' does not exist; tags that exist: 'late', 'v1'"),
+        ("at v2", "tag or branch 'v2' does not exist; names that exist: 'v1', 'HEAD', 'main'"),
         ("at 99", "version 99"),
         ("at 2001-01-01", "is the oldest"),
         ("log -n x", "usage: %lance log"),
@@ -102,14 +102,61 @@ def test_help_lists_every_verb_and_says_more_about_each(lance: Lance) -> None:
         ("log -o 3x", "'3x' is not a variable name"),
         ("commit", "nothing is staged"),
         ("discard", "nothing is staged"),
+        # What people write who know git, SQL or pandas, or forget the quotes.
+        ("fake.lance", "did you mean 'open fake.lance'?"),
+        ("ds", "did you mean 'open ds'?"),
+        ("undo", "did you mean 'revert HEAD'?"),
+        ("delete id=3", "did you mean 'stage delete'?"),
+        ("open fake ds", "did you mean: as ds?"),
+        ("at -1", "'-1' is not a version; write a number (12)"),
+        ("at HEAD^", "HEAD~2"),
+        ("at 2026-11-21 12:00", "put quotes around words that belong together"),
+        ("log -5", "is written -n 5"),
+        ("log --no-dispaly", "did you mean --no-display?"),
+        ("spark start", "did you mean --start?"),
+        ("tag v2", "did you mean 'create v2'?"),
+        ("tag -d v1", "did you mean 'delete v1'?"),
+        ("tag crate v2", "did you mean 'create'?"),
+        ("merge nope", "tag or branch 'nope' does not exist"),
+        ("diff v1...dev --rows --key nope", "no column named 'nope'"),
+        ("bisect label IS NOT NULL", "put quotes around words that belong together"),
+        ("bisect 'label ='", "is not SQL: an operand is missing"),
+        ("bisect 'labl > 1'", "its columns: 'id', 'label', 'price'"),
+        ("head --where id > 3", "put quotes around words"),
+        ("head --columns id, label", "without spaces"),
+        ("stage delete id = 3", "quote it if it has spaces"),
+        ("stage update price = 3", "price='price * 2'"),
+        ("commit 'my message'", "did you mean -m 'my message'?"),
+        ("SELECT * FROM photos", "there is no table 'photos'; datasets that are open: ds, dataset"),
+        ("sql SELEC 1", "near '1'"),
+        ("sql DELETE FROM ds", "edits are staged: %lance stage"),
+        ("export nowhere/x.csv", "nowhere/x.csv"),
+        ("x <<", "needs a verb behind it"),
+        ("3x << log", "'3x' is not a variable name"),
+        ("x << lgo", "%lance lgo: there is no verb 'lgo'; did you mean 'log'"),
     ],
 )
 def test_an_error_is_one_line_that_helps(lance: Lance, uri: str, line: str, words: str) -> None:
-    lance(f"open {uri}")
+    lance(f"open {uri} as ds")
     with pytest.raises(UsageError) as caught:
         lance(line)
     assert words in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith("%lance ")
+    assert not {"\n", "\x1b"} & set(str(caught.value))
+
+
+def test_statements_need_neither_the_verb_nor_a_shell_that_takes_quotes_away(
+    lance: Lance, uri: str
+) -> None:
+    lance(f"open {uri} as ds")
+    for line in ("SELECT max(id) AS m FROM ds", "sql 'SELECT max(id) AS m FROM ds'",
+                 "with x as (select 49 AS m) select m from x"):  # fmt: skip
+        assert lance(line).value.to_pylist() == [{"m": 49}]
+
+
+def test_help_has_a_json_form(lance: Lance) -> None:
+    assert {one["verb"] for one in json.loads(str(lance("help --json")))} == set(VERBS)
+    assert json.loads(str(lance("help log --json")))["verb"] == "log"
 
 
 @pytest.mark.parametrize("line", [name for name, verb in VERBS.items() if not verb.arguments])

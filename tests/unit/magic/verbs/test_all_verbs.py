@@ -156,7 +156,7 @@ def test_a_cell_is_sql_and_quotes_stay(shell: InteractiveShell) -> None:
     [
         ("sql SELECT * FROM nowhere", "nowhere"),
         ("sql SELECT nope FROM dataset", "nope"),
-        ("sql SELECT * FROM dataset@nope", "tag 'nope' does not exist"),
+        ("sql SELECT * FROM dataset@nope", "tag or branch 'nope' does not exist"),
         ("sql SELECT * FROM other@v1", "'other' is not a dataset"),
         ("sql SELECT * FROM read_csv('/etc/passwd')", "disabled"),
         ("sql", "there is no statement"),

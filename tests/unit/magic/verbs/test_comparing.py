@@ -41,7 +41,7 @@ def test_rows_and_levels_are_tables(lance: Lance) -> None:
     assert lance("diff 2..3 --fragments").value.num_rows == 1
     assert lance("diff 2..5 --transactions").value.num_rows == 3
     assert lance("diff 2..5 --schema").value.num_rows == 0
-    with pytest.raises(UsageError, match="tag 'nope' does not exist"):
+    with pytest.raises(UsageError, match="tag or branch 'nope' does not exist"):
         lance("diff nope..HEAD")
 
 
