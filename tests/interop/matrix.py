@@ -9,6 +9,7 @@ Sizes lie around the borders of chunks (1024, 4096) and include none and one row
 from __future__ import annotations
 
 import os
+from bisect import bisect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -43,15 +44,25 @@ class Shape:
     since: str = "2.1"
 
 
-def columns(family: str, num_rows: int, version: str, seed: int) -> Iterator[tuple[str, pa.Array]]:
-    """Build every column of a family: each shape with each null pattern."""
+def columns(
+    family: str, num_rows: int, version: str, seed: int, *, in_turns: bool = False
+) -> Iterator[tuple[str, pa.Array]]:
+    """Build every column of a family: each shape with each null pattern.
+
+    ``in_turns``: of the patterns with nulls, each shape has two at each size, and all within any
+    three sizes that follow each other; a larger run has all at each.
+    """
     for number, shape in enumerate(FAMILIES[family]):
         if version < shape.since:
             continue
         rng = np.random.default_rng([seed, number, num_rows])
         rows = min(num_rows, shape.rows_max)
         base = shape.build(rng, rows)
+        turn = number + bisect(SIZES, num_rows)
+        left_out = {WITH_NULLS[turn % 4], WITH_NULLS[(turn + 1) % 4]}
         for pattern, mask in PATTERNS.items():
+            if in_turns and SCALE <= 1 and pattern in left_out:
+                continue
             array = with_nulls(base, mask(rng, rows)) if pattern != "full" else base
             yield f"{shape.name}/{pattern}", array
 
@@ -74,6 +85,7 @@ PATTERNS: dict[str, Callable[[Random, int], np.ndarray[Any, Any]]] = {
     "runs": _runs,
     "all": lambda _, n: np.ones(n, bool),
 }
+WITH_NULLS = [name for name in PATTERNS if name != "full"]
 
 
 # --- numbers -----------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Data files written by pylance read back equal to the bit, whole and in parts.
 
-One file per (file version, size, family), with every column of the family in it.
+One file per (file version, size, family), with every column of the family in it: 4,344 columns.
+Versions 2.0 and forced encodings have one file per column, about 2,400.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def test_a_file_of_pylance_reads_equal(
     seed: int, version: str, size: int, family: str, tmp_path: Path
 ) -> None:
     wrong = []
-    for number, group in enumerate(_same_length(columns(family, size, version, seed))):
+    found = columns(family, size, version, seed, in_turns=True)
+    for number, group in enumerate(_same_length(found)):
         table = pa.table(group)
         folder = tmp_path / str(number)
         _write(folder, table, version)
@@ -160,7 +162,7 @@ def test_forced_encodings_read_equal(
     """Every column of its own file: the reference refuses some requests, which are left out."""
     wrong, written = [], 0
     for number, (name, array) in enumerate(columns(family, 1500, version, SEED)):
-        if not name.endswith(("/full", "/some")):
+        if not name.endswith(("/full", "/some") if version == "2.2" or SCALE > 1 else "/some"):
             continue
         field = pa.field(name, array.type, metadata=FORCED[forced])
         table = pa.table([array], schema=pa.schema([field]))

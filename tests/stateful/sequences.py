@@ -45,11 +45,12 @@ def run(
 ) -> World:
     """Run the steps of a sequence and check everything. Raises whatever is wrong.
 
-    Of the old versions we read ``share`` again at the end, and pylance all.
+    Of the old versions we read ``share`` again at the end, and pylance all; unless we read all, we
+    read half of the columns after each step.
     """
     with tempfile.TemporaryDirectory(dir=_memory()) as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pylance's, about its own arguments
-        world = World(Path(folder), random.Random(f"{seed}"), engines)
+        world = World(Path(folder), random.Random(f"{seed}"), engines, thorough=share == 1.0)
         try:
             for number in steps:
                 take(world, seed, number)
