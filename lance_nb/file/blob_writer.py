@@ -115,8 +115,8 @@ class BlobV2LeafWriter(LeafWriter):
         super().add(StripedLeaf(self._described(leaf.values, hidden), leaf.entries), num_rows)
 
     def _described(self, values: pa.StructArray, hidden: np.ndarray) -> pa.Array:
-        data, uri = values.field(0), values.field(1)
-        has_data, has_uri = np.asarray(data.is_valid()), np.asarray(uri.is_valid())
+        data = values.field(0)
+        has_data, has_uri = (np.asarray(values.field(at).is_valid()) for at in (0, 1))
         check_one_form(has_data, has_uri, hidden, self.plan.field.name)
         payloads = Payloads.of(data)
         sizes = np.where(hidden, 0, payloads.sizes)
@@ -134,10 +134,9 @@ class BlobV2LeafWriter(LeafWriter):
             if kinds[row] == _INLINE and one.size_bytes:
                 ((positions[row], _),) = self.sink.add_buffers([bytes(one.read())])
         self._write_sidecars(payloads, taken, (kinds, positions, ids))
+        uris = _no_text(outside.size)
         if bool(outside.any()):
-            self._refer(values, outside, (kinds, positions, sizes))
-        kept = pa.array(np.where(outside, np.arange(outside.size), -1), mask=~outside)
-        uris = uri.take(kept).fill_null("") if bool(outside.any()) else _no_text(outside.size)
+            uris = self._refer(values, outside, (kinds, positions, sizes, ids))
         parts = [kinds, positions.astype(np.uint64), sizes.astype(np.uint64), ids]
         arrays = [*map(pa.array, parts), uris]
         return pa.StructArray.from_arrays(arrays, fields=list(DESCRIPTION_V2))
@@ -176,19 +175,34 @@ class BlobV2LeafWriter(LeafWriter):
                 ids[row], positions[row] = place
 
     def _refer(
-        self, values: pa.StructArray, outside: np.ndarray, out: tuple[np.ndarray, Ints, Ints]
-    ) -> None:
-        """Describe what lies elsewhere. Raises InvalidInputError unless that is allowed."""
-        if not self.sink.sidecars.allows_external:
-            where = values.field(1)[int(outside.argmax())].as_py()
-            raise InvalidInputError(
-                f"column {self.plan.field.name!r}: external blob {where!r} is outside of the "
-                "dataset; allow_external_blob_outside_bases=True stores such references"
-            )
-        kinds, positions, sizes = out
+        self,
+        values: pa.StructArray,
+        outside: np.ndarray,
+        out: tuple[np.ndarray, Ints, Ints, np.ndarray],
+    ) -> pa.Array:
+        """Describe what lies elsewhere; returns the URIs, or paths below base paths, of all rows.
+
+        Raises InvalidInputError for what lies below none, unless that is allowed.
+        """
+        sidecars = self.sink.sidecars
+        kinds, positions, sizes, ids = out
         kinds[outside] = _EXTERNAL
         for target, at in ((positions, 2), (sizes, 3)):
             target[outside] = np.asarray(values.field(at).fill_null(0)).astype(np.int64)[outside]
+        texts = [""] * outside.size
+        given = values.field(1)
+        for row in np.flatnonzero(outside).tolist():
+            texts[row] = given[row].as_py()
+            below = sidecars.bases.place_of(texts[row])
+            if below is not None:
+                ids[row], texts[row] = below
+            elif not sidecars.allows_external:
+                raise InvalidInputError(
+                    f"column {self.plan.field.name!r}: external blob {texts[row]!r} is outside of "
+                    "the dataset and its base paths; allow_external_blob_outside_bases=True stores "
+                    "such references"
+                )
+        return pa.array(texts, pa.string())
 
 
 def _no_text(count: int) -> pa.Array:

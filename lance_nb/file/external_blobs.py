@@ -1,17 +1,50 @@
-"""Blobs that a table refers to by URI, read so that they can be stored with the dataset.
+"""Blobs that a table refers to by URI: where below the base paths they lie, or what they hold.
+
+A base path that is no dataset root takes references to what lies below it; of several the longest.
+What is stored then is the id of the base and the path below it.
 
 Limits: a URI names one object; ``position`` and ``size`` choose a part of it, which must lie in it.
 Local files are mapped, remote ones read as a whole range when their turn comes.
-Source: ``external_blob_mode="ingest"`` of pylance 14.0.2.
+Source: external blobs and ``external_blob_mode="ingest"`` of pylance 14.0.2.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 from lance_nb.errors import InvalidInputError
+from lance_nb.format.manifest_values import BasePath
 from lance_nb.storage.base import ByteRange, Store
 from lance_nb.storage.registry import StorageOptions, open_store, split_uri
+
+
+@dataclass(frozen=True, slots=True)
+class BlobBases:
+    """Base paths that external blobs may lie below: (id, scheme, place), the longest first."""
+
+    places: tuple[tuple[int, str, str], ...] = ()
+
+    @classmethod
+    def of(cls, bases: Iterable[BasePath]) -> Self:
+        """Choose those that are no dataset roots."""
+        found = [(one.id, *split_uri(one.path)) for one in bases if not one.is_dataset_root]
+        return cls(tuple(sorted(found, key=lambda base: len(base[2]), reverse=True)))
+
+    def place_of(self, uri: str) -> tuple[int, str] | None:
+        """Return the id of the base that a URI lies below, and the path there."""
+        if not self.places:
+            return None
+        scheme, place = split_uri(uri)
+        for number, base_scheme, base in self.places:
+            inside = place.removeprefix(f"{base.rstrip('/')}/")
+            if scheme == base_scheme and inside != place and ".." not in inside.split("/"):
+                return number, inside
+        return None
+
+
+NO_BASES = BlobBases()
 
 
 @dataclass(frozen=True, slots=True)

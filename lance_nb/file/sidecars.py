@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from lance_nb.encodings.base import Bytes
 from lance_nb.errors import LanceError
-from lance_nb.file.external_blobs import ExternalBlobs
+from lance_nb.file.external_blobs import NO_BASES, BlobBases, ExternalBlobs
 from lance_nb.storage.base import ObjectWriter, Store
 
 PACK_BYTES = 1024 * 1024 * 1024  # of a shared file
@@ -30,13 +30,15 @@ class Sidecars:
         data_path: str,
         *,
         allows_external: bool = False,
+        bases: BlobBases = NO_BASES,
         ingests: ExternalBlobs | None = None,
         pack_bytes: int = PACK_BYTES,
     ) -> None:
-        """``ingests``: what lies elsewhere is read from there and stored here."""
+        """``bases``: where external blobs may lie. ``ingests``: they are read and stored here."""
         self._store = store
         self._folder = data_path.removesuffix(".lance")
         self.allows_external = allows_external
+        self.bases = bases
         self.ingests = ingests
         self.pack_bytes = pack_bytes
         self.paths: list[str] = []

@@ -27,7 +27,7 @@ from lance_nb.errors import (
 )
 from lance_nb.file.array_writer import ArrayColumnWriter, check_fields
 from lance_nb.file.column_writer import ColumnWriter
-from lance_nb.file.external_blobs import ExternalBlobs
+from lance_nb.file.external_blobs import NO_BASES, BlobBases, ExternalBlobs
 from lance_nb.file.fitting import fit
 from lance_nb.file.leaf_writers import leaf_writer
 from lance_nb.file.metadata import descriptor_bytes
@@ -49,13 +49,14 @@ _PAGE_BYTES_MIN = 64 * 1024
 class FileOptions:
     """``page_bytes``: size at which a page ends. ``waiting_bytes_max``: of all columns together.
 
-    ``allows_external_blobs``: blobs may refer to places outside of the dataset. ``ingests``: what
-    they refer to is read and stored instead. ``blob_pack_bytes``: size of a shared blob file.
+    Blobs may refer to places below ``blob_bases`` and, if ``allows_external_blobs``, to any others;
+    ``ingests``: what they refer to is read and stored. ``blob_pack_bytes``: of a shared blob file.
     """
 
     page_bytes: int = PAGE_BYTES
     waiting_bytes_max: int = 512 * 1024 * 1024
     allows_external_blobs: bool = False
+    blob_bases: BlobBases = NO_BASES
     ingests: ExternalBlobs | None = None
     blob_pack_bytes: int = PACK_BYTES
 
@@ -125,6 +126,7 @@ class FileWriter:
             store,
             path,
             allows_external=options.allows_external_blobs,
+            bases=options.blob_bases,
             ingests=options.ingests,
             pack_bytes=options.blob_pack_bytes,
         )

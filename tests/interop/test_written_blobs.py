@@ -142,6 +142,32 @@ def test_references_outside_are_refused_unless_allowed(tmp_path: Path) -> None:
     assert payloads(dataset, "b", 2) == [b"0123456789", b"x"]
 
 
+def test_references_below_base_paths_are_stored_as_pylance_stores_them(tmp_path: Path) -> None:
+    lance = require_pylance()
+    media = tmp_path / "media"
+    (media / "sub").mkdir(parents=True)
+    (media / "sub" / "a.bin").write_bytes(b"0123456789")
+    uri = f"file://{media}/sub/a.bin"
+    blobs = [uri, None, lance.Blob.from_uri(uri, position=2, size=3), b"inline"]
+    table = pa.table([lance.blob_array(blobs)], schema=pa.schema([lance.blob_field("b")]))
+    bases = [("media", f"file://{media}"), ("sub", str(media / "sub"))]
+    found = []
+    for module, name in ((lance, "theirs"), (lance_nb, "ours")):
+        made = [module.DatasetBasePath(path, name=one) for one, path in bases]
+        module.write_dataset(table, tmp_path / name, initial_bases=made[:1])
+        dataset = module.write_dataset(table, tmp_path / name, mode="append")
+        found.append(dataset.to_table()["b"].to_pylist())
+        with pytest.raises((InvalidInputError, OSError), match="allow_external_blob"):
+            outside = pa.table([lance.blob_array([f"{uri[:-9]}/../../x"])], schema=table.schema)
+            module.write_dataset(outside, tmp_path / name, mode="append")
+    assert found[0] == found[1]
+    assert found[1][0] == found[0][0] | {"blob_id": 1, "blob_uri": "sub/a.bin"}
+    ours = lance_nb.dataset(tmp_path / "ours", allow_bases=[f"file://{media}"])
+    for dataset in (ours, lance.dataset(tmp_path / "ours")):
+        wanted = [b"0123456789", None, b"234", b"inline"] * 2
+        assert payloads(dataset, "b", len(wanted)) == wanted
+
+
 def test_external_blobs_are_taken_in_as_pylance_does(tmp_path: Path) -> None:
     lance = require_pylance()
     sizes = {"none": 0, "small": 700, "middling": 90_000, "other": 80_000, "large": 5_000_000}

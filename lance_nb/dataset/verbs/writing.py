@@ -26,7 +26,7 @@ from lance_nb.errors import (
     InvalidInputError,
     NotSupportedError,
 )
-from lance_nb.file.external_blobs import ExternalBlobs
+from lance_nb.file.external_blobs import BlobBases, ExternalBlobs
 from lance_nb.file.sidecars import PACK_BYTES
 from lance_nb.file.writer import PAGE_BYTES, FileOptions
 from lance_nb.format.manifest_values import BasePath
@@ -74,9 +74,9 @@ class WriteRequest:
         self,
         version: str,
         places: tuple[FilePlace, ...] = (),
-        storage_options: StorageOptions | None = None,
+        locations: Locations | None = None,
     ) -> WriteOptions:
-        """Return how files are written; ``storage_options`` open the places of external blobs.
+        """Return how files are written; ``locations`` say where external blobs may lie.
 
         Raises InvalidInputError, NotSupportedError.
         """
@@ -88,7 +88,8 @@ class WriteRequest:
             FileOptions(
                 PAGE_BYTES if self.max_page_bytes is None else self.max_page_bytes,
                 allows_external_blobs=self.allow_external_blob_outside_bases,
-                ingests=self._ingests(storage_options),
+                blob_bases=BlobBases.of(() if locations is None else locations.bases),
+                ingests=self._ingests(None if locations is None else locations.options),
                 blob_pack_bytes=PACK_BYTES if pack_bytes is None else pack_bytes,
             ),
             places,
@@ -221,7 +222,7 @@ def write_addition(
         reader,
         current.manifest.schema,
         locations.home,
-        request.write_options(version, request.places(locations), locations.options),
+        request.write_options(version, request.places(locations), locations),
         request.progress,
     )
     return Addition(tuple(fragments))
@@ -237,7 +238,7 @@ def write_replacement(
     if current is not None:
         locations = current.locations
     version = request.data_storage_version or _version_after(current)
-    options = request.write_options(version, request.places(locations), locations.options)
+    options = request.write_options(version, request.places(locations), locations)
     lance_schema = new_schema(reader.schema, options.file_version)
     fragments = tuple(
         write_fragments(reader, lance_schema, locations.home, options, request.progress)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from lance_nb.errors import InvalidInputError, ObjectNotFoundError
-from lance_nb.file.external_blobs import ExternalBlobs
+from lance_nb.file.external_blobs import BlobBases, ExternalBlobs
+from lance_nb.format.manifest_values import BasePath
 from lance_nb.storage.registry import open_store
 
 TEXT = b"0123456789"
@@ -49,3 +50,21 @@ def test_other_stores_are_opened_once_for_a_folder():
     first = source.locate("memory://external_blobs/x.bin", 0, None)
     assert bytes(first.read()) == TEXT
     assert source.locate("memory://external_blobs/x.bin", 1, 1).store is first.store
+
+
+def test_the_longest_base_path_takes_what_lies_below_it():
+    bases = BlobBases.of(
+        [
+            BasePath(3, "/media"),
+            BasePath(7, "file:///media/sub/"),
+            BasePath(8, "/media/sub/root", is_dataset_root=True),
+            BasePath(9, "s3://bucket/media"),
+        ]
+    )
+    assert bases.place_of("file:///media/sub/a b.bin") == (7, "a b.bin")
+    assert bases.place_of("/media/sub/root/a.bin") == (7, "root/a.bin")
+    assert bases.place_of("/media/suburb/a.bin") == (3, "suburb/a.bin")
+    assert bases.place_of("s3://bucket/media/x/y") == (9, "x/y")
+    for uri in ("/media/../x", "/media2/x", "s3://bucket/media", "s3://bucket/media/../x"):
+        assert bases.place_of(uri) is None
+    assert BlobBases().place_of("/media/x") is None
