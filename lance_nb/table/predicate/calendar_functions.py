@@ -152,13 +152,13 @@ def _date_bin(name: str, operands: Sequence[Expression]) -> Expression:
     first = operands[0]
     if isinstance(first, Literal) and pt.is_string(first.type):
         first = interval(str(literal_of(first, name=name)))
-    width = literal_of(first, name=name) if pt.is_duration(first.type) else None
-    if width is None or first.scalar.value <= 0:  # type: ignore[union-attr]
-        raise PredicateError(f"{name} needs an interval longer than nothing, of days or less")
+    is_length = isinstance(first, Literal) and pt.is_duration(first.type) and first.scalar.is_valid
+    if not isinstance(first, Literal) or not is_length or first.scalar.value <= 0:
+        raise PredicateError(f"{name} needs an interval longer than nothing, of weeks or less")
     value = _time(operands[1], name=name)
     if value.type.tz or pt.is_date(plain(operands[1]).type):
         value = cast(value, pa.timestamp("ns", value.type.tz))
-    step = int(first.scalar.value)  # type: ignore[union-attr]
+    step = int(first.scalar.value)
     per_tick = _PER_UNIT[value.type.unit]
     if step % per_tick:
         raise PredicateError(f"{name}: an interval finer than the times, {value.type}")

@@ -62,9 +62,9 @@ def _slice(name: str, operands: Sequence[Expression]) -> Expression:
         first = np.where(low > 0, low - 1, np.where(low < 0, lists.lengths + low, 0))
         first = np.maximum(first, 0)
         stop = np.minimum(np.where(high < 0, lists.lengths + high + 1, high), lists.lengths)
-        lists = Lists(lists.values, lists.starts, lists.lengths, lists.lost | null_mask(begin))
-        lists = Lists(lists.values, lists.starts, lists.lengths, lists.lost | null_mask(end))
-        counts = np.where(lists.lost, 0, -((first - stop) // stride))
+        lost = lists.lost | null_mask(begin) | null_mask(end)
+        lists = Lists(lists.values, lists.starts, lists.lengths, lost)
+        counts = np.where(lost, 0, -((first - stop) // stride))
         return lists.ranges(first, counts, stride)
 
     numbers = [whole(one) for one in operands[1:3]]
@@ -173,9 +173,9 @@ def make_array(name: str, operands: Sequence[Expression]) -> Expression:
 def _resize(name: str, operands: Sequence[Expression]) -> Expression:
     rows = list_of(operands[0], name=name)
     type_ = rows.type.value_type
-    fill = Literal(pa.scalar(None, type_))
+    fill: Expression = Literal(pa.scalar(None, type_))
     if len(operands) == 3:
-        fill = element_of(operands[2], type_, name=name)  # type: ignore[assignment]
+        fill = element_of(operands[2], type_, name=name)
 
     def kernel(rows: pa.Array, sizes: pa.Array, fills: pa.Array) -> pa.Array:
         lists, counts = opened(rows), list_lengths(sizes, name)
