@@ -57,6 +57,7 @@ def run(*words: str, **how: object) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(command, check=False, capture_output=True, timeout=120, **how)
 
 
+@pytest.mark.slow
 def test_a_process_ends_as_scripts_expect(uri: str, tmp_path: Path) -> None:
     """Exit status 0, 1 for a finding, 2 for an error; nothing but the answer on stdout."""
     whole = run("doctor", uri, "--json", env={**os.environ, "PYTHONIOENCODING": "ascii"})

@@ -13,6 +13,8 @@ from lance_nb import spark
 from lance_nb.dataset import LanceDataset
 from tests.house.source import ROOT
 
+pytestmark = pytest.mark.slow  # each starts processes that import everything
+
 DIES = """
 import os, sys
 from lance_nb import spark

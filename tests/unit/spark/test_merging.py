@@ -24,7 +24,7 @@ def changed(start: int, stop: int) -> pa.Table:
     return pa.table({"id": ids, "name": ["new"] * (stop - start)})
 
 
-@pytest.mark.parametrize("engine", ["local", "pool"])
+@pytest.mark.parametrize("engine", ["local", pytest.param("pool", marks=pytest.mark.slow)])
 def test_an_upsert_is_one_version(
     dataset: LanceDataset, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

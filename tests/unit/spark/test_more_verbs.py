@@ -23,7 +23,7 @@ from lance_nb.spark.tasks.differences import plan_diff
 from tests.unit.spark.conftest import rows
 
 
-@pytest.mark.parametrize("engine", ["local", "pool"])
+@pytest.mark.parametrize("engine", ["local", pytest.param("pool", marks=pytest.mark.slow)])
 def test_a_clone_stands_alone(dataset: LanceDataset, tmp_path: Path, engine: str) -> None:
     dataset.delete("id = 5")
     plan = spark.plan_clone(dataset, tmp_path / "never.lance", task_bytes=1)
