@@ -28,6 +28,7 @@ from lance_nb.magic.answer import Answer, JsonText, one_line
 from lance_nb.magic.completion import Matcher
 from lance_nb.magic.desk import Desk, Settings, variables_of
 from lance_nb.magic.help import docstring, help_of, help_of_all
+from lance_nb.magic.registry import ALIASES, VERBS
 from lance_nb.magic.request import Request, parse, parse_cell
 from lance_nb.magic.verbs.looking import in_words
 
@@ -69,7 +70,7 @@ class LanceMagics(Magics):
         words = line.split()
         if not words or {words[0], words[-1]} & _HELP:
             return _helped(words)
-        if words[0] in variables_of(self.desk.namespace):
+        if words[0] not in {*VERBS, *ALIASES} and words[0] in variables_of(self.desk.namespace):
             raise InvalidInputError(f"{words[0]} is a dataset; did you mean 'open {words[0]}'?")
         return self._kept(parse(line))
 

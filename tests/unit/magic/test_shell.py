@@ -154,6 +154,14 @@ def test_statements_need_neither_the_verb_nor_a_shell_that_takes_quotes_away(
         assert lance(line).value.to_pylist() == [{"m": 49}]
 
 
+def test_a_dataset_that_is_named_like_a_verb_hides_no_verb(
+    shell: InteractiveShell, lance: Lance, uri: str
+) -> None:
+    lance(f"open {uri} as at")
+    assert lance("at v1").screen["label"] == "main:3"
+    assert shell.user_ns["at"].version == 3
+
+
 def test_help_has_a_json_form(lance: Lance) -> None:
     assert {one["verb"] for one in json.loads(str(lance("help --json")))} == set(VERBS)
     assert json.loads(str(lance("help log --json")))["verb"] == "log"
