@@ -1,15 +1,17 @@
 """Chooses where a plan runs, and says why.
 
-Starting tasks on a warm local Spark costs about half a second, so small work stays in the process.
-The break-even sizes are measured by ``tests/benchmarks/spark.py``; a cluster pays off earlier than
-a local session, which has the same cores as a pool of processes.
+The sizes are those of ``python -m tests.benchmarks.spark --dispatch`` (appends of Parquet files,
+two cores): one process writes about 130 MB a second; tasks on a warm session cost half a second, so
+that both take as long at about 110 MB; the processes of a pool cost 1.3 seconds before their first
+result, which comes back at about 340 MB on two cores and 230 MB on four. A session of Spark's has
+its processes already, so it is used before a pool is.
 
 ==========================================  ==========================================
 situation (``engine="auto"``)               engine
 ==========================================  ==========================================
-less than ``SMALL_BYTES``, or one task       local
-a session on a cluster or Connect            spark
-a local session, ``LOCAL_SPARK_BYTES`` on    spark
+one task                                     local
+a session is there, ``SESSION_BYTES`` on     spark
+less than ``SMALL_BYTES``                    local
 no session, but SPARK_REMOTE names a         spark, connected to
 server, ``START_BYTES`` on
 otherwise, several cores                     pool
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 ENGINES = ("auto", "local", "pool", "spark")
 SMALL_BYTES = 256 * 1024**2
-LOCAL_SPARK_BYTES = 512 * 1024**2
+SESSION_BYTES = 128 * 1024**2
 START_BYTES = 4 * 1024**3
 
 
@@ -66,12 +68,13 @@ def choose(plan: Plan, engine: str = "auto", spark: SparkSession | None = None) 
     if spark is not None:
         return Choice("spark", "a session was given", session)
     size = size_text(plan.size_bytes)
-    if len(plan.tasks) < 2 or plan.size_bytes < SMALL_BYTES:
+    if len(plan.tasks) < 2:
         return Choice("local", f"{size} in {_tasks(plan)}")
-    if session is not None and not is_local(session):
-        return Choice("spark", f"{size}, and a cluster is there", session)
-    if session is not None and plan.size_bytes >= LOCAL_SPARK_BYTES:
-        return Choice("spark", f"{size}, and a session is there", session)
+    if session is not None and plan.size_bytes >= SESSION_BYTES:
+        there = "a session" if is_local(session) else "a cluster"
+        return Choice("spark", f"{size}, and {there} is there", session)
+    if plan.size_bytes < SMALL_BYTES:
+        return Choice("local", f"{size} in {_tasks(plan)}")
     if session is None and remote() is not None and plan.size_bytes >= START_BYTES:
         return Choice("spark", f"{size}, and SPARK_REMOTE names a server")
     if (os.cpu_count() or 1) > 1:

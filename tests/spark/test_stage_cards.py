@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pytest
 
 import lance_nb
+from lance_nb.errors import CancelledError, LanceError, PredicateError
+from lance_nb.explorer.models.stage_card import card_json
 from lance_nb.explorer.staging.card import PLANNED, READY
 from lance_nb.explorer.staging.deck import deck_of
 from lance_nb.explorer.staging.rows import offered
@@ -45,3 +48,65 @@ def test_cards_run_on_spark_and_are_committed_here(session: SparkSession, tmp_pa
     found = lance.dataset(uri)
     assert (found.version, found.count_rows()) == (3, 120)
     assert sorted(found.to_table()["id"].to_pylist()) == list(range(10, 130))
+
+
+def test_every_other_heavy_card_runs_on_spark_too(session: SparkSession, tmp_path: Path) -> None:
+    lance = require_pylance()
+    uri = str(tmp_path / "b.lance")
+    data = pa.table({"id": range(100), "price": [float(one) for one in range(100)]})
+    lance.write_dataset(data, uri, max_rows_per_file=25)
+    changed = session.range(95, 105).selectExpr("id", "cast(-1 as double) as price")
+    names: dict[str, Any] = {"changed": changed, "held": data.slice(0, 2), "spark": session}
+    deck = deck_of(lance_nb.dataset(uri))
+    for verb, args, rows in (
+        ("update", {"set": {"price": "0"}, "where": "id < 10"}, 10),
+        ("upsert", {"source": "held", "on": ["id"]}, 2),
+        ("upsert", {"source": "changed", "on": ["id"]}, 5),
+        ("add_column", {"name": "twice", "sql": "price * 2"}, 112),
+        ("cast_column", {"column": "price", "type": "float32"}, 112),
+        ("compact", {"target_rows_per_fragment": 1000}, 105),
+    ):
+        told = Teller("commit")
+        wish = Wish.of(verb, args, "spark")
+        card = deck.add(lance_nb.dataset(uri), wish, names, Teller())
+        shown = card_json(card)["where"]
+        assert (card.state, shown["name"], shown["movable"]) == (PLANNED, "spark", True)
+        deck.commit(card.id, f"{verb} on Spark", told)
+        assert card.problem is None
+        assert (told.now.engine, told.now.rows) == ("spark", rows)
+        assert told.now.done == told.now.total > 0
+        assert lance_nb.dataset(uri).version_info(card.version or 0).message == f"{verb} on Spark"
+    found = lance.dataset(uri)
+    found.validate()
+    table = found.to_table().sort_by("id")
+    assert table["id"].to_pylist() == list(range(105))
+    assert table["price"].to_pylist()[:3] == [0.0, 1.0, 0.0]
+    assert table["price"].to_pylist()[94:97] == [94.0, -1.0, -1.0]
+    assert table.schema.field("price").type == pa.float32()
+    assert len(found.get_fragments()) == 1
+
+
+def test_a_card_on_spark_fails_and_is_cancelled_without_a_trace(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "c.lance")
+    made = lance_nb.write_dataset(pa.table({"id": range(900)}), uri)
+    names: dict[str, Any] = {"spark": session}
+    deck = deck_of(made)
+    wish = Wish.of("cast_column", {"column": "id", "type": "int8"}, "spark")
+    card = deck.add(made, wish, names, Teller())
+    with pytest.raises(PredicateError, match="not in range"):
+        deck.prepare(card.id, Teller())
+    assert card.state == PLANNED
+    deck.remove(card.id)
+
+    def cancelled(_done: int, _total: int) -> None:
+        raise CancelledError("cancelled")
+
+    card = deck.add(made, Wish.of("delete", {"where": "id < 5"}, "spark"), names, Teller())
+    with pytest.raises(LanceError):
+        deck.commit(card.id, None, Teller("commit", cancelled))
+    assert card.state == PLANNED
+    assert lance_nb.dataset(uri).version == 1
+    deck.commit(card.id, None, Teller())
+    assert lance_nb.dataset(uri).count_rows() == 895

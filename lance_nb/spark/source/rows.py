@@ -11,13 +11,19 @@ import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
-from lance_nb.spark.packing import pack
+from lance_nb.spark.packing import TASK_BYTES, fragment_bytes, pack
 from lance_nb.spark.place import Place
 from lance_nb.spark.source.options import TABLES, SourceOptions
 from lance_nb.spark.types import readable_schema, to_spark
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
+from lance_nb.table.scan import DEFAULT_BATCH_ROWS
+from lance_nb.table.snapshot import Snapshot
 
-_TASK_BYTES = 128 * 1024**2
+# A part is at least so large, and smaller than a task if there would be less than ``_PARTS``.
+_PART_BYTES = 8 * 1024**2
+_PARTS = 8
+_BATCH_ROWS = 65_536
+_BATCH_BYTES = 8 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +69,10 @@ class ReadPlan:
         )  # fmt: skip
 
     def parts(self) -> list[tuple[int, ...]]:
-        """Cut the fragments into partitions of about 128 MB."""
+        """Cut the fragments into partitions of at most about 128 MB, enough for several cores."""
         _, snapshot = self.place.open()
-        return [ids for ids, _ in pack(snapshot, _TASK_BYTES)]
+        part_bytes = min(TASK_BYTES, max(_PART_BYTES, _total_bytes(snapshot) // _PARTS))
+        return [ids for ids, _ in pack(snapshot, part_bytes)]
 
     def batches(self, fragment_ids: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
         """Read some fragments, as Spark wants them."""
@@ -81,7 +88,19 @@ class ReadPlan:
             fragments=wanted,
             with_row_id=self.with_row_id,
             with_row_address=self.with_row_address,
+            batch_size=_batch_rows(self.place.open()[1]),
         )
+
+
+def _total_bytes(snapshot: Snapshot) -> int:
+    return sum(fragment_bytes(one) for one in snapshot.manifest.fragments)
+
+
+def _batch_rows(snapshot: Snapshot) -> int:
+    """Return how many rows a batch may have: many, for each of them costs the JVM something."""
+    num_rows = int(snapshot.manifest.fragments.counts().num_rows.sum())
+    row_bytes = max(1, _total_bytes(snapshot) // max(1, num_rows))
+    return min(_BATCH_ROWS, max(DEFAULT_BATCH_ROWS, _BATCH_BYTES // row_bytes))
 
 
 def metadata_table(dataset: LanceDataset, name: str) -> pa.Table:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -140,6 +141,20 @@ def test_the_engine_is_chosen_by_size(
 def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lance_nb.spark.dispatch.find_session", lambda: None)
     monkeypatch.setattr("os.cpu_count", lambda: 4)
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "master", "chosen"),
+    [(100, "local[2]", "local"), (200, "local[2]", "spark"), (200, "spark://host", "spark")],
+)
+def test_a_session_that_is_there_is_used_before_a_pool(
+    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch, megabytes: int, master: str, chosen: str
+) -> None:
+    session = SimpleNamespace(sparkContext=SimpleNamespace(master=master))
+    monkeypatch.setattr("lance_nb.spark.dispatch.find_session", lambda: session)
+    empty = spark.plan_delete(dataset, "id = 1")
+    plan = replace(empty, tasks=(Weight(megabytes * 2**20 // 2),) * 2)
+    assert spark.choose(plan).name == chosen
 
 
 @pytest.mark.usefixtures("four_cores")
