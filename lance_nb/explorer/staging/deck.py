@@ -43,7 +43,7 @@ class Deck:
     def running(self) -> Running | None:
         """The work that is under way."""
         teller = self._teller
-        return None if teller is None else teller.now
+        return None if teller is None else teller.seen()
 
     @property
     def open_cards(self) -> list[Card]:

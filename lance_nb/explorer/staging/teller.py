@@ -59,6 +59,10 @@ class Teller:
         self._stopped: CancelledError | None = None
         self.now = Running(what)
 
+    def seen(self) -> Running:
+        """Say how far it is at this moment: time goes on also while nothing is told."""
+        return replace(self.now, elapsed_s=time.monotonic() - self._began)
+
     def phase(self, phase: str) -> None:
         """Say that another phase begins."""
         self.now = replace(self.now, phase=phase)

@@ -35,3 +35,10 @@ def test_a_cancel_ends_steps_and_is_told_to_runs() -> None:
     assert teller.is_stopped()
     with pytest.raises(CancelledError):
         teller.check()
+
+
+def test_time_goes_on_while_nothing_is_told() -> None:
+    teller = Teller("commit")
+    first, then = teller.seen(), teller.seen()
+    assert then.elapsed_s > first.elapsed_s > 0.0
+    assert teller.now.elapsed_s == 0.0

@@ -51,15 +51,15 @@ def test_these_are_all_heavy_verbs() -> None:
     assert {verb for verb, _ in HEAVY} == {one.name for one in VERBS.values() if one.is_heavy}
 
 
-@pytest.mark.parametrize(("verb", "args"), HEAVY)
+@pytest.mark.parametrize("change", HEAVY, ids=[verb for verb, _ in HEAVY])
 def test_a_heavy_card_does_in_tasks_what_it_does_here(
-    verb: str,
-    args: dict[str, Any],
+    change: tuple[str, dict[str, Any]],
     dataset: LanceDataset,
     deck: Deck,
     newest: Callable[[], LanceDataset],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    verb, args = change
     names = {"more": pa.table({"id": [1, 100], "price": [7.0, 8.0]}), "held": dataset}
     here = deck.add(dataset, Wish.of(verb, args), names, Teller())
     assert (here.state, here.where.name, here.where.is_movable) == (READY, "local", True)
