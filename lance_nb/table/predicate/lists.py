@@ -92,7 +92,7 @@ def ranks(hits: Mask, lists: Lists) -> Ints:
     """Return the number of each hit in its row, from 1."""
     running = np.cumsum(hits)
     before = np.concatenate(([0], running))[lists.starts]
-    return running - np.repeat(before, lists.lengths)
+    return np.asarray(running - np.repeat(before, lists.lengths), np.int64)
 
 
 def arrays_kernel(kernel: Callable[..., pa.Array]) -> Callable[..., Value]:
