@@ -242,8 +242,15 @@ def _write(value: Any) -> ValueFacts:
     return _facts(f"Staged write: {name}", ("not committed",), _edits(value), nodes, name)
 
 
+_EDIT_WORDS = {
+    "Addition": "append", "Replacement": "overwrite", "DeletionPlan": "delete",
+    "RowRewrite": "update",
+}  # fmt: skip
+
+
 def _stage(value: Any) -> ValueFacts:
-    edits = [("edit", type(one).__name__) for one in value.edits]
+    names = [type(one).__name__ for one in value.edits]
+    edits = [("edit", _EDIT_WORDS.get(one, one)) for one in names]
     where = text.ref_label(value.branch, value.read_version)
     return _facts(f"Stage for {where}", (value.state,), edits)
 

@@ -37,6 +37,7 @@ def test_a_transaction_is_a_tree_of_its_operation(dataset: Any) -> None:
 def test_a_preview_shows_rows_and_fragments(dataset: Any) -> None:
     stage = dataset.stage().delete("id > 10")
     facts = FACTS["preview"](stage.preview())
+    assert FACTS["stage"](stage).rows == (("edit", "delete"),)
     first = named(facts.nodes, "some rows before")["children"][0]["children"]
     assert (first[0]["name"], first[0]["text"]) == ("id", "11")
     fragments = named(facts.nodes, "fragments")["children"][0]["children"]
