@@ -46,7 +46,7 @@ def whole(expression: Expression) -> Expression:
 def ints(array: pa.Array) -> Ints:
     """Return whole numbers, cut to what no list reaches; 0 at nulls."""
     found = np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False))
-    return np.clip(found, -(1 << 40), 1 << 40)
+    return np.asarray(np.clip(found, -(1 << 40), 1 << 40), np.int64)
 
 
 # --- cut ------------------------------------------------------------------------------------------

@@ -224,7 +224,7 @@ def _pi(_name: str, _operands: Sequence[Expression]) -> Expression:
 
 _DIGITS_MAX = 300
 _FACTORIALS = np.array([math.factorial(number) for number in range(21)], np.int64)
-_PLAIN = {
+_PLAIN: dict[str, Callable[..., Any]] = {
     "ceil": np.ceil, "floor": np.floor, "sqrt": np.sqrt, "cbrt": np.cbrt,
     "exp": _exp, "ln": np.log, "log10": np.log10, "log2": np.log2, "signum": np.sign,
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
