@@ -69,3 +69,74 @@ def test_staged_edits_are_previewed_committed_and_seen(
     expect(explorer.locator(".lnb-here-ref")).to_have_text("main:5")
     screenshot(notebook.page, "card")
     notebook.close()
+
+
+POOL = """
+import pathlib, time, lance, pyarrow as pa, lance_nb
+from lance_nb.spark import dispatch
+from lance_nb.spark.engines.pool import PoolEngine
+lance.write_dataset(pa.table({"id": range(900), "word": ["a"] * 900}), "pool.lance",
+                    max_rows_per_file=300)
+class Gated(PoolEngine):  # its processes work; what they return waits for the test
+    def run(self, tasks, report, stop):
+        def told(now):
+            report(now)
+            while not pathlib.Path("go").exists() and not stop():
+                time.sleep(0.05)
+        return super().run(tasks, told, stop)
+dispatch.PoolEngine = Gated
+lance_nb.explore("pool.lance")
+"""
+
+
+def test_a_card_runs_in_a_pool_is_cancelled_fails_and_lands(
+    lab: LabServer, screenshot: Screenshot
+) -> None:
+    lab.write("pool.ipynb", POOL)
+    notebook = lab.notebook("pool.ipynb")
+    notebook.run_all()
+    explorer = notebook.explorer(0)
+    explorer.get_by_role("button", name="read-only").click()
+    explorer.get_by_role("tab", name="Stage").click()
+    panel = explorer.locator(".lnb-panel-stage")
+    change, engine = panel.get_by_label("change", exact=True), panel.get_by_label("where it runs")
+    stage = panel.get_by_role("button", name="Stage", exact=True)
+    change.select_option("upsert")
+    expect(engine).to_be_visible()
+    change.select_option("rename_column")
+    expect(engine).to_be_hidden()
+    change.select_option("compact")
+    engine.select_option("pool")
+    expect(panel.locator(".lnb-sg-said")).to_contain_text("in a pool of processes: asked for")
+    stage.click()
+    card = panel.locator(".lnb-sg-card").first
+    expect(card.locator(".lnb-sg-state")).to_have_text("planned")
+    expect(card.locator(".lnb-sg-where")).to_contain_text("will run in a pool of processes")
+    card.get_by_role("button", name="Commit").click()
+    told = panel.locator(".lnb-sg-told")
+    for words in ("commit: running · in a pool of processes", "1 of 1 task · 900 rows"):
+        expect(told).to_contain_text(words, timeout=90_000)  # processes have to start
+    screenshot(notebook.page, "running")
+    panel.get_by_role("button", name="cancel").click()
+    expect(panel.locator(".lnb-sg-problem .lnb-error-title")).to_have_text("Cancelled")
+    expect(card.locator(".lnb-sg-state")).to_have_text("planned")
+
+    (lab.work / "go").touch()
+    card.get_by_role("button", name="Commit").click()
+    expect(card.locator(".lnb-sg-done")).to_contain_text("main:2", timeout=90_000)
+    expect(explorer.locator(".lnb-here-ref")).to_have_text("main:2")
+    expect(explorer.locator(".lnb-facts")).to_contain_text("fragment 1")
+    change.select_option("cast_column")
+    panel.get_by_label("column", exact=True).fill("id")
+    panel.get_by_label("column", exact=True).press("Escape")
+    panel.get_by_label("to", exact=True).fill("int8")
+    panel.get_by_label("to", exact=True).press("Escape")
+    engine.select_option("pool")
+    stage.click()
+    second = panel.locator(".lnb-sg-card").nth(1)
+    second.get_by_role("button", name="Prepare").click()
+    problem = panel.locator(".lnb-sg-problem .lnb-error-message")
+    expect(problem).to_contain_text("not in range", timeout=90_000)
+    expect(second.locator(".lnb-sg-state")).to_have_text("planned")
+    screenshot(notebook.page)
+    notebook.close()
