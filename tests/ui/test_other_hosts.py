@@ -11,11 +11,15 @@ from tests.ui.lab_server import LabServer, NotebookPage
 
 pytestmark = pytest.mark.ui
 FURNITURE = ("fortawesome", "mathjax")
-EXPLORE = 'import lance_nb\nlance_nb.explore("data/demo.lance")'
+EXPLORE = """
+import lance_nb, shutil, tempfile
+uri = shutil.copytree("data/demo.lance", tempfile.mkdtemp(dir=".") + "/host.lance")
+lance_nb.explore(uri)
+"""
 
 
 def look_around(notebook: NotebookPage) -> None:
-    """Filter rows, travel, look at storage and at changes."""
+    """Filter rows, travel, look at storage and at changes, commit a change."""
     explorer = notebook.explorer(0)
     rows = explorer.locator(".lnb-panel-rows")
     expect(explorer.locator(".lnb-here-ref")).to_have_text("main:26")
@@ -29,6 +33,18 @@ def look_around(notebook: NotebookPage) -> None:
     expect(explorer.locator(".lnb-st-summary")).to_contain_text("fragment")
     explorer.get_by_role("tab", name="Changes").click()
     expect(explorer.locator(".lnb-ch-badge")).to_contain_text("by")
+    explorer.get_by_role("button", name="read-only").click()
+    explorer.get_by_role("tab", name="Stage").click()
+    panel = explorer.locator(".lnb-panel-stage")
+    panel.get_by_label("change", exact=True).select_option("delete")
+    panel.get_by_label("where", exact=True).fill("id < 3")
+    panel.get_by_label("where", exact=True).press("Escape")
+    panel.get_by_role("button", name="Stage", exact=True).click()
+    card = panel.locator(".lnb-sg-card")
+    expect(card.locator(".lnb-sg-facts")).to_contain_text("deleted")
+    card.get_by_role("button", name="Commit").click()
+    expect(card.locator(".lnb-sg-done")).to_contain_text("main:27")
+    expect(explorer.locator(".lnb-here-ref")).to_have_text("main:27")
     # Voila's own template asks a CDN for icons and MathJax; it gets neither, nothing else asks.
     assert [url for url in notebook.outside if not any(one in url for one in FURNITURE)] == []
 
