@@ -112,7 +112,7 @@ def test_the_fragment_reuse_index_alone_can_be_dropped(indexed):
 
 def test_what_is_not_offered_says_what_to_do_instead(indexed):
     for refused in (
-        lambda: indexed.create_scalar_index("id", "BTREE"),
+        lambda: indexed.create_scalar_index("id", "BITMAP"),
         lambda: indexed.create_index(["id"], "IVF_PQ", num_partitions=2),
         indexed.optimize.optimize_indices,
     ):

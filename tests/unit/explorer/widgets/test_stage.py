@@ -142,4 +142,5 @@ def test_a_stage_shows_itself_as_a_panel(session: Session) -> None:
     assert isinstance(widget_of(stage), StagePanel)
     assert "Stage for main:1" in picture_of_value(stage).text
     stage.commit()
-    assert widget_of(lance_nb.dataset(session.dataset.uri).stage()) is None
+    empty = lance_nb.dataset(session.dataset.uri).stage()
+    assert not isinstance(widget_of(empty), StagePanel)  # nothing to commit: what it is, no card
