@@ -16,6 +16,7 @@ from lance_nb.errors import (
     SchemaMismatchError,
 )
 from lance_nb.spark.plan import Plan
+from lance_nb.spark.tasks.merge import plan_merge
 from tests.unit.spark.conftest import rows
 
 
@@ -28,7 +29,7 @@ def changed(start: int, stop: int) -> pa.Table:
 def test_an_upsert_is_one_version(
     dataset: LanceDataset, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lance_nb.spark.packing.TASK_BYTES", 1)
+    monkeypatch.setitem(plan_merge.__kwdefaults__, "task_bytes", 1)  # a task for each fragment
     made = spark.upsert(dataset, changed(95, 110), "id", engine=engine, message="more")
     assert (made.version, made.count_rows()) == (2, 110)
     assert made.count_rows("name = 'new'") == 15
