@@ -173,8 +173,7 @@ LITERALS_OF_ANOTHER_KIND = [
     ("substr(s, 1, 1) = 'a'", "left(s, 1) = 'a'"),
     ("CASE WHEN b THEN i ELSE 0 END = 1", "b AND i = 1"), ("mod(i, 2) = 1", "i % 2 = 1"),
 ]  # fmt: skip
-# A zero is a zero, a NaN a NaN, and nothing comes of null: pylance tells zeros of two columns apart
-# and NaNs by their sign, and counts no matches in a null text.
+# A zero is a zero and a NaN a NaN: pylance tells zeros of two columns apart, and NaNs by their sign.
 OURS_ALONE = [
     ("-f > 1e300", "f < -1e300 OR isnan(f)"),
     ("f32 = f AND f = 0", "f32 = 0 AND f = 0"),
