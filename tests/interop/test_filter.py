@@ -173,7 +173,7 @@ LITERALS_OF_ANOTHER_KIND = [
     ("substr(s, 1, 1) = 'a'", "left(s, 1) = 'a'"),
     ("CASE WHEN b THEN i ELSE 0 END = 1", "b AND i = 1"), ("mod(i, 2) = 1", "i % 2 = 1"),
 ]  # fmt: skip
-# A zero is a zero and a NaN a NaN: pylance tells zeros of two columns apart, and NaNs by their sign.
+# A zero is a zero, a NaN a NaN: pylance tells zeros of two columns apart, and NaNs by their sign.
 OURS_ALONE = [
     ("-f > 1e300", "f < -1e300 OR isnan(f)"),
     ("f32 = f AND f = 0", "f32 = 0 AND f = 0"),
@@ -230,7 +230,7 @@ def test_literals_of_another_kind_are_converted_where_pylance_refuses(
 
 
 @pytest.mark.parametrize(("condition", "same_as"), OURS_ALONE)
-def test_zeros_and_nulls_follow_sql_where_pylance_does_not(
+def test_zeros_and_nans_follow_sql_where_pylance_does_not(
     both: Any, condition: str, same_as: str
 ) -> None:
     ours, theirs = both
