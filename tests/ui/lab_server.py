@@ -241,7 +241,7 @@ class NotebookPage:
 
     def explorer(self, at: int = 0) -> Locator:
         """The live explorers of the notebook, in order."""
-        return self.page.locator(".lnb-live").nth(at)
+        return self.page.locator(".lnb-live[aria-label='Lance dataset explorer']").nth(at)
 
     def close(self) -> None:
         """Close the page and its profile."""

@@ -11,9 +11,10 @@ from tests.ui.lab_server import LabServer
 pytestmark = pytest.mark.ui
 
 SETUP = """
-import lance, pyarrow as pa, lance_nb
+import shutil, lance, pyarrow as pa, lance_nb
 rows = pa.table({"id": range(1000), "price": [n % 50 - 3.0 for n in range(1000)],
                  "title": [f"title {n}" for n in range(1000)]})
+shutil.rmtree("shop.lance", ignore_errors=True)
 lance.write_dataset(rows, "shop.lance", max_rows_per_file=400)
 ds = lance_nb.dataset("shop.lance")
 """
