@@ -154,6 +154,8 @@ def _lab(words: list[str]) -> int:
     notebook = [str(_notebook_for(targets[0]))] if targets else []
     # The address that is printed leads there as well, for a machine without a browser.
     notebook += [f"--LabApp.default_url=/lab/tree/{one}" for one in notebook]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # a container: Jupyter would refuse to start
+        options.append("--allow-root")
     LabApp.launch_instance([*notebook, *options])
     return 0
 

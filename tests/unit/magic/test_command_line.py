@@ -128,6 +128,21 @@ def test_lab_writes_a_notebook_that_explores_the_dataset(
     assert command_line._notebook_for(uri).read_text() == "mine"
 
 
+@pytest.mark.parametrize(("user", "allowed"), [(0, ["--allow-root"]), (1000, [])])
+def test_lab_starts_on_the_notebook_also_for_root(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, allowed: list[str]
+) -> None:
+    from jupyterlab.labapp import LabApp
+
+    started: list[str] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.geteuid", lambda: user, raising=False)
+    monkeypatch.setattr(LabApp, "launch_instance", started.extend)
+    assert main(["lab", uri, "--no-browser"]) == 0
+    address = "--LabApp.default_url=/lab/tree/explore_photos.ipynb"
+    assert started == ["explore_photos.ipynb", address, "--no-browser", *allowed]
+
+
 def test_two_versions_are_written_with_or_without_dots(
     uri: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
