@@ -1,10 +1,10 @@
-"""Functions that make lists: slice, reverse, sort, append, concat, resize, repeat, range, ...
+"""Functions that make lists of others: slice, reverse, sort, append, concat, flatten, ...
 
 Semantics are pylance 14.0.2's: a null list counts as empty where elements or lists are joined, and
 makes everything else null.
 
-Limits: a list made by repeat, resize or range has at most ``ITEMS_MAX`` elements.
-Not supported: negative strides, ``array_dims`` of nested lists, ``arrays_zip``.
+Lists of a length that is asked for: ``list_sizes``.
+Not supported: negative strides, ``arrays_zip``.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from lance_nb.table.predicate.list_functions import (
     list_names,
     list_of,
 )
+from lance_nb.table.predicate.list_sizes import ints, whole
 from lance_nb.table.predicate.lists import (
-    ITEMS_MAX,
-    Ints,
     Lists,
     arrays_kernel,
     closed,
@@ -36,18 +35,6 @@ from lance_nb.table.predicate.lists import (
     single,
 )
 from lance_nb.table.predicate.string_functions import literal_of, text
-
-
-def whole(expression: Expression) -> Expression:
-    """Return an operand as whole numbers."""
-    return cast(plain(expression), pa.int64())
-
-
-def ints(array: pa.Array) -> Ints:
-    """Return whole numbers, cut to what no list reaches; 0 at nulls."""
-    found = np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False))
-    return np.asarray(np.clip(found, -(1 << 40), 1 << 40), np.int64)
-
 
 # --- cut ------------------------------------------------------------------------------------------
 
@@ -167,94 +154,6 @@ def make_array(name: str, operands: Sequence[Expression]) -> Expression:
     return call(name, arrays_kernel(kernel), *unify_all([plain(one) for one in operands]))
 
 
-# --- sizes ----------------------------------------------------------------------------------------
-
-
-def _resize(name: str, operands: Sequence[Expression]) -> Expression:
-    rows = list_of(operands[0], name=name)
-    type_ = rows.type.value_type
-    fill: Expression = Literal(pa.scalar(None, type_))
-    if len(operands) == 3:
-        fill = element_of(operands[2], type_, name=name)
-
-    def kernel(rows: pa.Array, sizes: pa.Array, fills: pa.Array) -> pa.Array:
-        lists, counts = opened(rows), list_lengths(sizes, name)
-        counts = np.where(lists.lost, 0, counts)
-        owner = np.repeat(np.arange(counts.size), counts)
-        inside = np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
-        old = lists.starts[owner] + inside
-        places = np.where(inside < lists.lengths[owner], old, len(lists.values) + owner)
-        both = pa.concat_arrays([lists.values, fills])
-        return closed(both.take(pa.array(places)), counts, lists.lost)
-
-    return call(name, arrays_kernel(kernel), rows, whole(operands[1]), fill)
-
-
-def list_lengths(array: pa.Array, name: str) -> Ints:
-    """Return the lengths of lists to make."""
-    counts = np.maximum(ints(array), 0)
-    if counts.size and int(counts.max()) > ITEMS_MAX:
-        raise pa.ArrowInvalid(f"{name} makes lists of at most {ITEMS_MAX:,} elements")
-    return counts
-
-
-def _repeat(name: str, operands: Sequence[Expression]) -> Expression:
-    def kernel(elements: pa.Array, sizes: pa.Array) -> pa.Array:
-        counts = list_lengths(sizes, name)
-        return closed(elements.take(pa.array(np.repeat(np.arange(counts.size), counts))), counts)
-
-    return call(name, arrays_kernel(kernel), plain(operands[0]), whole(operands[1]))
-
-
-def _range(name: str, operands: Sequence[Expression]) -> Expression:
-    """Bind range(stop), range(start, stop, step), and generate_series, which has its stop."""
-    numbers = [whole(one) for one in operands]
-    if len(numbers) == 1:
-        numbers = [Literal(pa.scalar(0)), *numbers]
-    step = literal_of(numbers[2], name=name) if len(numbers) == 3 else 1
-    if not step:
-        raise PredicateError(f"{name} needs a step that is not 0")
-    closes = name == "generate_series"
-
-    def kernel(low: pa.Array, high: pa.Array) -> pa.Array:
-        lost = null_mask(low) | null_mask(high)
-        first, stop = ints(low), ints(high) + (np.sign(step) if closes else 0)
-        counts = np.where(lost, 0, np.maximum(-((first - stop) // step), 0))
-        list_lengths(pa.array(counts), name)
-        inside = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        return closed(pa.array(np.repeat(first, counts) + inside * step), counts, lost)
-
-    return call(name, arrays_kernel(kernel), *numbers[:2])
-
-
-def _depth(type_: pa.DataType) -> int:
-    return 1 + _depth(type_.value_type) if is_list(type_) else 0
-
-
-def _ndims(name: str, operands: Sequence[Expression]) -> Expression:
-    rows = list_of(operands[0], name=name)
-    depth = pa.scalar(_depth(rows.type), pa.uint64())
-
-    def kernel(rows: pa.Array) -> pa.Array:
-        return pa.array(np.full(len(rows), depth.as_py()), pa.uint64(), mask=null_mask(rows))
-
-    return call(name, arrays_kernel(kernel), rows)
-
-
-def _dims(name: str, operands: Sequence[Expression]) -> Expression:
-    rows = list_of(operands[0], name=name)
-    if is_list(rows.type.value_type):
-        raise PredicateError(f"{name} of nested lists is not supported; use array_length")
-
-    def kernel(rows: pa.Array) -> pa.Array:
-        lists = opened(rows)
-        lost = lists.lost | (lists.lengths == 0)
-        counts = (~lost).astype(np.int64)
-        return closed(pa.array(lists.lengths[~lost], pa.uint64()), counts, lost)
-
-    return call(name, arrays_kernel(kernel), rows)
-
-
 def alike(name: str, operands: Sequence[Expression]) -> list[Expression]:
     """Bring lists to the type of the first that is no literal."""
     lists = [list_of(one, name=name) for one in operands]
@@ -304,10 +203,5 @@ FUNCTIONS: dict[str, tuple[Binder, int, int]] = {
     **dict.fromkeys(list_names("append", "push_back"), (_added(at_front=False), 2, 2)),
     **dict.fromkeys(list_names("prepend", "push_front"), (_added(at_front=True), 2, 2)),
     **dict.fromkeys(("make_array", "make_list"), (make_array, 0, 64)),
-    **dict.fromkeys(list_names("resize"), (_resize, 2, 3)),
-    **dict.fromkeys(list_names("repeat"), (_repeat, 2, 2)),
-    **dict.fromkeys(("range", "generate_series"), (_range, 1, 3)),
-    **dict.fromkeys(list_names("ndims"), (_ndims, 1, 1)),
-    **dict.fromkeys(list_names("dims"), (_dims, 1, 1)),
     **dict.fromkeys(("string_to_array", "string_to_list"), (_string_to_array, 2, 3)),
 }

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb.encodings.kernels.ranges import starts_of
+from lance_nb.table.predicate.amounts import check_amounts
 from lance_nb.table.predicate.expression import Kernel, Value, aligned
 from lance_nb.table.predicate.text_points import (
     Ints,
@@ -114,7 +115,8 @@ def repeat(texts: pa.Array, counts: pa.Array) -> pa.Array:
 
     count = np.maximum(numbers_of(counts), 0)
     lengths = pc.utf8_length(texts).to_numpy(zero_copy_only=False)
-    _check_chars(int((lengths * count).max(initial=0)))
+    # A longer one is refused whatever its length: the product must not overflow before.
+    check_amounts(lengths * np.minimum(count, TEXT_CHARS_MAX + 1), TEXT_CHARS_MAX, "a text")
     return pc.binary_repeat(texts, pa.array(np.where(lengths > 0, count, 0)))
 
 
@@ -123,15 +125,10 @@ def pad(texts: pa.Array, counts: pa.Array, fills: pa.Array, *, at_left: bool) ->
     import pyarrow.compute as pc
 
     points, fill, count = points_of(texts), points_of(fills), np.maximum(numbers_of(counts), 0)
-    _check_chars(int(count.max(initial=0)))
+    check_amounts(count, TEXT_CHARS_MAX, "a text")
     missing = np.where(fill.lengths > 0, np.maximum(count - points.lengths, 0), 0)
     parts = [text_of(points.cut(np.zeros_like(count), count)), text_of(fill.cycled(missing))]
     return pc.binary_join_element_wise(*(reversed(parts) if at_left else parts), "")
-
-
-def _check_chars(count: int) -> None:
-    if count > TEXT_CHARS_MAX:
-        raise pa.ArrowInvalid(f"a text of {count:,} characters is longer than {TEXT_CHARS_MAX:,}")
 
 
 # --- characters -----------------------------------------------------------------------------------
