@@ -9,6 +9,7 @@ folder must exist.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any
@@ -48,11 +49,28 @@ class SqliteManifestStore(SqlManifestStore):
                 sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None)
             ) as connection:
                 connection.execute("PRAGMA synchronous = FULL")
-                if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                    connection.execute("PRAGMA journal_mode = WAL")
+                _write_ahead(connection)
                 connection.execute(CREATE)
                 yield connection
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             outcome = "failed" if code in _CERTAIN else "unknown"
             raise StorageError(self.place, str(error), outcome) from error
+
+
+def _write_ahead(connection: Any) -> None:
+    """Switch the file to its write-ahead log, which is kept in the file: once in its life.
+
+    SQLite does not wait for others at this one statement (it reads before it writes, and two that
+    both did would wait for each other), so of several first writers all but one are refused.
+    """
+    import sqlite3
+
+    give_up = time.monotonic() + _BUSY_S
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                raise
+            time.sleep(0.005)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from lance_nb.errors import InvalidInputError, ObjectExistsError, StorageError
+from lance_nb.transactions.external.stores import sqlite
 from lance_nb.transactions.external.stores.sqlite import SqliteManifestStore
 from tests.conformance.manifest_store_tests import ManifestStoreTests, entry
 
@@ -53,6 +55,34 @@ def test_the_file_is_synced_and_logs_ahead(tmp_path: Path):
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         rows = connection.execute("SELECT * FROM lance_manifests").fetchall()
     assert rows == [("t", 1, entry(1).path, "lancedb", 100, None)]
+
+
+def test_the_first_writer_waits_for_another_one(tmp_path: Path):
+    with closing(sqlite3.connect(tmp_path / "m.db", isolation_level=None)) as other:
+        other.execute("CREATE TABLE x (y)")
+        other.execute("BEGIN IMMEDIATE")  # the switch of logs does not wait by itself
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(put, f"sqlite:///{tmp_path}/m.db", 0)
+            assert not wait([waiting], timeout=0.2).done
+            other.execute("COMMIT")
+            waiting.result(timeout=60)
+
+
+def put(url: str, number: int) -> None:
+    SqliteManifestStore(url).put_if_not_exists("t", entry(number + 1))
+
+
+def test_a_file_that_another_program_keeps_locked_is_an_error_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sqlite, "_BUSY_S", 0.05)
+    with closing(sqlite3.connect(tmp_path / "m.db", isolation_level=None)) as other:
+        other.execute("CREATE TABLE x (y)")
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StorageError, match="locked") as caught:
+            put(f"sqlite:///{tmp_path}/m.db", 0)
+    assert caught.value.outcome == "failed"
+    put(f"sqlite:///{tmp_path}/m.db", 0)
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite://host/x", "other:///x"])
