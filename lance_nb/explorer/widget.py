@@ -1,8 +1,9 @@
 """The base of every widget: one synced first screen, requests answered, a picture for later.
 
 Layout of the synced traits: ``screen`` (the models of this widget's parts, see ``session.screen``;
-binary row buffers inside), ``height`` in pixels. The screen is kept under about 200 KB, so that a
-notebook executed without a browser re-renders from it.
+binary row buffers inside), ``height`` in pixels, ``_views`` and ``_views_key``, which lead to the
+ES module (see ``view_module``). The screen is kept under about 200 KB, so that a notebook executed
+without a browser re-renders from it.
 
 Saved notebooks. A saved output holds no widget state, and a trusted notebook reopened without its
 kernel shows an error in place of the widget, even when the same output carries HTML. So a widget
@@ -24,7 +25,7 @@ from IPython.core.getipython import get_ipython
 from IPython.display import HTML, display
 
 from lance_nb.errors import InvalidInputError, LanceError
-from lance_nb.explorer import assets, messages
+from lance_nb.explorer import messages, view_module
 from lance_nb.explorer.biography import Biography
 from lance_nb.explorer.frame import Frame
 from lance_nb.explorer.jobs import Jobs
@@ -35,6 +36,7 @@ from lance_nb.explorer.opening import Target, check_target, open_source
 from lance_nb.explorer.pictures import Picture, picture_of_error, picture_of_parts
 from lance_nb.explorer.session import FIRST_WINDOW, Session, place_of, window_of
 from lance_nb.explorer.view_answers import ViewAnswers
+from lance_nb.explorer.view_module import ViewModule
 from lance_nb.storage import meter
 
 MIN_HEIGHT = 200
@@ -59,6 +61,9 @@ class LanceWidget(anywidget.AnyWidget):
 
     _jobs: Jobs | None = None  # a widget that was never made is closed as well
 
+    _esm = view_module.LOADER
+    _views = traitlets.Unicode().tag(sync=True)
+    _views_key = traitlets.Unicode().tag(sync=True)
     screen = traitlets.Dict().tag(sync=True)
     height = traitlets.Int(default_height).tag(sync=True)
 
@@ -68,8 +73,7 @@ class LanceWidget(anywidget.AnyWidget):
         Adding a trait to a widget makes a subclass as well; that one names none.
         """
         if "entry" in cls.__dict__:
-            cls._esm = assets.compose_module(cls.entry)
-            cls._css = assets.compose_style(cls.entry)
+            view_module.texts(cls.entry)
         super().__init_subclass__(**kwargs)
 
     def __init__(
@@ -97,7 +101,12 @@ class LanceWidget(anywidget.AnyWidget):
             self._session = Session(dataset, read_only=read_only)
             screen = self._session.screen(self.parts)
         screen["io"] = messages.cost_since(before, started)
-        super().__init__(screen=screen, height=height)
+        super().__init__(
+            screen=screen,
+            height=height,
+            _views=f"IPY_MODEL_{ViewModule.of(self.entry).model_id}",
+            _views_key=view_module.key_of(self.entry),
+        )
         self.on_msg(self._on_message)
 
     @classmethod

@@ -13,6 +13,7 @@ from typing import Any
 
 from playwright.sync_api import Page, Route
 
+from lance_nb.explorer.view_module import texts
 from lance_nb.explorer.widget import LanceWidget
 
 ORIGIN = "http://widget.test"
@@ -89,12 +90,13 @@ class BarePage:
 
     def open(self, *, dark: bool = False, style: str = "") -> BarePage:
         """Load the page and mount the widget."""
-        module = self.widget._esm.replace("export default ", "const WIDGET = ")
+        linked, styles = texts(self.widget.entry)
+        module = linked.replace("export default ", "const WIDGET = ")
         theme = f'data-jp-theme-light="{str(not dark).lower()}"'
         css = f"{DARK}body {{ margin: 12px; background: #111 }}" if dark else "body {margin: 12px}"
         html = (
             f'<!doctype html><meta charset="utf-8"><title>widget</title>'
-            f'<style nonce="{NONCE}">{css} {self.widget._css} {style}</style>'
+            f'<style nonce="{NONCE}">{css} {styles} {style}</style>'
             f'<body {theme}><div id="here"></div>'
             f'<script type="module" nonce="{NONCE}">{module}\n{MODEL}</script>'
         )

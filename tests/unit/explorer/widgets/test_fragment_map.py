@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lance_nb.explorer.view_module import texts
 from lance_nb.explorer.widgets.fragment_map import FragmentMap
 from tests.unit.explorer.stored_datasets import worn_dataset
 
@@ -13,4 +14,4 @@ def test_it_works_alone_on_a_dataset_and_on_a_path(tmp_path: Path) -> None:
         assert widget.error is None
         assert widget.screen["label"] == f"main:{dataset.version}"
     assert FragmentMap(tmp_path / "none.lance").error is not None
-    assert "mountExplorer" not in FragmentMap._esm
+    assert "mountExplorer" not in texts(FragmentMap.entry)[0]

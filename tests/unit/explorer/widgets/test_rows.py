@@ -7,6 +7,7 @@ import pyarrow as pa
 import lance_nb
 from lance_nb.explorer.messages import Job, begin, handle
 from lance_nb.explorer.session import Session
+from lance_nb.explorer.view_module import texts
 from lance_nb.explorer.widgets.rows import RowGrid
 from tests.unit.explorer.fakes import one_table, small_dataset
 from tests.unit.explorer.models.test_media import GIF
@@ -22,9 +23,9 @@ def test_it_shows_its_part_alone_and_follows_a_journey() -> None:
 
 
 def test_its_module_mounts_the_view_without_the_other_views() -> None:
-    assert "export default" in RowGrid._esm
-    assert "mountExplorer" not in RowGrid._esm
-    assert ".lnb" in RowGrid._css
+    assert "export default" in texts(RowGrid.entry)[0]
+    assert "mountExplorer" not in texts(RowGrid.entry)[0]
+    assert ".lnb" in texts(RowGrid.entry)[1]
 
 
 def ask(session: Session, kind: str, **args: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import lance_nb
+from lance_nb.explorer.view_module import texts
 from lance_nb.explorer.widgets.timeline import Timeline
 from tests.golden.copies import copy_to_folder
 from tests.unit.explorer.fakes import small_dataset
@@ -31,6 +32,6 @@ def test_a_damaged_version_and_tag_are_shown_beside_the_others(tmp_path: Path) -
 
 
 def test_its_module_mounts_the_view_without_the_other_views() -> None:
-    assert "export default" in Timeline._esm
-    assert "mountExplorer" not in Timeline._esm
-    assert ".lnb" in Timeline._css
+    assert "export default" in texts(Timeline.entry)[0]
+    assert "mountExplorer" not in texts(Timeline.entry)[0]
+    assert ".lnb" in texts(Timeline.entry)[1]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from lance_nb.explorer.view_module import texts
 from lance_nb.explorer.widgets.version_detail import VersionDetail
 from tests.unit.explorer.fakes import small_dataset
 
@@ -14,6 +15,6 @@ def test_it_shows_its_part_alone_and_follows_a_journey() -> None:
 
 
 def test_its_module_mounts_the_view_without_the_other_views() -> None:
-    assert "export default" in VersionDetail._esm
-    assert "mountExplorer" not in VersionDetail._esm
-    assert ".lnb" in VersionDetail._css
+    assert "export default" in texts(VersionDetail.entry)[0]
+    assert "mountExplorer" not in texts(VersionDetail.entry)[0]
+    assert ".lnb" in texts(VersionDetail.entry)[1]
