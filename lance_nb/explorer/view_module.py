@@ -2,15 +2,13 @@
 
 The linked module of the explorer weighs hundreds of kilobytes. In every widget it would be sent,
 parsed and compiled anew for each cell that is run, which is most of what a first screen costs. So a
-widget's own module is a small loader (``js/loader.js``); the text travels in a model of its own,
-one per kind of view and kernel, and is evaluated once per page.
+widget's own module is a small loader (``js/loader.js``); the views travel in a model of their own,
+one per kind of view and kernel, which puts them in the page (``js/keeper.js``) for all loaders.
 
-Layout of the synced traits: ``module`` and ``style``, texts. A widget names this model in
-``_views`` as ``IPY_MODEL_<id>``, the form in which saved states name other models, so that a
-notebook saved with its states re-renders; ``_views_key`` is a hash of both texts: what a page has
-already evaluated of the same content is used again.
-
-Limits: a page that has no models (only the widget's own traits) cannot load it.
+Layout of the synced traits: ``key``, a hash of the linked module and the style sheet, and
+``style``; the module is the model's own. A widget has the same ``_views_key``, and names this model
+in ``_views`` as ``IPY_MODEL_<id>``, the form in which saved states name other models, so that a
+notebook saved with its states re-renders.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ import hashlib
 from functools import cache
 from typing import ClassVar
 
-import ipywidgets
+import anywidget
 import traitlets
 
 from lance_nb.explorer import assets
@@ -27,10 +25,11 @@ from lance_nb.explorer import assets
 LOADER = assets.compose_module("js/loader.js")
 
 
-class ViewModule(ipywidgets.Widget):  # type: ignore[misc]
-    """The ES module and the style sheet of one kind of view."""
+class ViewModule(anywidget.AnyWidget):
+    """The ES module and the style sheet of one kind of view; it shows nothing itself."""
 
-    module = traitlets.Unicode().tag(sync=True)
+    _esm = traitlets.Unicode().tag(sync=True)
+    key = traitlets.Unicode().tag(sync=True)
     style = traitlets.Unicode().tag(sync=True)
 
     _of_entry: ClassVar[dict[str, ViewModule]] = {}
@@ -41,7 +40,10 @@ class ViewModule(ipywidgets.Widget):  # type: ignore[misc]
         held = cls._of_entry.get(entry)
         if held is None or held.comm is None:
             module, style = texts(entry)
-            held = cls._of_entry[entry] = cls(module=module, style=style)
+            views = module.replace("export default ", "const VIEWS = ")
+            keeper = assets.compose_module("js/keeper.js")
+            held = cls(_esm=f"{views}{keeper}", key=key_of(entry), style=style)
+            cls._of_entry[entry] = held
         return held
 
 

@@ -1,41 +1,30 @@
-// The module of every widget: finds the views of its kind in the page, or takes them once from the kernel's
-// model of them (see view_module.py). The text of the views is long: it is sent, read and compiled once.
+// The module of every widget: waits for the views of its kind, which the page holds once (see keeper.js). Their
+// text is long: it is sent, read and compiled once, not with every cell that is run.
 
-const KEPT = Symbol.for("lance_nb.view_modules");
+const PAGE = Symbol.for("lance_nb.views");
+const LONGEST_MS = 15000;
 
-/** @param {Object} model the widget's: `_views` names the model that holds the text, `_views_key` its content */
-function views(model) {
-  const kept = (globalThis[KEPT] ??= new Map());
-  const key = model.get("_views_key");
-  if (!kept.has(key)) {
-    const coming = loaded(model);
-    kept.set(key, coming);
-    coming.catch(() => kept.delete(key)); // another widget tries again
+/** @param {string} key of the views @returns {{views: Promise, put: Function}} the place of the views in the page */
+function placeOf(key) {
+  const places = (globalThis[PAGE] ??= new Map());
+  if (!places.has(key)) {
+    const place = {};
+    place.views = new Promise((resolve) => { place.put = resolve; });
+    places.set(key, place);
   }
-  return kept.get(key);
+  return places.get(key);
 }
 
-async function loaded(model) {
-  const held = await model.widget_manager.get_model(model.get("_views").replace("IPY_MODEL_", ""));
-  const url = URL.createObjectURL(new Blob([held.get("module")], { type: "text/javascript" }));
-  try {
-    const module = await import(url);
-    const style = document.createElement("style");
-    style.textContent = held.get("style");
-    document.head.append(style);
-    return module.default;
-  } finally {
-    URL.revokeObjectURL(url);
-  }
+async function render({ model, el }) {
+  let timer = 0;
+  const late = new Promise((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error("The views did not come with the output: run the cell again.")), LONGEST_MS);
+  });
+  const views = await Promise.race([placeOf(model.get("_views_key")).views, late]);
+  clearTimeout(timer);
+  return views.render({ model, el });
 }
 
-const loader = {
-  initialize({ model }) {
-    views(model).catch(() => {}); // begun while the view is on its way, which says what is wrong
-  },
-  async render({ model, el }) {
-    return (await views(model)).render({ model, el });
-  },
-};
+const loader = { render };
 
 export default loader;

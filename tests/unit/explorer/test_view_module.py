@@ -33,8 +33,8 @@ def test_the_model_that_a_widget_names_holds_its_views() -> None:
     state = _state(Explorer(small_dataset()))
     held = ViewModule.of(Explorer.entry)
     assert state["_views"] == f"IPY_MODEL_{held.model_id}"
-    assert (held.module, held.style) == texts(Explorer.entry)
-    assert "mountExplorer" in held.module
+    assert (held.key, held.style) == (state["_views_key"], texts(Explorer.entry)[1])
+    assert "mountExplorer" in held._esm
 
 
 @pytest.mark.parametrize("name", VIEWS)
