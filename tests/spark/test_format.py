@@ -92,6 +92,10 @@ def test_metadata_is_read_as_tables(session: SparkSession, old: str) -> None:
     assert done[-1]["operation"] == "Append"
 
 
+def planned(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan())
+
+
 def test_a_frame_stays_at_its_version_and_counts_by_metadata(
     session: SparkSession, uri: str
 ) -> None:
@@ -110,6 +114,11 @@ def test_a_frame_stays_at_its_version_and_counts_by_metadata(
     assert spark.count(uri, "id < 3", engine="spark", spark=session) == 3
     assert plain.where("name = 'n0'").count() == len(range(0, NUM_ROWS, 7))
     assert loaded(session, uri).count() == 10
+    assert "MapInArrow" in planned(ours)  # costs the JVM less than a scan of a data source
+    assert "BatchScan" in planned(plain)
+    empty = lance_nb.dataset(uri)
+    empty.truncate_table()
+    assert spark.read(empty, spark=session).where("id < 3").collect() == []
     with pytest.raises(InvalidInputError, match="leave out 'tag'"):
         spark.read(dataset, spark=session, tag="all")
     with pytest.raises(VersionNotFoundError):

@@ -134,11 +134,11 @@ class LanceReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Cut the version into parts; at least one, as Spark wants it."""
-        return [FragmentsPartition(ids) for ids in self._plan.parts()] or [FragmentsPartition(())]
+        return [FragmentsPartition(ids) for ids in self._plan.parts()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one part."""
-        if isinstance(partition, FragmentsPartition) and partition.fragment_ids:
+        if isinstance(partition, FragmentsPartition):
             yield from self._plan.batches(partition.fragment_ids)
 
 

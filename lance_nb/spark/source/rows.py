@@ -69,13 +69,18 @@ class ReadPlan:
         )  # fmt: skip
 
     def parts(self) -> list[tuple[int, ...]]:
-        """Cut the fragments into partitions of at most about 128 MB, enough for several cores."""
+        """Cut the fragments into partitions of at most about 128 MB, enough for several cores.
+
+        There is at least one, without fragments when the version has none.
+        """
         _, snapshot = self.place.open()
         part_bytes = min(TASK_BYTES, max(_PART_BYTES, _total_bytes(snapshot) // _PARTS))
-        return [ids for ids, _ in pack(snapshot, part_bytes)]
+        return [ids for ids, _ in pack(snapshot, part_bytes)] or [()]
 
     def batches(self, fragment_ids: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
         """Read some fragments, as Spark wants them."""
+        if not fragment_ids:
+            return
         for batch in self._scanner(self.place.dataset(), fragment_ids).to_batches():
             yield to_spark(batch.select(self.schema.names), self.schema)
 
@@ -90,6 +95,22 @@ class ReadPlan:
             with_row_address=self.with_row_address,
             batch_size=_batch_rows(self.place.open()[1]),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPart:
+    """A part of a scan: the rows of some fragments."""
+
+    plan: ReadPlan
+    fragment_ids: tuple[int, ...]
+
+    def schema(self) -> pa.Schema:
+        """Return the columns."""
+        return self.plan.schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Read the rows."""
+        return self.plan.batches(self.fragment_ids)
 
 
 def _total_bytes(snapshot: Snapshot) -> int:
