@@ -62,9 +62,9 @@ def test_a_cell_keeps_to_its_budget() -> None:
 
 def test_a_list_of_a_million_costs_as_much_as_a_short_one() -> None:
     column = pa.array([list(range(1_000_000))])
-    start = time.process_time()
+    start = time.thread_time()
     (shown,) = cell_texts(column, 240)
-    assert time.process_time() - start < 0.5  # under 0.2 on a quiet machine
+    assert time.thread_time() - start < 0.1  # 0.001 on a quiet machine, 0.3 for the whole list
     assert shown is not None
     assert shown.startswith("[0, 1, 2")
 
