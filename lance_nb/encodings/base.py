@@ -154,11 +154,13 @@ class Chunks:
 class Wanted:
     """Single values of chunks: ``position[i]`` of chunk ``chunk[i]``, in any order, with repeats.
 
-    The lookup has checked that every chunk exists and has that many values.
+    The lookup has checked that every chunk exists and has that many values, unless whoever found
+    them in a chunk table ``vouches`` for it.
     """
 
     chunk: Ints
     position: Ints
+    vouches: bool = False
 
 
 def single_chunk(num_values: int, *buffers: Bytes) -> Chunks:

@@ -116,6 +116,10 @@ class MiniBlockPage:
         alike.ClearField("num_items")
         return alike.SerializeToString(deterministic=True)
 
+    @cached_property
+    def _value_begins(self) -> Ints:
+        return self._table.value_ends - self._table.num_values
+
     def joined(self, others: Sequence[tuple[MiniBlockPage, int]]) -> MiniBlockPage:
         """Append pages of an equal ``join_key``, with the bytes from our chunks to theirs."""
         pages = [self, *(page for page, _ in others)]
@@ -176,18 +180,21 @@ class MiniBlockPage:
 
     def _is_sparse(self, owners: Ints) -> bool:
         """Tell whether single rows are far apart; ``owners`` are their chunks."""
+        few = int(self._table.num_values[owners[0]])
+        if owners.size * SPARSE_SHARE <= few:
+            return True
         touched = 1 + int(np.count_nonzero(owners[1:] != owners[:-1]))
-        return owners.size * SPARSE_SHARE <= touched * int(self._table.num_values[owners[0]])
+        return owners.size * SPARSE_SHARE <= touched * few
 
     def _fetch(self, positions: Ints, owners: Ints, buffer: PageBuffer) -> DecodedPage:
         """Fetch single values; ``owners`` are their chunks, ascending, with repeats."""
-        inside = positions - (self._table.value_ends[owners] - self._table.num_values[owners])
+        inside = positions - self._value_begins.take(owners)
         parsed = self._all_parsed(buffer)
         numbers = owners
         if parsed is None:
             parsed = parse_chunks(self._layout, self._table.part(owners), buffer)
             numbers = np.arange(owners.size)
-        wanted = Wanted(numbers, inside)
+        wanted = Wanted(numbers, inside, vouches=True)
         values = self._values.single(parsed.values, wanted)
         definition = None
         if parsed.definition is not None:

@@ -198,7 +198,8 @@ class _Lookup:
         codec = _gather(arm)
         if codec is None:
             raise _refused(arm, "for fetching single values")
-        _check_wanted(chunks, wanted)
+        if not wanted.vouches:
+            _check_wanted(chunks, wanted)
         return codec.gather(getattr(encoding, arm), chunks, wanted, self._child())
 
     def _arm(self, encoding: encodings21.CompressiveEncoding) -> str:

@@ -26,6 +26,8 @@ from lance_nb.encodings.base import (
 from lance_nb.encodings.kernels import bitpack, memory
 from lance_nb.errors import CorruptFileError, NotSupportedError
 
+_WORDS = {bits: np.dtype(f"u{bits // 8}") for bits in (8, 16, 32, 64)}
+
 
 class InlineBitpacking:
     """Decode chunks that carry their own bit width."""
@@ -75,10 +77,13 @@ class InlineBitpacking:
         word_bits = _checked_word_bits(encoding)
         values = chunks.buffers[0]
         widths = _widths_of(chunks, wanted.chunk, word_bits)
-        kind = np.dtype(f"u{word_bits // 8}")
-        begin = values.starts[wanted.chunk]
+        kind = _WORDS[word_bits]
+        begin = values.starts.take(wanted.chunk)
         begin += kind.itemsize
-        found = bitpack.gather(values.data, begin, widths, wanted.position, kind)
+        if isinstance(widths, int):
+            found = bitpack.gather_alike(values.data, begin, widths, wanted.position, kind)
+        else:
+            found = bitpack.gather(values.data, begin, widths, wanted.position, kind)
         return FixedWidth(word_bits, found.size, found.view(np.uint8))
 
     def decode_blocks(
@@ -92,7 +97,7 @@ def _checked_word_bits(encoding: encodings21.InlineBitpacking) -> int:
     if encoding.HasField("values") and encoding.values.scheme:
         raise NotSupportedError("buffer compression inside inline bit packing is not supported")
     bits = encoding.uncompressed_bits_per_value
-    if bits not in {8, 16, 32, 64}:
+    if bits not in _WORDS:
         raise corrupt("bit packing of 8, 16, 32 or 64 bit words", f"{bits} bits")
     return bits
 
@@ -103,22 +108,32 @@ def _check_counts(num_values: Ints) -> None:
         raise corrupt("at most 1024 values in a bit-packed chunk", f"{most} values")
 
 
-def _widths_of(chunks: Chunks, wanted: Ints, word_bits: int) -> Ints:
-    """Return the width of each chunk that is wanted; read from all chunks once, if all are sound.
+def _widths_of(chunks: Chunks, wanted: Ints, word_bits: int) -> Ints | int:
+    """Return the width of each chunk that is wanted, or the one that all chunks have.
 
-    Where some chunk is damaged only those that are wanted are looked at.
+    Read from all chunks once, if all are sound; where some chunk is damaged only those that are
+    wanted are looked at.
     """
     values = chunks.buffers[0]
-    known: Ints | None = values.noted.get("widths")
+    known: Ints | int | None = values.noted.get("widths")
     if known is None and "widths" not in values.noted:
         _check_counts(chunks.num_values)
         with suppress(CorruptFileError):
-            known = _checked_widths(values, word_bits)
+            known = _alike(_checked_widths(values, word_bits))
         values.noted["widths"] = known
+    if isinstance(known, int):
+        return known
     if known is not None:
-        return known[wanted]
+        return known.take(wanted)
     each = ChunkBuffer(values.data, values.starts[wanted], values.sizes[wanted])
     return _checked_widths(each, word_bits)
+
+
+def _alike(widths: Ints) -> Ints | int:
+    """Return the width that all chunks have, or the widths as they are."""
+    if not widths.size or bool((widths != widths[0]).any()):
+        return widths
+    return int(widths[0])
 
 
 def _checked_widths(values: ChunkBuffer, word_bits: int) -> Ints:

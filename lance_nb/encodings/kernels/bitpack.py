@@ -115,6 +115,38 @@ def trim(blocks: Words, counts: Ints) -> Bytes:
     return concatenate(blocks.reshape(-1).view(np.uint8), starts, stops - starts)
 
 
+def gather_alike(
+    data: Bytes, starts: Ints, width: int, positions: Ints, kind: np.dtype[Any]
+) -> Words:
+    """Fetch value ``positions[i]`` of the block at ``starts[i]``; all have the same width."""
+    if width == 0:
+        return np.zeros(positions.size, kind)
+    offsets, shifts, spilling = _places(width, kind)
+    at = offsets.take(positions)
+    at += starts
+    found = words_at(data, at, kind)
+    found >>= shifts.take(positions)
+    (spills,) = spilling.take(positions).nonzero()
+    if spills.size:
+        more = words_at(data, at.take(spills) + VALUES // 8, kind)
+        more <<= kind.type(kind.itemsize * 8) - shifts.take(positions.take(spills))
+        found[spills] |= more
+    found &= kind.type((1 << width) - 1)
+    return found
+
+
+@lru_cache(maxsize=32)
+def _places(width: int, kind: np.dtype[Any]) -> tuple[Ints, Words, npt.NDArray[np.bool_]]:
+    """Return of each value of a block: the byte of its first word, its shift, whether it spills."""
+    word_bits = kind.itemsize * 8
+    lanes = VALUES // word_bits
+    value = np.arange(VALUES)
+    bit = (_first_rows(lanes)[value & 127] + (value >> 7)) * width
+    shift = bit % word_bits
+    offset = (bit // word_bits * lanes + value % lanes) * kind.itemsize
+    return offset, shift.astype(kind), shift + width > word_bits
+
+
 def gather(data: Bytes, starts: Ints, widths: Ints, positions: Ints, kind: np.dtype[Any]) -> Words:
     """Fetch value ``positions[i]`` of the block at ``starts[i]``, packed to ``widths[i]`` bits."""
     word_bits = kind.itemsize * 8

@@ -96,6 +96,18 @@ def test_every_value_of_every_width_can_be_fetched() -> None:
         assert ref.integers(block) == [values[chunk][position] for chunk, position in order]
 
 
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_every_value_can_be_fetched_where_all_chunks_have_the_same_width(bits: int) -> None:
+    for width in sorted({0, 1, bits // 3, bits // 2 + 1, bits - 1, bits}):
+        values = [(i * 0x9E3779B97F4A7C15) % 2**width for i in range(1024)]
+        packed = [[ref.inline_chunk(values, bits, width)]] * 2
+        chunks = ref.chunks_of(packed, [1024, 1024])
+        order = np.random.default_rng(width).permutation(1024)
+        wanted = Wanted(np.arange(1024) % 2, order)
+        block = codecs.gather(ref.inline_bitpacking(bits), chunks, wanted)
+        assert ref.integers(block) == [values[position] for position in order]
+
+
 def test_arms_without_single_values_say_so() -> None:
     wanted = Wanted(np.zeros(1, np.int64), np.zeros(1, np.int64))
     for encoding in (
