@@ -3,7 +3,11 @@
 A batch is a run of rows that was written together; every field has one page in each batch, except
 structs, which have none. Items of a list page are those of the child's page in the same batch.
 
-Source: verified against pylance 14.0.2.
+Not supported: the encoding ``RLE`` (4). The enum declares it, but no bytes were ever laid down for
+it: in Lance's history ``rust/src/encodings/rle.rs`` is a licence without code, the C++ folder of
+encodings has no such file, and issue 352 of lance-format/lance ("Support RLE encoding", December
+2022) was open until 2.1 files had an encoding of that name. Such a page is refused by name.
+Source: verified against pylance 14.0.2; enum ``Encoding`` of file.proto.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ from lance_nb.file.source import FileSource
 from lance_nb.file.stepping import located, run
 from lance_nb.format.schema import Schema
 
-_RLE = 4  # Field.encoding: declared by the format, written by no release that is known
+_RLE = 4  # Field.encoding: a name without a layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +122,8 @@ class LegacyPages:
             raise corrupt(f"a field with id {field_id} in the file's schema", "none")
         if field.encoding == _RLE:
             raise NotSupportedError(
-                "run-length encoded pages of file version 0.1 are not supported"
+                f"{self.source.path}: column {field.name!r} says that its page of batch {batch} is "
+                "run-length encoded (RLE); file version 0.1 never defined the bytes of such a page"
             )
         return self.table.page(self.source, field_id, batch)
 

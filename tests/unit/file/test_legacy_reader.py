@@ -65,12 +65,17 @@ def test_more_rows_than_the_file_has_are_refused() -> None:
         reader.read_leaves([], {}, rows_of(), 7)
 
 
-def test_run_lengths_are_refused_by_name() -> None:
-    made = LegacyFile([node(0, "n", "int32", encoding=4)], [0, 1])
+def test_run_lengths_are_refused_by_file_column_and_page_and_listed() -> None:
+    made = LegacyFile([node(0, "n", "int32", encoding=4)], [0, 1, 3])
     made.add(0, 0, bytes(4), 1)
+    made.add(0, 1, bytes(8), 2)
+    reader = opened(made.finish())
 
-    with pytest.raises(NotSupportedError, match="run-length"):
-        read(opened(made.finish()), "n", rows_of((0, 1)))
+    expected = "old.lance: column 'n' says that its page of batch 1 is run-length encoded"
+    with pytest.raises(NotSupportedError) as caught:
+        read(reader, "n", rows_of((1, 3)))
+    assert expected in str(caught.value)
+    assert [one.encoding for one in reader.list_pages()] == ["rle", "rle"]
 
 
 def test_a_page_shorter_than_its_batch_is_refused() -> None:
