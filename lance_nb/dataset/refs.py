@@ -46,6 +46,10 @@ class Tags:
         """List the names only; reads no tag."""
         return refs.tag_names(self._session.root)
 
+    def marks(self) -> dict[str, str]:
+        """Return by name a text that changes when the tag is moved; reads no tag."""
+        return self._session.refs.tag_marks()
+
     def get_version(self, tag: str) -> int:
         """Return the version a tag points at. Raises RefNotFoundError."""
         return refs.read_tag(self._session.root, tag).version

@@ -12,13 +12,13 @@ Source: spec page "branch and tag".
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from lance_nb.errors import FormatError, NotFoundError
 from lance_nb.format import layout
-from lance_nb.storage.base import Store
+from lance_nb.storage.base import ObjectInfo, Store
 from lance_nb.storage.threads import run_all
 from lance_nb.table.refs import read_branch, read_tag
 
@@ -41,6 +41,13 @@ class RefFiles:
     def tags(self) -> dict[str, Tag]:
         """Return every tag, sorted by name. Raises CorruptFileError for one that is damaged."""
         return self._tags.records(readable=False)
+
+    def tag_marks(self) -> dict[str, str]:
+        """By name, a text that differs when the tag was written again; one listing, reads no tag.
+
+        Of a store that tells neither e-tags nor times, only a tag of another length differs.
+        """
+        return self._tags.marks()
 
     def readable_tags(self) -> dict[str, Tag]:
         """Return the tags, those left out whose file is damaged or gone."""
@@ -78,14 +85,25 @@ class _Folder(Generic[Record]):
             }
         return {name: found[name] for name in sorted(found)}
 
+    def marks(self) -> dict[str, str]:
+        """Return by name what of the listing differs when a file was written again."""
+        return {
+            name: f"{info.size_bytes} {info.e_tag or info.modified}"
+            for name, info in self._listed()
+        }
+
     def _states(self) -> dict[str, tuple[str, int] | None]:
         """List the folder: by name what tells one state of a file from another, if that is told."""
-        states: dict[str, tuple[str, int] | None] = {}
+        return {
+            name: None if info.e_tag is None else (info.e_tag, info.size_bytes)
+            for name, info in self._listed()
+        }
+
+    def _listed(self) -> Iterator[tuple[str, ObjectInfo]]:
         for info in self._root.list(self._path):
             name = layout.parse_ref_file_name(info.name)
             if name is not None:
-                states[name] = None if info.e_tag is None else (info.e_tag, info.size_bytes)
-        return states
+                yield name, info
 
     def _read_all(self, names: list[str], *, readable: bool) -> dict[str, Record]:
         """Read records: side by side where a read is a journey."""

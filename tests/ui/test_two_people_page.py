@@ -79,6 +79,10 @@ def test_every_tab_stays_right_while_others_write_compact_and_clean_up(
     expect(here).to_have_text("main:4")
     every_tab_shows(page, 3, uri)
 
+    others(uri).tags.update("v1", 5)
+    look_for_news(page)
+    expect(page.get_by_title("tag v1: main:5")).to_be_visible()
+    expect(here).to_have_text("main:4")
     others(uri).tags.delete("v1")
     others(uri).branches.delete("dev")
     look_for_news(page)

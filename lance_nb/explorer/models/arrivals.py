@@ -1,12 +1,12 @@
-"""Whether other writers have changed a dataset since it was looked at; from names alone.
+"""Whether other writers have changed a dataset since it was looked at; from listings alone.
 
 Layout of ``to_json``: ``latest`` (newest version of the branch), ``added`` (how many versions are
 newer than the one that was newest), ``gone`` (the version shown was cleaned up), ``mark`` (a text
-that changes whenever a version, a tag or a branch appears or goes). When the branch shown, or the
-whole dataset, is not there any more: ``lost`` says so in words, and ``way`` is where to go on, if
-there is a place: ``{branch, version, label}``.
+that changes whenever a version, a tag or a branch appears or goes, or a tag is written again). When
+the branch shown, or the whole dataset, is not there any more: ``lost`` says so in words, and
+``way`` is where to go on, if there is a place: ``{branch, version, label}``.
 
-Limits: a tag that is moved keeps its name and is not noticed until something else changes.
+Limits: a branch whose note is changed keeps its name, and that is not noticed.
 """
 
 from __future__ import annotations
@@ -64,5 +64,7 @@ def lost(dataset: Source) -> dict[str, Any]:
 
 def mark_of(names: RefNames) -> str:
     """Return a short text that tells two states of the names apart."""
-    said = repr((len(names.numbers), names.numbers[-1:], names.branches, names.tags))
+    said = repr(
+        (len(names.numbers), names.numbers[-1:], names.branches, sorted(names.tags.items()))
+    )
     return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

@@ -12,7 +12,7 @@ Limits: ``MAX_CHOICES`` in all, ``MAX_KIND`` of a kind; names that no ref can ho
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from heapq import nsmallest
 from itertools import islice
@@ -29,12 +29,15 @@ _BRANCH_VERSION = re.compile(r"(.+):(\d{0,18})")
 
 @dataclass(frozen=True, slots=True)
 class RefNames:
-    """The names of everything that can be travelled to from one branch."""
+    """The names of everything that can be travelled to from one branch.
+
+    ``tags``: by name a text that changes when the tag is moved.
+    """
 
     branch: str | None
     numbers: tuple[int, ...]
     branches: tuple[str, ...]
-    tags: tuple[str, ...]
+    tags: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ def ref_names(dataset: Source) -> RefNames:
         branch=dataset.branch,
         numbers=tuple(dataset.version_numbers()),
         branches=tuple(dataset.branches.names()),
-        tags=tuple(dataset.tags.names()),
+        tags=dict(dataset.tags.marks()),
     )
 
 

@@ -80,9 +80,13 @@ class Refs(Protocol):
 
 
 class TagRefs(Refs, Protocol):
-    """Tags by name; ``readable`` leaves out those whose file is damaged."""
+    """Tags by name; ``readable`` leaves out those whose file is damaged.
+
+    ``marks``: by name a text that changes when the tag is moved, from a listing alone.
+    """
 
     def readable(self) -> Mapping[str, Mapping[str, Any]]: ...
+    def marks(self) -> Mapping[str, str]: ...
 
 
 Ref = int | str | tuple[str | None, int | None]

@@ -61,6 +61,9 @@ class FakeRefs:
     def names(self) -> list[str]:
         return sorted(self._refs)
 
+    def marks(self) -> dict[str, str]:
+        return {name: repr(ref) for name, ref in self._refs.items()}
+
 
 class FakeDataset:
     """A dataset at one version. ``reads`` counts versions described, shared by all checkouts."""

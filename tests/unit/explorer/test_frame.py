@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +49,21 @@ def test_news_name_what_came_and_bring_the_timeline_once() -> None:
     again = ask(session, "news", latest=4, mark=then["mark"])
     assert again["added"] == 1
     assert "timeline" not in again
+
+
+def test_a_tag_that_somebody_moves_brings_the_timeline_and_reads_no_tag(tmp_path: Path) -> None:
+    made = lance_nb.write_dataset(pa.table({"id": [1]}), tmp_path / "a.lance")
+    made.insert(pa.table({"id": [2]}))
+    made.tags.create("best", 1)
+    (path,) = (tmp_path / "a.lance" / "_refs" / "tags").iterdir()
+    os.utime(path, (0, 0))  # else the clock of files may not tell both states apart
+    session = Session(lance_nb.dataset(tmp_path / "a.lance"))
+    first = ask(session, "news", latest=2, mark="")
+    made.tags.update("best", 2)
+    then = ask(session, "news", latest=2, mark=first["mark"])
+    assert [tag["version"] for tag in then["timeline"]["tags"]] == [2]
+    path.write_bytes(b"damaged")  # what is only listed cannot be in the way
+    assert "mark" in ask(session, "news", latest=2, mark="")
 
 
 def test_a_version_that_is_cleaned_up_is_told() -> None:

@@ -97,3 +97,14 @@ def test_where_the_store_tells_no_state_every_record_is_read_again(tagged):
     found.branches()
     found.branches()
     assert store.reads.total() == 2
+
+
+def test_a_listing_marks_a_tag_that_was_written_again_and_no_other(tagged):
+    store = WatchedStore(open_store(tagged))
+    found = RefFiles(store)
+    before = found.tag_marks()
+    assert found.tag_marks() == before
+    lance_nb.dataset(tagged).tags.update("tag-1", 1)  # written again, at another time
+    after = found.tag_marks()
+    assert {name for name in before if before[name] != after[name]} == {"tag-1"}
+    assert _tags_read(store) == 0

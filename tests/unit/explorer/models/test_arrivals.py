@@ -5,7 +5,7 @@ from dataclasses import replace
 from lance_nb.explorer.models.arrivals import arrivals, mark_of
 from lance_nb.explorer.models.ref_choices import RefNames
 
-NAMES = RefNames(None, (3, 4, 7), ("dev",), ("v1",))
+NAMES = RefNames(None, (3, 4, 7), ("dev",), {"v1": "a"})
 
 
 def test_newer_versions_are_counted_from_the_one_that_was_known() -> None:
@@ -17,10 +17,10 @@ def test_newer_versions_are_counted_from_the_one_that_was_known() -> None:
 
 def test_a_version_that_was_cleaned_up_beneath_the_reader_is_gone() -> None:
     assert arrivals(NAMES, 5, 7).gone
-    assert arrivals(RefNames(None, (), (), ()), 5, 7).gone
+    assert arrivals(RefNames(None, (), (), {}), 5, 7).gone
 
 
-def test_the_mark_changes_with_every_name() -> None:
+def test_the_mark_changes_with_every_name_and_with_a_tag_that_is_moved() -> None:
     marks = {
         mark_of(names)
         for names in (
@@ -28,8 +28,9 @@ def test_the_mark_changes_with_every_name() -> None:
             replace(NAMES, numbers=(3, 4, 7, 8)),
             replace(NAMES, numbers=(4, 7)),
             replace(NAMES, branches=("dev", "x")),
-            replace(NAMES, tags=()),
+            replace(NAMES, tags={}),
+            replace(NAMES, tags={"v1": "b"}),
         )
     }
-    assert len(marks) == 5
+    assert len(marks) == 6
     assert mark_of(NAMES) == mark_of(replace(NAMES))
