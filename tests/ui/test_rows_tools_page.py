@@ -66,7 +66,16 @@ def test_a_column_far_away_is_found_by_its_name(open_widget: OpenWidget) -> None
     expect(page.get_by_role("listbox", name="columns").get_by_role("option")).to_have_count(1)
     page.keyboard.press("Enter")
     expect(page.locator(".lnb-grid-column.lnb-here b")).to_have_text("column 1777")
-    expect(page.locator(".lnb-cell.lnb-here")).to_have_text("1777")
+    here = page.locator(".lnb-cell.lnb-here")
+    expect(here).to_have_text("1777")
+    page.locator(".lnb-panel-rows .lnb-grid").focus()
+    page.keyboard.press("Shift+Enter")
+    expect(page.get_by_role("tree", name="Row 0")).to_be_visible()
+    expect(here).to_be_in_viewport(ratio=0.95)  # the pane beside does not push it away
+    page.get_by_role("combobox", name="find a column").fill("1500")
+    page.keyboard.press("Enter")  # before the list has come
+    expect(page.locator(".lnb-grid-column.lnb-here b")).to_have_text("column 1500")
+    expect(page.get_by_role("combobox", name="find a column")).to_have_value("")
 
 
 def test_row_ids_are_shown_on_request(open_widget: OpenWidget) -> None:

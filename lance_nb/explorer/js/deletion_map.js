@@ -63,7 +63,8 @@ export function deletionMap(ctx, place, fragment, numRows) {
   function tell(at) {
     const each = shown.rows_per_pixel;
     if (at < 0) {
-      readout.textContent = `rows ${count(shown.first)} – ${count(Math.max(shown.first, shown.stop - 1))}, ${each > 1 ? `${count(each)} in a pixel` : "one in a pixel"}`;
+      const rows = `rows ${count(shown.first)} – ${count(Math.max(shown.first, shown.stop - 1))}`;
+      readout.textContent = `${rows} · each ${cells.size > 1 ? "square" : "pixel"} is ${each > 1 ? `${count(each)} rows` : "a row"} · red is deleted`;
       return;
     }
     const first = shown.first + at * each;

@@ -12,7 +12,7 @@ export function fragmentDetail(ctx, place, model) {
   ];
   return h("div", { class: "lnb-fd" },
     h("dl", { class: "lnb-counts" }, facts.map(([label, value]) => h("div", {}, h("dt", {}, label), h("dd", {}, value)))),
-    model.deletion_file ? section("Deleted rows", `${model.deletion_file.kind}, of version ${model.deletion_file.version}`, deletionMap(ctx, place, model.id, model.rows)) : null,
+    model.deletion_file ? section("Deleted rows", `${model.deletion_file.kind} file, based on version ${model.deletion_file.version}`, deletionMap(ctx, place, model.id, model.rows)) : null,
     section("Files", String(model.files.length + model.hidden_files), h("div", { class: "lnb-fd-files" }, model.files.map((file) => fileLine(ctx, place, file)),
       model.hidden_files ? h("p", { class: "lnb-faint" }, `and ${plural(model.hidden_files, "more file")}`) : null)),
     model.indices.length ? section("Indices", "", h("ul", { class: "lnb-fd-indices" }, model.indices.map((index) => h("li", { class: index.covered ? "" : "lnb-fd-missing" }, `${index.covered ? "✓" : "–"} ${index.name}`, h("small", {}, index.covered ? "covered" : "not covered"))))) : null,

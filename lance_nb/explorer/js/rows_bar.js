@@ -17,9 +17,10 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
   const system = h("button", { class: "lnb-button", type: "button", "aria-pressed": "false", title: "show row id, row address, and the versions that created and last updated each row", on: { click: toggle } }, "row ids");
   const stop = h("button", { class: "lnb-link", type: "button", hidden: true, on: { click: cancel } }, "cancel");
   const request = ctx.kernel.line();
-  const finder = suggestions(find, "columns", (line) => found(line.at));
+  const finder = suggestions(find, "columns", goTo);
   const completion = suggestions(filter, "columns for the filter", complete);
   let brushes = { base: "", by: new Map() };
+  let hurried = null; // what was in the finder when Enter came before its list did
 
   function set(text) {
     filter.value = text;
@@ -70,11 +71,23 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
     filter.setRangeText(`${line.sql} `, from, at, "end");
   }
 
+  /** Show a column; the box is empty again, it does not hold anything back. */
+  function goTo(line) {
+    find.value = "";
+    hurried = null;
+    found(line.at);
+  }
+
+  function offer(list, columns) {
+    if (list === finder && columns.length && hurried === find.value.trim()) goTo(columns[0]);
+    else list.offer(columns);
+  }
+
   function ask(input, text, list) {
     const { branch, version } = ctx.screen();
     if (!text || ctx.kernel.state === "static") return list.offer([]);
     const now = () => (input === find ? find.value.trim() : typing());
-    return request("rows.columns", { branch, version, text, ...lens() }, ({ result }) => text === now() && list.offer(result.columns), () => list.offer([]));
+    return request("rows.columns", { branch, version, text, ...lens() }, ({ result }) => text === now() && offer(list, result.columns), () => list.offer([]));
   }
 
   filter.addEventListener("input", () => ask(filter, typing(), completion));
@@ -88,10 +101,15 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
       set("");
     }
   });
-  find.addEventListener("input", () => ask(find, find.value.trim(), finder));
+  find.addEventListener("input", () => {
+    hurried = null;
+    ask(find, find.value.trim(), finder);
+  });
   find.addEventListener("keydown", (event) => {
     event.stopPropagation();
-    finder.key(event);
+    if (finder.key(event) || event.key !== "Enter" || !find.value.trim()) return;
+    hurried = find.value.trim();
+    ask(find, hurried, finder);
   });
 
   return {
@@ -121,7 +139,8 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
       stop.hidden = true;
       problem.hidden = false;
       said.textContent = "";
-      show(problem, h("b", {}, error.card?.title ?? "The filter cannot be used"), h("span", {}, error.message));
+      const still = asked.filter && asked.filter !== filter.value.trim() ? h("span", {}, "Still shown: ", h("code", {}, asked.filter)) : null;
+      show(problem, h("b", {}, error.card?.title ?? "The filter cannot be used"), h("span", {}, error.message), still);
     },
   };
 

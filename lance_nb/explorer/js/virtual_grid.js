@@ -40,7 +40,7 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
     sizes.width = scroller.clientWidth || sizes.width;
     sizes.height = scroller.clientHeight || sizes.height;
     if (!sizes.width) return;
-    for (const page of unlearned.splice(0)) widths.learn(page);
+    learnWidths();
     const room = sizes.height - sizes.head;
     scroll.set(state.numRows, room);
     state.top = topNow();
@@ -57,6 +57,16 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
     if (last > first && to > from) store.want([first, last], [from, to], state.down, state.numRows);
     painted({ first, last, from, to });
   });
+
+  /** Fit columns to the pages that came: the chosen cell stays in sight when others before it shrink. */
+  function learnWidths() {
+    const before = widths.left(state.column);
+    const kept = unlearned.length > 0 && before > 0 && wasInSight();
+    for (const page of unlearned.splice(0)) widths.learn(page);
+    if (!kept || widths.left(state.column) === before) return;
+    spacer.style.width = `${sizes.gutter + widths.total(state.numColumns)}px`;
+    bringColumn();
+  }
 
   /** Among millions of rows one pixel is many rows: a place that was asked for exactly is kept. */
   function topNow() {
@@ -129,14 +139,29 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
   function moveTo(row, column) {
     state.row = Math.max(0, Math.min(state.numRows - 1, row));
     state.column = Math.max(0, Math.min(state.numColumns - 1, column));
+    bringIntoSight();
+    ctx.announce(said(state.row, state.column));
+    paint();
+  }
+
+  /** Whether the cell of the keyboard was whole in sight when the grid was painted last. */
+  function wasInSight() {
+    const right = widths.left(state.column) + widths.of(state.column);
+    return state.row >= state.top && state.row + 0.99 <= state.top + (sizes.height - sizes.head) / ROW
+      && widths.left(state.column) >= scroller.scrollLeft - 1 && right <= scroller.scrollLeft + sizes.width - sizes.gutter + 1;
+  }
+
+  function bringIntoSight() {
     if (state.row < Math.ceil(state.top)) scrollToRow(state.row);
     else if (state.row >= Math.floor(state.top) + fits()) scrollToRow(state.row - fits() + 1);
+    bringColumn();
+  }
+
+  function bringColumn() {
     const left = widths.left(state.column);
     const room = scroller.clientWidth - sizes.gutter;
     if (left < scroller.scrollLeft) scroller.scrollLeft = left;
     else if (left + widths.of(state.column) > scroller.scrollLeft + room) scroller.scrollLeft = left + widths.of(state.column) - room;
-    ctx.announce(said(state.row, state.column));
-    paint();
   }
 
   function scrollToRow(top) {
@@ -164,7 +189,11 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
     paint();
   };
   gridKeys(scroller, Object.assign(keys, { state, page: () => Math.max(1, fits() - 1), moveTo, widen }));
-  const observer = new ResizeObserver(() => paint());
+  const observer = new ResizeObserver(() => {
+    // A pane that opens beside the grid must not push the chosen cell out of sight.
+    if (scroller.clientWidth && sizes.width && wasInSight()) bringIntoSight();
+    paint();
+  });
   observer.observe(scroller);
   // A kernel that was busy answers late: what could not be asked for is asked for then.
   ctx.onClose(ctx.kernel.onState(() => paint()));

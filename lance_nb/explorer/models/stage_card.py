@@ -121,7 +121,7 @@ def facts_of(preview: StagePreview) -> list[dict[str, str]]:
         f"{kinds.count(one)} {one}" for one in ("new", "changed", "dropped") if one in kinds
     )
     found.append(("fragments", touched or "none"))
-    found.append(("files", text.plural(preview.num_files, "file")))
+    found.append(("files", text.count(preview.num_files)))
     found.append(("written", text.size(preview.size_bytes)))
     return [{"label": label, "value": value} for label, value in found]
 

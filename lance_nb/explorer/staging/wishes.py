@@ -73,7 +73,7 @@ _TARGET = Field(
     "target_rows_per_fragment", "count", "rows per fragment", "1,048,576", is_required=False
 )
 _SHARE = Field(
-    "materialize_deletions_threshold", "number", "rewrite from this share of deleted rows on",
+    "materialize_deletions_threshold", "number", "rewrite from this share of deleted rows upwards",
     "0.1", is_required=False,
 )  # fmt: skip
 _TAG_ACTION = Field("action", "choice", "action", choices=("create", "move", "delete"))

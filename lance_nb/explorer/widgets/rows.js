@@ -115,6 +115,7 @@ export function mountRows(el, ctx) {
       const { result } = await answer;
       if (turn !== now.turn) return;
       if (wanted.near && !asked.near) scroller.scrollLeft = 0; // the distance is the first column
+      state.column = Math.max(0, state.column + Number(Boolean(wanted.near)) - Number(Boolean(asked.near)));
       Object.assign(asked, wanted);
       Object.assign(look, { filter: wanted.filter, system: wanted.system, arranged: result.arranged });
       begin({ branch, version }, result.num_rows, result.num_columns, null);

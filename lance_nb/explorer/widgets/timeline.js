@@ -192,12 +192,18 @@ export function mountTimeline(el, ctx) {
     const same = lane && (a.branch ?? null) === (b.branch ?? null);
     let words = samePlace(a, b) ? "the same version" : "on different branches";
     if (same && !samePlace(a, b)) {
-      const [from, to] = a.version < b.version ? [a.version, b.version] : [b.version, a.version];
-      const sums = map.changed(lane, from, to);
-      words = `${plural(sums.versions, "version")} · +${count(sums.added)} −${count(sums.removed)} rows${sums.unknown ? ` and ${count(sums.unknown)} not looked at yet` : ""}`;
+      words = rangeWords(lane, a.version, b.version);
     }
     const reset = h("button", { class: "lnb-button lnb-tl-reset", type: "button", title: "A follows B again", on: { click: () => ctx.range.set({ a: null }) } }, "unpin A");
     readout.replaceChildren(h("strong", {}, `${placeLabel(a)} → ${placeLabel(b)}`), h("span", {}, words), moving ? "" : reset);
+  }
+
+  /** From a version to a newer one; or back, when what was added goes away again. */
+  function rangeWords(lane, a, b) {
+    const { versions, added, removed, unknown } = map.changed(lane, Math.min(a, b), Math.max(a, b));
+    const [more, less] = a < b ? [added, removed] : [removed, added];
+    const rows = more || less || unknown ? `+${count(more)} −${count(less)} rows` : "no rows changed";
+    return `${plural(versions, "version")}${a < b ? "" : " back"} · ${rows}${unknown ? ` and ${count(unknown)} not looked at yet` : ""}`;
   }
 
   function go(lane, version) {
