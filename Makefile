@@ -104,15 +104,7 @@ demo: $(VENV)/.stamp-lab $(DEMO_DONE)  ## run the tour without a browser and kee
 # All tiers run even when one fails, so that one run shows everything; the closing table says
 # which failed and how long each took.
 test: test-setup  ## install what tests need, then lint and run every tier
-	@failed=""; table=""; began=$$(date +%s); \
-	for tier in lint test-fast test-interop test-ui test-spark; do \
-	    echo; echo "==> $$tier"; start=$$(date +%s); \
-	    if $(MAKE) --no-print-directory $$tier; then result=passed; \
-	    else result=FAILED; failed="$$failed $$tier"; fi; \
-	    table="$$table$$(printf '  %-13s %5d s  %s' $$tier $$(( $$(date +%s) - start )) $$result)\n"; \
-	done; \
-	echo; printf "$$table"; printf '  %-13s %5d s\n' total $$(( $$(date +%s) - began )); \
-	if [ -n "$$failed" ]; then echo "failed:$$failed" >&2; exit 1; fi
+	@MAKE="$(MAKE)" sh tests/tiers.sh
 
 # System packages come while pip works; neither needs the other.
 test-setup:

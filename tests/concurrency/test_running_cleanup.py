@@ -17,7 +17,7 @@ from tests.support.requirements import require_pylance
 COMMITS_AT_ONCE = 8
 ROUNDS, REMOVED = 4, 9  # clean-ups, and versions that they remove, while the writers are at work
 PATIENCE_S = 120.0  # a busy machine may take long
-KEPT = 10  # versions: readers and stale writers need those that have just been the newest
+KEPT = 30  # versions: readers and stale writers need those that have just been the newest
 
 
 def _worker(queue: Any, enough: Any, uri: str, number: int, *, ours: bool) -> None:

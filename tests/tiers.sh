@@ -1,0 +1,38 @@
+# Run lint and every tier, also when one fails; end with a table of results and seconds.
+#
+# A browser and a JVM leave much of two cores idle: lint and Spark run beside the browser tests, and
+# their output follows in one piece.
+set -u
+
+results=$(mktemp)
+beside=$(mktemp)
+trap 'rm -f "$results" "$beside"' EXIT
+began=$(date +%s)
+
+run() {
+    start=$(date +%s)
+    echo
+    echo "==> $1"
+    if ${MAKE:-make} --no-print-directory "$1"; then result=passed; else result=FAILED; fi
+    printf '  %-13s %5d s  %s\n' "$1" $(($(date +%s) - start)) "$result" >>"$results"
+}
+
+run test-fast
+run test-interop
+{
+    run lint
+    run test-spark
+} >"$beside" 2>&1 &
+trap 'trap "" TERM; kill 0; exit 130' INT # what runs in the background ignores Ctrl-C
+run test-ui
+wait
+cat "$beside"
+
+echo
+cat "$results"
+printf '  %-13s %5d s\n' total $(($(date +%s) - began))
+failed=$(awk '/FAILED$/ { printf " %s", $1 }' "$results")
+if [ -n "$failed" ]; then
+    echo "failed:$failed" >&2
+    exit 1
+fi
