@@ -28,6 +28,7 @@ Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.unsignedinteger[Any]]
 
 VALUES = 1024  # in a block
+LANES = np.dtype(("V", VALUES // 8))  # the bytes of one row: copied as one, twice as fast as words
 ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
 _SAVED_SECONDS = 3e-10  # per byte of output, by the compiled loop
 BLOCKS = 512  # at once: less scratch means more calls, more scratch leaves the cache
@@ -49,15 +50,13 @@ def unpack(data: Bytes, starts: Ints, width: int, out: Words) -> None:
     scratch = np.empty((9, min(BLOCKS, starts.size) * lanes), out.dtype)
     for first in range(0, starts.size, BLOCKS):
         part = out[first : first + BLOCKS]
-        packed = rows(data, starts[first : first + BLOCKS], size).view(out.dtype)
-        turned = packed.reshape(len(part), width, lanes).transpose(1, 0, 2)
-        words = np.ascontiguousarray(turned).reshape(width, len(part) * lanes)
+        packed = rows(data, starts[first : first + BLOCKS], size).view(LANES)
+        words = np.array(packed.T, order="C").view(out.dtype)
         room = scratch[:, : words.shape[1]]
-        target = part.reshape(len(part), 8, word_bits // 8, lanes)
+        target = part.view(LANES).reshape(len(part), 8, word_bits // 8)
         for group in range(word_bits // 8):
             _unpack_rows(words, width, group * 8, room)
-            wide = room[:8].reshape(8, len(part), lanes)
-            target[:, :, ORDER[group] * 16 // lanes] = wide.transpose(1, 0, 2)
+            target[:, :, ORDER[group] * 16 // lanes] = room[:8].view(LANES).T
 
 
 def _unpack_compiled(data: Bytes, starts: Ints, width: int, out: Words) -> bool:

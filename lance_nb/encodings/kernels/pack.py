@@ -4,8 +4,9 @@ Layout: see ``kernels.bitpack``. A block becomes ``1024 * W / T`` words of T bit
 
 How: rows of many blocks are turned into contiguous vectors, so that shifting one row into its word
 is one call for up to ``BLOCKS`` blocks. Each word's first row is assigned and the others are
-or-ed, so nothing has to be cleared before.
-Limits: every value fits W bits (the caller knows from an or-reduction).
+or-ed, so nothing has to be cleared before. What is turned are ``LANES``: whole rows of a block.
+Limits: every value fits W bits (the caller knows from an or-reduction); the values of a block lie
+side by side, and so do its words.
 Source: FastLanes, "unified transposed layout", as written by pylance 14.0.2.
 """
 
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
 from lance_nb.encodings.kernels import compiled
-from lance_nb.encodings.kernels.bitpack import ORDER, VALUES
+from lance_nb.encodings.kernels.bitpack import LANES, ORDER, VALUES
 
 Words = npt.NDArray[np.unsignedinteger[Any]]
 
@@ -36,15 +37,13 @@ def pack(blocks: Words, width: int, out: Words) -> None:
     scratch = np.empty((width + 9, count * lanes), blocks.dtype)
     for first in range(0, len(blocks), BLOCKS):
         part = blocks[first : first + BLOCKS]
-        source = part.reshape(len(part), 8, word_bits // 8, lanes)
+        source = part.view(LANES).reshape(len(part), 8, word_bits // 8)
         room = scratch[:, : len(part) * lanes]
         rows, words, spare = room[:8], room[8 : 8 + width], room[8 + width]
         for group in range(word_bits // 8):
-            turned = source[:, :, ORDER[group] * 16 // lanes].transpose(1, 0, 2)
-            np.copyto(rows.reshape(8, len(part), lanes), turned)
+            np.copyto(rows.view(LANES), source[:, :, ORDER[group] * 16 // lanes].T)
             _pack_rows(rows, width, group * 8, words, spare)
-        target = out[first : first + BLOCKS].reshape(len(part), width, lanes)
-        np.copyto(target, words.reshape(width, len(part), lanes).transpose(1, 0, 2))
+        np.copyto(out[first : first + BLOCKS].view(LANES), words.view(LANES).T)
 
 
 def _pack_compiled(blocks: Words, width: int, out: Words) -> bool:
