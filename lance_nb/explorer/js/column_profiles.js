@@ -10,7 +10,7 @@ const PAUSE_MS = 250; // the rows come first
 export function columnProfiles(ctx, changed) {
   let place = null;
   let known = new Map();
-  let asking = false;
+  let asking = null;
   let timer = 0;
   let sight = null;
 
@@ -22,25 +22,29 @@ export function columnProfiles(ctx, changed) {
     const first = missing[0];
     const wanted = Math.min(AT_ONCE, missing.at(-1) - first + 1);
     const asked = place;
-    asking = true;
+    asking = ctx.kernel.ask("rows.profile", { ...asked, first, count: wanted, num_rows: numRows }, { quiet: true });
     let found = [];
     try {
-      ({ result: { profiles: found } } = await ctx.kernel.ask("rows.profile", { ...asked, first, count: wanted, num_rows: numRows }, { quiet: true }));
+      ({ result: { profiles: found } } = await asking);
     } catch {
       // Columns whose values cannot be read have no picture; the rows themselves say why.
     }
-    asking = false;
+    asking = null;
     if (asked === place) {
       for (let at = first; at < first + wanted; at += 1) known.set(at, null);
       for (const profile of found) known.set(profile.column, profile);
       changed();
     }
-    look();
+    if (!timer) look();
   }
 
-  ctx.onClose(() => clearTimeout(timer));
+  ctx.onClose(() => {
+    clearTimeout(timer);
+    asking?.cancel();
+  });
   return {
     reset(next) {
+      asking?.cancel(); // nobody waits for what the version before looks like
       place = next;
       known = new Map();
       clearTimeout(timer);

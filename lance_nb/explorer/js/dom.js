@@ -55,18 +55,35 @@ export async function copyText(text) {
   }
 }
 
-/** Call `work` at most once per animation frame. */
+let soon = null; // paintings asked for while `atOnce` is under way
+
+/** Call `work` at most once per animation frame; what `atOnce` asks for is done at its end. */
 export function perFrame(work) {
   let asked = 0;
+  const now = () => {
+    cancelAnimationFrame(asked);
+    asked = 0;
+    work();
+  };
   const later = () => {
-    if (asked) return;
-    asked = requestAnimationFrame(() => {
-      asked = 0;
-      work();
-    });
+    if (soon) soon.add(now);
+    else asked ||= requestAnimationFrame(now);
   };
   later.cancel = () => cancelAnimationFrame(asked);
   return later;
+}
+
+/** Do `work` and paint what it asked for before the next frame, not in it: a frame less to wait for. */
+export function atOnce(work) {
+  if (soon) return work();
+  soon = new Set();
+  try {
+    return work();
+  } finally {
+    const asked = soon;
+    soon = null;
+    for (const paint of asked) paint();
+  }
 }
 
 const numbers = new Intl.NumberFormat("en-US");

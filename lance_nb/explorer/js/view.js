@@ -1,6 +1,6 @@
 // What every widget shares: the root element, the context handed to views, and clean-up.
 
-import { h, show } from "./dom.js";
+import { h, show, atOnce } from "./dom.js";
 import { openKernel } from "./kernel.js";
 import { errorCard } from "./error_card.js";
 import { versionRange } from "./version_range.js";
@@ -47,7 +47,7 @@ export function widget(mount, label) {
       kernel.onState((state) => root.setAttribute("data-kernel", state));
       const error = model.get("screen").error;
       if (error) show(body, errorCard(error));
-      else mount(body, context);
+      else atOnce(() => mount(body, context));
       return () => {
         for (const work of closing.splice(0)) work();
         root.remove();
@@ -79,7 +79,9 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
   let patch = {};
   const repaint = () => {
     patch = {};
-    for (const { paint } of painters) paint(model.get("screen"), false);
+    atOnce(() => {
+      for (const { paint } of painters) paint(model.get("screen"), false);
+    });
   };
   model.on("change:screen", repaint);
   closing.push(() => model.off("change:screen", repaint));

@@ -1,7 +1,7 @@
 // A grid over any number of rows and columns: recycled elements for what is in sight, the scroll bar,
 // the place of the keyboard. What the rows are, and what is done with them, is its caller's.
 
-import { h, setText, perFrame, count } from "./dom.js";
+import { h, setText, perFrame, atOnce, count } from "./dom.js";
 import { fillCell, retire } from "./grid_cell.js";
 import { gridHead } from "./grid_head.js";
 import { columnWidths, textMeasure } from "./column_widths.js";
@@ -192,7 +192,7 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
   const observer = new ResizeObserver(() => {
     // A pane that opens beside the grid must not push the chosen cell out of sight.
     if (scroller.clientWidth && sizes.width && wasInSight()) bringIntoSight();
-    paint();
+    atOnce(paint);
   });
   observer.observe(scroller);
   // A kernel that was busy answers late: what could not be asked for is asked for then.

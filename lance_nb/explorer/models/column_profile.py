@@ -8,14 +8,17 @@ conditions are ``wheres`` (empty where a value is too long to be one). ``exact``
 looked at (see ``exact_profile``).
 
 The sample is ``PLACES`` runs of rows spread evenly over the version; of a grid in an order of its
-own, the first rows. Columns of other types have no profile.
+own, the first rows. Columns of other types have no profile. Each fragment costs about the same
+whatever it holds, so of many small ones only some are looked at.
 
-Limits: ``SAMPLE_ROWS`` rows and about ``SAMPLE_BYTES`` bytes by the mean size of a row;
-``MAX_COLUMNS`` columns at a time; ``BARS`` bars.
+Limits: ``SAMPLE_ROWS`` rows, about ``SAMPLE_BYTES`` bytes by the mean size of a row and about
+``SAMPLE_FRAGMENTS`` fragments by their mean number of rows; ``MAX_COLUMNS`` columns at a time;
+``BARS`` bars.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -30,6 +33,7 @@ from lance_nb.explorer.models.source import Source
 
 SAMPLE_ROWS = 8192
 SAMPLE_BYTES = 32_000_000
+SAMPLE_FRAGMENTS = 64
 PLACES = 8
 MAX_COLUMNS = 16
 BARS = 20
@@ -61,9 +65,18 @@ class ColumnProfile:
 
 
 def column_profiles(
-    dataset: Source, first: int, count: int, lens: Lens, num_rows: int
+    dataset: Source,
+    first: int,
+    count: int,
+    lens: Lens,
+    num_rows: int,
+    *,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> list[ColumnProfile]:
-    """Profile the columns ``[first, first + count)`` that can be; ``num_rows`` the lens shows."""
+    """Profile the columns ``[first, first + count)`` that can be; ``num_rows`` the lens shows.
+
+    Ends early where ``progress`` raises, which is told after every run of rows.
+    """
     fields = {field.name: field for field in dataset.schema}
     names = lens.names(dataset)[first : first + min(count, MAX_COLUMNS)]
     wanted = [
@@ -73,7 +86,11 @@ def column_profiles(
     ]
     if not wanted or not num_rows:
         return []
-    table = _sample(dataset, [field.name for _, field in wanted], lens, num_rows)
+    tables = []
+    for start, rows, done, runs in _runs(dataset, lens, num_rows):
+        progress(done, runs)
+        tables.append(lens.rows(dataset, [field.name for _, field in wanted], start, rows))
+    table = pa.concat_tables(tables)
     return [
         _profile(at, field, cells.plain(column))
         for (at, field), column in zip(wanted, table.columns, strict=True)
@@ -94,15 +111,18 @@ def profile_kind(kind: pa.DataType) -> str:
     return "text" if cells.is_text(kind) else ""
 
 
-def _sample(dataset: Source, names: list[str], lens: Lens, num_rows: int) -> pa.Table:
+def _runs(dataset: Source, lens: Lens, num_rows: int) -> Iterator[tuple[int, int, int, int]]:
+    """Choose the sample: the first row of each run, its rows, its number, of how many."""
     stats = dataset.stats()
     row_bytes = max(1, (stats.size_bytes or 0) // max(1, stats.num_rows))
-    rows = max(PLACES, min(SAMPLE_ROWS, SAMPLE_BYTES // row_bytes))
+    of_fragments = SAMPLE_FRAGMENTS * stats.num_rows // max(1, stats.num_fragments)
+    rows = max(PLACES, min(SAMPLE_ROWS, SAMPLE_BYTES // row_bytes, of_fragments))
     if num_rows <= rows or lens.filter is not None or lens.arranged is not None:
-        return lens.rows(dataset, names, 0, min(rows, num_rows))
+        yield 0, min(rows, num_rows), 0, 1
+        return
     each = rows // PLACES
-    starts = [(num_rows - each) * at // (PLACES - 1) for at in range(PLACES)]
-    return pa.concat_tables([lens.rows(dataset, names, start, each) for start in starts])
+    for at in range(PLACES):
+        yield (num_rows - each) * at // (PLACES - 1), each, at, PLACES
 
 
 def _profile(at: int, field: pa.Field, column: pa.Array) -> ColumnProfile:

@@ -149,8 +149,8 @@ class RowAnswers(ViewAnswers):
         )
         count = integer(args, "count", low=1, high=MAX_COLUMNS)
 
-        def work(_progress: Progress) -> Answer:
-            profiles = column_profiles(source, first, count, lens, num_rows)
+        def work(progress: Progress) -> Answer:
+            profiles = column_profiles(source, first, count, lens, num_rows, progress=progress)
             return Answer({"profiles": [one.to_json() for one in profiles]})
 
         return Job(work)

@@ -1,6 +1,6 @@
 // The timeline: one bar per version, tags as flags, a lane per branch. Only bars in sight exist.
 
-import { h, svg, setText, perFrame, count, plural, age } from "../js/dom.js";
+import { h, svg, setText, perFrame, atOnce, count, plural, age } from "../js/dom.js";
 import { lookOfOperation } from "../js/operations.js";
 import { laneMap } from "../js/lanes.js";
 import { rangeHandles } from "../js/range_handles.js";
@@ -266,7 +266,7 @@ export function mountTimeline(el, ctx) {
     if (x < scrollLeft || x + map.slot > scrollLeft + clientWidth) scroller.scrollLeft = x - clientWidth * 0.72;
   }
 
-  const observer = new ResizeObserver(() => map && layout(true));
+  const observer = new ResizeObserver(() => map && atOnce(() => layout(true)));
   observer.observe(scroller);
   ctx.onClose(ctx.kernel.onState(paint));
   ctx.onClose(() => {

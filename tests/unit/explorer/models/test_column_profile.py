@@ -3,13 +3,17 @@ from __future__ import annotations
 import datetime as dt
 import math
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
 
+import lance_nb
+from lance_nb.errors import CancelledError
 from lance_nb.explorer.models.column_profile import (
     BARS,
     PLACES,
+    SAMPLE_FRAGMENTS,
     SAMPLE_ROWS,
     ColumnProfile,
     column_profiles,
@@ -87,3 +91,28 @@ def test_no_type_of_column_breaks_it() -> None:
     for at in range(table.num_columns):
         for found in column_profiles(dataset, at, 1, Lens(), 12):
             assert found.sampled == 12
+
+
+def test_of_many_small_fragments_some_are_looked_at() -> None:
+    uri = f"memory://small-{uuid4().hex}/d.lance"
+    dataset = lance_nb.write_dataset(pa.table({"id": range(5)}), uri)
+    one = dataset.get_fragments()[0].metadata
+    append = lance_nb.LanceOperation.Append([one] * (4 * SAMPLE_FRAGMENTS - 1))
+    dataset = lance_nb.LanceDataset.commit(uri, append, read_version=1)
+    (found,) = column_profiles(dataset, 0, 1, Lens(), dataset.count_rows())
+    assert found.sampled == 5 * SAMPLE_FRAGMENTS
+    assert (found.low, found.high, found.distinct) == ("0", "4", 5)
+
+
+def test_a_profile_that_nobody_waits_for_ends_early() -> None:
+    dataset = one_table(pa.table({"c": range(2 * SAMPLE_ROWS)}))
+    told: list[tuple[int, int]] = []
+
+    def progress(done: int, total: int) -> None:
+        told.append((done, total))
+        if done == 2:
+            raise CancelledError("enough")
+
+    with pytest.raises(CancelledError):
+        column_profiles(dataset, 0, 1, Lens(), dataset.count_rows(), progress=progress)
+    assert told == [(0, PLACES), (1, PLACES), (2, PLACES)]
