@@ -59,6 +59,17 @@ def negative(operand: Expression) -> Expression:
     return call("operator -", _negate, operand)
 
 
+def shift(function: str, left: Expression, right: Expression) -> Expression:
+    """Shift bits by ``shift_left`` or ``shift_right`` of Arrow."""
+
+    def kernel(left: Value, right: Value) -> Value:
+        import pyarrow.compute as pc
+
+        return getattr(pc, function)(left, right)
+
+    return call(function, kernel, *unify(left, right))
+
+
 def number(digits: str) -> Literal:
     """Read a number as SQL writes it: int64 where it fits, uint64, else float64."""
     try:

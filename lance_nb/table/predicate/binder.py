@@ -10,8 +10,7 @@ of the tables of this folder; nothing here can read a file or another table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -28,11 +27,11 @@ from lance_nb.table.predicate import (
     string_functions,
     time_functions,
 )
-from lance_nb.table.predicate.arithmetic import arithmetic, negative, number
+from lance_nb.table.predicate.arithmetic import arithmetic, negative, number, shift
 from lance_nb.table.predicate.casts import try_cast_kernel
 from lance_nb.table.predicate.coercion import cast, fit_literal, plain, uncast, unify
-from lance_nb.table.predicate.expression import Expression, Literal, Value, call
-from lance_nb.table.predicate.functions import FUNCTIONS
+from lance_nb.table.predicate.expression import Expression, Literal, call
+from lance_nb.table.predicate.functions import call_of
 from lance_nb.table.predicate.logic import chain_of, is_null, negation, true_or_null
 from lance_nb.table.predicate.membership import (
     in_members,
@@ -85,7 +84,7 @@ class _Binder:
             left, right = self.bind(node.this), self.bind(node.expression)
             return arithmetic(_ARITHMETIC[key], left, right)
         if key in _SHIFTS:
-            return self._shift(_SHIFTS[key], node)
+            return shift(_SHIFTS[key], self.bind(node.this), self.bind(node.expression))
         method: Callable[[Any], Expression] | None = getattr(self, f"_bind_{key}", None)
         if method is None:
             hint = f"; {_INSTEAD[key]}" if key in _INSTEAD else ""
@@ -130,7 +129,7 @@ class _Binder:
         if len(parts) == 1 and not parts[0].args.get("quoted"):
             word = parts[0].name.lower()
             if word in _WORDS_AS_CALLS and parts[0].name not in self._names.schema.names:
-                return FUNCTIONS[word][0](word, [])
+                return call_of(word, [])
         return self._names.resolve(
             [part.name for part in parts],
             quoted=bool(parts[0].args.get("quoted")),
@@ -234,14 +233,6 @@ class _Binder:
     def _bind_dpipe(self, node: Any) -> Expression:
         return string_functions.joined("||", self.bind(node.this), self.bind(node.expression))
 
-    def _shift(self, function: str, node: Any) -> Expression:
-        def kernel(left: Value, right: Value) -> Value:
-            import pyarrow.compute as pc
-
-            return getattr(pc, function)(left, right)
-
-        return call(function, kernel, *unify(self.bind(node.this), self.bind(node.expression)))
-
     def _bind_cast(self, node: Any) -> Expression:
         value, type_ = self.bind(node.this), type_of(node.args["to"], sql_of(node))
         if isinstance(value, Literal) and pt.is_decimal(type_) and value.digits:
@@ -266,21 +257,21 @@ class _Binder:
         return number_functions.choose("CASE", branches, otherwise)
 
     def _bind_anonymous(self, node: Any) -> Expression:
-        return self._function(str(node.this).lower(), [self.bind(one) for one in node.expressions])
+        return call_of(str(node.this).lower(), [self.bind(one) for one in node.expressions])
 
     def _bind_substring(self, node: Any) -> Expression:
         parts = (node.this, node.args.get("start"), node.args.get("length"))
-        return self._function("substr", [self.bind(one) for one in parts if one is not None])
+        return call_of("substr", [self.bind(one) for one in parts if one is not None])
 
     def _bind_strposition(self, node: Any) -> Expression:
-        return self._function("strpos", [self.bind(node.this), self.bind(node.args["substr"])])
+        return call_of("strpos", [self.bind(node.this), self.bind(node.args["substr"])])
 
     def _bind_trim(self, node: Any) -> Expression:
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(
             str(node.args.get("position")), "btrim"
         )
         parts = (node.this, node.expression)
-        return self._function(name, [self.bind(one) for one in parts if one])
+        return call_of(name, [self.bind(one) for one in parts if one])
 
     def _bind_interval(self, node: Any) -> Expression:
         unit = node.args.get("unit")
@@ -289,17 +280,6 @@ class _Binder:
     def _bind_extract(self, node: Any) -> Expression:
         field = Literal(pa.scalar(str(node.this.this).lower()))
         return time_functions.date_part("extract", [field, self.bind(node.expression)])
-
-    def _function(self, name: str, operands: Sequence[Expression]) -> Expression:
-        if name not in FUNCTIONS:
-            close = get_close_matches(name, FUNCTIONS, 1, 0.6)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise PredicateError(f"no function named {name!r}{hint}")
-        binder, fewest, most = FUNCTIONS[name]
-        if not fewest <= len(operands) <= most:
-            count = str(fewest) if fewest == most else f"{fewest} to {most}"
-            raise PredicateError(f"{name} takes {count} arguments, not {len(operands)}")
-        return binder(name, operands)
 
 
 def _place(identifier: Any) -> str:

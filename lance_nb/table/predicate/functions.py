@@ -5,6 +5,10 @@ name -> (binder, fewest operands, most operands). A binder takes the name and th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import (
     calendar_functions,
     digest_functions,
@@ -20,6 +24,7 @@ from lance_nb.table.predicate import (
     time_functions,
     token_functions,
 )
+from lance_nb.table.predicate.expression import Expression
 
 FUNCTIONS = {
     **string_functions.FUNCTIONS,
@@ -36,3 +41,16 @@ FUNCTIONS = {
     **token_functions.FUNCTIONS,
     **calendar_functions.FUNCTIONS,
 }
+
+
+def call_of(name: str, operands: Sequence[Expression]) -> Expression:
+    """Bind a call. Raises PredicateError for an unknown name or a wrong number of operands."""
+    if name not in FUNCTIONS:
+        close = get_close_matches(name, FUNCTIONS, 1, 0.6)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise PredicateError(f"no function named {name!r}{hint}")
+    binder, fewest, most = FUNCTIONS[name]
+    if not fewest <= len(operands) <= most:
+        count = str(fewest) if fewest == most else f"{fewest} to {most}"
+        raise PredicateError(f"{name} takes {count} arguments, not {len(operands)}")
+    return binder(name, operands)

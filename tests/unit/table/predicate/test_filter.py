@@ -8,7 +8,7 @@ import pytest
 
 from lance_nb.errors import InvalidInputError, PredicateError
 from lance_nb.table.predicate import compile_column, compile_filter, needed_paths
-from lance_nb.table.predicate.binder import FUNCTIONS
+from lance_nb.table.predicate.functions import FUNCTIONS
 
 POINT = pa.struct([("x", pa.int64()), ("Y z", pa.string())])
 POINTS = [{"x": 1, "Y z": "q"}, None, {"x": None, "Y z": None}, {"x": 4, "Y z": "r"}]
