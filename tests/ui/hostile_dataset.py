@@ -44,7 +44,7 @@ def hostile_dataset(folder: Path) -> Any:
     for text in VALUES:
         name = quote(text, safe="")
         shutil.copy(refs / "tags" / "t.json", refs / "tags" / f"{name}.json")
-        if "/" not in text:
+        if not {"/", "\\"} & set(text):  # the folder of a branch has its name
             shutil.copy(refs / "branches" / "b.json", refs / "branches" / f"{name}.json")
             shutil.copytree(path / "tree" / "b", path / "tree" / text)
     require_pylance().dataset(str(path)).create_scalar_index("id", "BTREE", name=EVIL)

@@ -1,0 +1,75 @@
+"""An explorer in a notebook, and what a person does with it."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Locator, expect
+
+from tests.ui.lab_server import LabServer, NotebookPage
+
+
+class LabExplorer:
+    """One live explorer in JupyterLab."""
+
+    def __init__(self, notebook: NotebookPage) -> None:
+        self.notebook = notebook
+        self.page = notebook.page
+        self.root = notebook.explorer(0)
+        self.rows = self.root.locator(".lnb-panel-rows")
+        self.detail = self.root.get_by_role("region", name="details")
+        self.box = self.root.get_by_role("combobox", name="go to a version")
+        self.filter = self.root.get_by_role("combobox", name="filter of rows")
+        self.readout = self.root.locator(".lnb-tl-readout")
+        self.code = self.root.locator(".lnb-code-line")
+
+    def at(self, label: str) -> None:
+        """Wait until the explorer stands at a version."""
+        expect(self.root.locator(".lnb-here-ref")).to_have_text(label)
+
+    def go(self, ref: str) -> None:
+        """Type a ref in the header."""
+        self.box.fill(ref)
+        self.box.press("Enter")
+
+    def tab(self, name: str) -> None:
+        """Open a tab."""
+        self.root.get_by_role("tab", name=name, exact=True).click()
+
+    def home(self, version: int) -> None:
+        """Stand at the newest version of main, at all its rows."""
+        self.go("main")
+        self.at(f"main:{version}")
+        self.tab("Rows")
+        clear = self.root.get_by_role("button", name="clear the filter")
+        if clear.is_visible():
+            clear.click()
+        expect(self.root.locator(".lnb-filter")).to_have_value("")
+
+    def bar(self, version: int) -> Locator:
+        """A version of main on the timeline."""
+        return self.root.get_by_role("option", name=f"main version {version},")
+
+    def press(self, where: Locator, *keys: str) -> None:
+        """Press keys in an element."""
+        where.focus()
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def drag(self, handle: Locator, goal: Locator) -> None:
+        """Take a handle of the timeline to a version, and hold it there."""
+        start, end = handle.bounding_box(), goal.bounding_box()
+        assert start is not None
+        assert end is not None
+        self.page.mouse.move(start["x"] + start["width"] / 2, start["y"] + 8)
+        self.page.mouse.down()
+        self.page.mouse.move(end["x"] + end["width"] / 2, start["y"] + 8, steps=8)
+
+
+def open_explorer(lab: LabServer, name: str, *cells: str) -> LabExplorer:
+    """Run a notebook whose first cell shows an explorer."""
+    lab.write(name, *cells)
+    notebook = lab.notebook(name, height=1050)
+    notebook.run_all()
+    explorer = LabExplorer(notebook)
+    expect(explorer.root.locator(".lnb-cell").first).not_to_be_empty()
+    notebook.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    return explorer
