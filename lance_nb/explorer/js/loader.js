@@ -2,7 +2,7 @@
 // text is long: it is sent, read and compiled once, not with every cell that is run.
 
 const PAGE = Symbol.for("lance_nb.views");
-const LONGEST_MS = 15000;
+const LONGEST_MS = 60000;
 
 /** @param {string} key of the views @returns {{views: Promise, put: Function}} the place of the views in the page */
 function placeOf(key) {
