@@ -29,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint notebooks protos screenshot clean race simulate stateful
+.PHONY: bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint notebooks protos screenshot clean race simulate stateful
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -182,6 +182,9 @@ simulate: $(VENV)/.stamp-test  ## many seeded histories of writers that meet and
 
 stateful: $(VENV)/.stamp-test  ## random sequences of every verb against a model; RUNS=10000 SEED=1
 	$(PY) -m tests.stateful.sequences $(or $(RUNS),10000) $(SEED)
+
+conflict-grid: $(VENV)/.stamp-test  ## print which changes get along with which others, as one table
+	@$(PY) -m tests.support.print_grid
 
 capabilities: $(VENV)/.stamp-test  ## write the generated tables of the README
 	$(PY) -m tests.support.capabilities

@@ -122,7 +122,7 @@ def _operations() -> str:
     return (
         f"**Operations** that are shown, committed and checked for conflicts: {applied}. {refused} "
         "is shown and never applied; others show as Unknown. How each pair gets along: "
-        "[conflict grid](tests/golden/conflict_grid.txt)."
+        "[conflict grid](tests/golden/conflict_grid.txt), or `make conflict-grid`."
     )
 
 

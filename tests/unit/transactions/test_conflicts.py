@@ -23,7 +23,7 @@ DELETE = Delete((deleted(new_fragment(), 1),))
 
 
 def test_the_grid_is_the_one_checked_in() -> None:
-    # To accept a change: PYTHONPATH=. python -m tests.support.print_grid
+    # To accept a change: PYTHONPATH=. python -m tests.support.print_grid --write
     assert grid() == GOLDEN.read_text()
 
 
