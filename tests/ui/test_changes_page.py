@@ -61,10 +61,15 @@ ROWS = "rows that differ"
 def test_rows_and_cells_stand_tinted_with_old_and_new_values(
     open_widget: OpenWidget, screenshot: Screenshot, dataset: Any
 ) -> None:
-    page = open_changes(open_widget, dataset).page
+    bare = open_changes(open_widget, dataset)
+    page = bare.page
     expect(rows_of(page, "settings that differ")).to_have_count(1)  # 6 → 7: only a setting
+    asked = len(bare.requests)
     compare_with(page, "1")
     expect(chip(page, "Rows")).to_contain_text("+20 −3 ~2")
+    kinds_asked = [one["type"] for one in bare.requests[asked:]]
+    assert "changes.place" in kinds_asked
+    assert "changes.counts" not in kinds_asked  # the numbers came with the place
     lines = rows_of(page, ROWS)
     expect(lines.first.locator(".lnb-grid-number")).to_have_text("~")
     label = lines.first.locator(".lnb-look-changed").last

@@ -1,5 +1,7 @@
 // Requests to the kernel: ids, time-outs, latest-wins lines, and knowing when nobody answers.
 
+import { atOnce } from "./dom.js";
+
 const NO_ANSWER_MS = 1500;
 let pages = 0;
 
@@ -68,7 +70,8 @@ export function openKernel(model) {
       busy = true;
       try {
         now = ask(type, args, options);
-        done(await now);
+        const answer = await now;
+        atOnce(() => done(answer));
       } catch (error) {
         if (!next) failed(error);
       }

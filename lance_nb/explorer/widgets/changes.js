@@ -1,6 +1,6 @@
 // The tab of changes: A and B, numbers by level at once, and under them the level that is open.
 
-import { h, show } from "../js/dom.js";
+import { h, show, atOnce } from "../js/dom.js";
 import { changeChips, exactly } from "../js/change_chips.js";
 import { changeGrid } from "../js/change_grid.js";
 import { driftCards } from "../js/drift_cards.js";
@@ -31,7 +31,7 @@ export function mountChanges(el, ctx) {
 
   const given = ctx.screen().compare ?? null; // of a view by itself: what it was asked to compare
   if (given?.a) ctx.range.set({ a: given.a }, {});
-  const state = { key: given?.key ?? null, counts: null, shown: "", level: null, chosen: null, views: new Map(), begun: new Set(), visible: true, exact: null };
+  const state = { key: given?.key ?? null, counts: null, ready: null, shown: "", level: null, chosen: null, views: new Map(), begun: new Set(), visible: true, exact: null };
   const request = ctx.kernel.line();
   const numbers = scrubNumbers(ctx, (counts) => paintCounts(counts));
   ctx.onClose(ctx.range.on((range, { dragging }) => (dragging ? scrub(range) : load())));
@@ -59,7 +59,7 @@ export function mountChanges(el, ctx) {
     if (ctx.kernel.state === "static") return say("Changes are read when they are asked for: run the cell to see them.");
     if (!range.a) return say(`${placeLabel(range.b)} is the first version: there is nothing before it to compare with.`, "Go to a later version, or drag handle A on the timeline to another branch.");
     if (samePlace(range.a, range.b)) return say(`A and B are the same version, ${placeLabel(range.b)}.`, "Drag one of the handles on the timeline, or press [ and ] to move A.");
-    request("changes.counts", range, ({ result }) => {
+    const take = ({ result }) => {
       if (key !== state.shown) return;
       state.exact = null;
       state.begun.clear();
@@ -68,7 +68,11 @@ export function mountChanges(el, ctx) {
       calm();
       if (result.empty) say(`No difference between ${result.a} and ${result.b}: the same rows, columns, files and settings.`, "", true);
       else open(state.chosen ?? firstLevel(result));
-    }, (error) => {
+    };
+    const { ready } = state;
+    state.ready = null; // numbers that came with a typed ref are for this once
+    if (ready?.key === key) return take({ result: ready.counts });
+    request("changes.counts", range, take, (error) => {
       state.counts = null;
       say(""); // what is shown is not what is asked for
       show(said, ctx.problem(error));
@@ -128,11 +132,13 @@ export function mountChanges(el, ctx) {
     show(fork, h("i", { "aria-hidden": "true" }, "↳"), ` parted at ${parted.label}: A +${parted.a_side}, B +${parted.b_side} · `, since);
   }
 
-  /** A typed ref becomes A. */
+  /** A typed ref becomes A; the numbers come with what it names. */
   async function compareWith({ ref }) {
     try {
-      const { result } = await ctx.kernel.ask("changes.place", { ref });
-      ctx.range.set({ a: result });
+      const { b, key } = pair();
+      const { result: { place: a, counts } } = await ctx.kernel.ask("changes.place", { ref, b, key });
+      state.ready = counts && { key: JSON.stringify({ a, b, key }), counts };
+      atOnce(() => ctx.range.set({ a }));
     } catch (error) {
       state.shown = "";
       say("");

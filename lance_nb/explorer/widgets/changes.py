@@ -9,7 +9,8 @@ request         args                                       result
 changes.counts                                             models.change_counts
 changes.near    end ("a" or "b"), versions (of that    near: [{version, counts}], those that
                 end: its branch with these numbers)        could be counted in ``NEAR_S``
-changes.place   ref (instead of a, b, key)                 branch, version
+changes.place   ref (instead of a)                         place {branch, version}, counts: those
+                                                           of place..b, if they can be made
 changes.rows    kinds, offset, limit, first_column,        models.change_rows, + buffers
                 num_columns (long work)
 changes.row     kinds, row (long work)                     models.change_rows.changed_row
@@ -29,7 +30,7 @@ from typing import Any, ClassVar, cast
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.session import Session as OpenedSession
-from lance_nb.errors import InvalidInputError, NotFoundError
+from lance_nb.errors import InvalidInputError, LanceError, NotFoundError
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
 from lance_nb.explorer.models import change_levels, refs
 from lance_nb.explorer.models.change_counts import change_counts
@@ -97,9 +98,13 @@ class ChangesAnswers(ViewAnswers):
         return Answer({"near": near})
 
     def on_place(self, args: Mapping[str, Any]) -> Answer:
-        """Tell which version a typed ref names."""
+        """Tell which version a typed ref names, and the numbers from there to B with it."""
         found = refs.resolve(self.session.dataset, words(args, "ref", refs.MAX_CHARS))
-        return Answer({"branch": found.branch, "version": found.version})
+        place = {"branch": found.branch, "version": found.version}
+        counts = None
+        with suppress(LanceError):  # asked for alone, the numbers say what is wrong
+            counts = self.on_counts({**args, "a": place}).result
+        return Answer({"place": place, "counts": counts})
 
     def on_rows(self, args: Mapping[str, Any]) -> Job:
         """Read a window of the rows that differ."""

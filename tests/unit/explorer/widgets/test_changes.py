@@ -54,6 +54,14 @@ def test_levels_drift_and_files_are_answered(session: Session) -> None:
     assert ask(session, "files", row=0)[0]["files"]
 
 
+def test_a_typed_ref_comes_with_its_numbers(session: Session) -> None:
+    found, _ = ask(session, "place", ref="1")
+    assert found["place"] == ENDS["a"]
+    assert found["counts"] == ask(session, "counts")[0]
+    broken, _ = ask(session, "place", ref="1", b={"branch": None, "version": 99})
+    assert broken == {"place": ENDS["a"], "counts": None}
+
+
 def test_numbers_of_versions_near_a_handle_are_those_of_each(session: Session) -> None:
     near, _ = ask(session, "near", end="a", versions=[3, 99, 2])
     known = {one["version"]: one["counts"] for one in near["near"]}
@@ -78,7 +86,7 @@ def test_a_key_is_part_of_what_is_asked(session: Session) -> None:
 
 
 def test_a_typed_ref_becomes_a_place(session: Session) -> None:
-    assert ask(session, "place", ref="tag:start")[0] == {"branch": None, "version": 1}
+    assert ask(session, "place", ref="tag:start")[0]["place"] == {"branch": None, "version": 1}
     assert "nothing" in ask(session, "place", ref="nothing")[0]["message"]
 
 
