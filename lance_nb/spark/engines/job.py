@@ -13,13 +13,14 @@ Source: PySpark 4.3 (``SparkContext.setJobGroup``, ``statusTracker``, ``register
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from lance_nb.errors import RunCancelledError
+from lance_nb.errors import NotSupportedError, RunCancelledError
 from lance_nb.spark.engine import Stop
 from lance_nb.spark.sessions import is_connect
 
@@ -27,8 +28,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _POLL_S = 0.25
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]{1,80})'")
 # Told the tasks that are done, those that are known, and the rows that were counted.
 Tell = Callable[[int, int, int], None]
+
+
+def _other_python(module: str) -> str:
+    return (
+        f"Spark's Python workers cannot import {module!r}: they run another Python than this one. "
+        "Set os.environ['PYSPARK_PYTHON'] = sys.executable before the session is started; on a "
+        "cluster, install lance_nb where the executors run"
+    )
 
 
 class RowCounter:
@@ -62,7 +72,11 @@ class SparkJob:
         self._stages: dict[int, tuple[int, int]] = {}
 
     def finish(self, counter: RowCounter, tell: Tell, stop: Stop) -> Any:
-        """Run the action and return its result. Raises RunCancelledError, and what it raises."""
+        """Run the action and return its result.
+
+        Raises RunCancelledError, NotSupportedError when the workers lack a module, and what the
+        action raises.
+        """
         told = (0, 0, 0)
         with ExitStack() as stack:
             self._listen(stack)
@@ -79,7 +93,10 @@ class SparkJob:
             finally:
                 if not job.done():  # stopped, or an interrupt of the kernel
                     self._cancel(job)
-            return job.result()
+            missing = _NO_MODULE.search(str(job.exception()))
+            if missing is None:
+                return job.result()
+            raise NotSupportedError(_other_python(missing.group(1))) from job.exception()
 
     def _run(self) -> Any:
         # Spark keeps groups and tags per thread, so they are set in the one that runs the action.
