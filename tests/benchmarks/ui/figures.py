@@ -7,7 +7,9 @@ written. Each line names the budget, the figure that is judged and the verdict.
 from __future__ import annotations
 
 import argparse
+import signal
 import statistics
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -128,7 +130,8 @@ def browser() -> Iterator[Browser]:
 
 @contextmanager
 def jupyter_lab(folder: Path) -> Iterator[LabServer]:
-    """A JupyterLab of its own and a Chromium."""
+    """A JupyterLab of its own and a Chromium; both end with this process, also by SIGTERM."""
+    signal.signal(signal.SIGTERM, lambda *_signal: sys.exit(128 + signal.SIGTERM))
     with browser() as chromium:
         lab = LabServer(chromium, ROOT, folder)
         lab.work.mkdir(parents=True)
