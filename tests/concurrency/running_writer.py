@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 ROWS = 3  # of one append
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0  # a busy machine may take long
 PAUSE_S = 0.15  # between two changes, on average: who rewrites the same rows must get a turn
 SCHEMA = pa.schema([("id", pa.int64()), ("count", pa.int64()), ("word", pa.string())])
 # What pylance and we say when somebody else was faster; the change was not made, and may be again.
@@ -109,7 +109,7 @@ class RunningWriter:
         """Let it stop and return what it wrote. Raises what it raised."""
         self._stop.set()
         try:
-            found = self._done.get(timeout=60)
+            found = self._done.get(timeout=PATIENCE_S)
         except queue.Empty:
             raise TimeoutError("the writer did not stop") from None
         if isinstance(found, BaseException):
@@ -118,7 +118,7 @@ class RunningWriter:
 
     def wait(self) -> None:
         """Wait until it has written something."""
-        assert self._ready.wait(60), "the writer wrote nothing"
+        assert self._ready.wait(PATIENCE_S), "the writer wrote nothing"
 
 
 @contextmanager
