@@ -13,8 +13,9 @@ from tests.support.tiers import may_hold
 
 load_profile()
 
-# A developer's credentials and proxies must neither help a test nor be used by one.
-SCRUBBED_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "LANCE_")
+# A developer's credentials and proxies must neither help a test nor be used by one; of an environment
+# that is active and is not ours, IPython warns.
+SCRUBBED_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "LANCE_", "VIRTUAL_ENV")
 
 
 @pytest.fixture(autouse=True, scope="session")
