@@ -13,8 +13,8 @@ from tests.support.tiers import may_hold
 
 load_profile()
 
-# A developer's credentials and proxies must neither help a test nor be used by one; of an environment
-# that is active and is not ours, IPython warns.
+# A developer's credentials and proxies must neither help a test nor be used by one; and IPython
+# warns of an active environment that is not the one it runs in.
 SCRUBBED_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "LANCE_", "VIRTUAL_ENV")
 
 
