@@ -21,7 +21,8 @@ what                            base         emb          goal
 ==============================  ===========  ===========  =================================
 DataFrame append                0.66 / 0.95  0.31 / 0.37  1.15; 0.5 for emb
 files, on Spark                 0.18 / 0.22  0.15 / 0.19  0.33
-read format("lance_nb")         1.72 / 1.78  1.75 / 1.51  1.3 (processor): not reached
+lance_nb.spark.read             1.22 / 1.25               1.3 (processor); 1.76 in another run
+read format("lance_nb")         1.72 / 1.78  1.75 / 1.51  an empty source of Arrow files: 1.5-1.9
 count() of lance_nb.spark.read  0.12 / 0.09               by metadata
 ==============================  ===========  ===========  =================================
 """
