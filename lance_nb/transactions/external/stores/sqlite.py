@@ -22,6 +22,12 @@ from lance_nb.transactions.external.sql_store import CREATE, SqlManifestStore
 
 _BUSY_S = 20.0
 _CERTAIN = frozenset({3, 5, 6, 8, 14, 23})  # PERM, BUSY, LOCKED, READONLY, CANTOPEN, AUTH
+_REMEDIES = {
+    5: "another program keeps it; end that one, or try again",
+    8: "make the file and its folder writable",
+    14: "its folder must exist and be writable",
+    26: "name another file: this one stays as it is",
+}
 
 
 class SqliteManifestStore(SqlManifestStore):
@@ -55,7 +61,9 @@ class SqliteManifestStore(SqlManifestStore):
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             outcome = "failed" if code in _CERTAIN else "unknown"
-            raise StorageError(self.place, str(error), outcome) from error
+            remedy = _REMEDIES.get(code)
+            said = f"{error}; {remedy}" if remedy else str(error)
+            raise StorageError(self.place, said, outcome) from error
 
 
 def _write_ahead(connection: Any) -> None:

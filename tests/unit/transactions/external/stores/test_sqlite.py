@@ -79,7 +79,7 @@ def test_a_file_that_another_program_keeps_locked_is_an_error_in_time(
     with closing(sqlite3.connect(tmp_path / "m.db", isolation_level=None)) as other:
         other.execute("CREATE TABLE x (y)")
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(StorageError, match="locked") as caught:
+        with pytest.raises(StorageError, match="locked; another program") as caught:
             put(f"sqlite:///{tmp_path}/m.db", 0)
     assert caught.value.outcome == "failed"
     put(f"sqlite:///{tmp_path}/m.db", 0)
@@ -93,12 +93,12 @@ def test_what_is_no_sqlite_url_is_refused(url: str):
 
 def test_a_file_that_cannot_be_opened_is_a_certain_failure(tmp_path: Path):
     store = SqliteManifestStore(f"sqlite:///{tmp_path}/missing/m.db")
-    with pytest.raises(StorageError) as caught:
+    with pytest.raises(StorageError, match="folder must exist") as caught:
         store.put_if_not_exists("t", entry(1))
     assert caught.value.outcome == "failed"
 
 
 def test_a_file_that_is_no_database_is_told(tmp_path: Path):
     (tmp_path / "m.db").write_bytes(b"no database" * 100)
-    with pytest.raises(StorageError, match="not a database"):
+    with pytest.raises(StorageError, match="not a database; name another file"):
         SqliteManifestStore(f"sqlite:///{tmp_path}/m.db").latest("t")
