@@ -44,7 +44,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Without isolation: hatchling is a test requirement, so nothing is fetched.
     done = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder],
-        cwd=ROOT, check=False, capture_output=True, text=True, timeout=120,
+        cwd=ROOT, check=False, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (built,) = folder.glob("*.whl")
@@ -114,7 +114,7 @@ def test_installed_wheel_opens_and_scans_with_every_optional_package_blocked(
 
     done = subprocess.run(
         [sys.executable, "-I", "-c", SMOKE, ",".join(OPTIONAL), unpacked, dataset],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr

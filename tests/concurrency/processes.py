@@ -166,7 +166,7 @@ def run(uri: str, commits: int, ours: int, pylance: int, timeout_s: float = 600)
         found = [results.get(timeout=timeout_s) for _ in workers]
         seconds = time.perf_counter() - began
         stop.set()
-        polls = polled.get(timeout=60)
+        polls = polled.get(timeout=240)
     finally:
         for process in (reader, *workers):
             process.join(10)

@@ -21,6 +21,7 @@ from collections import Counter
 from pathlib import Path
 from types import FrameType
 
+import numpy as np
 import pyarrow as pa
 
 from lance_nb.encodings.base import Rows
@@ -32,7 +33,7 @@ from lance_nb.format.schema import Schema
 from tests.hostile.mutate import mutate
 from tests.support.reading import BytesStore, rows_of, same, single_rows
 
-SECONDS_MAX = 2.0  # of processor time: a busy machine is no finding
+SECONDS_MAX = 8.0  # of processor time; 0.3 on a quiet machine, but neighbours slow a processor down
 MEMORY_BYTES_MAX = 3 << 30  # of address space, interpreter and libraries included
 
 
@@ -55,7 +56,7 @@ class Golden:
         self.owners = {field.id: number for number, field in enumerate(owning)}
         self.expected = self.read(self.data, mapped=True, rows=rows_of((0, self.num_rows)))
         for column in self.expected.values():
-            assert same(column, column)  # and whatever is imported late has been imported now
+            assert same(column, column)
 
     def read(self, data: bytes, *, mapped: bool, rows: Rows) -> dict[str, pa.ChunkedArray | None]:
         """Read rows of every column; None for a column that is refused."""
@@ -112,6 +113,7 @@ def _stop(signum: int, frame: FrameType | None) -> None:
 def main(first: int, count: int, *paths: str) -> int:
     """Damage each file with ``count`` seeds; return the exit code."""
     faulthandler.enable()
+    pa.array(["late"], mask=np.array([True]))  # pyarrow imports pandas here: not within a limit
     files = {path: Golden(Path(path)) for path in paths}
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
     signal.signal(signal.SIGPROF, _stop)

@@ -30,7 +30,7 @@ def header_dropping_proxy(upstream: str, header: str) -> Iterator[str]:
                 for name, value in self.headers.items()
                 if name.lower() not in {*_HOP, header}
             }
-            link = http.client.HTTPConnection(str(place.hostname), place.port, timeout=30)
+            link = http.client.HTTPConnection(str(place.hostname), place.port, timeout=120)
             link.request(self.command, self.path, body, kept)
             answer = link.getresponse()
             data = answer.read()

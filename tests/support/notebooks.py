@@ -23,7 +23,7 @@ from tests.house.source import ROOT
 FOLDER = ROOT / "notebooks"
 NOTEBOOKS = tuple(sorted(FOLDER.glob("[0-9][0-9]_*.ipynb")))
 WIDGET = "application/vnd.jupyter.widget-view+json"
-TIMEOUT_S = 120
+TIMEOUT_S = 400
 HIDDEN = "…/notebooks"
 _KINDS = {"stream": "words", "display_data": "value", "execute_result": "value", "error": "error"}
 # Found by every Python below, and refuses whatever is not this machine.

@@ -21,7 +21,7 @@ from pathlib import Path
 import nbformat
 from playwright.sync_api import Browser, Locator, Page, Route
 
-READY_SECONDS = 90
+READY_SECONDS = 240
 # Things JupyterLab itself says; everything else on the console fails a test.
 KNOWN_NOISE = ("ResizeObserver loop",)
 
@@ -45,7 +45,7 @@ class LabServer:
         shutil.copy(self.root / "notebooks" / "01_tour.ipynb", self.work)
         shutil.copy(self.root / "notebooks" / "demo_data.py", self.work)
         script = [sys.executable, str(self.work / "demo_data.py"), str(self.demo)]
-        subprocess.run(script, check=True, capture_output=True, timeout=120)
+        subprocess.run(script, check=True, capture_output=True, timeout=300)
         self._settle()
         port = _free_port()
         self._address = f"http://127.0.0.1:{port}"
@@ -112,7 +112,7 @@ class LabServer:
                 raise RuntimeError(f"JupyterLab ended:\n{self._log.read_text()[-2000:]}")
             try:
                 status = f"{self._address}/api/status?token={self._token}"
-                urllib.request.urlopen(status, timeout=2)  # noqa: S310 - our own address
+                urllib.request.urlopen(status, timeout=20)  # noqa: S310 - our own address
             except OSError:
                 time.sleep(0.25)
             else:

@@ -55,7 +55,7 @@ def test_a_notebook_executed_without_a_browser_shows_its_first_screen(
         env=environment,
         check=True,
         capture_output=True,
-        timeout=120,
+        timeout=300,
     )
     assert (lab.work / "executed.ipynb").stat().st_size < 1_000_000
     subprocess.run(
@@ -64,7 +64,7 @@ def test_a_notebook_executed_without_a_browser_shows_its_first_screen(
         env=environment,
         check=True,
         capture_output=True,
-        timeout=60,
+        timeout=180,
     )
     notebook = lab.notebook("executed.ipynb")
     explorer = notebook.explorer()

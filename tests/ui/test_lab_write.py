@@ -116,7 +116,7 @@ def test_a_card_runs_in_a_pool_is_cancelled_fails_and_lands(
     card.get_by_role("button", name="Commit").click()
     told = panel.locator(".lnb-sg-told")
     for words in ("commit: running · in a pool of processes", "1 of 1 task · 900 rows"):
-        expect(told).to_contain_text(words, timeout=90_000)  # processes have to start
+        expect(told).to_contain_text(words, timeout=180_000)  # processes have to start
     screenshot(notebook.page, "running")
     panel.get_by_role("button", name="cancel").click()
     expect(panel.locator(".lnb-sg-problem .lnb-error-title")).to_have_text("Cancelled")
@@ -124,7 +124,7 @@ def test_a_card_runs_in_a_pool_is_cancelled_fails_and_lands(
 
     (lab.work / "go").touch()
     card.get_by_role("button", name="Commit").click()
-    expect(card.locator(".lnb-sg-done")).to_contain_text("main:2", timeout=90_000)
+    expect(card.locator(".lnb-sg-done")).to_contain_text("main:2", timeout=180_000)
     expect(explorer.locator(".lnb-here-ref")).to_have_text("main:2")
     expect(explorer.locator(".lnb-facts")).to_contain_text("fragment 1")
     change.select_option("cast_column")
@@ -137,7 +137,7 @@ def test_a_card_runs_in_a_pool_is_cancelled_fails_and_lands(
     second = panel.locator(".lnb-sg-card").nth(1)
     second.get_by_role("button", name="Prepare").click()
     problem = panel.locator(".lnb-sg-problem .lnb-error-message")
-    expect(problem).to_contain_text("not in range", timeout=90_000)
+    expect(problem).to_contain_text("not in range", timeout=180_000)
     expect(second.locator(".lnb-sg-state")).to_have_text("planned")
     screenshot(notebook.page)
     notebook.close()

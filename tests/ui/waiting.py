@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 STEP_MS = 25
 
 

@@ -16,7 +16,7 @@ HEAVY = ("IPython", "ipywidgets", "anywidget", "pandas", "pyspark", "numba", "du
 def run(code: str) -> str:
     """Run Python code in a process of its own and return what it printed."""
     command = [sys.executable, "-W", "error", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -7,7 +7,7 @@ from typing import Any
 from lance_nb.explorer.jobs import MAX_JOBS, Jobs
 from lance_nb.explorer.messages import Answer, Job, Progress
 
-WAIT_S = 10
+WAIT_S = 60
 
 
 class Page:

@@ -54,7 +54,7 @@ def test_errors_are_one_line_and_status_two(
 
 def run(*words: str, **how: object) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "lance_nb.magic.command_line", *words]
-    return subprocess.run(command, check=False, capture_output=True, timeout=120, **how)
+    return subprocess.run(command, check=False, capture_output=True, timeout=300, **how)
 
 
 @pytest.mark.slow
@@ -81,7 +81,7 @@ def test_a_reader_that_goes_away_is_no_error(uri: str) -> None:
     command = [sys.executable, "-m", "lance_nb.magic.command_line", "log", uri]
     with os.fdopen(writing, "wb") as broken:
         done = subprocess.run(
-            command, check=False, stdout=broken, stderr=subprocess.PIPE, timeout=120
+            command, check=False, stdout=broken, stderr=subprocess.PIPE, timeout=300
         )
     assert (done.returncode, done.stderr) == (0, b"")
 

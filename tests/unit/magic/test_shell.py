@@ -213,7 +213,7 @@ def test_importing_lance_nb_adds_the_magic_where_that_is_configured(*, wanted: b
         "print(shell.find_line_magic('lance') is not None)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=300
     )
     assert done.stdout.split() == [str(wanted)]
 

@@ -35,7 +35,7 @@ spark.append(uri, uri, engine="local")
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_the_next_kernel_finishes_the_commit_once(dataset: LanceDataset, when: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", DIES, dataset.uri, when], cwd=ROOT, check=False, timeout=120
+        [sys.executable, "-c", DIES, dataset.uri, when], cwd=ROOT, check=False, timeout=300
     )
     assert done.returncode == 9
     lance_nb.dataset(dataset.uri).delete("id = 7")  # others go on meanwhile
@@ -53,7 +53,7 @@ def test_the_next_kernel_finishes_the_commit_once(dataset: LanceDataset, when: s
 
 def test_work_that_is_given_up_is_removed_by_cleanup(dataset: LanceDataset) -> None:
     subprocess.run(
-        [sys.executable, "-c", DIES, dataset.uri, "before"], cwd=ROOT, check=False, timeout=120
+        [sys.executable, "-c", DIES, dataset.uri, "before"], cwd=ROOT, check=False, timeout=300
     )
     (entry,) = spark.unfinished()
     spark.forget(entry.operation_id)

@@ -105,7 +105,7 @@ def test_a_child_of_a_busy_process_stays_with_numpy(monkeypatch: pytest.MonkeyPa
     queue = context.Queue()
     child = context.Process(target=_in_child, args=(queue,))
     child.start()
-    assert queue.get(timeout=60) == (Mode.NEVER, None)
+    assert queue.get(timeout=240) == (Mode.NEVER, None)
     child.join()
     release.set()
     wait_until_ready()
