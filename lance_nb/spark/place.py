@@ -2,6 +2,8 @@
 
 A task opens exactly this version, never "the newest": what it finds is committed with it as the
 read version, so that what others committed meanwhile is met by the commit and by nothing else.
+A dataset that was deleted and made anew in the same folder has versions of the same numbers: a
+place knows its version by the stamp of its commit too, and refuses another one.
 
 Limits: storage options travel as they are; credentials in them reach the executors.
 """
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +20,8 @@ from typing import Any
 
 from lance_nb.dataset import LanceDataset, LanceFragment
 from lance_nb.dataset.session import Session, open_session
+from lance_nb.errors import NotFoundError, VersionNotFoundError
+from lance_nb.format.manifest import Manifest
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 
@@ -25,13 +30,18 @@ _KEPT_OPEN = 4
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A dataset at one version. ``branch`` None is main; version 0: there is no dataset yet."""
+    """A dataset at one version. ``branch`` None is main; version 0: there is no dataset yet.
+
+    ``stamp`` says which version was pinned: its number, time and transaction. It stays when
+    ``version`` is replaced by another one of the same dataset, which is then not compared.
+    """
 
     uri: str
     version: int
     branch: str | None = None
     storage_options: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
     allow_bases: tuple[str, ...] = ()
+    stamp: str = ""
 
     @classmethod
     def of(cls, dataset: LanceDataset) -> Place:
@@ -48,6 +58,7 @@ class Place:
             None if snapshot is None else snapshot.branch,
             _frozen(session.storage_options),
             session.allow_bases,
+            stamp="" if snapshot is None else _stamp(snapshot.manifest),
         )
 
     @property
@@ -62,9 +73,19 @@ class Place:
     def open(self) -> tuple[Session, Snapshot]:
         """Open the version; a worker that runs several tasks opens it once.
 
-        Raises DatasetNotFoundError, VersionNotFoundError, StorageError.
+        Raises DatasetNotFoundError, VersionNotFoundError, StorageError; NotFoundError if another
+        dataset is there now.
         """
         return _opened(self)
+
+    def check(self) -> None:
+        """Look again whether the version is still the one that was pinned, unless it is gone.
+
+        Raises NotFoundError, StorageError.
+        """
+        if self.version:
+            with suppress(VersionNotFoundError):
+                _opened.__wrapped__(self)
 
     def dataset(self) -> LanceDataset:
         """Open the version as a dataset."""
@@ -83,4 +104,15 @@ def _frozen(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
 def _opened(place: Place) -> tuple[Session, Snapshot]:
     options = dict(place.storage_options) or None
     session = open_session(place.uri, options, place.allow_bases)
-    return session, session.load(Target(place.branch, place.version))
+    snapshot = session.load(Target(place.branch, place.version))
+    is_pinned = place.stamp.startswith(f"{place.version} ")
+    if is_pinned and _stamp(snapshot.manifest) != place.stamp:
+        raise NotFoundError(
+            f"version {place.version} of {place.uri!r} is another one than when this was planned: "
+            "the dataset was deleted and made anew in the same place; open it and plan again"
+        )
+    return session, snapshot
+
+
+def _stamp(manifest: Manifest) -> str:
+    return f"{manifest.version} {manifest.timestamp_ns} {manifest.transaction_file}"

@@ -121,9 +121,11 @@ class Plan:
 
         Without any result nothing is committed and the pinned version is returned. Calling it
         again, after an unknown outcome too, commits nothing twice. Raises CommitConflictError,
-        RetryableCommitConflictError, CommitStateUnknownError, StorageError.
+        RetryableCommitConflictError, CommitStateUnknownError, StorageError; NotFoundError if
+        another dataset is in its place now.
         """
         found = [one for one in results if one is not None]
         if not found and not self.is_empty_too:
             return self.place.dataset()
+        self.place.check()
         return self.finish(self, found, label)
