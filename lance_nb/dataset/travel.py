@@ -39,6 +39,14 @@ class Travel(OpenedVersion):
         """Describe one version of this branch. Raises VersionNotFoundError."""
         return self._session.log(self.branch).describe(version, self._tags_of([version]))
 
+    def version_infos(self, versions: Sequence[int]) -> list[VersionInfo]:
+        """Describe versions of this branch by their numbers, without tags (ours).
+
+        Lists nothing: for who has the numbers already. Raises VersionNotFoundError.
+        """
+        log = self._session.log(self.branch)
+        return [log.describe(version, {}) for version in versions]
+
     def history(self, limit: int | None = None, before: int | None = None) -> list[VersionInfo]:
         """Describe versions, newest first: ``limit`` of them, older than ``before``.
 

@@ -36,7 +36,7 @@ from lance_nb.format.manifest_summary import (
 )
 from lance_nb.format.transaction_summary import TransactionSummary, summarize_transaction
 from lance_nb.storage.base import ByteRange, Store
-from lance_nb.table.versions import describe_versions, find_latest, version_names
+from lance_nb.table.versions import describe_versions, find_latest, version_numbers
 
 _LENGTH_BYTES = 4
 _GROWTH_BYTES = 16 * 1024
@@ -87,7 +87,8 @@ class VersionLog:
         self._home = home
         self._branch = branch
         self._listed: list[str] = []
-        self._names: dict[int, ManifestName] = {}
+        self._numbers: list[int] = []
+        self._scheme = NamingScheme.V2
         self._known: dict[int, ManifestSummary] = {}
         self._done: dict[int, TransactionSummary | None] = {}
         self._memo = TotalsMemo()
@@ -98,9 +99,9 @@ class VersionLog:
         """List the version numbers that exist now, oldest first; reads no manifest."""
         listed = self._home.list_names(VERSIONS)
         if listed != self._listed or not listed:
-            self._names = {name.version: name for name in version_names(self._home)}
+            self._numbers, self._scheme = version_numbers(self._home, listed)
             self._listed = listed
-        return list(self._names)
+        return list(self._numbers)
 
     def latest(self) -> int:
         """Return the newest version number, looked up now."""
@@ -162,15 +163,14 @@ class VersionLog:
             return self._known[version]
 
     def _summary(self, version: int) -> ManifestSummary:
-        name = self._names.get(version) or ManifestName(version, NamingScheme.V2)
         try:
-            return self._load(name)
+            return self._load(ManifestName(version, self._scheme))
         except ObjectNotFoundError:
-            self.numbers()
-        if version not in self._names:
-            shown = describe_versions(list(self._names.values()))
+            known = self.numbers()
+        if version not in known:
+            shown = describe_versions([ManifestName(one, self._scheme) for one in known])
             raise VersionNotFoundError(self._home.uri, version, shown)
-        return self._load(self._names[version])
+        return self._load(ManifestName(version, self._scheme))
 
     def _load(self, name: ManifestName) -> ManifestSummary:
         path = manifest_path(name.version, name.scheme)

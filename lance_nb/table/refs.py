@@ -118,7 +118,9 @@ def _check_branch(root: Store, name: str | None) -> str | None:
     if name is None or name == MAIN:
         return None
     formats.refs.check_branch_name(name)
-    if name not in branch_names(root):
+    # Its own file is looked for, as there may be hundreds; another writer may spell the name of
+    # the file otherwise.
+    if not root.exists(layout.branch_path(name)) and name not in branch_names(root):
         raise RefNotFoundError("branch", name, tuple(branch_names(root)))
     return name
 

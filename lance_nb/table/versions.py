@@ -9,6 +9,7 @@ Source: spec page "table format" (manifest naming); format/layout has the names.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from datetime import datetime
 
 from lance_nb.errors import (
@@ -23,7 +24,7 @@ from lance_nb.format.layout import (
     ManifestName,
     NamingScheme,
     latest_version,
-    list_versions,
+    list_numbers,
     manifest_path,
 )
 from lance_nb.format.manifest import TAIL_BYTES, Manifest, parse_manifest, parse_manifest_tail
@@ -37,10 +38,19 @@ _parsed_last: OrderedDict[str, tuple[bytes, Manifest]] = OrderedDict()
 
 def version_names(home: Store) -> list[ManifestName]:
     """List the versions of a branch's folder, oldest first. Raises DatasetNotFoundError."""
-    names = list_versions(home.list_names(VERSIONS), f"{home.uri}/{VERSIONS}")
-    if not names:
+    numbers, scheme = version_numbers(home, home.list_names(VERSIONS))
+    return [ManifestName(number, scheme) for number in numbers]
+
+
+def version_numbers(home: Store, listed: Iterable[str]) -> tuple[list[int], NamingScheme]:
+    """Read the versions of a branch, oldest first, and how they are named, from a listing.
+
+    Raises DatasetNotFoundError.
+    """
+    numbers, scheme = list_numbers(listed, f"{home.uri}/{VERSIONS}")
+    if not numbers:
         raise DatasetNotFoundError(home.uri, _why_missing(home))
-    return names
+    return numbers, scheme
 
 
 def find_latest(home: Store) -> ManifestName:

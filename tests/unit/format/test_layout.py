@@ -144,3 +144,32 @@ def test_paths_inside_the_dataset_are_accepted(path: str):
 def test_paths_that_leave_the_dataset_are_refused(path: str):
     with pytest.raises(CorruptFileError, match="leaves the dataset"):
         layout.check_relative_path(path, "1.manifest")
+
+
+MIXED_LENGTHS = [
+    "18446744073709551613.manifest",
+    "18446744073709551615.manifest",
+    "9223372036854775808.manifest",
+    "d9223372036854775810.manifest",
+    "d18446744073709551613.manifest",
+    "99999999999999999999.manifest",
+    "1844674407370955161x.manifest",
+    "latest_version_hint.json",
+]
+
+
+@pytest.mark.parametrize("names", [MIXED_LENGTHS, ["7.manifest", "10.manifest", "x.manifest"], []])
+def test_listing_numbers_says_what_each_name_says(names: list[str]):
+    each = [one for name in names if (one := parse_manifest_name(name)) and not one.detached]
+    numbers, scheme = layout.list_numbers(names)
+    assert numbers == sorted(one.version for one in each)
+    assert {scheme} >= {one.scheme for one in each}
+
+
+def test_names_of_the_new_scheme_are_not_parsed_one_by_one(monkeypatch: pytest.MonkeyPatch):
+    names = [layout.manifest_path(version).split("/")[1] for version in range(1, 2000)]
+    asked: list[str] = []
+    monkeypatch.setattr(layout, "parse_manifest_name", asked.append)
+    monkeypatch.setattr(layout, "ManifestName", asked.append)
+    assert layout.list_numbers([*names, "latest_version_hint.json"])[0] == list(range(1, 2000))
+    assert not asked

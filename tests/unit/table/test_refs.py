@@ -124,3 +124,19 @@ def test_a_branch_written_by_us_is_read_again():
     made = Branch(None, 1, ((1, "0" * 32),), 1_700_000_000, 10)
     store.write("_refs/branches/a%2Fb.json", made.to_bytes())
     assert list_branches(store) == {"a/b": made}
+
+
+def test_a_branch_is_found_by_its_own_file_however_many_there_are(history):
+    store = WatchedStore(history)
+    assert resolve(store, ("side", None), None) == Target("side", None)
+    assert not store.listed
+    with pytest.raises(RefNotFoundError, match="sid"):
+        resolve(store, ("sid", None), None)
+
+
+def test_a_branch_whose_file_another_writer_spelled_otherwise_is_found(history):
+    store = copy_to_memory("history")
+    data = bytes(store.read("_refs/branches/team%2Fdeep.json"))
+    store.delete("_refs/branches/team%2Fdeep.json")
+    store.write("_refs/branches/team%2fdeep.json", data)
+    assert resolve(store, ("team/deep", 1), None) == Target("team/deep", 1)
