@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from lance_nb.explorer.models import cells, refs, text
 from lance_nb.explorer.models import timeline as timelines
 from lance_nb.explorer.models.dataset_card import DatasetCard, dataset_card
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
+from lance_nb.explorer.models.flat import flat
 from lance_nb.explorer.models.lens import Lens, lens_of
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
 from lance_nb.explorer.models.source import Source
@@ -214,7 +215,7 @@ class Session:
         if not known or not set(wanted) <= set(known):
             known = self._numbers[branch] = source.version_numbers()
         bars = timelines.version_bars(source, wanted, known)
-        return Answer({"branch": branch, "details": [asdict(bar) for bar in bars]})
+        return Answer({"branch": branch, "details": [flat(bar) for bar in bars]})
 
     def _on_detail(self, args: Mapping[str, Any]) -> Answer:
         return Answer(version_detail(self.open(place_of(args))).to_json())

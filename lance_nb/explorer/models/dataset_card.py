@@ -9,10 +9,11 @@ Limits: at most ``MAX_TAGS`` tags are named. Reads metadata only.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from lance_nb.explorer.models import text
+from lance_nb.explorer.models.flat import flat
 from lance_nb.explorer.models.source import Source
 
 MAX_TAGS = 8
@@ -42,7 +43,7 @@ class DatasetCard:
 
     def to_json(self) -> dict[str, Any]:
         """Return the card as JSON-able values."""
-        return asdict(self) | {"tags": list(self.tags), "facts": [asdict(f) for f in self.facts]}
+        return flat(self) | {"tags": list(self.tags), "facts": [flat(f) for f in self.facts]}
 
 
 def dataset_card(dataset: Source, latest: int | None = None) -> DatasetCard:

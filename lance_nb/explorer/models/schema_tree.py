@@ -10,12 +10,13 @@ are left out or cut short.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from lance_nb.explorer.models import text
+from lance_nb.explorer.models.flat import flat
 
 MAX_LINES = 200
 MAX_DEPTH = 32
@@ -43,7 +44,7 @@ class SchemaTree:
 
     def to_json(self) -> dict[str, Any]:
         """Return the tree as JSON-able values."""
-        return {"lines": [asdict(line) for line in self.lines], "hidden": self.hidden}
+        return {"lines": [flat(line) for line in self.lines], "hidden": self.hidden}
 
 
 def schema_tree(schema: pa.Schema) -> SchemaTree:

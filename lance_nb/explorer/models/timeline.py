@@ -21,11 +21,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from lance_nb.errors import LanceError, RefNotFoundError
+from lance_nb.errors import LanceError, RefNotFoundError, VersionNotFoundError
 from lance_nb.explorer.models import text
+from lance_nb.explorer.models.flat import flat
 from lance_nb.explorer.models.source import Source, VersionInfo
 
 FIRST_DETAILS = 24
@@ -71,7 +72,7 @@ class Lane:
             "runs": [list(run) for run in self.runs],
             "older": self.older,
             "fork": None if self.fork is None else list(self.fork),
-            "details": [asdict(bar) for bar in self.details],
+            "details": [flat(bar) for bar in self.details],
         }
 
 
@@ -102,7 +103,7 @@ class Timeline:
             "version": self.version,
             "lanes": [lane.to_json() for lane in self.lanes],
             "hidden_branches": self.hidden_branches,
-            "tags": [asdict(tag) for tag in self.tags],
+            "tags": [flat(tag) for tag in self.tags],
             "hidden_tags": self.hidden_tags,
         }
 
@@ -216,18 +217,16 @@ def _spans(numbers: Iterable[int], known: Sequence[int]) -> list[tuple[int, int]
 def _described(
     dataset: Source, numbers: Sequence[int]
 ) -> tuple[dict[int, VersionInfo], dict[int, LanceError]]:
-    """Describe neighbouring versions together; one by one when one of them cannot be read."""
+    """Describe versions; one that was cleaned up since they were listed is left out."""
     infos: dict[int, VersionInfo] = {}
     problems: dict[int, LanceError] = {}
-    try:
-        found = dataset.history(limit=len(numbers), before=numbers[-1] + 1)
-        infos = {info.version: info for info in found}
-    except LanceError:
-        for number in numbers:
-            try:
-                infos[number] = dataset.version_info(number)
-            except LanceError as problem:
-                problems[number] = problem
+    for number in numbers:
+        try:
+            (infos[number],) = dataset.version_infos([number])
+        except VersionNotFoundError:
+            continue
+        except LanceError as problem:
+            problems[number] = problem
     return infos, problems
 
 

@@ -11,12 +11,13 @@ Limits: ``MAX_FACTS`` entries of each list; values are one line.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from lance_nb.errors import LanceError
 from lance_nb.explorer.models import text
+from lance_nb.explorer.models.flat import flat
 from lance_nb.explorer.models.schema_tree import SchemaTree, schema_tree
 from lance_nb.explorer.models.source import Source, TransactionInfo, VersionInfo
 
@@ -53,11 +54,11 @@ class VersionDetail:
 
     def to_json(self) -> dict[str, Any]:
         """Return the detail as JSON-able values."""
-        return asdict(self) | {
+        return flat(self) | {
             "tags": list(self.tags),
-            "counts": [asdict(entry) for entry in self.counts],
-            "properties": [asdict(entry) for entry in self.properties],
-            "transaction": [asdict(entry) for entry in self.transaction],
+            "counts": [flat(entry) for entry in self.counts],
+            "properties": [flat(entry) for entry in self.properties],
+            "transaction": [flat(entry) for entry in self.transaction],
             "schema": self.schema.to_json(),
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -126,9 +127,8 @@ class FakeDataset:
             raise VersionNotFoundError(self.uri, version)
         return self.lanes[self.branch][version]
 
-    def history(self, limit: int | None = None, before: int | None = None) -> list[FakeVersion]:
-        numbers = [n for n in self.version_numbers() if before is None or n < before]
-        return [self.version_info(number) for number in numbers[::-1][:limit]]
+    def version_infos(self, versions: Sequence[int]) -> list[FakeVersion]:
+        return [self.version_info(version) for version in versions]
 
     def transaction(self, version: int) -> FakeTransaction | None:
         return self.lanes[self.branch][version].transaction

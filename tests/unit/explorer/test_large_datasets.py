@@ -15,6 +15,9 @@ from lance_nb.explorer.frame import Frame
 from lance_nb.explorer.messages import handle
 from lance_nb.explorer.session import Session
 from lance_nb.format.fragment import Fragment
+from lance_nb.storage.base import Listing
+from lance_nb.storage.registry import open_store
+from tests.golden.opening import WatchedStore, open_over
 
 ANSWER_BYTES_MAX = 1_000_000
 FRAGMENTS = 2000
@@ -89,3 +92,43 @@ def test_of_many_columns_answers_are_windows() -> None:
     for kind, args in requests_of(2, 2):
         if kind not in ("rows", "rows.row"):
             assert ask(session, kind, **args) < ANSWER_BYTES_MAX
+
+
+class _Listed(WatchedStore):
+    """A store that counts listings of files as well."""
+
+    def list(self, prefix: str) -> Listing:
+        self._log.listed[prefix] += 1
+        return self._store.list(prefix)
+
+
+def test_of_many_branches_a_screen_lists_each_folder_of_names_a_few_times() -> None:
+    uri = f"memory://large-{uuid4().hex}/d.lance"
+    dataset = lance_nb.write_dataset(pa.table({"id": [1]}), uri)
+    for at in range(8):
+        dataset.create_branch(f"branch-{at}")
+        dataset.tags.create(f"tag-{at}", 1)
+    store = _Listed(open_store(uri))
+    session = Session(open_over(store))
+    store.forget()
+    screen = session.screen(Explorer.parts)
+    assert len(screen["timeline"]["lanes"]) == 6
+    assert store.listed["_refs/branches"] == 1
+    assert store.listed["_refs/tags"] == 3  # the flags, the card, the detail
+    assert store.listed["_versions"] == 1  # the numbers; bars are made of them
+
+
+def test_going_to_another_version_lists_the_versions_once() -> None:
+    uri = f"memory://large-{uuid4().hex}/d.lance"
+    dataset = lance_nb.write_dataset(pa.table({"id": [1]}), uri)
+    for at in range(40):
+        dataset.update_config({"n": str(at)})
+    store = _Listed(open_store(uri))
+    session = Session(open_over(store))
+    session.screen(Explorer.parts)
+    store.forget()
+    session.stand((None, 40))
+    session.screen(Explorer.parts)
+    assert store.listed["_versions"] == 1
+    read = {path for path in store.reads if path.startswith("_versions")}
+    assert len(read) == 1  # the one that is shown; bars are remembered
