@@ -304,6 +304,32 @@ def test_nothing_to_compare_is_said_in_place(
     expect(chip(page, "Settings")).to_have_attribute("aria-selected", "true")
 
 
+MOVES = """() => {
+  const plain = Element.prototype.scrollIntoView;
+  window.moves = 0;
+  Element.prototype.scrollIntoView = function (...how) {
+    window.moves += this.classList.contains("lnb-chip");
+    return plain.apply(this, how);
+  };
+}"""
+
+
+def test_numbers_of_another_version_leave_the_chips_where_they_are(
+    open_widget: OpenWidget, dataset: Any
+) -> None:
+    page = open_changes(open_widget, dataset).page
+    chip(page, "Settings").click()
+    expect(chip(page, "Settings")).to_have_attribute("aria-selected", "true")
+    page.evaluate(MOVES)
+    compare_with(page, "1")
+    expect(page.locator(".lnb-ch-end-a span")).to_have_text("main:1")
+    expect(page.locator(f"{PANEL} .lnb-ch-stale")).to_have_count(0)
+    expect(chip(page, "Settings")).to_have_attribute("aria-selected", "true")
+    assert page.evaluate("window.moves") == 0
+    chip(page, "Schema").click()
+    eventually(page, lambda: page.evaluate("window.moves") == 1)
+
+
 def test_versions_without_a_difference_and_those_cleaned_up(
     open_widget: OpenWidget, screenshot: Screenshot, tmp_path: Path
 ) -> None:

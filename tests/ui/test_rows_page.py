@@ -260,3 +260,22 @@ def test_columns_grow_with_the_numbers_that_come_in_sight(open_widget: OpenWidge
     head = page.locator(".lnb-grid-column").first
     eventually(page, lambda: (head.bounding_box() or narrow)["width"] > narrow["width"])
     eventually(page, lambda: bool(last.evaluate("(at) => at.scrollWidth <= at.clientWidth")))
+
+
+SENT = """() => {
+  const plain = window.toKernel;
+  window.toKernel = (content) => {
+    const first = document.querySelector(".lnb-grid-row:not([hidden]) .lnb-grid-number");
+    if (content.type === "rows") window.shownThen ??= first.textContent;
+    return plain(content);
+  };
+}"""
+
+
+def test_rows_are_asked_for_before_the_grid_is_painted(open_widget: OpenWidget) -> None:
+    page = open_widget(RowGrid(endless())).page
+    expect(cell(page, 0, 0)).to_have_text("0")
+    page.evaluate(SENT)
+    page.locator(".lnb-grid").evaluate("(grid) => { grid.scrollTop = grid.scrollHeight / 2 }")
+    eventually(page, lambda: page.evaluate("window.shownThen !== undefined"))
+    assert page.evaluate("window.shownThen") == "0"  # the kernel reads while the page paints

@@ -99,3 +99,27 @@ def test_pointing_at_a_bar_tells_about_it(open_widget: OpenWidget) -> None:
     expect(page.locator(".lnb-tl-readout")).to_contain_text("2026-01-01 12:02:00 UTC")
     page.mouse.move(5, 600)
     expect(page.locator(".lnb-tl-readout")).to_contain_text("main:5")
+
+
+READS = """() => {
+  window.reads = [];
+  for (const name of ["scrollLeft", "clientWidth"]) {
+    const plain = Object.getOwnPropertyDescriptor(Element.prototype, name);
+    Object.defineProperty(Element.prototype, name, { ...plain, get() {
+      if (this.classList.contains("lnb-tl-scroll")) window.reads.push(name);
+      return plain.get.call(this);
+    } });
+  }
+}"""
+
+
+def test_a_screen_asks_the_page_for_its_sizes_once(open_widget: OpenWidget) -> None:
+    page = open_widget(Timeline(many_versions(30))).page
+    bar = page.get_by_role("option", name="main version 28,", exact=False)
+    expect(bar).to_be_visible()
+    page.evaluate(READS)
+    bar.evaluate("(element) => element.click()")
+    here = page.locator(".lnb-tl-bar.lnb-here")
+    expect(here).to_have_attribute("aria-label", re.compile("^main version 28,"))
+    # Each reading after a writing lays out the page anew: both come before anything is written.
+    assert page.evaluate("window.reads") == ["clientWidth", "scrollLeft"]

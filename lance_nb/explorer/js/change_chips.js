@@ -23,7 +23,7 @@ export function changeChips(choose, panel) {
   }
 
   function chipOf(model) {
-    const chip = h("button", { class: "lnb-chip", type: "button", role: "tab", id: `${uid}-${model.id}`, "data-level": model.id, "aria-controls": panel, on: { click: () => choose(model.id) } }, h("b", {}, model.label), h("span", {}));
+    const chip = h("button", { class: "lnb-chip", type: "button", role: "tab", "aria-selected": "false", tabindex: "-1", id: `${uid}-${model.id}`, "data-level": model.id, "aria-controls": panel, on: { click: () => choose(model.id) } }, h("b", {}, model.label), h("span", {}));
     element.append(chip);
     return chip;
   }
@@ -47,6 +47,7 @@ export function changeChips(choose, panel) {
       }
     },
     choose(level) {
+      if (level === active && level) return; // numbers of other versions: to look for its place lays out the page
       active = level;
       for (const chip of element.children) {
         const chosen = chip.dataset.level === level;

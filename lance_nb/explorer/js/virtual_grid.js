@@ -52,9 +52,10 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
     layer.style.height = `${sizes.height}px`;
     spacer.style.width = `${sizes.gutter + widths.total(state.numColumns)}px`;
     spacer.style.height = `${Math.max(scroll.height + sizes.head - sizes.height, 0)}px`;
+    // What is missing is asked for first: the kernel reads while the rest is painted.
+    if (last > first && to > from) store.want([first, last], [from, to], state.down, state.numRows);
     paintHead(from, to, left, sizes.gutter, state.column);
     paintRows(first, last, from, to, left);
-    if (last > first && to > from) store.want([first, last], [from, to], state.down, state.numRows);
     painted({ first, last, from, to });
   });
 

@@ -40,10 +40,12 @@ export function mountTimeline(el, ctx) {
   let goal = { at: -Infinity };
   // The last width that was not nothing: a notebook may take a view away for the length of a frame.
   let room = 0;
+  // How far the bars are scrolled: asking the page after something was written lays it out anew.
+  let left = 0;
 
   const paint = perFrame(() => {
     if (!map || !room) return;
-    const [first, last] = map.visible(scroller.scrollLeft, room, OVERSCAN);
+    const [first, last] = map.visible(left, room, OVERSCAN);
     const wanted = new Set();
     for (const lane of map.lanes) {
       const missing = [];
@@ -108,10 +110,10 @@ export function mountTimeline(el, ctx) {
   }
 
   /** Lane names, flags and fork edges: drawn once per screen, they do not depend on scrolling. */
-  function paintFixed() {
+  function paintFixed(wide) {
     names.replaceChildren();
     const longest = Math.max(...map.lanes.map((lane) => lane.label.length));
-    names.style.width = `${Math.max(48, Math.min(scroller.parentNode.clientWidth / 5, longest * 7.2 + 16))}px`;
+    names.style.width = `${Math.max(48, Math.min(wide / 5, longest * 7.2 + 16))}px`;
     for (const old of scroller.querySelectorAll(".lnb-tl-flag, .lnb-tl-edges, .lnb-tl-gap")) old.remove();
     const edges = svg("svg", { class: "lnb-tl-edges", "aria-hidden": "true" });
     edges.style.width = `${map.width}px`;
@@ -247,23 +249,29 @@ export function mountTimeline(el, ctx) {
     goal = { ...target, at: performance.now() };
     go(map.lanes[target.lane], target.version);
   });
-  scroller.addEventListener("scroll", paint, { passive: true });
+  scroller.addEventListener("scroll", () => {
+    left = scroller.scrollLeft;
+    paint();
+  }, { passive: true });
 
   function layout(follow) {
     room = scroller.clientWidth || room;
+    left = scroller.scrollLeft;
+    const wide = scroller.parentNode.clientWidth;
     map.fit(room);
     rail.style.width = plane.style.width = `${map.width}px`;
     plane.style.height = names.style.height = `${map.height}px`;
     shown = "";
-    paintFixed();
+    paintFixed(wide);
     if (follow) reveal();
     paint();
   }
 
   function reveal() {
     const x = map.x(map.here.version);
-    const { scrollLeft, clientWidth } = scroller;
-    if (x < scrollLeft || x + map.slot > scrollLeft + clientWidth) scroller.scrollLeft = x - clientWidth * 0.72;
+    if (x >= left && x + map.slot <= left + room) return;
+    left = Math.max(0, Math.min(map.width - room, x - room * 0.72));
+    scroller.scrollLeft = left;
   }
 
   const observer = new ResizeObserver(() => map && atOnce(() => layout(true)));
