@@ -8,12 +8,15 @@ version chosen. One line per figure, with its bound:
 
 ============ ======================================================================================
 first screen from running the cell to rows and bars painted
-tab, level   from the click to the frame after the last answer that it asked for
+tab, level   from the click to the frame that was painted after the last answer it asked for, or
+             after the click where it asked for nothing; how many it asked for stands beside
 freeze       the longest task of the page's main thread after the first screen
 answer       the slowest answer, and the largest message, of all
 kernel       what the kernel's memory (RSS) grew by: at the end, and at its highest
 page         what the JavaScript heap grew by, after a collection; and the elements of the explorer
 ============ ======================================================================================
+
+Waiting is wall time; what page and kernel computed meanwhile stands beside it, see ``clocks``.
 """
 
 from __future__ import annotations
@@ -21,13 +24,14 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Page
 
+from tests.benchmarks.ui.clocks import Clocks, kernel_of
 from tests.benchmarks.ui.explorer_speed import FIRST_SCREEN
 from tests.benchmarks.ui.figures import TIMER, jupyter_lab, open_notebook
 from tests.benchmarks.ui.large_data import CASES
@@ -35,13 +39,17 @@ from tests.ui.lab_server import LabServer, NotebookPage
 
 TABS = ("Changes", "Storage", "Branches & tags", "Stage", "Rows")
 KEYS = ("PageDown", "PageDown", "Control+ArrowDown", "End", "Home", "Control+ArrowUp")
-LONGEST_MS = 120_000
+LONGEST_MS = 60_000
 # Every message to the kernel and from it, as it passes through the page's socket: when, how large.
 SPY = """
 (() => {
   const asks = new Map();
-  const seen = { asks, done: [], largest: 0, freeze: 0, last: 0 };
+  const seen = { asks, done: [], largest: 0, freeze: 0, last: 0, acted: 0, asked: 0 };
   window.lnbSeen = seen;
+  const BESIDE = new Set(["news", "rows.profile"]); // nobody waits for these
+  // The clock starts where the page hears of the action, not where the script looks at it later.
+  const act = () => { seen.acted ||= performance.now(); };
+  for (const kind of ["pointerdown", "keydown", "wheel"]) addEventListener(kind, act, true);
   const text = (data) => typeof data === "string" ? data : new TextDecoder("latin1").decode(data);
   const idOf = (message) => /"id": ?"(\\w+-\\d+-\\d+)"/.exec(message)?.[1];
   const Plain = window.WebSocket;
@@ -55,15 +63,19 @@ SPY = """
         if (id || /"screen"/.test(message)) seen.largest = Math.max(seen.largest, message.length);
         if (!ask || /"progress": ?\\[/.test(message.slice(0, 3000))) return;
         asks.delete(id);
-        seen.last = performance.now();
-        seen.done.push([seen.last - ask.sent, ask.type, message.length]);
+        const now = performance.now();
+        if (!BESIDE.has(ask.type)) seen.last = now;
+        seen.done.push([now - ask.sent, ask.type, message.length]);
       });
     }
     send(data) {
       const message = text(data);
       const id = idOf(message);
       const type = /[{,]"type": ?"([\\w.]+)"/.exec(message)?.[1];
-      if (id && type) asks.set(id, { type, sent: performance.now() });
+      if (id && type) {
+        asks.set(id, { type, sent: performance.now() });
+        seen.asked += !BESIDE.has(type);
+      }
       super.send(data);
     }
   };
@@ -72,23 +84,45 @@ SPY = """
   }).observe({ type: "longtask" });
 })()
 """
-# Resolves when nothing is under way for three frames, news of others left out.
+BEGIN = "() => { Object.assign(window.lnbSeen, { acted: 0, asked: 0, last: 0 }); }"
+# Resolves when the action was heard and then nothing was under way for `quiet` milliseconds (news
+# of others left out): longer than a view waits before it looks again, so that what it asks for
+# beside is no part of the next action. The time ends with the frame that was painted after the last
+# answer that somebody waits for; after the action, where it asked for nothing.
 SETTLED = """
-([type, longest]) => new Promise((resolve, reject) => {
+([quiet, longest]) => new Promise((resolve, reject) => {
   const start = performance.now();
-  let still = 0;
+  const seen = window.lnbSeen;
+  let last = 0;
+  let painted = 0;
   const look = () => {
-    const busy = [...window.lnbSeen.asks.values()].some((one) => one.type !== "news");
-    still = busy ? 0 : still + 1;
-    if (still > 3) {
-      const end = Math.max(window.lnbSeen.last, start);
-      resolve(end - start);
-    } else if (performance.now() - start > longest) reject(new Error("not settled"));
-    else requestAnimationFrame(look);
+    const now = performance.now();
+    const open = [...seen.asks.values()].map((one) => one.type).filter((type) => type !== "news");
+    if (now - start > longest) {
+      return reject(new Error(seen.acted ? `unanswered: ${open}` : "no action was heard"));
+    }
+    const newest = seen.acted && Math.max(seen.acted, seen.last);
+    const waiting = !newest || open.some((type) => type !== "rows.profile");
+    if (waiting) last = painted = 0;
+    else if (newest !== last) {
+      painted = 0;
+      last = newest;
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => {
+        port1.close();
+        if (last === newest) painted = performance.now();
+      };
+      port2.postMessage("");
+    }
+    if (painted && !open.length && now - painted > quiet) {
+      return resolve([painted - seen.acted, seen.asked]);
+    }
+    requestAnimationFrame(look);
   };
   requestAnimationFrame(look);
 })
 """
+QUIET_MS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +134,7 @@ class Bounded:
     figure: float
     unit: str
     bound: float | None
+    beside: str = ""
 
     @property
     def kept(self) -> bool:
@@ -108,9 +143,9 @@ class Bounded:
 
     def __str__(self) -> str:
         line = f"{self.case:<10} {self.name:<42} {self.figure:>10,.0f} {self.unit:<4}"
-        if self.bound is None:
-            return line
-        return f"{line} <= {self.bound:,.0f}: {'ok' if self.kept else 'OVER'}"
+        if self.bound is not None:
+            line = f"{line} <= {self.bound:,.0f}: {'ok' if self.kept else 'OVER'}"
+        return f"{line:<84} {self.beside}".rstrip()
 
 
 def memory_mb(process: int) -> tuple[float, float]:
@@ -118,23 +153,6 @@ def memory_mb(process: int) -> tuple[float, float]:
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
     facts = dict(line.split(":", 1) for line in lines if ":" in line)
     return tuple(int(facts[name].split()[0]) * 1024 / 1e6 for name in ("VmRSS", "VmHWM"))  # type: ignore[return-value]
-
-
-def kernel_of(lab: LabServer) -> int:
-    """Return the process id of the newest kernel of the server."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and "ipykernel" in (entry / "cmdline").read_text():
-                found.append((entry.stat().st_ctime_ns, int(entry.name)))
-        except OSError:
-            continue
-    mine = [one for one in found if _server_of(one[1]) == lab.process_id]
-    return max(mine)[1]
-
-
-def _server_of(process: int) -> int:
-    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def page_of(page: Page) -> tuple[float, int]:
@@ -149,46 +167,64 @@ def page_of(page: Page) -> tuple[float, int]:
     return metrics["JSHeapUsedSize"] / 1e6, count
 
 
-def settled(page: Page) -> float:
-    """Milliseconds from now until the last answer is there and painted."""
-    return float(page.evaluate(SETTLED, ["", LONGEST_MS]))
+class Looker:
+    """One explorer that is looked at: every action gives a line, from the action to its end."""
 
+    def __init__(self, case: str, page: Page, clocks: Clocks) -> None:
+        self.case = case
+        self.page = page
+        self.live = page.locator(".lnb-live").last
+        self._clocks = clocks
 
-def clicked(page: Page, target: Locator) -> float:
-    """Click and wait until all is there."""
-    target.click()
-    return settled(page)
+    def act(self, name: str, bound_ms: float, action: Callable[[], object]) -> Bounded:
+        """Do one thing as a person does, and wait until all that it asked for is painted."""
+        self.page.evaluate(BEGIN)
+        with self._clocks.spent() as spent:
+            action()
+            took, asked = self.page.evaluate(SETTLED, [QUIET_MS, LONGEST_MS])
+        beside = f"asked {asked}, {spent}"
+        return Bounded(self.case, name, float(took), "ms", bound_ms, beside)
 
+    def tabs(self) -> Iterator[Bounded]:
+        """Open every tab, and every level of the changes."""
+        for tab in TABS:
+            yield self.act(
+                f"tab {tab}", 1000, self.live.get_by_role("tab", name=tab, exact=True).click
+            )
+            if tab == "Changes":
+                yield from self._levels()
 
-def look_around(case: str, page: Page, live: Locator) -> Iterator[Bounded]:
-    """Look at everything."""
-    for tab in TABS:
-        took = clicked(page, live.get_by_role("tab", name=tab, exact=True))
-        yield Bounded(case, f"tab {tab}", took, "ms", 1000)
-        if tab != "Changes":
-            continue
-        chips = live.locator(".lnb-chip")
-        yield Bounded(case, "  chips shown", float(chips.count() < 8), "miss", 0)
+    def _levels(self) -> Iterator[Bounded]:
+        chips = self.live.locator(".lnb-chip")
+        yield Bounded(self.case, "  chips shown", float(chips.count() < 8), "miss", 0)
         for at in range(chips.count()):
             name = chips.nth(at).get_attribute("data-level") or ""
-            took = clicked(page, chips.nth(at))
-            yield Bounded(case, f"  level {name}", took, "ms", 2000)
-    live.locator(".lnb-panel-rows .lnb-grid").focus()
-    for key in KEYS:
-        page.keyboard.press(key)
-        settled(page)
-    page.keyboard.press("Enter")
-    page.locator(".lnb-peek").wait_for()
-    page.keyboard.press("Escape")
-    grid = live.locator(".lnb-panel-rows .lnb-grid").bounding_box()
-    if grid:
-        page.mouse.move(grid["x"] + 200, grid["y"] + 150)
-        for _ in range(20):
-            page.mouse.wheel(300, 900)
-    yield Bounded(case, "after scrolling far", settled(page), "ms", 1000)
-    bars = live.locator(".lnb-tl-bar")
-    yield Bounded(case, "another version", clicked(page, bars.nth(max(0, bars.count() - 2))), "ms",
-                  1000)  # fmt: skip
+            yield self.act(f"  level {name}", 2000, chips.nth(at).click)
+
+    def grid(self) -> Iterator[Bounded]:
+        """Walk over the rows by keys, look into a cell, scroll far."""
+        page, rows = self.page, self.live.locator(".lnb-panel-rows .lnb-grid")
+        rows.focus()
+        for key in KEYS:
+            yield self.act(f"  key {key}", 1000, lambda key=key: page.keyboard.press(key))  # type: ignore[misc]
+        yield self.act("  look into a cell", 1000, lambda: page.keyboard.press("Enter"))
+        page.locator(".lnb-peek").wait_for()
+        page.keyboard.press("Escape")
+        box = rows.bounding_box()
+        if box is None:
+            return
+
+        def wheel() -> None:
+            page.mouse.move(box["x"] + 200, box["y"] + 150)
+            for _ in range(20):
+                page.mouse.wheel(300, 900)
+
+        yield self.act("scrolling far", 1000, wheel)
+
+    def travel(self) -> Iterator[Bounded]:
+        """Go to another version by a click on its bar."""
+        bars = self.live.locator(".lnb-tl-bar")
+        yield self.act("another version", 1000, bars.nth(max(0, bars.count() - 2)).click)
 
 
 def measure(lab: LabServer, case: str, path: Path) -> Iterator[Bounded]:
@@ -196,13 +232,18 @@ def measure(lab: LabServer, case: str, path: Path) -> Iterator[Bounded]:
     notebook: NotebookPage = open_notebook(
         lab, f"{case}.ipynb", f"lance_nb.explore({str(path)!r})", before=SPY
     )
-    page = notebook.page
-    process = kernel_of(lab)
+    page, process = notebook.page, kernel_of(lab.process_id)
+    clocks = Clocks(page, process)
     (before, _), (heap, elements) = memory_mb(process), page_of(page)
-    yield Bounded(case, "first screen", float(page.evaluate(FIRST_SCREEN, TIMER)), "ms", 1000)
-    settled(page)
+    with clocks.spent() as spent:
+        took = float(page.evaluate(FIRST_SCREEN, TIMER))
+    yield Bounded(case, "first screen", took, "ms", 1000, str(spent))
+    page.wait_for_timeout(QUIET_MS)
     page.evaluate("window.lnbSeen.freeze = 0")
-    yield from look_around(case, page, page.locator(".lnb-live").last)
+    looker = Looker(case, page, clocks)
+    with clocks.spent() as spent:
+        for part in (looker.tabs, looker.grid, looker.travel):
+            yield from part()
     after, highest = memory_mb(process)
     heap_after, elements_after = page_of(page)
     seen: dict[str, Any] = page.evaluate(
@@ -210,7 +251,7 @@ def measure(lab: LabServer, case: str, path: Path) -> Iterator[Bounded]:
         " freeze: window.lnbSeen.freeze })"
     )
     slowest = max(seen["done"])
-    yield Bounded(case, "longest task of the page", seen["freeze"], "ms", 200)
+    yield Bounded(case, "longest task of the page", seen["freeze"], "ms", 200, str(spent))
     yield Bounded(case, f"slowest answer ({slowest[1]})", slowest[0], "ms", 2000)
     yield Bounded(case, "largest message", seen["largest"] / 1000, "KB", 1000)
     yield Bounded(case, "kernel grew by", after - before, "MB", 400)
