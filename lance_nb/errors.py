@@ -44,8 +44,11 @@ left out. The fields stay whole.
 
 from __future__ import annotations
 
+from functools import partial
+
 TEXT_CHARS_MAX = 1200
 _END_CHARS = 400
+RESTORE = "restore it from a copy, or check out a version that does not use it"
 
 
 class LanceError(Exception):
@@ -244,6 +247,7 @@ class CorruptFileError(FormatError, OSError):
 
     ``offset_bytes`` counts from the start of the file, ``None`` when no single place is to blame.
     ``place`` says where in the file in the format's own terms ("column 'a.b', page 3").
+    ``advice`` is what to do, where it is not what helps with nearly every file: RESTORE.
     """
 
     def __init__(
@@ -253,6 +257,8 @@ class CorruptFileError(FormatError, OSError):
         expected: str = "",
         found: str = "",
         place: str = "",
+        *,
+        advice: str = RESTORE,
     ) -> None:
         super().__init__(path, offset_bytes, expected, found, place)
         self.path = path
@@ -260,6 +266,7 @@ class CorruptFileError(FormatError, OSError):
         self.expected = expected
         self.found = found
         self.place = place
+        self.advice = advice
 
     def located(self, path: str, offset_bytes: int | None, place: str) -> CorruptFileError:
         """Return the same error with the place that the floor below could not know."""
@@ -269,18 +276,28 @@ class CorruptFileError(FormatError, OSError):
             self.expected,
             self.found,
             self.place or place,
+            advice=self.advice,
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        fields = (self.path, self.offset_bytes, self.expected, self.found, self.place)
-        return type(self), fields
+        found = (self.path, self.offset_bytes, self.expected, self.found, self.place)
+        return partial(type(self), advice=self.advice), found
 
-    def __str__(self) -> str:
+    @property
+    def problem(self) -> str:
+        """What is wrong and where, without what to do."""
+        return clip(self._told())
+
+    def _told(self) -> str:
         offset = f" at byte {self.offset_bytes}" if self.offset_bytes is not None else ""
         place = f" ({self.place})" if self.place else ""
         expected = f": expected {self.expected}" if self.expected else ""
         found = f", found {self.found}" if self.found else ""
-        return clip(f"{self.path or 'data'} is damaged{offset}{place}{expected}{found}")
+        return f"{self.path or 'data'} is damaged{offset}{place}{expected}{found}"
+
+    def __str__(self) -> str:
+        advice = f"; {self.advice}" if self.path else ""  # without a file there is none to restore
+        return clip(f"{self._told()}{advice}")
 
 
 class NotSupportedError(LanceError, NotImplementedError):

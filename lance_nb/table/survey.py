@@ -10,13 +10,14 @@ manifest is read here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lance_nb.errors import CorruptFileError, InvalidInputError
 from lance_nb.format import layout
 from lance_nb.format.layout import ManifestName, list_versions, parse_manifest_name
-from lance_nb.storage.base import Store
+from lance_nb.storage.base import Listing, Store, check_path
 from lance_nb.table import refs
 from lance_nb.table.stored_files import MANIFEST, StoredFile, classified, homes_in
 
@@ -83,10 +84,14 @@ class Survey:
 
 
 def take_survey(root: Store) -> Survey:
-    """Look at a dataset. Raises FormatError for a damaged tag or branch, StorageError."""
+    """Look at a dataset.
+
+    Raises FormatError for a damaged tag or branch, and for one that no folder can be named after;
+    StorageError.
+    """
     listing = root.list_recursive("")
     branches, tags = refs_of(root)
-    folders = homes_in(listing, branches)
+    folders = _homes(root, listing, branches)
     files = tuple(classified(listing, folders))
     listed: dict[str, list[str]] = {folder: [] for folder in folders}
     for one in files:
@@ -118,7 +123,27 @@ def branch_folders(root: Store) -> list[str]:
     """
     prefix = f"{layout.TREE}/"
     listing = [replace(one, name=prefix + one.name) for one in root.list_recursive(layout.TREE)]
-    return homes_in(listing, refs.branch_names(root))[1:]
+    return _homes(root, listing, refs.branch_names(root))[1:]
+
+
+def _homes(root: Store, listing: Listing, branches: Iterable[str]) -> list[str]:
+    """Return the folders of main and of every branch; others may have written any name."""
+    for name in branches:
+        try:
+            check_path(layout.branch_root(name))
+        except InvalidInputError as error:
+            raise _unusable(root, name) from error
+    return homes_in(listing, branches)
+
+
+def _unusable(root: Store, name: str) -> CorruptFileError:
+    record = layout.branch_path(name)
+    expected = "the name of a folder below tree, as every branch has one"
+    advice = (
+        f"nobody can open this branch: delete {record} if it is not needed, "
+        "else have who wrote it create it under another name"
+    )
+    return CorruptFileError(f"{root.uri}/{record}", None, expected, repr(name), advice=advice)
 
 
 def line_of(root: Store, folder: str, listed: list[str]) -> LineOfVersions:

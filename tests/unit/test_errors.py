@@ -46,7 +46,10 @@ EXAMPLES = {
     "ObjectExistsError": (("data/x.lance",), "object 'data/x.lance' exists already"),
     "CorruptFileError": (
         ("data/x.lance", 96, "magic", "zeros", "page 3"),
-        "data/x.lance is damaged at byte 96 (page 3): expected magic, found zeros",
+        (
+            "data/x.lance is damaged at byte 96 (page 3): expected magic, found zeros; restore it "
+            "from a copy, or check out a version that does not use it"
+        ),
     ),
     "RunCancelledError": (
         (3, 8),
@@ -134,7 +137,7 @@ def test_optional_parts_of_a_text_are_left_out():
     assert str(VersionNotFoundError("t", 7)) == "version 7 of 't' was not found"
     assert str(RefNotFoundError("branch", "b")) == "branch 'b' does not exist; no branches exist"
     assert str(ObjectNotFoundError("x")) == "file 'x' does not exist"
-    assert str(CorruptFileError("x")) == "x is damaged"
+    assert CorruptFileError("x").problem == "x is damaged"
     assert str(CorruptFileError("", 3)) == "data is damaged at byte 3"
     assert str(LanceError()) == "LanceError"
 
@@ -157,10 +160,21 @@ def test_a_text_of_any_length_is_shown_in_few_words_and_kept_whole(kind):
 
 def test_an_error_is_located_by_the_floor_that_knows_the_place():
     error = CorruptFileError("", None, "4 values", "3").located("data/x", 96, "page 2")
-    assert str(error) == "data/x is damaged at byte 96 (page 2): expected 4 values, found 3"
+    assert error.problem == "data/x is damaged at byte 96 (page 2): expected 4 values, found 3"
     again = error.located("other", 7, "elsewhere")
     assert (again.path, again.offset_bytes, again.place) == ("data/x", 96, "page 2")
     assert CorruptFileError("x", 0).located("y", 5, "").offset_bytes == 0
+
+
+def test_what_is_damaged_comes_with_what_to_do_and_keeps_it_wherever_it_goes():
+    assert str(CorruptFileError("x")) == f"x is damaged; {errors.RESTORE}"
+    error = CorruptFileError("", None, "a", "b", advice="call the owner")
+    assert str(error) == "data is damaged: expected a, found b"
+    error = pickle.loads(pickle.dumps(error.located("x", None, "")))  # noqa: S301
+    assert str(error) == "x is damaged: expected a, found b; call the owner"
+    longest = CorruptFileError("x", None, "a", "b" * 10_000)
+    assert str(longest).endswith(errors.RESTORE)
+    assert str(longest).count("characters ...") == 1
 
 
 def test_a_storage_error_says_whether_the_outcome_is_known():

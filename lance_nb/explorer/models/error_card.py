@@ -75,14 +75,7 @@ _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
         "Cancelled",
         "Start the action again when you want it.",
     ),
-    (
-        errors.CorruptFileError,
-        "A file is damaged",
-        (
-            "Compare the file's size with a good copy and copy it again, "
-            "or look at an older version."
-        ),
-    ),
+    (errors.CorruptFileError, "A file is damaged", ""),  # the error says what to do
     (
         errors.FormatError,
         "The bytes do not follow the Lance format",
@@ -148,10 +141,13 @@ def error_card(error: BaseException) -> ErrorCard:
     )
     if not isinstance(error, errors.LanceError):
         title, hint = _OWN_FAULT
+    said = str(error)
+    if isinstance(error, errors.CorruptFileError):
+        said, hint = error.problem, text.line(f"{error.advice[:1].upper()}{error.advice[1:]}.")
     notes = " · ".join(getattr(error, "__notes__", ()))
     return ErrorCard(
         title=title,
-        message=text.line(" · ".join(filter(None, (str(error), notes))), 1500),
+        message=text.line(" · ".join(filter(None, (said, notes))), 1500),
         where=_where(error),
         hint=hint,
         kind=type(error).__name__,

@@ -46,6 +46,6 @@ def test_an_absurd_count_is_refused(count: int) -> None:
 
 def test_a_broken_page_gets_its_place_from_the_floor_above() -> None:
     error = corrupt("three", "four").located("a.lance", 64, "column 'x', page 0")
-    assert str(error) == (
+    assert error.problem == (
         "a.lance is damaged at byte 64 (column 'x', page 0): expected three, found four"
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from lance_nb.errors import CorruptFileError
 from lance_nb.format.layout import branch_path, tag_path
 from lance_nb.format.refs import Branch, Tag
 from lance_nb.storage.memory import MemoryStore
-from lance_nb.table.survey import forks, take_survey
+from lance_nb.table.survey import branch_folders, forks, take_survey
 
 BRANCHES = {
     "dev": Branch(None, 2, ((2, "a"),), 1, 1),
@@ -42,3 +45,19 @@ def test_a_survey_finds_branches_without_a_record_and_records_without_versions()
     assert found.without({"v1"}, {"dev"}).tags == {}
     assert found.manifest("", found.lines[""].names[0]) is not None
     assert len(found.files) == 6
+
+
+@pytest.mark.parametrize("name", ["\\x", "../dev", "a//b"])
+@pytest.mark.parametrize("look", [take_survey, branch_folders])
+def test_a_branch_that_no_folder_can_be_named_after_is_told_by_its_record(look, name):
+    store = MemoryStore("misnamed")
+    record = branch_path(name)
+    store.write(branch_path("dev"), BRANCHES["dev"].to_bytes())
+    store.write(record, BRANCHES["dev"].to_bytes())
+    with pytest.raises(CorruptFileError) as caught:
+        look(store)
+    store.delete(record)
+    assert caught.value.path == f"{store.uri}/{record}"
+    assert caught.value.found == repr(name)
+    assert f"; nobody can open this branch: delete {record} if" in str(caught.value)
+    look(store)

@@ -34,6 +34,15 @@ def test_the_place_is_named_with_its_byte() -> None:
     assert card.where == "d/_versions/3.manifest, byte 4,096"
 
 
+def test_a_damaged_file_says_what_to_do_once() -> None:
+    card = error_card(errors.CorruptFileError("d/x", None, "a footer", "none"))
+    assert card.message == "d/x is damaged: expected a footer, found none"
+    assert card.hint == "Restore it from a copy, or check out a version that does not use it."
+    other = errors.CorruptFileError("d/x", advice="delete \u202e")
+    assert error_card(other).hint.startswith("Delete")
+    assert "\u202e" not in error_card(other).hint
+
+
 def test_notes_are_part_of_the_message() -> None:
     error = errors.DatasetNotFoundError("demo.lanse")
     error.add_note("did you mean 'demo.lance'?")
