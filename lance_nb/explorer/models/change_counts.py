@@ -81,7 +81,7 @@ def change_counts(diff: Diff, uri: str) -> ChangeCounts:
         ),
         Chip("deletions", "Deletions", one.rows_undeleted, one.rows_deleted),
         Chip("indices", "Indices", one.indices_added, one.indices_removed, one.indices_changed),
-        Chip("config", "Settings", changed=one.config_changed),
+        Chip("config", "Settings", one.config_added, one.config_removed, one.config_changed),
     )  # fmt: skip
     return ChangeCounts(diff, uri, chips)
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from lance_nb.encodings.base import Ints
 from lance_nb.format.fragment_list import FragmentCounts
 from lance_nb.table.diff.ends import Ends
@@ -54,6 +56,8 @@ class DiffCounts:
     indices_added: int
     indices_removed: int
     indices_changed: int
+    config_added: int
+    config_removed: int
     config_changed: int
     transactions: int
 
@@ -68,9 +72,9 @@ class DiffCounts:
 
 
 def count_differences(
-    ends: Ends, match: FragmentMatch, texts: tuple[int, int, int, int]
+    ends: Ends, match: FragmentMatch, fields: pa.Table, settings: pa.Table
 ) -> DiffCounts:
-    """Count. ``texts`` are fields added, removed, changed, and settings changed."""
+    """Count. ``fields`` and ``settings`` are tables with a column ``change``."""
     a, b = ends.a, ends.b
     counts_a, counts_b = a.manifest.fragments.counts(), b.manifest.fragments.counts()
     deleted, undeleted = _deletions(match)
@@ -87,9 +91,16 @@ def count_differences(
     return DiffCounts(
         int(counts_a.num_rows.sum()), int(counts_b.num_rows.sum()), rows_in, rows_out, exact,
         deleted, undeleted, int(match.only_b.size), int(match.only_a.size), len(match.changed),
-        match.num_equal, files_added, files_removed, bytes_added, bytes_removed, texts[0], texts[1],
-        texts[2], *_indices(a, b), texts[3], sum(one.num_versions for one in ends.between),
+        match.num_equal, files_added, files_removed, bytes_added, bytes_removed, *_kinds(fields),
+        *_indices(a, b), *_kinds(settings), sum(one.num_versions for one in ends.between),
     )  # fmt: skip
+
+
+def _kinds(differences: pa.Table) -> tuple[int, int, int]:
+    """Count what was added, removed, and changed in any other way."""
+    kinds = differences.column("change").to_pylist()
+    added, removed = kinds.count("added"), kinds.count("removed")
+    return added, removed, len(kinds) - added - removed
 
 
 def _unknown(counts: FragmentCounts, positions: Ints) -> bool:

@@ -21,7 +21,7 @@ def diff_text(ends: Ends, counts: DiffCounts, identity: str) -> str:
         _line("files", counts.files_added, counts.files_removed, 0),
         _line("fields", counts.fields_added, counts.fields_removed, counts.fields_changed),
         _line("indices", counts.indices_added, counts.indices_removed, counts.indices_changed),
-        _line("settings", 0, 0, counts.config_changed),
+        _line("settings", counts.config_added, counts.config_removed, counts.config_changed),
     ]  # fmt: skip
     return "\n".join(line for line in lines if line)
 

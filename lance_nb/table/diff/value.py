@@ -284,11 +284,7 @@ class Diff:
         return cast("T", self._memo[name])
 
     def _counted(self) -> DiffCounts:
-        changes = self.schema.column("change").to_pylist()
-        added, removed = changes.count("added"), changes.count("removed")
-        changed = len(changes) - added - removed
-        texts = (added, removed, changed, self.config.num_rows)
-        return count_differences(self.ends, self.match, texts)
+        return count_differences(self.ends, self.match, self.schema, self.config)
 
 
 def make_diff(

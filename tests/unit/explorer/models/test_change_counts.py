@@ -33,6 +33,8 @@ def test_every_level_has_a_chip_with_its_numbers(dataset: Any) -> None:
     }  # fmt: skip
     assert chip(found, "schema")["added"] == 1
     assert chip(found, "transactions")["note"] == "6"
+    settings = chip(found, "config")
+    assert (settings["added"], settings["removed"], settings["changed"]) == (1, 0, 0)
     assert found["rows"] == [60, 77]
 
 

@@ -143,7 +143,11 @@ def test_settings_differ_by_key(make) -> None:
         {"change": "added", "key": "b", "old": None, "new": "2"},
     ]
     assert ds.diff(2).config.column("old").to_pylist() == ["1"]
-    assert ds.diff(2).counts.config_changed == 1
+    ds.update_config({"b": None, "c": "4"})
+    counts = ds.diff(2).counts
+    assert (counts.config_added, counts.config_removed, counts.config_changed) == (1, 1, 1)
+    assert "settings   +1 -1 ~1" in repr(ds.diff(2))
+    assert "settings   +2\n" in f"{ds.diff(1, 2)!r}\n"
 
 
 def test_the_text_tells_the_numbers_and_how_rows_are_matched(past) -> None:
