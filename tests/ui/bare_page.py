@@ -127,6 +127,30 @@ class BarePage:
             }"""
         )
 
+    def hold(self, *types: str) -> None:
+        """Keep back what the kernel hears of these types, until ``release``: it is slow."""
+        self.page.evaluate(
+            """(types) => {
+            const told = window.toKernel, kept = [];
+            let held = true;
+            window.heard = 0;
+            window.toKernel = async (content) => {
+              if (!types.includes(content.type)) return told(content);
+              if (held) await new Promise((go) => kept.push(go));
+              const events = await told(content);
+              setTimeout(() => { window.heard += 1; });
+              return events;
+            };
+            window.release = () => { held = false; kept.splice(0).forEach((go) => go()); };
+            }""",
+            list(types),
+        )
+
+    def release(self, count: int) -> None:
+        """Let what was held go on; that many answers have been taken in then."""
+        self.page.evaluate("window.release()")
+        self.page.wait_for_function("(count) => window.heard >= count", arg=count)
+
     def show(self, widget: LanceWidget) -> None:
         """Show another widget's screen in the same page, as after a journey."""
         self.widget.screen = widget.screen

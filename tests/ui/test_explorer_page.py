@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from lance_nb.errors import DatasetNotFoundError, ObjectNotFoundError
 from lance_nb.explorer.app import Explorer
@@ -33,6 +34,19 @@ def test_it_shows_header_timeline_rows_and_detail(
     expect(page.locator(".lnb-cell").first).to_have_text("0")
     expect(page.locator(".lnb-operation")).to_contain_text("Update")
     screenshot(page)
+
+
+def test_ages_are_told_anew_without_asking_the_kernel(page: Page, open_widget: OpenWidget) -> None:
+    dataset = small_dataset()
+    page.clock.install(time=dataset.version_info(4).timestamp + timedelta(minutes=90))
+    bare = open_widget(Explorer(dataset))
+    age = page.locator(".lnb-when")
+    expect(age).to_contain_text("1 hour ago")
+    asked = [one["type"] for one in bare.requests]
+    page.clock.fast_forward("02:00:00")
+    expect(age).to_contain_text("3 hours ago")
+    later = [one["type"] for one in bare.requests[len(asked) :]]
+    assert set(later) <= {"news", "rows.profile"}, later
 
 
 def test_a_click_on_an_older_version_travels_there(open_widget: OpenWidget) -> None:

@@ -57,7 +57,8 @@ def test_tabs_are_walked_with_the_keyboard(open_widget: OpenWidget) -> None:
 def test_what_is_typed_is_completed_and_taken_with_the_keyboard(
     open_widget: OpenWidget, screenshot: Screenshot
 ) -> None:
-    page = open_widget(Explorer(small_dataset())).page
+    bare = open_widget(Explorer(small_dataset()))
+    page = bare.page
     box = page.get_by_role("combobox", name="go to a version")
     box.fill("v")
     choices = page.get_by_role("listbox", name="versions, tags").get_by_role("option")
@@ -72,6 +73,13 @@ def test_what_is_typed_is_completed_and_taken_with_the_keyboard(
     box.fill("dev")
     choices.first.click()
     expect(page.locator(".lnb-here-ref")).to_have_text("dev:3")
+    box.blur()
+    bare.hold("refs")
+    box.fill("v1")  # the list of all is asked for by the focus, then that of what was typed
+    box.press("Enter")
+    expect(page.locator(".lnb-here-ref")).to_have_text("main:2")
+    bare.release(2)
+    expect(page.get_by_role("listbox", name="versions, tags")).to_be_hidden()  # nobody asks now
 
 
 def test_ten_thousand_versions_are_completed_without_reading_any(open_widget: OpenWidget) -> None:

@@ -25,6 +25,18 @@ def test_a_filter_narrows_the_rows_and_becomes_code(
     widget = Explorer(small_dataset())
     page = open_widget(widget).page
     box = page.get_by_role("combobox", name="filter of rows")
+    names = page.get_by_role("listbox", name="columns for the filter")
+    starts = []
+    for words in ("te", "id < 7 and te", "id < 7 and " * 40 + "te"):
+        box.fill(words)
+        expect(names.get_by_role("option")).to_have_text(["textstring"])
+        starts.append(names.evaluate("(one) => one.getBoundingClientRect().x"))
+        page.keyboard.press("Escape")
+    room = box.evaluate(
+        "(one) => [one.getBoundingClientRect().x, one.getBoundingClientRect().right]"
+    )
+    assert room[0] <= starts[0] < starts[0] + 30 < starts[1] < starts[2]  # below the word
+    assert starts[2] + 230 <= room[1] + 1  # and not beyond the box
     box.fill("id < 7")
     page.keyboard.press("Enter")
     expect(page.locator(".lnb-grid-status")).to_contain_text("of 7")
@@ -102,6 +114,25 @@ def test_a_whole_row_opens_as_a_tree(open_widget: OpenWidget, screenshot: Screen
     page.keyboard.press("Escape")
     expect(page.locator(".lnb-operation")).to_be_visible()
     expect(page.locator(".lnb-panel-rows .lnb-grid")).to_be_focused()
+
+
+def test_a_column_opens_while_its_rows_and_its_profile_are_on_their_way(
+    open_widget: OpenWidget,
+) -> None:
+    bare = open_widget(Explorer(nested()))
+    page = bare.page
+    score = page.locator(".lnb-panel-rows").get_by_role("columnheader", name="score")
+    expect(score.locator(".lnb-profile-number")).to_have_count(1)
+    bare.hold("rows", "rows.profile")
+    page.get_by_role("combobox", name="filter of rows").fill("id < 7")
+    page.keyboard.press("Enter")
+    expect(page.locator(".lnb-grid-status")).to_contain_text("of 7")
+    score.click(position={"x": 12, "y": 8})
+    pane = page.locator(".lnb-column-pane")
+    expect(pane).to_contain_text("looking at the values…")
+    bare.release(1)
+    expect(pane).to_contain_text("7 rows looked at")
+    expect(pane.get_by_role("button", name="count every row")).to_be_visible()
 
 
 def test_the_head_shows_what_the_values_look_like(

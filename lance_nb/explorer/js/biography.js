@@ -1,6 +1,6 @@
 // The life of one row in the detail pane: its steps, newest first, as they are found.
 
-import { h, show, age, count, plural } from "./dom.js";
+import { h, show, ageOf, count, plural } from "./dom.js";
 import { keyPicker } from "./key_picker.js";
 import { lookOfOperation } from "./operations.js";
 
@@ -91,7 +91,7 @@ function biography(ctx, row) {
       h("i", { "aria-hidden": "true" }, sign),
       h("div", { class: "lnb-bio-body" },
         h("p", { class: "lnb-bio-head" }, h("b", {}, WORDS[step.event] ?? step.event), h("button", { class: "lnb-link lnb-bio-go", type: "button", title: "go to this version", on: { click: () => ctx.travel({ branch: step.branch, version: step.version }) } }, step.label)),
-        h("p", { class: "lnb-bio-facts" }, `${operation.glyph} ${step.operation} · ${step.time_ms ? age(step.time_ms) : step.time} · fragment ${step.fragment}, offset ${count(step.offset)}`),
+        h("p", { class: "lnb-bio-facts" }, `${operation.glyph} ${step.operation} · `, step.time_ms ? ageOf(step.time_ms) : step.time, ` · fragment ${step.fragment}, offset ${count(step.offset)}`),
         step.message ? h("p", { class: "lnb-bio-message" }, step.message) : null,
         step.cells.length ? cellsView(step) : null));
   }

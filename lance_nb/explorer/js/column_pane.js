@@ -6,12 +6,17 @@ import { profilePicture, profileWords } from "./column_profiles.js";
 
 /**
  * @param {import("./view.js").Context} ctx
- * @param {{at: number, column: Object, profile: Object|null, args: () => Object, order: Object|null,
+ * @param {{at: number, column: Object, profile: Object|null, comes: (told: Function) => boolean, args: () => Object, order: Object|null,
  *   sort: (order: Object|null) => void, brush: (where: string|null) => void, learned: (profile: Object) => void}} what
  */
-export function columnPane(ctx, { at, column, profile: known, args, order, sort, brush, learned }) {
+export function columnPane(ctx, { at, column, profile: known, comes, args, order, sort, brush, learned }) {
   let profile = known;
   let running = null;
+  let onItsWay = comes((told) => {
+    onItsWay = false;
+    profile ??= told;
+    paint();
+  });
   const drawn = h("div", { class: "lnb-column-drawn" });
   const words = h("p", { class: "lnb-soft" });
   const values = h("div", { class: "lnb-column-values" });
@@ -51,7 +56,7 @@ export function columnPane(ctx, { at, column, profile: known, args, order, sort,
     exact.hidden = !profile;
     show(drawn, profile?.bars.length ? profilePicture(profile) : null);
     drawn.hidden = !profile?.bars.length;
-    words.textContent = profile ? profileWords(profile) : "There is no profile for values of this type.";
+    words.textContent = profile ? profileWords(profile) : onItsWay ? "looking at the values…" : "There is no profile for values of this type.";
     const lines = (profile?.labels ?? []).map((label, index) => h("li", {}, h("button", { class: "lnb-link", type: "button", disabled: !profile.wheres[index], title: "only rows with this value", on: { click: () => chosen(index, index) } }, label || "empty text"), h("small", {}, count(profile.counts[index]))));
     const nulls = profile?.nulls ? [h("li", {}, h("button", { class: "lnb-link lnb-look-null", type: "button", on: { click: () => ask({ null: true }) } }, "null"), h("small", {}, `${(100 * profile.nulls).toFixed(1)} %`))] : [];
     show(values, profile?.edges ? range() : null, lines.length || nulls.length ? h("ul", {}, lines, nulls) : null);

@@ -13,6 +13,7 @@ export function columnProfiles(ctx, changed) {
   let asking = null;
   let timer = 0;
   let sight = null;
+  let waiting = null; // who wants one profile as soon as it is known
 
   async function look() {
     const { from, to, numRows } = sight;
@@ -34,6 +35,7 @@ export function columnProfiles(ctx, changed) {
       for (let at = first; at < first + wanted; at += 1) known.set(at, null);
       for (const profile of found) known.set(profile.column, profile);
       changed();
+      if (waiting && known.has(waiting.at)) waiting.told(known.get(waiting.at));
     }
     if (!timer) look();
   }
@@ -55,6 +57,12 @@ export function columnProfiles(ctx, changed) {
       if (!timer) timer = setTimeout(() => { timer = 0; look(); }, PAUSE_MS);
     },
     of: (index) => known.get(index) ?? null,
+    /** Whether one is on its way; `told(profile)` hears of it then, of the newest that was waited for. */
+    comes(index, told) {
+      const coming = !known.has(index) && sight?.numRows > 0 && ctx.kernel.state === "live";
+      waiting = coming ? { at: index, told } : null;
+      return coming;
+    },
     /** Keep a profile that was made on demand. */
     learn(profile) {
       known.set(profile.column, profile);

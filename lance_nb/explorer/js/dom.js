@@ -116,6 +116,16 @@ const AGES = [
   [31536000, 2592000, "month"], [Infinity, 31536000, "year"],
 ];
 
+/** Milliseconds since 1970 -> an element that says how long ago that is, until `renewAges` says it anew. */
+export function ageOf(timeMs) {
+  return h("span", { "data-since": timeMs }, age(timeMs));
+}
+
+/** Tell all ages below `root` as they are now. @param {HTMLElement} root */
+export function renewAges(root) {
+  for (const element of root.querySelectorAll("[data-since]")) setText(element, age(Number(element.dataset.since)));
+}
+
 /** Milliseconds since 1970 -> "3 days ago". */
 export function age(timeMs) {
   const seconds = Math.max(0, (Date.now() - timeMs) / 1000);

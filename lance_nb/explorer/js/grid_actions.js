@@ -27,7 +27,7 @@ export function gridActions(ctx, { state, store, profiles, asked, lens, bar, sel
     const column = store.column(at);
     if (!column) return;
     columnPane(ctx, {
-      at, column, profile: profiles.of(at), args: place, order: asked.order,
+      at, column, profile: profiles.of(at), comes: (told) => profiles.comes(at, told), args: place, order: asked.order,
       sort: (order) => look({ order, near: null }),
       brush: (where) => bar().brush(column.raw, where),
       learned: profiles.learn,

@@ -1,19 +1,9 @@
 // The module of every widget: waits for the views of its kind, which the page holds once (see keeper.js). Their
 // text is long: it is sent, read and compiled once, not with every cell that is run.
 
-const PAGE = Symbol.for("lance_nb.views");
-const LONGEST_MS = 60000;
+import { placeOf } from "./view_place.js";
 
-/** @param {string} key of the views @returns {{views: Promise, put: Function}} the place of the views in the page */
-function placeOf(key) {
-  const places = (globalThis[PAGE] ??= new Map());
-  if (!places.has(key)) {
-    const place = {};
-    place.views = new Promise((resolve) => { place.put = resolve; });
-    places.set(key, place);
-  }
-  return places.get(key);
-}
+const LONGEST_MS = 60000;
 
 async function render({ model, el }) {
   let timer = 0;

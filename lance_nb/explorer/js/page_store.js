@@ -18,14 +18,17 @@ export function pageStore(kernel, changed, { type = "rows", request = kernel.lin
   let underWay = "";
   let lean = false;
   let sight = [0, 0];
+  let columns = new Map(); // what pages told of each, and what those before them did
 
   const find = (row, column) => pages.find((page) => page.holds(row, column));
 
   return {
-    /** Start over at another version; `page` is the first one, already here. */
-    reset(next, page) {
+    /** Start over elsewhere; `page` is the first one, already here. With `alike` the columns are those from before. */
+    reset(next, page, { alike = false } = {}) {
       place = next;
       pages = page ? [page] : [];
+      if (!alike) columns = new Map();
+      if (page) learn(page);
       failure = null;
       underWay = "";
       lean = false;
@@ -41,10 +44,7 @@ export function pageStore(kernel, changed, { type = "rows", request = kernel.lin
     /** The cell, or undefined while it is not here. */
     cell: (row, column) => find(row, column)?.cell(row, column),
     /** Name and type of a column, if any page has told them. */
-    column(at) {
-      const page = pages.find((one) => at >= one.firstColumn && at < one.firstColumn + one.columns.length);
-      return page?.columns[at - page.firstColumn];
-    },
+    column: (at) => columns.get(at),
     /** Ask for what is missing of a rectangle (ends exclusive), else for what comes next. */
     want(rows, columns, down, numRows) {
       if (!place || failure || kernel.state === "static") return;
@@ -75,6 +75,10 @@ export function pageStore(kernel, changed, { type = "rows", request = kernel.lin
     },
   };
 
+  function learn(page) {
+    page.columns.forEach((column, index) => columns.set(page.firstColumn + index, column));
+  }
+
   function firstMissing(rows, columns) {
     for (let row = rows[0]; row < rows[1]; row += 1) {
       if (!find(row, columns[0]) || !find(row, columns[1] - 1)) return row;
@@ -83,6 +87,7 @@ export function pageStore(kernel, changed, { type = "rows", request = kernel.lin
   }
 
   function keep(page, wanted) {
+    learn(page);
     // Rows so large that the page ends before the row wanted: begin with that row from now on.
     if (wanted >= page.offset + page.numRows) lean = true;
     // Fewer rows than promised (another program rewrote the place): do not ask for ever.

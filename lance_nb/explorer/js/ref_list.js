@@ -1,6 +1,6 @@
 // Branches or tags as a table: only lines in sight exist, and only they are asked for.
 
-import { h, show, setText, perFrame, count, plural, age } from "./dom.js";
+import { h, show, setText, perFrame, count, plural, ageOf } from "./dom.js";
 
 const ROW = 28;
 const OVERSCAN = 12;
@@ -9,7 +9,7 @@ const MAX_HEADS = 40;
 const KEPT = 2000;
 let instances = 0;
 
-const since = (ms) => (ms ? age(ms) : "");
+const since = (ms) => (ms ? ageOf(ms) : "");
 const COLUMNS = {
   branch: [
     ["name", "branch", (line) => [h("i", { "aria-hidden": "true" }, line.name === null ? "●" : "↳"), line.label]],
@@ -81,7 +81,7 @@ export function refList(ctx, { open, told, failed }) {
     const known = line && state.kind === "branch" ? heads.get(line.name) : null;
     show(row, COLUMNS[state.kind].map(([, , cell]) => {
       const content = line ? cell(line, known) : "";
-      return h("span", { role: "gridcell", title: typeof content === "string" ? content : line.label }, content);
+      return h("span", { role: "gridcell", title: typeof content === "string" ? content : content instanceof Node ? null : line.label }, content);
     }));
   }
 

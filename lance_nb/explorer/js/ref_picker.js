@@ -19,6 +19,7 @@ export function refPicker(ctx, { hint = "go to…", label = "go to a version, ta
   const request = ctx.kernel.line();
   let choices = [];
   let at = -1;
+  let turn = 0; // an answer that comes after the list was left is not shown
 
   function open(found) {
     choices = found;
@@ -33,6 +34,7 @@ export function refPicker(ctx, { hint = "go to…", label = "go to a version, ta
   }
 
   function close() {
+    turn += 1;
     open([]);
   }
 
@@ -57,7 +59,8 @@ export function refPicker(ctx, { hint = "go to…", label = "go to a version, ta
   function ask() {
     if (ctx.kernel.state === "static") return;
     const text = input.value.trim();
-    request("refs", { text }, ({ result }) => text === input.value.trim() && open(result.choices), close);
+    const mine = (turn += 1);
+    request("refs", { text }, ({ result }) => mine === turn && open(result.choices), close);
   }
 
   input.addEventListener("input", ask);

@@ -18,7 +18,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
   const stop = h("button", { class: "lnb-link", type: "button", hidden: true, on: { click: cancel } }, "cancel");
   const request = ctx.kernel.line();
   const finder = suggestions(find, "columns", goTo);
-  const completion = suggestions(filter, "columns for the filter", complete);
+  const completion = suggestions(filter, "columns for the filter", complete, typing);
   let brushes = { base: "", by: new Map() };
   let hurried = null; // what was in the finder when Enter came before its list did
 

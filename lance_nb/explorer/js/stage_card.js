@@ -1,6 +1,6 @@
 // One staged change: what it does, where it runs, whom it meets, and what can be done with it.
 
-import { h, age, count, plural } from "./dom.js";
+import { h, ageOf, count, plural } from "./dom.js";
 import { errorCard } from "./error_card.js";
 import { sampleTable } from "./sample_table.js";
 
@@ -53,7 +53,7 @@ function meetings(card) {
   if (!card.meetings.length) return h("p", { class: "lnb-sg-calm" }, `✓ nobody has committed since ${card.on}`);
   return h("div", { class: "lnb-sg-meetings", role: "status" }, h("p", {}, `${plural(card.meetings.length, "version")} by others since ${card.on}:`),
     h("ul", {}, card.meetings.map((one) => h("li", { class: `lnb-sg-${one.verdict}` }, h("i", { "aria-hidden": "true" }, MARKS[one.verdict]),
-      h("span", {}, h("b", {}, `version ${one.version}, ${one.operation}`), [one.author && ` by ${one.author}`, one.time && ` ${age(one.time)}`, one.message && ` “${one.message}”`].filter(Boolean).join(""), `: ${one.words}`, one.overlap ? h("small", {}, ` (${one.overlap})`) : null)))));
+      h("span", {}, h("b", {}, `version ${one.version}, ${one.operation}`), one.author && ` by ${one.author}`, one.time && [" ", ageOf(one.time)], one.message && ` “${one.message}”`, `: ${one.words}`, one.overlap ? h("small", {}, ` (${one.overlap})`) : null)))));
 }
 
 function foot(card, { open, locked, button, act }) {

@@ -68,7 +68,7 @@ export function stageForm(ctx, { stage, code }) {
       const from = at - typed(field, input).length;
       input.setRangeText(line.text, from, inside(field) ? at : input.value.length, "end");
       ask();
-    });
+    }, inside(field) ? () => typed(field, input) : null);
     const look = () => list.offer(linesFor(field, typed(field, input)));
     input.addEventListener("input", () => {
       look();

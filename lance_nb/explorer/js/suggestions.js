@@ -2,19 +2,23 @@
 
 import { h, show } from "./dom.js";
 
+const LIST_INSET = 12; // from the edge of the list to its words
+const pen = document.createElement("canvas").getContext("2d");
 let instances = 0;
 
 /**
  * @param {HTMLInputElement} input @param {string} label
  * @param {(line: Object) => void} chosen called with the suggestion that was taken
+ * @param {() => string} [word] what is being typed before the caret: the list opens under it
  * @returns `list` (to put under the input), `offer(lines)` with `{name, type}` each, `key(event)`
  */
-export function suggestions(input, label, chosen) {
+export function suggestions(input, label, chosen, word) {
   const uid = `lnb-suggest${(instances += 1)}`;
   const list = h("ul", { class: "lnb-choices-list", role: "listbox", id: uid, "aria-label": label, hidden: true });
   let offered = [];
   let at = 0;
   let moved = false;
+  let left = false; // by Enter or Escape: what is offered after that comes too late
   for (const [name, value] of [["role", "combobox"], ["aria-expanded", "false"], ["aria-controls", uid], ["aria-autocomplete", "list"]]) input.setAttribute(name, value);
 
   function offer(lines) {
@@ -22,9 +26,10 @@ export function suggestions(input, label, chosen) {
     at = 0;
     moved = false;
     show(list, lines.map((line, index) => h("li", { class: "lnb-choice-line", role: "option", id: `${uid}-${index}`, "aria-selected": String(index === 0), on: { mousedown: (event) => event.preventDefault(), click: () => take(index) } }, h("b", {}, line.name), h("small", {}, line.type))));
-    const shown = lines.length > 0 && input.getRootNode().activeElement === input;
+    const shown = lines.length > 0 && !left && input.getRootNode().activeElement === input;
     list.hidden = !shown;
     input.setAttribute("aria-expanded", String(shown));
+    if (shown && word) placeUnder(list, input, word().length);
     mark();
   }
 
@@ -40,6 +45,8 @@ export function suggestions(input, label, chosen) {
   }
 
   input.addEventListener("blur", () => offer([]));
+  for (const begun of ["input", "focus"]) input.addEventListener(begun, () => { left = false; }, { capture: true });
+  input.addEventListener("keydown", ({ key: name }) => { left ||= name === "Enter" || name === "Escape"; }, { capture: true });
   /** Keys of the list; true when the key was the list's. */
   function key(event) {
     if (list.hidden) return false;
@@ -59,4 +66,14 @@ export function suggestions(input, label, chosen) {
   }
 
   return { list, offer, key, moved: () => moved };
+}
+
+/** Put a list where the last `length` characters before the caret begin, as far as the box has room for it. */
+function placeUnder(list, input, length) {
+  const style = getComputedStyle(input);
+  pen.font = `${style.fontStyle} ${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
+  const before = input.value.slice(0, Math.max(0, (input.selectionStart ?? 0) - length));
+  const start = pen.measureText(before).width + parseFloat(style.paddingLeft) - input.scrollLeft;
+  const room = input.offsetWidth - list.offsetWidth;
+  list.style.insetInline = `${input.offsetLeft + Math.max(0, Math.min(start - LIST_INSET, room))}px auto`;
 }

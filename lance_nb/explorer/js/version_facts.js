@@ -1,6 +1,6 @@
 // One version in full: operation, message, counts, schema, properties, the decoded transaction.
 
-import { h, age } from "./dom.js";
+import { h, ageOf } from "./dom.js";
 import { lookOfOperation } from "./operations.js";
 
 /**
@@ -23,7 +23,7 @@ export function versionFacts(detail, open, ...acts) {
     h("div", { class: `lnb-operation lnb-op-${family}` }, glyph ? h("i", { "aria-hidden": "true" }, glyph) : null, h("strong", {}, detail.operation), h("span", {}, detail.label)),
     detail.message ? h("blockquote", { class: "lnb-message" }, detail.message) : null,
     detail.description ? h("p", { class: "lnb-description" }, detail.description) : null,
-    h("p", { class: "lnb-when" }, h("time", {}, detail.time), detail.time_ms ? h("span", {}, age(detail.time_ms)) : null),
+    h("p", { class: "lnb-when" }, h("time", {}, detail.time), detail.time_ms ? ageOf(detail.time_ms) : null),
     ...acts,
     h("dl", { class: "lnb-counts" }, detail.counts.map(entry)),
     section("schema", "Schema", String(lines.filter((line) => !line.depth).length), schemaTree(lines, hidden)),

@@ -1,9 +1,11 @@
 // What every widget shares: the root element, the context handed to views, and clean-up.
 
-import { h, show, atOnce } from "./dom.js";
+import { h, show, atOnce, renewAges } from "./dom.js";
 import { openKernel } from "./kernel.js";
 import { errorCard } from "./error_card.js";
 import { versionRange } from "./version_range.js";
+
+const AGES_MS = 10000;
 
 /**
  * @typedef {Object} Context what a view gets
@@ -44,6 +46,8 @@ export function widget(mount, label) {
       root.style.setProperty("--lnb-height", `${model.get("height")}px`);
       el.append(root);
       const context = makeContext(model, kernel, { closing, live, problem, root });
+      const ages = setInterval(() => document.hidden || renewAges(root), AGES_MS);
+      closing.push(() => clearInterval(ages));
       kernel.onState((state) => root.setAttribute("data-kernel", state));
       const error = model.get("screen").error;
       if (error) show(body, errorCard(error));

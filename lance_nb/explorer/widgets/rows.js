@@ -116,9 +116,10 @@ export function mountRows(el, ctx) {
       if (turn !== now.turn) return;
       if (wanted.near && !asked.near) scroller.scrollLeft = 0; // the distance is the first column
       state.column = Math.max(0, state.column + Number(Boolean(wanted.near)) - Number(Boolean(asked.near)));
+      const alike = wanted.system === asked.system && Boolean(wanted.near) === Boolean(asked.near);
       Object.assign(asked, wanted);
       Object.assign(look, { filter: wanted.filter, system: wanted.system, arranged: result.arranged });
-      begin({ branch, version }, result.num_rows, result.num_columns, null);
+      begin({ branch, version }, result.num_rows, result.num_columns, null, alike);
       ctx.code(look.filter || look.system || look.arranged ? result.code : null);
       scroller.scrollTop = 0;
       bar.say(result);
@@ -130,9 +131,9 @@ export function mountRows(el, ctx) {
     now.wanted = null;
   }
 
-  function begin(place, numRows, numColumns, page) {
+  function begin(place, numRows, numColumns, page, alike = false) {
     selection.reset(state.numColumns === numColumns);
-    store.reset({ ...place, ...look }, page);
+    store.reset({ ...place, ...look }, page, { alike });
     profiles.reset({ ...place, ...look });
     thumbs.reset({ ...place, ...look });
     grid.size(numRows, numColumns, { anew: true, gutter: Math.max(44, 18 + 8 * count(numRows).length) });
