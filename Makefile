@@ -141,10 +141,10 @@ test-properties: $(VENV)/.stamp-test  ## property tests with SIZE times as many 
 	LANCE_NB_TEST_SCALE=$(SIZE) $(PY) -m pytest -n $(JOBS) --dist worksteal -m "not interop and not slow and not ui and not spark" \
 	    -o faulthandler_timeout=0 $(PYTEST_FLAGS) tests/property tests/unit
 
-# A browser that shares two cores is late now and then: what fails runs once more and is printed as a
-# rerun (R). What is broken fails twice.
+# A browser that shares two cores is late now and then: what fails runs again, and is printed as a
+# rerun (R). What is broken fails three times.
 test-ui: $(VENV)/.stamp-test  ## drive JupyterLab in a real browser
-	$(PY) -m pytest -n $(JOBS) --dist loadfile -m ui --reruns 1 $(PYTEST_FLAGS) || { [ $$? -eq 5 ] && [ ! -d tests/ui ]; }
+	$(PY) -m pytest -n $(JOBS) --dist loadfile -m ui --reruns 2 $(PYTEST_FLAGS) || { [ $$? -eq 5 ] && [ ! -d tests/ui ]; }
 
 test-spark: $(VENV)/.stamp-test  ## run plans and the data source on a real Spark (needs Java 17)
 	$(PY) -m pytest -m spark $(ONCE_MORE) $(PYTEST_FLAGS) || { [ $$? -eq 5 ] && [ ! -d tests/spark ]; }

@@ -183,7 +183,7 @@ class NotebookPage:
         """Load a page of the server."""
         context = self._server.browser.new_context(viewport={"width": width, "height": height})
         self.page = context.new_page()
-        self.page.set_default_timeout(60_000)
+        self.page.set_default_timeout(180_000)
         self.page.on("console", self._note)
         self.page.on("pageerror", lambda error: self.problems.append(f"page error: {error}"))
         context.route("**/*", self._guard)
