@@ -13,7 +13,9 @@ Source: PySpark 4.3 (``SparkContext.setJobGroup``, ``statusTracker``, ``register
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import sys
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -28,16 +30,35 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _POLL_S = 0.25
-_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]{1,80})'")
+# Not one that was handled, and whose text stands before that of the error that came of it.
+_NO_MODULE = re.compile(
+    r"ModuleNotFoundError: No module named '([\w.]{1,80})'(?!\s+(?:During handling|The above))"
+)
+_OWN = ("lance_nb", "pyarrow", "numpy", "google", "pyroaring")  # what tasks need to begin
 # Told the tasks that are done, those that are known, and the rows that were counted.
 Tell = Callable[[int, int, int], None]
 
 
-def _other_python(module: str) -> str:
+def _cannot_import(module: str) -> str:
+    """Say what the workers lack: what lance_nb needs, or what only the user's function does."""
+    top = module.partition(".")[0]
+    here = top in sys.modules or importlib.util.find_spec(top) is not None
+    said = f"Spark's Python workers cannot import {module!r}"
+    python = "Set os.environ['PYSPARK_PYTHON'] = sys.executable before the session is started"
+    if top in _OWN:
+        return (
+            f"{said}: they run another Python than this one. {python}; on a cluster, install "
+            "lance_nb where the executors run"
+        )
+    if here:
+        return (
+            f"{said}, which your function uses and this Python has. A package: {python}; on a "
+            f"cluster, install {top} where the executors run. A file of your own: send it with "
+            "spark.addArtifacts(path, pyfile=True)"
+        )
     return (
-        f"Spark's Python workers cannot import {module!r}: they run another Python than this one. "
-        "Set os.environ['PYSPARK_PYTHON'] = sys.executable before the session is started; on a "
-        "cluster, install lance_nb where the executors run"
+        f"{said}, which your function uses, and this Python cannot either. Install {top} where the "
+        "executors run, or correct the import"
     )
 
 
@@ -96,7 +117,7 @@ class SparkJob:
             missing = _NO_MODULE.search(str(job.exception()))
             if missing is None:
                 return job.result()
-            raise NotSupportedError(_other_python(missing.group(1))) from job.exception()
+            raise NotSupportedError(_cannot_import(missing.group(1))) from job.exception()
 
     def _run(self) -> Any:
         # Spark keeps groups and tags per thread, so they are set in the one that runs the action.

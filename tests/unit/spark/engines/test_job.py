@@ -32,3 +32,21 @@ def test_workers_of_another_python_are_explained_with_what_to_set() -> None:
         finish(failing(text))
     with pytest.raises(RuntimeError, match="disk"):
         finish(failing("no room on the disk"))
+
+
+def test_a_module_that_only_a_users_function_lacks_is_the_one_that_is_named() -> None:
+    text = "ModuleNotFoundError: No module named '{}'\n"
+    with pytest.raises(
+        NotSupportedError, match=r"'my_tools\.x', which your function uses"
+    ) as lacks:
+        finish(failing(text.format("my_tools.x")))
+    assert "Install my_tools where" in str(lacks.value)
+    assert "lance_nb" not in str(lacks.value)
+    with pytest.raises(NotSupportedError, match="'pytest', .* this Python has") as only_there:
+        finish(failing(text.format("pytest")))
+    assert "install pytest where" in str(only_there.value)
+    handled = f"{text.format('pyarrow')}\nDuring handling of the above exception, another:\n"
+    with pytest.raises(NotSupportedError, match="'my_tools'"):
+        finish(failing(handled + text.format("my_tools")))
+    with pytest.raises(RuntimeError, match="ValueError"):
+        finish(failing(f"{handled}ValueError: no\n"))
