@@ -42,7 +42,7 @@ def test_a_module_that_only_a_users_function_lacks_is_the_one_that_is_named() ->
         finish(failing(text.format("my_tools.x")))
     assert "Install my_tools where" in str(lacks.value)
     assert "lance_nb" not in str(lacks.value)
-    with pytest.raises(NotSupportedError, match="'pytest', .* this Python has") as only_there:
+    with pytest.raises(NotSupportedError, match=r"'pytest', .* this Python has") as only_there:
         finish(failing(text.format("pytest")))
     assert "install pytest where" in str(only_there.value)
     handled = f"{text.format('pyarrow')}\nDuring handling of the above exception, another:\n"
