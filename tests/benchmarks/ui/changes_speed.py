@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from tests.benchmarks.ui.clocks import spent_in
 from tests.benchmarks.ui.explorer_speed import write_versions
 from tests.benchmarks.ui.figures import TIMER, Figure, open_notebook, run_parts
 from tests.support.requirements import require_pylance
@@ -116,26 +117,29 @@ def measure_numbers(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure
     """Compare with this version and with that one; Settings stay open: numbers alone."""
     big = _open_changes(lab, data / "big.lance", "config")
     refs = [str(1 + step % 2) for step in range(repeats)]
-    first, *others = [float(big.page.evaluate(COMPARE, [TIMER, ref, False])) for ref in refs]
+    with spent_in(big.page, lab.process_id, repeats) as spent:
+        first, *others = [float(big.page.evaluate(COMPARE, [TIMER, ref, False])) for ref in refs]
     big.close()
-    yield Figure("numbers of two versions of 1,000 fragments", others, 50, 100)
+    yield Figure("numbers of two versions of 1,000 fragments", others, 50, 100, spent)
     yield Figure("the first of them", [first], 50, None)
 
 
 def measure_rows(lab: LabServer, data: Path, _repeats: int) -> Iterator[Figure]:
     """Compare all rows with those before the update."""
     rows = _open_changes(lab, data / "rows.lance", "rows")
-    first = [float(rows.page.evaluate(COMPARE, [TIMER, "1", True]))]
+    with spent_in(rows.page, lab.process_id, 1) as spent:
+        first = [float(rows.page.evaluate(COMPARE, [TIMER, "1", True]))]
     rows.close()
-    yield Figure("first page of 1 million rows that differ", first, 50, 1000)
+    yield Figure("first page of 1 million rows that differ", first, 50, 1000, spent)
 
 
 def measure_scrub(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
     """Drag a handle."""
     many = _open_changes(lab, data / "hundred.lance")
-    frames = scrub(many, 2 * repeats)
+    with spent_in(many.page, lab.process_id, 2 * repeats) as spent:
+        frames = scrub(many, spent.count)
     many.close()
-    yield Figure("numbers while a handle is dragged", frames, 50, 50)
+    yield Figure("numbers while a handle is dragged", frames, 50, 50, spent)
 
 
 PARTS = {"numbers": measure_numbers, "rows": measure_rows, "scrub": measure_scrub}

@@ -80,6 +80,16 @@ class Clocks:
             told.steal = (now.stolen - before.stolen) / max(1.0, now.ticks - before.ticks)
 
 
+@contextmanager
+def spent_in(page: Page, server: int, count: int) -> Iterator[Spent]:
+    """Fill in what each of ``count`` actions in a page cost it and the server's newest kernel.
+
+    What was done in the pauses between them counts as well.
+    """
+    with Clocks(page, kernel_of(server)).spent(count) as spent:
+        yield spent
+
+
 def kernel_of(server: int) -> int:
     """Return the process id of the newest kernel of the server with this process id."""
     found = []

@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from tests.benchmarks.ui.clocks import spent_in
 from tests.benchmarks.ui.figures import TIMER, Figure, open_notebook, run_parts
 from tests.support.requirements import require_pylance
 from tests.ui.lab_server import LabServer, NotebookPage
@@ -133,33 +134,40 @@ def measure_floor(lab: LabServer, _data: Path, repeats: int) -> Iterator[Figure]
     """Take what JupyterLab itself needs."""
     word = "from IPython.display import HTML; HTML('<b class=floor>word</b>')"
     plain = open_notebook(lab, "plain.ipynb", word)
-    floor = [float(plain.page.evaluate(FLOOR, TIMER)) for _ in range(max(5, repeats // 4))]
+    with spent_in(plain.page, lab.process_id, max(5, repeats // 4)) as spent:
+        floor = [float(plain.page.evaluate(FLOOR, TIMER)) for _ in range(spent.count)]
     plain.close()
-    yield Figure("JupyterLab's own: a cell that shows one word", floor, 50, None)
+    yield Figure("JupyterLab's own: a cell that shows one word", floor, 50, None, spent)
 
 
 def measure_versions(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
     """Take the figures of many versions."""
     many = open_notebook(lab, "many.ipynb", f"lance_nb.explore({str(data / 'many.lance')!r})")
-    screens = first_screens(many, max(5, repeats // 4))
-    switches = [many.page.evaluate(SWITCH, [TIMER, step]) for step in range(repeats)]
+    with spent_in(many.page, lab.process_id, max(5, repeats // 4)) as opening:
+        screens = first_screens(many, opening.count)
+    with spent_in(many.page, lab.process_id, repeats) as going:
+        switches = [many.page.evaluate(SWITCH, [TIMER, step]) for step in range(repeats)]
     many.close()
-    yield Figure("first screen, 1,000 versions", screens, 50, 300)
-    yield Figure("version switch with rows", [ms for ms in switches if ms is not None], 50, 300)
+    taken = [ms for ms in switches if ms is not None]
+    yield Figure("first screen, 1,000 versions", screens, 50, 300, opening)
+    yield Figure("version switch with rows", taken, 50, 300, going)
 
 
 def measure_rows(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
     """Take the figures of many rows."""
     long = open_notebook(lab, "long.ipynb", f"lance_nb.explore({str(data / 'long.lance')!r})")
-    screens = first_screens(long, max(5, repeats // 4))
+    with spent_in(long.page, lab.process_id, max(5, repeats // 4)) as opening:
+        screens = first_screens(long, opening.count)
     shares = np.random.default_rng(7).random(repeats)
-    jumps = [long.page.evaluate(SCROLL, [TIMER, float(share), 0]) for share in shares]
+    with spent_in(long.page, lab.process_id, repeats) as jumping:
+        jumps = [long.page.evaluate(SCROLL, [TIMER, float(share), 0]) for share in shares]
     long.page.evaluate(SCROLL, [TIMER, 0.5, 0])
-    steps = [long.page.evaluate(SCROLL, [TIMER, 0, 120]) for _ in range(4 * repeats)]
+    with spent_in(long.page, lab.process_id, 4 * repeats) as rolling:
+        steps = [long.page.evaluate(SCROLL, [TIMER, 0, 120]) for _ in range(rolling.count)]
     long.close()
-    yield Figure("first screen, 10 million rows", screens, 50, 300)
-    yield Figure("scroll on, one notch of the wheel", steps, 95, 100)
-    yield Figure("jump to rows not seen before", jumps, 95, 100)
+    yield Figure("first screen, 10 million rows", screens, 50, 300, opening)
+    yield Figure("scroll on, one notch of the wheel", steps, 95, 100, rolling)
+    yield Figure("jump to rows not seen before", jumps, 95, 100, jumping)
 
 
 PARTS = {"floor": measure_floor, "versions": measure_versions, "rows": measure_rows}

@@ -47,8 +47,11 @@ SPY = """
   const seen = { asks, done: [], largest: 0, freeze: 0, last: 0, acted: 0, asked: 0 };
   window.lnbSeen = seen;
   const BESIDE = new Set(["news", "rows.profile"]); // nobody waits for these
-  // The clock starts where the page hears of the action, not where the script looks at it later.
-  const act = () => { seen.acted ||= performance.now(); };
+  // The clock starts where the page hears of the action, not where the script looks at it later; of
+  // many turns of the wheel, at the last.
+  const act = ({ type }) => {
+    if (!seen.acted || type === "wheel") seen.acted = performance.now();
+  };
   for (const kind of ["pointerdown", "keydown", "wheel"]) addEventListener(kind, act, true);
   const text = (data) => typeof data === "string" ? data : new TextDecoder("latin1").decode(data);
   const idOf = (message) => /"id": ?"(\\w+-\\d+-\\d+)"/.exec(message)?.[1];
