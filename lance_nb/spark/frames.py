@@ -26,6 +26,7 @@ from lance_nb.spark.plan import Plan
 from lance_nb.spark.progress import Watch
 from lance_nb.spark.run import RunOptions
 from lance_nb.spark.types import new_schema, readable_schema, to_spark
+from lance_nb.spark.worker import settle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,6 +57,7 @@ class WritePartition:
         """Write the partition and return the metadata of its fragments."""
         found = self.rows.write_of_spark(batches)
         self.counter.add(rows_of(found))
+        settle()
         yield made(found)
 
 
@@ -102,6 +104,7 @@ class ReadParts:
             for at in batch.column(0).to_pylist():
                 for rows in self.parts[at].batches():
                     yield to_spark(rows, schema)
+        settle()
 
 
 def frame_of_parts(parts: Sequence[Any], spark: SparkSession) -> DataFrame:

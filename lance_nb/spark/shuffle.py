@@ -29,6 +29,7 @@ from lance_nb.spark.registration import read
 from lance_nb.spark.run import RunOptions
 from lance_nb.spark.tasks.merge import Clauses, check, file_options
 from lance_nb.spark.types import fitted, fitted_schema
+from lance_nb.spark.worker import settle
 from lance_nb.table.projection import ROW_ADDRESS
 from lance_nb.transactions.merge_insert_clauses import MergeClauses
 from lance_nb.transactions.merge_insert_parts import plan_bucket, united, windows_of, without_rows
@@ -60,6 +61,7 @@ class MergeBucket:
             raise  # may pass by itself: Spark tries the task again
         except LanceError as error:
             found = error
+        settle()
         return made_table(found)
 
     def merged(self, source: pa.Table, target: pa.Table) -> MergePlan:

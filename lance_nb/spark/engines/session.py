@@ -21,6 +21,7 @@ from lance_nb.errors import LanceError, StorageError
 from lance_nb.spark.engine import Report, Stop, counted, progress_of, rows_of, run_task
 from lance_nb.spark.engines.job import RowCounter, SparkJob
 from lance_nb.spark.plan import Task
+from lance_nb.spark.worker import settle
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,6 +49,7 @@ class RunTasks:
                 self.counter.add(rows_of(found))
                 row = {"task": [at], "outcome": [pickle.dumps(found)]}
                 yield pa.RecordBatch.from_pydict(row, _SCHEMA)
+        settle()
 
 
 def _outcome(task: Task) -> Any:

@@ -36,6 +36,7 @@ from lance_nb.spark import source
 from lance_nb.spark.source.options import SourceOptions
 from lance_nb.spark.source.rows import ReadPlan, metadata_table
 from lance_nb.spark.types import readable_schema, to_spark
+from lance_nb.spark.worker import settle
 
 if TYPE_CHECKING:
     from lance_nb.spark.source.streaming import ChangeReader, LanceStreamReader
@@ -140,6 +141,7 @@ class LanceReader(DataSourceReader):
         """Read one part."""
         if isinstance(partition, FragmentsPartition):
             yield from self._plan.batches(partition.fragment_ids)
+            settle()
 
 
 class TableReader(DataSourceReader):
@@ -181,7 +183,9 @@ class LanceWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPartition:
         """Write one partition."""
-        return WrittenPartition(self._write.rows.write_of_spark(iterator))
+        made = self._write.rows.write_of_spark(iterator)
+        settle()
+        return WrittenPartition(made)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit what all tasks wrote."""
@@ -199,7 +203,9 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPartition:
         """Write one partition of a batch."""
-        return WrittenPartition(self._write.rows.write_of_spark(iterator))
+        made = self._write.rows.write_of_spark(iterator)
+        settle()
+        return WrittenPartition(made)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Commit a batch, unless an earlier run has."""
