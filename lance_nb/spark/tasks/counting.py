@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs import deleting
-from lance_nb.spark.packing import TASK_BYTES, pack
+from lance_nb.spark.filtered import plan_where
+from lance_nb.spark.packing import TASK_BYTES
 from lance_nb.spark.place import Place
 from lance_nb.spark.plan import Plan
 
@@ -38,10 +38,4 @@ class CountRows:
 
 def plan_count(dataset: LanceDataset, predicate: str, *, task_bytes: int = TASK_BYTES) -> Plan:
     """Plan to count; nothing is committed. Raises PredicateError."""
-    _, snapshot = dataset.opened
-    deleting.check(snapshot, predicate)
-    place = Place.of(dataset)
-    tasks = tuple(
-        CountRows(place, ids, predicate, size) for ids, size in pack(snapshot, task_bytes)
-    )
-    return Plan("count", f"where {predicate}", place, tasks)
+    return plan_where("count", CountRows, dataset, predicate, task_bytes)

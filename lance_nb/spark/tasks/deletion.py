@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs import deleting
-from lance_nb.spark.packing import TASK_BYTES, chosen, pack
+from lance_nb.spark.filtered import plan_where
+from lance_nb.spark.packing import TASK_BYTES, chosen
 from lance_nb.spark.place import Place
 from lance_nb.spark.plan import Plan
 from lance_nb.transactions.deletion_plan import DeletionPlan
@@ -30,10 +31,4 @@ class DeleteRows:
 
 def plan_delete(dataset: LanceDataset, predicate: str, *, task_bytes: int = TASK_BYTES) -> Plan:
     """Plan a deletion. Raises PredicateError."""
-    _, snapshot = dataset.opened
-    deleting.check(snapshot, predicate)
-    place = Place.of(dataset)
-    tasks = tuple(
-        DeleteRows(place, ids, predicate, size) for ids, size in pack(snapshot, task_bytes)
-    )
-    return Plan("delete", f"where {predicate}", place, tasks)
+    return plan_where("delete", DeleteRows, dataset, predicate, task_bytes)

@@ -85,32 +85,32 @@ def _replaced(most: int | None) -> Binder:
     return bind
 
 
-def _positions(name: str, operands: Sequence[Expression]) -> Expression:
-    rows = list_of(operands[0], name=name)
-    element = element_of(operands[1], rows.type.value_type, name=name)
+def _where_found(tell: Callable[[Lists, Mask], pa.Array]) -> Binder:
+    """Bind what a function tells of the values that are the element wanted in their row."""
 
-    def kernel(rows: pa.Array, elements: pa.Array) -> pa.Array:
-        lists = opened(rows)
-        hits = _found(lists, elements)
-        counts = np.bincount(lists.rows[hits], minlength=lists.lengths.size)
-        return closed(pa.array(lists.places[hits] + 1, pa.uint64()), counts, lists.lost)
+    def bind(name: str, operands: Sequence[Expression]) -> Expression:
+        rows = list_of(operands[0], name=name)
+        element = element_of(operands[1], rows.type.value_type, name=name)
 
-    return call(name, arrays_kernel(kernel), rows, element)
+        def kernel(rows: pa.Array, elements: pa.Array) -> pa.Array:
+            lists = opened(rows)
+            return tell(lists, _found(lists, elements))
+
+        return call(name, arrays_kernel(kernel), rows, element)
+
+    return bind
 
 
-def _position(name: str, operands: Sequence[Expression]) -> Expression:
-    rows = list_of(operands[0], name=name)
-    element = element_of(operands[1], rows.type.value_type, name=name)
+def _positions(lists: Lists, hits: Mask) -> pa.Array:
+    counts = np.bincount(lists.rows[hits], minlength=lists.lengths.size)
+    return closed(pa.array(lists.places[hits] + 1, pa.uint64()), counts, lists.lost)
 
-    def kernel(rows: pa.Array, elements: pa.Array) -> pa.Array:
-        lists = opened(rows)
-        hits = _found(lists, elements)
-        first = hits & (ranks(hits, lists) == 1)
-        found = np.zeros(len(rows), np.uint64)
-        found[lists.rows[first]] = lists.places[first] + 1
-        return pa.array(found, mask=found == 0)
 
-    return call(name, arrays_kernel(kernel), rows, element)
+def _position(lists: Lists, hits: Mask) -> pa.Array:
+    first = hits & (ranks(hits, lists) == 1)
+    found = np.zeros(lists.lengths.size, np.uint64)
+    found[lists.rows[first]] = lists.places[first] + 1
+    return pa.array(found, mask=found == 0)
 
 
 def _firsts(keys: Ints) -> Mask:
@@ -184,8 +184,8 @@ FUNCTIONS: dict[str, tuple[Binder, int, int]] = {
     **dict.fromkeys(list_names("replace"), (_replaced(1), 3, 3)),
     **dict.fromkeys(list_names("replace_n"), (_replaced(1), 4, 4)),
     **dict.fromkeys(list_names("replace_all"), (_replaced(None), 3, 3)),
-    **dict.fromkeys(list_names("position", "indexof"), (_position, 2, 2)),
-    **dict.fromkeys(list_names("positions"), (_positions, 2, 2)),
+    **dict.fromkeys(list_names("position", "indexof"), (_where_found(_position), 2, 2)),
+    **dict.fromkeys(list_names("positions"), (_where_found(_positions), 2, 2)),
     **dict.fromkeys(list_names("distinct"), (of_lists(_distinct), 1, 1)),
     **dict.fromkeys(list_names("except"), (_of_two(partial(_shared, wanted=False)), 2, 2)),
     **dict.fromkeys(list_names("intersect"), (_of_two(partial(_shared, wanted=True)), 2, 2)),
