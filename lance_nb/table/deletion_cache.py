@@ -1,6 +1,7 @@
 """Deletion vectors that have been read, shared by every version of one dataset handle.
 
-Deletion files never change. The least recently used vectors go first.
+Deletion files never change. The least recently used vectors go first; how many rows a vector
+deletes stays known for longer, as it is a number.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from lance_nb.format.deletion_vector import DeletionVector
 
 _VECTORS_MAX = 256
+_LENGTHS_MAX = 200_000
 
 
 class DeletionCache:
@@ -22,6 +24,7 @@ class DeletionCache:
         self._vectors_max = vectors_max
         self._lock = threading.Lock()
         self._vectors: OrderedDict[tuple[str, str], DeletionVector] = OrderedDict()
+        self._lengths: dict[tuple[str, str], int] = {}
 
     def get(self, key: tuple[str, str]) -> DeletionVector | None:
         """Return the vector when it is known."""
@@ -30,9 +33,17 @@ class DeletionCache:
                 self._vectors.move_to_end(key)
             return self._vectors.get(key)
 
+    def length(self, key: tuple[str, str]) -> int | None:
+        """Return how many rows a vector deletes, when it has been read once."""
+        with self._lock:
+            return self._lengths.get(key)
+
     def put(self, key: tuple[str, str], vector: DeletionVector) -> None:
         """Remember a vector."""
         with self._lock:
             self._vectors[key] = vector
+            if len(self._lengths) >= _LENGTHS_MAX:
+                self._lengths.clear()
+            self._lengths[key] = len(vector)
             while len(self._vectors) > self._vectors_max:
                 self._vectors.popitem(last=False)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import ObjectNotFoundError
 from lance_nb.format.deletion_vector import DeletionVector
-from lance_nb.format.fragment import Fragment
+from lance_nb.format.fragment import DeletionFile, Fragment
 from lance_nb.table.deletion_cache import DeletionCache
 from lance_nb.table.locations import Locations
 
@@ -27,6 +27,12 @@ class LiveSpan:
     start: int
     stop: int
     mask: npt.NDArray[np.bool_] | None
+
+
+def key_of(locations: Locations, file: DeletionFile, fragment_id: int) -> tuple[str, str]:
+    """Return what the cache knows a deletion file by."""
+    store, path = locations.locate(file.location(fragment_id), file.base_id)
+    return store.uri, path
 
 
 def read_deletions(

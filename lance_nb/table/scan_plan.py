@@ -81,11 +81,13 @@ def _tasks(
 def skipped(snapshot: Snapshot, offset: int) -> tuple[int, int]:
     """Return how many fragments lie before ``offset`` live rows, and the live rows of these.
 
-    They are not decoded, but for those whose rows the manifest alone does not tell.
+    They are not decoded, but for those whose rows the manifest alone does not tell: these once.
     """
     if not offset:
         return 0, 0
-    live, done, before = _counted(snapshot), 0, 0
+    if not snapshot.live_rows:
+        snapshot.live_rows.append(_counted(snapshot))
+    live, done, before = snapshot.live_rows[0], 0, 0
     for number in np.flatnonzero(live < 0).tolist():
         before += int(live[done:number].sum())
         if before > offset:
@@ -121,7 +123,12 @@ def num_live_rows(snapshot: Snapshot, fragment: Fragment) -> int:
         return count
     if fragment.row_ids is None and fragment.num_deleted_rows:
         return count - fragment.num_deleted_rows
-    vector = table.deletions.read_deletions(
+    deletions = table.deletions
+    known = snapshot.deletions.length(deletions.key_of(snapshot.locations, fragment.deletion_file,
+                                                       fragment.id))  # fmt: skip
+    if known is not None:
+        return count - known
+    vector = deletions.read_deletions(
         snapshot.locations, snapshot.deletions, fragment, confirmed_rows(snapshot, fragment)
     )
     return count - (0 if vector is None else len(vector))

@@ -31,6 +31,9 @@ class Snapshot:
     # By the identity of columns: how fragments hold them; see table.fragment_reader.
     plans: dict[int, Any] = field(default_factory=dict, compare=False, repr=False)
 
+    # The live rows of every fragment, as far as they are known; see table.scan_plan.
+    live_rows: list[Any] = field(default_factory=list, compare=False, repr=False)
+
     @property
     def version(self) -> int:
         """The version number."""

@@ -9,8 +9,9 @@ import lance_nb
 from lance_nb.errors import CorruptFileError, InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_list import FragmentList
+from lance_nb.storage.registry import open_store
 from lance_nb.table.scan_plan import FragmentTask, num_live_rows, plan_scan
-from tests.golden.opening import WatchedStore, snapshot_of
+from tests.golden.opening import WatchedStore, open_over, snapshot_of
 
 
 def plan(snapshot, **options):
@@ -106,3 +107,30 @@ def test_fragments_before_the_offset_are_not_decoded(monkeypatch):
     assert len(decoded) < 6
     for offset in range(0, len(ids) + 2, 7):
         assert fresh.to_table(limit=4, offset=offset)["id"].to_pylist() == ids[offset : offset + 4]
+
+
+def test_rows_that_only_deletion_files_tell_are_counted_once():
+    count = 300  # more than the cache keeps vectors
+    uri = f"memory://counted-{uuid4().hex}/d.lance"
+    table = pa.table({"id": range(2 * count), "x": [0] * (2 * count)})
+    made = lance_nb.write_dataset(table, uri, max_rows_per_file=2, enable_stable_row_ids=True)
+    made.update({"x": "1"}, where="id % 2 = 0")
+    ids = made.to_table()["id"].to_pylist()
+    store = WatchedStore(open_store(uri))
+    dataset = open_over(store)
+    store.forget()
+
+    def read() -> int:
+        return sum(times for path, times in store.reads.items() if path.startswith("_deletions"))
+
+    assert dataset.to_table(limit=3, offset=290)["id"].to_pylist() == ids[290:293]
+    first = read()
+    for offset in (280, 270, 285, 10):
+        found = dataset.to_table(limit=3, offset=offset)["id"].to_pylist()
+        assert found == ids[offset : offset + 3]
+    assert first <= count
+    assert read() - first <= 4 * 4  # those of the rows that are shown
+    for offset in (295, 2, 294):  # another version is counted by the same files
+        other = dataset.checkout_version(2).to_table(limit=1, offset=offset)
+        assert other["id"].to_pylist() == ids[offset : offset + 1]
+    assert read() - first <= 7 * 4
