@@ -26,6 +26,7 @@ from pathlib import Path
 from lance_nb.errors import InternalError
 
 ROOT = Path(__file__).parent
+SHEET_END = "\f"
 
 _IMPORT = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"(\.{1,2}/[\w./]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?function|const|class) (\w+)", re.MULTILINE)
@@ -63,11 +64,12 @@ def compose_style(entry: str) -> str:
     """Return the style sheets beside the linked modules, one text: ``x.css`` goes with ``x.js``.
 
     Every rule is nested under the widget's root. That keeps it from leaking out, and makes it win
-    over the rules with which notebooks style the elements of rendered HTML.
+    over the rules with which notebooks style the elements of rendered HTML. ``SHEET_END``, which
+    CSS takes for a line end, parts the sheets: a page holds each of them once (js/keeper.js).
     """
     sheets = [path.with_suffix(".css") for path in modules_of(entry)]
     texts = (sheet.read_text("utf-8") for sheet in sheets if sheet.is_file())
-    return "\n".join(f".lnb {{\n{text}}}" for text in texts)
+    return SHEET_END.join(f".lnb {{\n{text}}}" for text in texts)
 
 
 def _link(path: Path, linked: _Linked) -> str:

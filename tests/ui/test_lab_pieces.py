@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -66,6 +67,8 @@ def look(notebook: NotebookPage, cells: dict[str, str], first: int, shoot: Scree
 
 def test_every_piece_is_alive_alone(notebook: NotebookPage, screenshot: Screenshot) -> None:
     look(notebook, PIECES, 1, screenshot)
+    filtering = output(notebook, 2).locator(".lnb-filter")  # as in the explorer, whoever came later
+    expect(filtering).to_have_css("font-family", re.compile("monospace"))
     output(notebook, 1).get_by_role("option", name="main version 2,").click()
     expect(output(notebook, 1).locator(".lnb-tl-readout")).to_contain_text("main:2")
 

@@ -8,7 +8,7 @@ import pytest
 from lance_nb.errors import InternalError
 from lance_nb.explorer import assets
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.assets import compose_module, compose_style, modules_of
+from lance_nb.explorer.assets import SHEET_END, compose_module, compose_style, modules_of
 from lance_nb.explorer.registry import VIEWS
 
 LIMIT_GZIP_BYTES = 80_000
@@ -49,6 +49,16 @@ def test_style_sheets_beside_modules_come_along(folder: Path) -> None:
     (folder / "top.js").write_text("export default 1;\n")
     (folder / "top.css").write_text(".a { top: 0 }")
     assert compose_style("top.js") == ".lnb {\n.a { top: 0 }}"
+
+
+def test_sheets_that_views_share_are_the_same_text_and_can_be_told_apart() -> None:
+    grid, timeline = (
+        compose_style(f"widgets/{one}.js").split(SHEET_END) for one in ("rows", "timeline")
+    )
+    both = set(grid) & set(timeline)
+    assert any(".lnb-input {" in sheet for sheet in both)  # comes once: what builds on it stays
+    assert any(".lnb-filter {" in sheet for sheet in set(grid) - both)
+    assert all(sheet.startswith(".lnb {") for sheet in (*grid, *timeline))
 
 
 @pytest.mark.parametrize(
