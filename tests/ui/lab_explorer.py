@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Locator, expect
 
 from tests.ui.lab_server import LabServer, NotebookPage
+from tests.ui.waiting import eventually
 
 
 class LabExplorer:
@@ -43,6 +46,14 @@ class LabExplorer:
         if clear.is_visible():
             clear.click()
         expect(self.root.locator(".lnb-filter")).to_have_value("")
+        eventually(self.page, self._shows_all)  # else the answer takes the grid back to its top
+
+    def _shows_all(self) -> bool:
+        """Whether the grid stands at all rows of the version, as the header counts them."""
+        facts = self.root.locator(".lnb-facts").text_content() or ""
+        status = self.rows.locator(".lnb-grid-status").text_content() or ""
+        rows, shown = re.search(r"[\d,]+", facts), re.search(r"of ([\d,]+)", status)
+        return rows is not None and shown is not None and rows.group() == shown.group(1)
 
     def bar(self, version: int) -> Locator:
         """A version of main on the timeline."""
