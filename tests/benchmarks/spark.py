@@ -13,18 +13,22 @@ has them.
 ``--dispatch`` times appends and updates of growing size by every engine: the sizes in
 ``lance_nb/spark/dispatch.py`` come from there.
 
-Measured with Spark 4.3.0 on two cores that had other work at the lowest priority; ratios to what
-Spark does by itself with the same files, wall / processor:
+Measured with Spark 4.3.0 on two idle cores, five runs; ratios to what Spark does by itself with the
+same files, wall / processor:
 
 ==============================  ===========  ===========  =================================
 what                            base         emb          goal
 ==============================  ===========  ===========  =================================
-DataFrame append                0.66 / 0.95  0.31 / 0.37  1.15; 0.5 for emb
-files, on Spark                 0.18 / 0.22  0.15 / 0.19  0.33
-lance_nb.spark.read             1.22 / 1.25               1.3 (processor); 1.76 in another run
-read format("lance_nb")         1.72 / 1.78  1.75 / 1.51  an empty source of Arrow files: 1.5-1.9
-count() of lance_nb.spark.read  0.12 / 0.09               by metadata
+DataFrame append                0.97 / 0.92  0.46 / 0.56  1.15; 0.5 for emb
+write format("lance_nb")        1.16 / 1.15  0.48 / 0.55
+files, on Spark                 0.36 / 0.30  0.23 / 0.22  0.33
+lance_nb.spark.read             1.52 / 1.45  0.85 / 0.80  1.3 (processor)
+read format("lance_nb")         2.11 / 2.12  1.14 / 0.95  an empty source of Arrow files: 1.5-1.9
+count() of lance_nb.spark.read  0.07 / 0.07  0.11 / 0.09  by metadata
 ==============================  ===========  ===========  =================================
+
+Of a scan of base, Spark's own work on Arrow batches that are there already is 1.34 of reading the
+Parquet files; with nothing else done in the session, lance_nb.spark.read was 1.06 to 1.10.
 """
 
 from __future__ import annotations
