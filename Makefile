@@ -121,16 +121,12 @@ lint: $(VENV)/.stamp-test  ## ruff, mypy, import floors, generated files up to d
 	wait $$mypy || status=1; \
 	exit $$status
 
-# A limit of time that was missed on a busy machine is tried once more, and printed as a rerun (R); a
-# wrong answer is not.
-ONCE_MORE := --reruns 1 --only-rerun 'TooSlow|TimeoutExpired|TimeoutError|^Empty: '
-
 test-fast: $(VENV)/.stamp-test  ## unit, property and house tests: no pylance, no browser
-	$(PY) -m pytest -n $(JOBS) --dist worksteal -m "not interop and not slow and not ui and not spark" $(ONCE_MORE) $(PYTEST_FLAGS)
+	$(PY) -m pytest -n $(JOBS) --dist worksteal -m "not interop and not slow and not ui and not spark" $(PYTEST_FLAGS)
 
 # Exit status 5 is pytest's "no tests": fine only while the folder does not exist.
 test-interop: $(VENV)/.stamp-test  ## compare with pylance; also the slow tests
-	$(PY) -m pytest -n $(JOBS) --dist worksteal -m "(interop or slow) and not ui and not spark" $(ONCE_MORE) $(PYTEST_FLAGS) \
+	$(PY) -m pytest -n $(JOBS) --dist worksteal -m "(interop or slow) and not ui and not spark" $(PYTEST_FLAGS) \
 	    || { [ $$? -eq 5 ] && [ ! -d tests/interop ]; }
 
 test-interop-large: $(VENV)/.stamp-test  ## the same with SIZE times the seeds (100; takes hours)
@@ -147,7 +143,7 @@ test-ui: $(VENV)/.stamp-test  ## drive JupyterLab in a real browser
 	$(PY) -m pytest -n $(JOBS) --dist loadfile -m ui --reruns 2 $(PYTEST_FLAGS) || { [ $$? -eq 5 ] && [ ! -d tests/ui ]; }
 
 test-spark: $(VENV)/.stamp-test  ## run plans and the data source on a real Spark (needs Java 17)
-	$(PY) -m pytest -m spark $(ONCE_MORE) $(PYTEST_FLAGS) || { [ $$? -eq 5 ] && [ ! -d tests/spark ]; }
+	$(PY) -m pytest -m spark $(PYTEST_FLAGS) || { [ $$? -eq 5 ] && [ ! -d tests/spark ]; }
 
 test-spark-cluster: $(VENV)/.stamp-test  ## the same on a standalone master with two workers; ROWS=5000000
 	$(PY) -m tests.spark.cluster $(or $(ROWS),5000000)
