@@ -27,6 +27,10 @@ ifeq ($(shell [ "$(or $(SHM_FREE),0)" -gt 4000000 ] && echo yes),yes)
 export PYTEST_DEBUG_TEMPROOT := /dev/shm
 endif
 
+# Container images often forbid Python to keep what it has compiled. Tests start hundreds of
+# processes, and each would compile all that it imports anew: 3 s of processor for a notebook's kernel.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint notebooks protos screenshot clean race simulate stateful

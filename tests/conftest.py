@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.examples import load_profile
-from tests.support.tiers import may_hold
+from tests.support.tiers import left_out
 
 load_profile()
 
@@ -29,8 +29,6 @@ def clean_environment() -> Iterator[None]:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave files unread that hold no test of the tier that was asked for."""
+    """Leave files unread, and folders, that hold no test of the tier that was asked for."""
     tier = config.getoption("markexpr")
-    if not tier or not collection_path.name.startswith("test_") or not collection_path.is_file():
-        return None
-    return None if may_hold(collection_path.read_text(encoding="utf-8"), tier) else True
+    return True if tier and left_out(collection_path, tier) else None

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.support.tiers import MARKERS, ROOT, may_hold
+from tests.support.tiers import MARKERS, ROOT, left_out, may_hold
 
 FAST = "not interop and not slow and not ui and not spark"
 INTEROP = "(interop or slow) and not ui and not spark"
@@ -24,6 +24,7 @@ ALL_UI = "pytestmark = [\n    pytest.mark.ui,\n    pytest.mark.interop,\n]\n"
         (ALL_INTEROP + PLAIN, {INTEROP}),
         (ALL_INTEROP + SLOW_ONE, {INTEROP}),
         (ALL_UI + PLAIN, {"ui"}),
+        ("from tests.spark.data import MARKS\n\npytestmark = MARKS\n" + PLAIN, {"spark"}),
         ("from tests.conformance.codec_tests import CodecTests", {FAST, INTEROP}),
         ("from tests.conformance.nothing_there import X", {FAST}),
     ],
@@ -35,6 +36,23 @@ def test_a_file_is_read_by_the_tiers_that_its_tests_may_belong_to(text, tiers):
 @pytest.mark.parametrize("tier", ["hypothesis", "slow(x=1)", "slow and", "not ui", "1 < 2"])
 def test_what_is_not_about_our_markers_leaves_no_file_out(tier):
     assert may_hold(PLAIN, tier)
+
+
+@pytest.mark.parametrize(
+    ("path", "tiers"),
+    [
+        ("tests/ui", {"ui"}),
+        ("tests/spark", {"spark"}),
+        ("tests/unit/storage/exclusive", {FAST}),
+        ("tests/support", {FAST, INTEROP, "ui", "spark"}),
+        ("tests/conftest.py", {FAST, INTEROP, "ui", "spark"}),
+        ("tests/test_house.py", {FAST}),
+    ],
+)
+def test_a_folder_is_read_by_the_tiers_of_its_files(path, tiers):
+    assert {
+        tier for tier in (FAST, INTEROP, "ui", "spark") if not left_out(ROOT / path, tier)
+    } == tiers
 
 
 def test_the_tiers_of_the_makefile_are_these():

@@ -16,9 +16,26 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 MARKERS = ("interop", "slow", "spark", "ui")
 MARK = re.compile(rf"\bmark\.({'|'.join(MARKERS)})\b")
-# What a module says of all its tests, up to the next line that begins at its margin.
-OF_ALL = re.compile(r"^pytestmark = (.*(?:\n[ )\]].*)*)", re.MULTILINE)
+# What a module says of all its tests, up to the next line that begins at its margin; a folder's
+# list has the name MARKS.
+OF_ALL = re.compile(r"^(?:pytestmark|MARKS) = (.*(?:\n[ )\]].*)*)", re.MULTILINE)
 IMPORTED = re.compile(r"^from (tests\.[\w.]+) import", re.MULTILINE)
+
+
+def left_out(path: Path, tier: str) -> bool:
+    """Tell whether the tier needs nothing of this file, or of any test file in this folder.
+
+    A folder that is left out keeps its ``conftest.py`` unread as well.
+    """
+    if path.is_dir():
+        files = [*path.rglob("test_*.py")]
+        return bool(files) and all(_file_left_out(file, tier) for file in files)
+    return path.name.startswith("test_") and path.is_file() and _file_left_out(path, tier)
+
+
+@cache
+def _file_left_out(path: Path, tier: str) -> bool:
+    return not may_hold(path.read_text(encoding="utf-8"), tier)
 
 
 def may_hold(text: str, tier: str) -> bool:
@@ -26,8 +43,10 @@ def may_hold(text: str, tier: str) -> bool:
     expression = _parsed(tier)
     if expression is None:
         return True
-    always = frozenset(one for part in OF_ALL.findall(text) for one in MARK.findall(part))
-    sometimes = _markers(text).union(*map(_markers_of, IMPORTED.findall(text))) - always
+    near = [_text_of(module) for module in IMPORTED.findall(text)]
+    said = [text, *(near if "\npytestmark = MARKS\n" in text else ())]
+    always = frozenset().union(*(_markers("\n".join(OF_ALL.findall(one))) for one in said))
+    sometimes = frozenset().union(*map(_markers, [text, *near])) - always
     return any(
         _holds(expression, always.union(some))
         for count in range(len(sometimes) + 1)
@@ -63,6 +82,6 @@ def _markers(text: str) -> frozenset[str]:
 
 
 @cache
-def _markers_of(module: str) -> frozenset[str]:
+def _text_of(module: str) -> str:
     path = ROOT / f"{module.replace('.', '/')}.py"
-    return _markers(path.read_text(encoding="utf-8")) if path.is_file() else frozenset()
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
