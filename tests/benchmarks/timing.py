@@ -58,13 +58,19 @@ def compare(
     goal: float | None = None,
     runs: int = 7,
     times: int = 1,
+    before: Action | None = None,
 ) -> Comparison:
-    """Run both once to warm up, then in turns; what is short, several ``times`` in one turn."""
+    """Run both once to warm up, then in turns; what is short, several ``times`` in one turn.
+
+    ``before`` runs before both have their turn and is not measured.
+    """
     ours()
     theirs()
     mine: list[Timing] = []
     other: list[Timing] = []
     for _ in range(runs):
+        if before is not None:
+            before()
         mine.append(_timed(ours, times))
         other.append(_timed(theirs, times))
     return Comparison(name, _median(mine), _median(other), goal)
