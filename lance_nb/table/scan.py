@@ -131,7 +131,16 @@ def scan_batches(
             if not found.num_columns:
                 yield from empty_batches(found.num_rows, size)
             else:
-                yield from found.combine_chunks().to_batches(max_chunksize=size)
+                yield from cut(found, size)
+
+
+def cut(found: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
+    """Cut a table into batches of ``size`` rows; of large ones only what spans pages is copied."""
+    if size < DEFAULT_BATCH_ROWS:  # so many slices of columns cost more than one copy of all
+        yield from found.combine_chunks().to_batches(max_chunksize=size)
+        return
+    for start in range(0, found.num_rows, size):
+        yield from found.slice(start, size).combine_chunks().to_batches()
 
 
 def read_task(snapshot: Snapshot, projection: Projection, task: FragmentTask) -> pa.Table:

@@ -8,7 +8,7 @@ import pytest
 from lance_nb.errors import InvalidInputError
 from lance_nb.table import scan
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET, project
-from lance_nb.table.scan import scan_batches, scan_table
+from lance_nb.table.scan import cut, scan_batches, scan_table
 from lance_nb.table.scan_plan import plan_scan
 from tests.golden.copies import NAMES, expected, expected_versions
 from tests.golden.opening import WatchedStore, snapshot_of
@@ -83,6 +83,30 @@ def test_small_windows_give_the_same_rows(at, monkeypatch):
     batches = batches_of(snapshot, None, 64)
     assert max(batch.num_rows for batch in batches) == 64
     assert pa.Table.from_batches(batches).equals(whole)
+
+
+@pytest.mark.parametrize("size", [1, 3, 9_000, 20_000, 30_001])
+def test_what_is_cut_into_batches_is_the_same_rows(size):
+    pages = [range(10_000), range(10_000, 10_003), range(10_003, 30_000)]
+    found = pa.table({
+        "text": pa.chunked_array([pa.array(map(str, one)) for one in pages]),
+        "id": pa.chunked_array([pa.array(range(15_000)), pa.array(range(15_000, 30_000))]),
+    })  # fmt: skip
+    batches = list(cut(found, size))
+    wanted = found.combine_chunks().to_batches(max_chunksize=size)
+    assert [one.num_rows for one in batches] == [one.num_rows for one in wanted]
+    assert all(one.equals(other) for one, other in zip(batches, wanted, strict=True))
+
+
+def test_of_large_batches_only_those_that_span_pages_are_copied():
+    chunks = [pa.array(range(start, start + 25_000)) for start in (0, 25_000)]
+    found = pa.table({"id": pa.chunked_array(chunks)})
+    held = {one.buffers()[1].address for one in chunks}
+    batches = list(cut(found, 10_000))
+    assert [one.column(0).buffers()[1].address in held for one in batches] == [
+        True, True, False, True, True
+    ]  # fmt: skip
+    assert not list(cut(found.slice(0, 0), 10_000))
 
 
 def test_a_batch_never_spans_two_fragments(at):
