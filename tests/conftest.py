@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,10 @@ from tests.support.examples import load_profile
 from tests.support.tiers import left_out
 
 load_profile()
+
+# With this package jsonschema checks the addresses in a schema. To import it takes five seconds of
+# processor, it builds 38 grammars; without it jsonschema and all that use it work as well.
+sys.modules.setdefault("rfc3987_syntax", None)
 
 # A developer's credentials and proxies must neither help a test nor be used by one; and IPython
 # warns of an active environment that is not the one it runs in.
@@ -32,3 +38,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Leave files unread, and folders, that hold no test of the tier that was asked for."""
     tier = config.getoption("markexpr")
     return True if tier and left_out(collection_path, tier) else None
+
+
+def pytest_collection_finish() -> None:
+    """Leave ten thousand collected tests, and what they imported, out of Python's collections."""
+    gc.collect()
+    gc.freeze()

@@ -10,6 +10,8 @@ from __future__ import annotations
 from datetime import timedelta
 from functools import cache
 
+import pytest
+
 from lance_nb.errors import LanceError
 from lance_nb.format.layout import branch_root
 from lance_nb.table.refs import Target
@@ -24,6 +26,8 @@ from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.tag_writer import TagWriter
 from tests.support.committing import SCHEMA, Table, file_names, fragment
 from tests.support.faulty_store import LISTS, WRITES, Crash, Fault, Step
+
+pytestmark = pytest.mark.slow
 
 ON_DELETES = (
     Fault.ERROR_BEFORE,

@@ -19,6 +19,8 @@ from tests.concurrency.scenarios import SCENARIOS, Scenario
 from tests.support.committing import Table
 from tests.support.faulty_store import LISTS, WRITES, Crash, Fault, Step
 
+pytestmark = pytest.mark.slow
+
 ON_WRITES = (
     Fault.ERROR_BEFORE,
     Fault.NO_SPACE,

@@ -24,6 +24,7 @@ from tests.support.requirements import require_pylance
 # An interrupt may come between the opening of a file and its `with`, or inside a destructor: Python
 # itself then closes what was open and says so, in any program; what is tested here is the dataset.
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -145,7 +146,6 @@ def interrupted_after(seconds: float, change: Callable[[], object]) -> None:
 
 
 @pytest.mark.interop
-@pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_an_interrupt_leaves_the_dataset_as_before_or_as_after(
     verb: str, source: Path, tmp_path: Path

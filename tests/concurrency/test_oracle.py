@@ -15,6 +15,8 @@ from lance_nb.transactions import slot_claim, slot_lock
 from lance_nb.transactions.manifest_slots import StoreSlots
 from tests.concurrency.test_simulation import simulate
 
+pytestmark = pytest.mark.slow
+
 SEEDS = 400
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).parent / "golden"
 FILES = sorted(path.name for path in GOLDEN.glob("*.lance"))
 KINDS = sorted({name.partition("-")[0] for name in FILES})
@@ -24,7 +26,6 @@ def test_reading_damaged_files_ends_in_data_or_a_lance_error(kind: str) -> None:
     _fuzz([name for name in FILES if name.startswith(f"{kind}-")], first=0, count=25)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_many_more_damages_end_in_data_or_a_lance_error(name: str) -> None:
     _fuzz([name], first=1000, count=int(285 * SCALE))

@@ -13,6 +13,8 @@ from tests.golden.copies import copy_to_folder, edited_fragment, edited_manifest
 from tests.hostile.mutate import column_messages, with_column_messages
 from tests.hostile_dataset.reading import bounded, manifest_path, refused
 
+pytestmark = pytest.mark.slow
+
 ROWS = 10**8
 SEVEN = np.int64(7).tobytes()
 

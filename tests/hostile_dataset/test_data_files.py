@@ -22,6 +22,8 @@ from tests.hostile.mutate import column_messages, with_column_messages
 from tests.hostile_dataset.conftest import LATEST
 from tests.hostile_dataset.reading import bounded, edit_manifest, refused
 
+pytestmark = pytest.mark.slow
+
 FOOTER = struct.Struct("<QQQIIHH4s")
 FIELDS = (
     "columns",

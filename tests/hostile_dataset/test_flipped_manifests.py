@@ -18,6 +18,8 @@ from tests.hostile.mutate import flip_bits, overwrite, truncate
 from tests.hostile_dataset.mutations import change_manifest
 from tests.hostile_dataset.reading import bounded, read_everything
 
+pytestmark = pytest.mark.slow
+
 FLIPS = 60  # for each of the manifests below
 EDITS = 60
 VERSIONS = {"history": (3, 9, 12, 14), "stable_ids": (6,), "types_2_2": (1,)}

@@ -14,6 +14,8 @@ from lance_nb.errors import LanceError
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import open_store
 
+pytestmark = pytest.mark.slow
+
 ROWS = pa.table({"id": pa.array(range(50), pa.int64()), "s": [f"s{n}" for n in range(50)]})
 NEWEST = 4
 FLIPS = 24

@@ -18,6 +18,8 @@ from tests.hostile_dataset.reading import (
     refused,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def change_fragment(root, change, number=0):
     edit_fragment(root, LATEST, change, number)

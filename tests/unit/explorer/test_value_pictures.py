@@ -83,6 +83,7 @@ def test_a_schema_of_hostile_names_is_text(tmp_path: Path) -> None:
     assert "<img" not in html
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_values_without_loading_anything_before() -> None:
     code = (
         "from IPython.core.interactiveshell import InteractiveShell\n"

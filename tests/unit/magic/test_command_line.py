@@ -75,6 +75,7 @@ def test_a_process_ends_as_scripts_expect(uri: str, tmp_path: Path) -> None:
     assert (nowhere.returncode, nowhere.stdout, nowhere.stderr.count(b"\n")) == (2, b"", 1)
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(uri: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)

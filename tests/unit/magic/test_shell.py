@@ -202,6 +202,7 @@ def test_the_docstring_lists_the_verbs() -> None:
     assert all(verb.usage in text for verb in VERBS.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wanted", [True, False])
 def test_importing_lance_nb_adds_the_magic_where_that_is_configured(*, wanted: bool) -> None:
     script = (

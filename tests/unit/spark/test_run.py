@@ -35,6 +35,7 @@ def test_a_stop_commits_nothing(dataset: LanceDataset, engine: str) -> None:
     assert lance_nb.dataset(dataset.uri).version == dataset.version
 
 
+@pytest.mark.slow
 def test_a_pool_of_processes_does_the_same(dataset: LanceDataset) -> None:
     plan = spark.plan_delete(dataset, "id % 2 = 0", task_bytes=1)
     made = run_once(plan, RunOptions(engine="pool"))
