@@ -34,9 +34,20 @@ export function show(element, ...children) {
   element.replaceChildren(...children.flat().filter(Boolean));
 }
 
-/** Set text only when it changes, so that a recycled element costs nothing when it stays the same. */
+/**
+ * Set text only when it changes, so that a recycled element costs nothing when it stays the same. The
+ * text node stays: a child that comes or goes has the page look at all rules with `:has()` again.
+ */
 export function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const only = element.firstChild;
+  if (text && only instanceof Text && !only.nextSibling) {
+    if (only.data !== text) only.data = text;
+  } else if (element.textContent !== text) element.textContent = text;
+}
+
+/** The same for an attribute. */
+export function setAttribute(element, name, value) {
+  if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
 /** Copy to the clipboard, also where the clipboard API is not allowed (plain http). */

@@ -1,6 +1,6 @@
 // The head of a grid: names and types, what else its caller says of a column, grips to widen columns.
 
-import { h, setText } from "./dom.js";
+import { h, setAttribute, setText } from "./dom.js";
 
 /**
  * @param {HTMLElement} head
@@ -54,12 +54,12 @@ export function gridHead(head, { store, widths, titles, isChosen, shown, paint }
       cell.lnb = index;
       cell.style.transform = `translateX(${gutter + widths.left(index) - left}px)`;
       cell.style.width = `${widths.of(index)}px`;
-      cell.setAttribute("aria-colindex", String(index + 2));
+      setAttribute(cell, "aria-colindex", String(index + 2));
       cell.className = `lnb-grid-column lnb-look-${column?.look ?? "text"}${index === here ? " lnb-here" : ""}${isChosen(index) ? " lnb-chosen" : ""}`;
       setText(cell.firstChild, column?.name ?? "…");
       setText(cell.querySelector("small"), column?.type ?? "");
       const words = titles.draw(cell, index, column);
-      cell.title = column ? [`${column.name}${column.type ? `: ${column.type}` : ""}`, words].filter(Boolean).join("\n") : "";
+      setAttribute(cell, "title", column ? [`${column.name}${column.type ? `: ${column.type}` : ""}`, words].filter(Boolean).join("\n") : "");
     }
   };
 }

@@ -1,21 +1,29 @@
 // What the last action cost, and all of them: requests to the store, bytes, time.
 
-import { h, bytes, plural } from "./dom.js";
+import { h, bytes, plural, setText } from "./dom.js";
+
+const PAUSE_MS = 120; // what was asked for is shown first
 
 /** @param {import("./view.js").Context} ctx @returns {HTMLElement} */
 export function ioMeter(ctx) {
   const element = h("span", { class: "lnb-io" });
   const first = ctx.screen().io ?? { requests: 0, bytes: 0, ms: 0 };
   const total = { ...first };
+  let last = first;
+  let timer = 0;
 
-  function paint(last) {
-    element.textContent = `${plural(last.requests, "request")} · ${bytes(last.bytes)} · ${last.ms} ms`;
+  function paint() {
+    timer = 0;
+    setText(element, `${plural(last.requests, "request")} · ${bytes(last.bytes)} · ${last.ms} ms`);
     element.title = `the last action; since the explorer was opened ${plural(total.requests, "request")} to the store, ${bytes(total.bytes)}, ${(total.ms / 1000).toFixed(1)} s`;
   }
+  ctx.onClose(() => clearTimeout(timer));
   ctx.onClose(ctx.kernel.onCost((cost, quiet) => {
     for (const key of ["requests", "bytes", "ms"]) total[key] += cost[key];
-    if (!quiet) paint(cost);
+    if (quiet) return;
+    last = cost;
+    timer ||= setTimeout(paint, PAUSE_MS);
   }));
-  paint(first);
+  paint();
   return element;
 }

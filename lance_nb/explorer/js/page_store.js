@@ -39,6 +39,10 @@ export function pageStore(kernel, changed, { type = "rows", request = kernel.lin
     get count() {
       return pages.length;
     },
+    /** Whether rows were asked for and did not come yet. */
+    get waits() {
+      return underWay !== "";
+    },
     /** The page that holds a row, if it is here. */
     pageOf: (row) => pages.find((page) => row >= page.offset && row < page.offset + page.numRows),
     /** The cell, or undefined while it is not here. */

@@ -53,7 +53,7 @@ export function sheet(ctx, { label, store, mark, open, note = () => "", end = ()
     size(numRows, numColumns, { anew = false, head } = {}) {
       if (anew) {
         Object.assign(state, { row: 0, column: 0, top: 0 });
-        element.scrollTop = element.scrollLeft = 0;
+        grid.scrollTo({ left: 0, top: 0 });
       }
       grid.size(numRows, numColumns, { anew, head });
     },

@@ -6,9 +6,11 @@ import { fillCell, retire } from "./grid_cell.js";
 import { gridHead } from "./grid_head.js";
 import { columnWidths, textMeasure } from "./column_widths.js";
 import { scrollMap } from "./scroll_map.js";
+import { scrollSight } from "./scroll_sight.js";
 import { gridKeys } from "./grid_keys.js";
 
 const ROW = 28;
+const HOLD_MS = 60;
 let instances = 0;
 
 /**
@@ -28,7 +30,9 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
   const scroll = scrollMap(ROW);
   const widths = columnWidths(textMeasure(scroller));
   const state = { numRows: 0, numColumns: 0, row: 0, column: 0, top: 0, down: true, seen: 0, exact: null };
-  const sizes = { gutter, head, width: 0, height: 0 };
+  const sizes = { gutter, head };
+  const sight = scrollSight(scroller);
+  const hold = { timer: 0, over: false };
   const pool = [];
   let unlearned = []; // pages that column widths are not fitted to yet: that needs fonts
   const inSight = () => pool.filter((line) => !line.hidden).map((line) => line.lnb);
@@ -36,28 +40,44 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
 
   const paint = perFrame(() => {
     before();
-    // A notebook may take a view away for the length of a frame: the last size still stands.
-    sizes.width = scroller.clientWidth || sizes.width;
-    sizes.height = scroller.clientHeight || sizes.height;
-    if (!sizes.width) return;
+    if (!sight.width && !sight.read()) return;
     learnWidths();
-    const room = sizes.height - sizes.head;
+    const room = sight.height - sizes.head;
     scroll.set(state.numRows, room);
     state.top = topNow();
     const first = Math.floor(state.top);
     const last = Math.min(state.numRows, Math.ceil(state.top + room / ROW));
-    const left = scroller.scrollLeft;
-    const [from, to] = widths.visible(left, sizes.width - sizes.gutter, state.numColumns);
-    layer.style.width = `${sizes.width}px`;
-    layer.style.height = `${sizes.height}px`;
+    const { left } = sight;
+    const [from, to] = widths.visible(left, sight.width - sizes.gutter, state.numColumns);
+    layer.style.width = `${sight.width}px`;
+    layer.style.height = `${sight.height}px`;
     spacer.style.width = `${sizes.gutter + widths.total(state.numColumns)}px`;
-    spacer.style.height = `${Math.max(scroll.height + sizes.head - sizes.height, 0)}px`;
+    spacer.style.height = `${Math.max(scroll.height + sizes.head - sight.height, 0)}px`;
     // What is missing is asked for first: the kernel reads while the rest is painted.
     if (last > first && to > from) store.want([first, last], [from, to], state.down, state.numRows);
+    if (holds(first, last)) return;
     paintHead(from, to, left, sizes.gutter, state.column);
     paintRows(first, last, from, to, left);
     painted({ first, last, from, to });
   });
+
+  /**
+   * Whether what is shown stays a moment longer: of the rows in sight none is here, and they are on
+   * their way. To paint that nothing is here yet takes the page as long as to paint what comes.
+   */
+  function holds(first, last) {
+    const comes = last > first && store.waits && !store.pageOf(first) && !store.pageOf(last - 1);
+    if (comes && !hold.over && pool.length) {
+      hold.timer ||= setTimeout(() => {
+        Object.assign(hold, { timer: 0, over: true });
+        paint();
+      }, HOLD_MS);
+      return true;
+    }
+    clearTimeout(hold.timer);
+    Object.assign(hold, { timer: 0, over: comes });
+    return false;
+  }
 
   /** Fit columns to the pages that came: the chosen cell stays in sight when others before it shrink. */
   function learnWidths() {
@@ -71,9 +91,9 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
 
   /** Among millions of rows one pixel is many rows: a place that was asked for exactly is kept. */
   function topNow() {
-    if (state.exact && Math.abs(state.exact.pixels - scroller.scrollTop) <= 1) return state.exact.top;
+    if (state.exact && Math.abs(state.exact.pixels - sight.top) <= 1) return state.exact.top;
     state.exact = null;
-    return scroll.topOf(scroller.scrollTop);
+    return scroll.topOf(sight.top);
   }
 
   function paintRows(first, last, from, to, left) {
@@ -135,7 +155,7 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
   }
 
   /** Rows that fit whole. */
-  const fits = () => Math.max(1, Math.floor((scroller.clientHeight - sizes.head) / ROW));
+  const fits = () => Math.max(1, Math.floor((sight.height - sizes.head) / ROW));
 
   function moveTo(row, column) {
     state.row = Math.max(0, Math.min(state.numRows - 1, row));
@@ -148,8 +168,8 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
   /** Whether the cell of the keyboard was whole in sight when the grid was painted last. */
   function wasInSight() {
     const right = widths.left(state.column) + widths.of(state.column);
-    return state.row >= state.top && state.row + 0.99 <= state.top + (sizes.height - sizes.head) / ROW
-      && widths.left(state.column) >= scroller.scrollLeft - 1 && right <= scroller.scrollLeft + sizes.width - sizes.gutter + 1;
+    return state.row >= state.top && state.row + 0.99 <= state.top + (sight.height - sizes.head) / ROW
+      && widths.left(state.column) >= sight.left - 1 && right <= sight.left + sight.width - sizes.gutter + 1;
   }
 
   function bringIntoSight() {
@@ -160,9 +180,9 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
 
   function bringColumn() {
     const left = widths.left(state.column);
-    const room = scroller.clientWidth - sizes.gutter;
-    if (left < scroller.scrollLeft) scroller.scrollLeft = left;
-    else if (left + widths.of(state.column) > scroller.scrollLeft + room) scroller.scrollLeft = left + widths.of(state.column) - room;
+    const room = sight.width - sizes.gutter;
+    if (left < sight.left) sight.to({ left });
+    else if (left + widths.of(state.column) > sight.left + room) sight.to({ left: left + widths.of(state.column) - room });
   }
 
   function scrollToRow(top) {
@@ -170,12 +190,13 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
     const pixels = Math.round(scroll.pixelsOf(bounded));
     state.down = bounded >= state.top;
     state.exact = scroll.scaled ? { top: bounded, pixels } : null;
-    scroller.scrollTop = pixels;
+    if (pixels !== sight.top) sight.to({ top: pixels });
     paint();
   }
 
   scroller.addEventListener("scroll", () => {
     const before = state.top;
+    sight.read();
     state.down = topNow() >= before;
     paint();
   }, { passive: true });
@@ -191,8 +212,9 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
   };
   gridKeys(scroller, Object.assign(keys, { state, page: () => Math.max(1, fits() - 1), moveTo, widen }));
   const observer = new ResizeObserver(() => {
+    const was = sight.width > 0 && wasInSight();
     // A pane that opens beside the grid must not push the chosen cell out of sight.
-    if (scroller.clientWidth && sizes.width && wasInSight()) bringIntoSight();
+    if (sight.read() && was) bringIntoSight();
     atOnce(paint);
   });
   observer.observe(scroller);
@@ -200,6 +222,7 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
   ctx.onClose(ctx.kernel.onState(() => paint()));
   ctx.onClose(() => {
     observer.disconnect();
+    clearTimeout(hold.timer);
     paint.cancel();
   });
 
@@ -209,6 +232,8 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
     state,
     paint,
     moveTo,
+    /** Scroll to `{left, top}`, in pixels. */
+    scrollTo: sight.to,
     /** A page arrived: fit columns to it. */
     learn(page) {
       unlearned.push(page);
@@ -224,6 +249,7 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
       Object.assign(state, { numRows, numColumns });
       Object.assign(sizes, { gutter: wide, head: tall });
       if (anew) {
+        hold.over = true; // what is shown is of other rows
         state.seen += 1;
         unlearned = [];
       }

@@ -86,7 +86,7 @@ export function mountRows(el, ctx) {
   function paintNote() {
     const failure = store.failure ?? now.error;
     note.replaceChildren(...(failure ? [errorCard(failure)] : !state.numRows ? [h("p", { class: "lnb-empty" }, look.filter ? "No row passes the filter." : "This version has no rows.")] : []));
-    note.hidden = !note.firstChild;
+    if (note.hidden === Boolean(note.firstChild)) note.hidden = !note.firstChild;
   }
 
   function paintStatus(first, last) {
@@ -114,14 +114,14 @@ export function mountRows(el, ctx) {
     try {
       const { result } = await answer;
       if (turn !== now.turn) return;
-      if (wanted.near && !asked.near) scroller.scrollLeft = 0; // the distance is the first column
+      if (wanted.near && !asked.near) grid.scrollTo({ left: 0 }); // the distance is the first column
       state.column = Math.max(0, state.column + Number(Boolean(wanted.near)) - Number(Boolean(asked.near)));
       const alike = wanted.system === asked.system && Boolean(wanted.near) === Boolean(asked.near);
       Object.assign(asked, wanted);
       Object.assign(look, { filter: wanted.filter, system: wanted.system, arranged: result.arranged });
       begin({ branch, version }, result.num_rows, result.num_columns, null, alike);
       ctx.code(look.filter || look.system || look.arranged ? result.code : null);
-      scroller.scrollTop = 0;
+      grid.scrollTo({ top: 0 });
       bar.say(result);
     } catch (error) {
       if (turn === now.turn) bar.fail(error); // what was shown stays
