@@ -66,24 +66,50 @@ class Took:
     cpu: float
 
 
-def cpu_of_all() -> float:
-    """Return the processor seconds of this process and all below it, finished ones included."""
-    parents: dict[int, int] = {}
-    spent: dict[int, float] = {}
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Processor seconds of a process, and of those below it that ended and that it waited for."""
+
+    parent: int
+    own: float
+    waited: float
+
+
+def processes() -> dict[int, Process]:
+    """Return this process and all below it."""
+    known: dict[int, Process] = {}
+    below: dict[int, list[int]] = {}
     for path in Path("/proc").iterdir():
         if not path.name.isdecimal():
             continue
         try:
             fields = (path / "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # ended meanwhile; its parent has its seconds now
+        except OSError:  # ended meanwhile
             continue
-        parents[int(path.name)] = int(fields[1])
-        spent[int(path.name)] = sum(map(int, fields[11:15])) / TICKS
-    total, found = 0.0, [os.getpid()]
-    while found:
-        process = found.pop()
-        total += spent.get(process, 0.0)
-        found += [child for child, parent in parents.items() if parent == process]
+        own, waited = (sum(map(int, fields[at : at + 2])) / TICKS for at in (11, 13))
+        known[int(path.name)] = Process(int(fields[1]), own, waited)
+        below.setdefault(int(fields[1]), []).append(int(path.name))
+    found = [os.getpid()]
+    for one in found:
+        found += below.get(one, [])
+    return {one: known[one] for one in found if one in known}
+
+
+def spent(before: dict[int, Process], after: dict[int, Process]) -> float:
+    """Return the processor seconds of all processes between two looks at them.
+
+    Spark ends workers that were idle for a minute, and nobody waits for them: what they had used
+    before is no part of the difference.
+    """
+    none = Process(0, 0.0, 0.0)
+    ended: dict[int, float] = {}
+    for at, one in before.items():
+        if at not in after:
+            ended[one.parent] = ended.get(one.parent, 0.0) + one.own + one.waited
+    total = 0.0
+    for at, one in after.items():
+        was = before.get(at, none)
+        total += one.own - was.own + max(0.0, one.waited - was.waited - ended.get(at, 0.0))
     return total
 
 
@@ -95,9 +121,9 @@ def timed(actions: Sequence[Callable[[], object]], runs: int) -> list[Took]:
     found: list[list[Took]] = [[] for _ in actions]
     for at in range(runs + 1):
         for action, kept in zip(actions, found, strict=True):
-            wall, cpu = time.perf_counter(), cpu_of_all()
+            before, wall = processes(), time.perf_counter()
             action()
-            took = Took(time.perf_counter() - wall, cpu_of_all() - cpu)
+            took = Took(time.perf_counter() - wall, spent(before, processes()))
             if at:
                 kept.append(took)
     return [Took(min(one.wall for one in kept), min(one.cpu for one in kept)) for kept in found]
