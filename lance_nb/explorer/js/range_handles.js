@@ -18,6 +18,7 @@ export function rangeHandles(ctx, scroller, mapNow) {
   function handle(name, label) {
     const chip = h("div", { class: `lnb-tl-handle lnb-tl-handle-${name}`, role: "slider", tabindex: "0", "aria-label": label, "aria-orientation": "horizontal", hidden: true },
       h("b", { "aria-hidden": "true" }, name.toUpperCase()), h("span", {}));
+    for (const begun of ["pointerenter", "focus"]) chip.addEventListener(begun, () => dragged || ctx.range.reach(name));
     chip.addEventListener("pointerdown", (event) => drag(event, name));
     chip.addEventListener("keydown", (event) => {
       if (event.altKey || event.ctrlKey || event.metaKey) return;

@@ -3,7 +3,8 @@
 
 import { samePlace } from "./version_range.js";
 
-const AROUND = 12; // versions on either side that are fetched ahead
+const AROUND = 15; // versions on either side that are fetched ahead
+const CLOSE = 6; // when one so near is missing: a journey for each step would hold up what is painted
 const MOST = 500; // pairs remembered
 
 /** @param {import("./view.js").Context} ctx @param {(counts: Object) => void} paint */
@@ -22,28 +23,29 @@ export function scrubNumbers(ctx, paint) {
     return numbers.get(lane);
   }
 
-  /** Versions near the end that moves whose numbers are not known, the nearest first. */
-  function missing(pair, end) {
+  /** Versions near the end that moves whose numbers are not known, the nearest first; with `close` if one is that. */
+  function missing(pair, end, close) {
     const place = pair[end];
     const lane = ctx.screen().timeline?.lanes?.find((one) => (one.branch ?? null) === (place.branch ?? null));
     if (!lane) return [place.version];
     const all = versionsOf(lane);
     const at = all.findIndex((one) => one >= place.version);
-    return all.slice(Math.max(0, at - AROUND), at + AROUND + 1)
-      .filter((version) => !known.has(keyOf({ ...pair, [end]: { ...place, version } })))
+    const lacking = (reach) => all.slice(Math.max(0, at - reach), at + reach + 1)
+      .filter((version) => !known.has(keyOf({ ...pair, [end]: { ...place, version } })));
+    return (close && !lacking(CLOSE).length ? [] : lacking(AROUND))
       .sort((one, other) => Math.abs(one - place.version) - Math.abs(other - place.version));
   }
 
-  function ahead(pair, end) {
+  function ahead(pair, end, close = true) {
     if (now !== pair) return;
-    const versions = missing(pair, end);
+    const versions = missing(pair, end, close);
     if (!versions.length) return;
     near("changes.near", { ...pair, end, versions }, ({ result }) => {
       for (const { version, counts } of result.near) known.set(keyOf({ ...pair, [end]: { ...pair[end], version } }), counts);
       while (known.size > MOST) known.delete(known.keys().next().value);
       if (now !== pair || !result.near.length) return;
       if (versions[0] === pair[end].version) show(pair);
-      ahead(pair, end);
+      ahead(pair, end, false);
     }, () => alone(pair));
   }
 
@@ -65,6 +67,11 @@ export function scrubNumbers(ctx, paint) {
       show(pair);
       const { branch, version } = ctx.screen();
       ahead(pair, samePlace(pair.b, { branch, version }) ? "a" : "b");
+    },
+    /** Somebody reaches for a handle. */
+    soon(pair, end) {
+      now = pair;
+      ahead(pair, end);
     },
     /** The drag is over: nothing more is fetched. */
     stop() {

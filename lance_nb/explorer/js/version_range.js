@@ -8,6 +8,7 @@
 /** @param {import("./view.js").Context} ctx */
 export function versionRange(ctx) {
   const listeners = new Set();
+  const reached = new Set();
   let pinned = null; // A as a person put it; without, A is the version before B
   let moving = null; // both handles while one is dragged
 
@@ -36,6 +37,14 @@ export function versionRange(ctx) {
         if (b) ctx.travel(b);
       }
       tell(dragging);
+    },
+    /** Somebody reaches for handle "a" or "b": what a drag needs can be looked for. */
+    reach(end) {
+      for (const told of reached) told(end);
+    },
+    onReach(told) {
+      reached.add(told);
+      return () => reached.delete(told);
     },
     /** Hear of every move: `told(range, {dragging})`. Returns how to stop. */
     on(told) {

@@ -36,6 +36,10 @@ export function mountChanges(el, ctx) {
   const numbers = scrubNumbers(ctx, (counts) => paintCounts(counts));
   ctx.onClose(ctx.range.on((range, { dragging }) => (dragging ? scrub(range) : load())));
 
+  ctx.onClose(ctx.range.onReach((end) => {
+    if (state.visible && state.counts && ctx.range.get().a && ctx.kernel.state === "live") numbers.soon(pair(), end);
+  }));
+
   const pair = () => {
     const { a, b } = ctx.range.get();
     return { a, b, key: state.key };
