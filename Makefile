@@ -70,8 +70,9 @@ $(VENV)/.stamp-lab: pyproject.toml $(VENV)/.stamp-venv
 
 # `test` contains `lab`, so this one fulfils both. Spark comes as an archive of 450 MB from which pip
 # builds a wheel: that is done beside everything else, and without compressing what is unpacked at
-# once. Should it fail, the last line builds it as usual and says why. Of all packages, only what is
-# used is compiled, when it is used.
+# once. Should it fail, the last pip builds it as usual and says why. Of all packages, only what is
+# used is compiled, when it is used; tests are compiled while Spark is unpacked, since later two
+# processes would each do it. That is all it is for: what it finds wrong, the tests will say.
 $(VENV)/.stamp-test: pyproject.toml $(VENV)/.stamp-venv
 	@echo "Installing lance_nb and what its tests need into $(VENV) (a minute or two, once)"
 	@printf '[bdist_wheel]\ncompression = stored\n' >$(VENV)/stored.cfg
@@ -79,7 +80,9 @@ $(VENV)/.stamp-test: pyproject.toml $(VENV)/.stamp-venv
 	    --disable-pip-version-check --no-deps --wheel-dir $(VENV)/wheels $(SPARK) & spark=$$!; \
 	$(PIP) --no-compile --editable '.[test-tools]'; status=$$?; \
 	wait $$spark; exit $$status
-	@$(PIP) --no-compile --find-links $(VENV)/wheels --editable '.[test]'
+	@$(PY) -m pytest --collect-only -q -q >/dev/null 2>&1 & compiled=$$!; \
+	$(PIP) --no-compile --find-links $(VENV)/wheels --editable '.[test]'; status=$$?; \
+	wait $$compiled; exit $$status
 	@rm -rf $(VENV)/wheels $(VENV)/stored.cfg
 	@touch $(VENV)/.stamp-lab $@
 
@@ -127,7 +130,7 @@ lint: $(VENV)/.stamp-test  ## ruff, mypy, import floors, generated files up to d
 	wait $$mypy || status=1; \
 	exit $$status
 
-test-fast: $(VENV)/.stamp-test  ## unit, property and house tests: no pylance, no browser
+test-fast: $(VENV)/.stamp-test  ## unit, property and house tests: no pylance, no browser, no other program
 	$(PY) -m pytest -n $(JOBS) --dist worksteal -m "not interop and not slow and not ui and not spark" $(PYTEST_FLAGS)
 
 # Exit status 5 is pytest's "no tests": fine only while the folder does not exist.

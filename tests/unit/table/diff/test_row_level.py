@@ -174,7 +174,7 @@ def test_the_first_rows_are_there_before_all_are_compared(make) -> None:
 
 
 def test_of_many_columns_few_rows_are_compared_first(make) -> None:
-    count, columns = 1500, 300
+    count, columns = 3000, 120
     table = pa.table({f"c{at}": np.arange(count) for at in range(columns)})
     ds = make(table, enable_stable_row_ids=True, max_rows_per_file=count)
     ds.update({"c1": "c1 + 1"})
