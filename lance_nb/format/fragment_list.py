@@ -122,7 +122,8 @@ class FragmentList(Sequence[Fragment]):
     def appended(self, fragments: Iterable[Fragment]) -> FragmentList:
         """Return the list with others behind it; decodes and copies nothing that is here."""
         more = [one.to_bytes() for one in fragments]
-        return FragmentList(Joined(self.raw, more), self._path, self._wire.followed_by(more))
+        raw = self.raw.followed_by(more) if isinstance(self.raw, Joined) else Joined(self.raw, more)
+        return FragmentList(raw, self._path, self._wire.followed_by(more))
 
     def wire(self) -> list[bytes | memoryview]:
         """Return the field ``fragments`` of the Manifest message, serialized, in pieces."""

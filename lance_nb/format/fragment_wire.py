@@ -31,6 +31,10 @@ class Joined(Sequence[bytes]):
         self._first = first
         self._second = second
 
+    def followed_by(self, more: Sequence[bytes]) -> Joined:
+        """Return these with others behind them, no deeper than they are."""
+        return Joined(self._first, [*self._second, *more])
+
     def __len__(self) -> int:
         return len(self._first) + len(self._second)
 
@@ -50,30 +54,32 @@ class Joined(Sequence[bytes]):
 
 
 class FragmentWire:
-    """Serialized fragments: those of ``message`` (a serialized Manifest), or ``raw``; then more."""
+    """Serialized fragments: those of ``message`` (a serialized Manifest), or ``raw``; then more.
+
+    ``tail`` is the field of what came behind them, serialized.
+    """
 
     def __init__(
         self,
         raw: Sequence[bytes],
         message: bytes | memoryview | None = None,
-        more: Sequence[bytes] = (),
+        tail: bytes = b"",
     ) -> None:
         self._raw = raw
         self._message = message
-        self._more = more
+        self._tail = tail
 
     def followed_by(self, more: Sequence[bytes]) -> FragmentWire:
         """Return these with others behind them."""
-        return FragmentWire(self._raw, self._message, [*self._more, *more])
+        return FragmentWire(self._raw, self._message, b"".join([self._tail, *map(entry, more)]))
 
     def pieces(self) -> list[bytes | memoryview]:
         """Return pieces that, joined, are the serialized field."""
-        tail = b"".join(map(entry, self._more))
         if self._message is not None and len(self._raw) >= FEW_FRAGMENTS:
             found = stretch(memoryview(self._message))
             if found is not None:
-                return [found, tail]
-        return [b"".join(map(entry, self._raw)), tail]
+                return [found, self._tail]
+        return [pb.Manifest(fragments=self._raw).SerializeToString(), self._tail]
 
 
 def stretch(message: memoryview) -> memoryview | None:

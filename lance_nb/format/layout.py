@@ -44,6 +44,7 @@ HINT_PATH = f"{VERSIONS}/latest_version_hint.json"
 DETACHED_BIT = 1 << 63
 _U64_MAX = 2**64 - 1
 _SUFFIX = ".manifest"
+_HINT_NAME = HINT_PATH.removeprefix(f"{VERSIONS}/")
 _V2_DIGITS = 20
 _V2_LENGTH = _V2_DIGITS + len(_SUFFIX)
 _PLAIN_PATH = re.compile(r"(?:[\w-]+/)*[\w-]+(?:\.[\w-]+)*", re.ASCII)
@@ -136,10 +137,12 @@ def latest_version(names: Iterable[str], folder: str = VERSIONS) -> ManifestName
     Raises CorruptFileError when both naming schemes occur.
     """
     # Opening pays for this, so 10,000 names are compared as text and only one is parsed.
-    names = [name for name in names if name.endswith(_SUFFIX)]
+    names = list(names)
     long = [name for name in names if len(name) == _V2_LENGTH]
     newest = parse_manifest_name(min(long)) if long else None
     if newest is not None and not newest.detached:
+        if len(long) + (_HINT_NAME in names) == len(names):
+            return newest
         short = [name for name in names if len(name) < _V2_LENGTH]
         if any(parse_manifest_name(name) is not None for name in short):
             raise _mixed(folder)

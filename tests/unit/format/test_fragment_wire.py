@@ -64,6 +64,15 @@ def test_a_manifest_grown_by_appending_is_written_as_if_built_anew():
     assert grown.counts().ids.tolist() == anew.fragments.counts().ids.tolist()
 
 
+def test_a_list_that_grows_by_every_commit_does_not_grow_deeper():
+    grown = parse_manifest(replace(manifest(3), unknown=b"").to_bytes(), "x").fragments
+    for n in range(4, 3000):
+        grown = grown.appended([fragment(n, 10)])
+    assert len(grown) == 3000
+    assert [one.id for one in grown[-2:]] == [2998, 2999]
+    assert b"".join(grown.wire()) == _message(list(grown.raw))
+
+
 def test_joined_is_a_sequence():
     joined = Joined([b"a", b"b"], [b"c"])
     assert (len(joined), list(joined), joined[2], joined[-1], joined[0]) == (
