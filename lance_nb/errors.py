@@ -49,6 +49,7 @@ from functools import partial
 TEXT_CHARS_MAX = 1200
 _END_CHARS = 400
 RESTORE = "restore it from a copy, or check out a version that does not use it"
+RESTORE_VERSION = "restore it from a copy, or open another version"  # every version uses its own
 
 
 class LanceError(Exception):
@@ -247,7 +248,8 @@ class CorruptFileError(FormatError, OSError):
 
     ``offset_bytes`` counts from the start of the file, ``None`` when no single place is to blame.
     ``place`` says where in the file in the format's own terms ("column 'a.b', page 3").
-    ``advice`` is what to do, where it is not what helps with nearly every file: RESTORE.
+    ``advice`` is what to do, where it is not what helps with nearly every file: RESTORE,
+    and RESTORE_VERSION with a manifest.
     """
 
     def __init__(
@@ -258,7 +260,7 @@ class CorruptFileError(FormatError, OSError):
         found: str = "",
         place: str = "",
         *,
-        advice: str = RESTORE,
+        advice: str = "",
     ) -> None:
         super().__init__(path, offset_bytes, expected, found, place)
         self.path = path
@@ -266,7 +268,13 @@ class CorruptFileError(FormatError, OSError):
         self.expected = expected
         self.found = found
         self.place = place
-        self.advice = advice
+        self._advice = advice
+
+    @property
+    def advice(self) -> str:
+        """What to do."""
+        usual = RESTORE_VERSION if self.path.endswith(".manifest") else RESTORE
+        return self._advice or usual
 
     def located(self, path: str, offset_bytes: int | None, place: str) -> CorruptFileError:
         """Return the same error with the place that the floor below could not know."""
@@ -276,12 +284,12 @@ class CorruptFileError(FormatError, OSError):
             self.expected,
             self.found,
             self.place or place,
-            advice=self.advice,
+            advice=self._advice,
         )
 
     def __reduce__(self) -> tuple[object, ...]:
         found = (self.path, self.offset_bytes, self.expected, self.found, self.place)
-        return partial(type(self), advice=self.advice), found
+        return partial(type(self), advice=self._advice), found
 
     @property
     def problem(self) -> str:

@@ -35,17 +35,13 @@ class Travel(OpenedVersion):
         """List the version numbers of this branch, oldest first; reads no manifest."""
         return self._session.log(self.branch).numbers()
 
-    def version_info(self, version: int) -> VersionInfo:
-        """Describe one version of this branch. Raises VersionNotFoundError."""
-        return self._session.log(self.branch).describe(version, self._tags_of([version]))
+    def version_info(self, version: int, *, with_tags: bool = True) -> VersionInfo:
+        """Describe one version of this branch. Raises VersionNotFoundError.
 
-    def version_infos(self, versions: Sequence[int]) -> list[VersionInfo]:
-        """Describe versions of this branch by their numbers, without tags (ours).
-
-        Lists nothing: for who has the numbers already. Raises VersionNotFoundError.
+        Without tags nothing is listed: for who has the numbers already.
         """
-        log = self._session.log(self.branch)
-        return [log.describe(version, {}) for version in versions]
+        tags = self._tags_of([version]) if with_tags else {}
+        return self._session.log(self.branch).describe(version, tags)
 
     def history(self, limit: int | None = None, before: int | None = None) -> list[VersionInfo]:
         """Describe versions, newest first: ``limit`` of them, older than ``before``.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import TimeoutError as NotYetError
 
 from lance_nb.explorer.widget import LanceWidget
 from tests.support.requirements import require_chromium, require_package, require_pylance
@@ -67,13 +69,25 @@ def open_widget(page: Page, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenWid
         assert page.evaluate("window.__x") is None
 
 
+# Whether a view still waits for rows, numbers or advice; a picture is taken when none does.
+WAITS = """
+() => [...document.querySelectorAll(".lnb-live")].some((view) =>
+  [...view.querySelectorAll(".lnb-waiting, .lnb-ch-foot > span, .lnb-st-advice, .lnb-st-summary")]
+    .some((one) => one.checkVisibility() && (one.matches(".lnb-waiting")
+      || one.textContent === (one.matches(".lnb-ch-foot > span") ? "…" : ""))))
+"""
+PATIENCE_MS = 3000
+
+
 @pytest.fixture
 def screenshot(request: pytest.FixtureRequest) -> Screenshot:
-    """Keep a picture of a page, named after the test."""
+    """Keep a picture of a page, named after the test; when what it asked for has come."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     name = re.sub(r"\W+", "_", request.node.name.removeprefix("test_")).strip("_")
 
     def take(page: Page, part: str = "") -> None:
+        with suppress(NotYetError):  # of a view whose kernel is gone, too, a picture is wanted
+            page.wait_for_function(f"!({WAITS})()", timeout=PATIENCE_MS)
         page.screenshot(path=SCREENSHOTS / f"{name}{'_' + part if part else ''}.png")
 
     return take

@@ -222,7 +222,7 @@ def _described(
     problems: dict[int, LanceError] = {}
     for number in numbers:
         try:
-            (infos[number],) = dataset.version_infos([number])
+            infos[number] = dataset.version_info(number, with_tags=False)
         except VersionNotFoundError:
             continue
         except LanceError as problem:

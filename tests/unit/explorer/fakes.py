@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -121,14 +120,11 @@ class FakeDataset:
     def version_numbers(self) -> list[int]:
         return sorted(self.lanes[self.branch])
 
-    def version_info(self, version: int) -> FakeVersion:
+    def version_info(self, version: int, *, with_tags: bool = True) -> FakeVersion:
         self.reads.append(version)
         if version not in self.lanes[self.branch]:
             raise VersionNotFoundError(self.uri, version)
         return self.lanes[self.branch][version]
-
-    def version_infos(self, versions: Sequence[int]) -> list[FakeVersion]:
-        return [self.version_info(version) for version in versions]
 
     def transaction(self, version: int) -> FakeTransaction | None:
         return self.lanes[self.branch][version].transaction

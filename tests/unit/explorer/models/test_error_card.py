@@ -38,6 +38,10 @@ def test_a_damaged_file_says_what_to_do_once() -> None:
     card = error_card(errors.CorruptFileError("d/x", None, "a footer", "none"))
     assert card.message == "d/x is damaged: expected a footer, found none"
     assert card.hint == "Restore it from a copy, or check out a version that does not use it."
+    manifest = errors.CorruptFileError("", None, "a footer")
+    manifest = manifest.located("d/_versions/3.manifest", 4, "")
+    assert error_card(manifest).hint == "Restore it from a copy, or open another version."
+    assert str(manifest).endswith("; restore it from a copy, or open another version")
     other = errors.CorruptFileError("d/x", advice="delete \u202e")
     assert error_card(other).hint.startswith("Delete")
     assert "\u202e" not in error_card(other).hint

@@ -89,10 +89,10 @@ def test_one_damaged_manifest_is_shown_as_such_and_the_others_as_they_are() -> N
     whole = FakeDataset.version_info
 
     class Damaged(FakeDataset):
-        def version_info(self, version: int) -> FakeVersion:
+        def version_info(self, version: int, *, with_tags: bool = True) -> FakeVersion:
             if version == 2:
                 raise CorruptFileError("_versions/2.manifest", 0, "a footer", "nothing")
-            return whole(self, version)
+            return whole(self, version, with_tags=with_tags)
 
     dataset.__class__ = Damaged
     bars = version_bars(dataset, [1, 2, 3, 4], [1, 2, 3, 4])
