@@ -4,11 +4,13 @@ Prints a Markdown table: seconds by the clock, processor seconds of all processe
 Python workers), and both as ratios to what Spark does by itself with the same files. Processor
 seconds are the ones to trust on a shared machine; every figure is the least of ``--runs``.
 
-Set-up: ``local[2]``; "base" is 5 million rows of a number, a fraction and a text of 19 letters,
-"emb" half a million rows of a number and a vector of 64 floats, each in four Parquet files
-(snappy). ``--rows`` scales both, ``--only`` takes one. Files go below ``tests/benchmarks/data`` and
-are removed again; compiled modules of Spark's Python processes stay there, as an installed wheel
-has them.
+Set-up: ``local[2]`` with 3 GB; "base" is 5 million rows of a number, a fraction and a text of 19
+letters, "emb" half a million rows of a number and a vector of 64 floats, each in four Parquet files
+(snappy). The session is one of ``start_session``, with the settings that it makes; all ways to
+write, then all to read are taken in turn in this one session, so each runs in a JVM whose compiled
+code knows the others. ``--rows`` scales both tables, ``--only`` takes one. Files go below
+``tests/benchmarks/data`` and are removed again; compiled modules of Spark's Python processes stay
+there, as an installed wheel has them.
 
 ``--dispatch`` times appends and updates of growing size by every engine: the sizes in
 ``lance_nb/spark/dispatch.py`` come from there.
