@@ -87,8 +87,8 @@ def _deletions(dataset: StoredSource, counts: FragmentCounts) -> Advice | None:
         text=(
             f"{text.plural(rows, 'deleted row')} in "
             f"{text.plural(int(many.sum()), 'fragment')} "
-            f"with {DELETED_SHARE:.0%} deleted or more; without them about {text.size(freed)} "
-            "less is read. The old files go with the next clean-up."
+            f"with {100 * DELETED_SHARE:.0f} % deleted or more; without them about "
+            f"{text.size(freed)} less is read. The old files go with the next clean-up."
         ),
         python=(
             f"{opens(dataset)}.optimize.compact_files("
