@@ -7,22 +7,19 @@ A session that is started here is local: it must run its Python workers with thi
 Spark does not do by itself in a virtual environment. Starting takes 5 to 10 seconds, so it is done
 when asked for, or for work that is worth it.
 
-Limits: Spark 4 needs Java 17 or newer.
-Source: PySpark 4.3; guides measured there: start-up, thread-local sessions, PYSPARK_PYTHON;
-``spark.python.unix.domain.socket.*`` (``pyspark/daemon.py``).
+Limits: Spark 4 needs Java 17 or newer. Workers talk to the JVM by TCP, where each task waits about
+30 ms for an acknowledgement: with ``spark.python.unix.domain.socket.enabled`` it does not, but each
+worker that was idle for a minute then ends with a traceback, which a notebook shows.
+Source: PySpark 4.3; guides measured there: start-up, thread-local sessions, PYSPARK_PYTHON.
 """
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import shutil
-import socket
 import sys
-import tempfile
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,9 +40,6 @@ _LOCAL: Mapping[str, str] = {
     "spark.driver.extraJavaOptions": _UNCHECKED,
     "spark.executor.extraJavaOptions": _UNCHECKED,
 }
-_SOCKETS = "spark.python.unix.domain.socket"  # Spark 4.1 and newer; others do not look at it
-_SOCKET_NAME_BYTES = 42
-_SOCKET_PATH_BYTES = 103  # macOS has the fewest
 _CONNECT = "pyspark.sql.connect"
 MIN_JAVA = 17
 
@@ -80,36 +74,10 @@ def start_session(name: str = "lance_nb", **config: str) -> SparkSession:
     builder = SparkSession.builder.appName(name)
     wanted = {key.replace("__", "."): value for key, value in config.items()}
     is_remote = "spark.remote" in wanted or remote() is not None
-    own = {} if is_remote else _own(wanted.get("spark.master", "local[*]"))
+    own = {} if is_remote else {"spark.master": "local[*]", **_LOCAL}
     for key, value in {**own, **wanted}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
-
-
-def _own(master: str) -> dict[str, str]:
-    """Return the settings of a classic session of ours.
-
-    Its workers talk to a JVM on this machine through files: on TCP each task waits about 30 ms for
-    an acknowledgement. Who can open such a file can run code as this user, without the secret of
-    TCP, so they stand in a folder that nobody else can enter.
-    """
-    found = {"spark.master": master, **_LOCAL}
-    if not master.startswith("local") or "PYSPARK_UDS_MODE" in os.environ:
-        return found
-    folder = _socket_folder() if hasattr(socket, "AF_UNIX") else None
-    if folder is None:
-        return found
-    return {**found, f"{_SOCKETS}.enabled": "true", f"{_SOCKETS}.dir": folder}
-
-
-@cache
-def _socket_folder() -> str | None:
-    """Make a folder for sockets, for as long as this process is; None if its name is too long."""
-    if len(os.fsencode(tempfile.gettempdir())) + 20 + _SOCKET_NAME_BYTES > _SOCKET_PATH_BYTES:
-        return None
-    folder = tempfile.mkdtemp(prefix="lance_nb-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 def why_not() -> str | None:
