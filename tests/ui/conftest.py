@@ -71,7 +71,7 @@ def open_widget(page: Page, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenWid
 
 # Whether a view still waits for rows, numbers or advice; a picture is taken when none does.
 WAITS = """
-() => [...document.querySelectorAll(".lnb-live")].some((view) =>
+() => [...document.querySelectorAll(".lnb-live:not([data-kernel=static])")].some((view) =>
   [...view.querySelectorAll(`.lnb-waiting, .lnb-ch-foot > span, .lnb-st-advice, .lnb-st-summary,
       .lnb-sg-verb`)]
     .some((one) => one.checkVisibility() && (one.matches(".lnb-waiting")
