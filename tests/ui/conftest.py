@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from playwright.sync_api import TimeoutError as NotYetError
 
 from lance_nb.explorer.widget import LanceWidget
 from tests.support.requirements import require_chromium, require_package, require_pylance
 from tests.ui.bare_page import BarePage, OpenWidget, Screenshot
 from tests.ui.lab_server import LabServer
+from tests.ui.waiting import STEP_MS
 
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "tests" / "artifacts" / "ui"
@@ -77,7 +77,7 @@ WAITS = """
     .some((one) => one.checkVisibility() && (one.matches(".lnb-waiting")
       || one.textContent === (one.matches(".lnb-ch-foot > span") ? "…" : ""))))
 """
-PATIENCE_MS = 3000
+PATIENCE_SECONDS = 3.0
 
 
 @pytest.fixture
@@ -87,8 +87,11 @@ def screenshot(request: pytest.FixtureRequest) -> Screenshot:
     name = re.sub(r"\W+", "_", request.node.name.removeprefix("test_")).strip("_")
 
     def take(page: Page, part: str = "") -> None:
-        with suppress(NotYetError):  # of a view whose kernel is gone, too, a picture is wanted
-            page.wait_for_function(f"!({WAITS})()", timeout=PATIENCE_MS)
+        # Not `wait_for_function`, which a page with a content policy refuses to evaluate. Of a view
+        # that waits for ever, too, a picture is wanted.
+        end = time.monotonic() + PATIENCE_SECONDS
+        while page.evaluate(WAITS) and time.monotonic() < end:
+            page.wait_for_timeout(STEP_MS)
         page.screenshot(path=SCREENSHOTS / f"{name}{'_' + part if part else ''}.png")
 
     return take
