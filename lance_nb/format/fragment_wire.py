@@ -5,7 +5,8 @@ that was read, between its schema and its version: that stretch of bytes is take
 
 How it is found: the message is parsed once more as ``ManifestFrame``, which knows every field but
 the fragments. What the frame serializes to is the message without that stretch; only if it is so,
-byte for byte, is the stretch used. A message in another order is serialized fragment by fragment.
+byte for byte, is the stretch used. Of a message in another order the fragments are serialized anew.
+What is appended is serialized once and kept for the manifests that follow.
 
 Source: ``Manifest.fragments``, field 2; our message ``ManifestFrame``.
 """
@@ -19,7 +20,7 @@ from typing import overload
 from lance_nb._pb import table as pb
 from lance_nb.format.wire import parse
 
-FEW_FRAGMENTS = 64  # below this, serializing one by one is quicker
+FEW_FRAGMENTS = 64  # below this, serializing them again is quicker
 
 _TAG = b"\x12"  # field 2, length-delimited
 

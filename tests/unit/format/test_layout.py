@@ -70,6 +70,7 @@ def test_the_latest_is_the_first_v2_name_and_the_largest_v1_name():
     noise = ["latest_version_hint.json", "d9223372036854775810.manifest", ".tmp-1"]
     assert layout.latest_version(v2 + noise) == ManifestName(100, V2)
     assert layout.latest_version(v2) == parse_manifest_name(min(v2))
+    assert layout.latest_version(noise[:1] + v2) == ManifestName(100, V2)
     v1 = [f"{n}.manifest" for n in (9, 10, 2)]
     assert layout.latest_version(v1 + noise) == ManifestName(10, V1)
     assert [one.version for one in layout.list_versions(v1)] == [2, 9, 10]
@@ -84,8 +85,9 @@ def test_names_that_only_look_newest_do_not_hide_the_latest():
     assert layout.latest_version(["d9223372036854775810.manifest", "3.manifest"]).version == 3
 
 
-def test_both_naming_schemes_in_one_folder_are_damage():
-    names = ["4.manifest", "18446744073709551613.manifest"]
+@pytest.mark.parametrize("beside", [[], ["latest_version_hint.json"]])
+def test_both_naming_schemes_in_one_folder_are_damage(beside: list[str]):
+    names = ["4.manifest", "18446744073709551613.manifest", *beside]
     with pytest.raises(CorruptFileError, match="one naming scheme"):
         layout.latest_version(names, "x/_versions")
 
