@@ -60,6 +60,7 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
       shown = error.card ? errorCard(error.card) : h("p", {}, error.message);
     }
     if (turn !== opened) return found?.close();
+    if (found?.shows) shown = null; // its bytes would take the room of what they show
     media?.close();
     media = found;
     const button = h("button", { class: "lnb-close", type: "button", "aria-label": "close", on: { click: close } }, "×");

@@ -55,11 +55,14 @@ export function gridActions(ctx, { state, store, profiles, asked, lens, bar, sel
     look({ near: null, order: before === null ? { column, ascending: true } : before ? { column, ascending: false } : null });
   }
 
-  function similar(row, column) {
+  /** From among neighbours it is their vector that is followed, wherever the keyboard stands. */
+  function similar(row, here) {
+    const column = asked.near && store.column(here)?.look !== "vector" ? asked.near.at + 1 : here;
+    const at = column - Number(Boolean(asked.near));
     attempt(async () => {
       const { result } = await ctx.kernel.ask("rows.like", { ...place(), row, column });
       ctx.detail.clear();
-      look({ order: null, near: { like: result.like, k: NEIGHBOURS, metric: "l2", row: result.row, column: result.column } });
+      look({ order: null, near: { like: result.like, k: NEIGHBOURS, metric: "l2", row: result.row, column: result.column, at } });
     });
   }
 

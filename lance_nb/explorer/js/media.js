@@ -9,7 +9,8 @@ const AT_ONCE = 2_000_000;
 /**
  * What a binary value is, and its picture or sound: at once when it is small, else when asked for.
  * @param {import("./view.js").Context} ctx @param {Object} args place, lens, row and column
- * @returns {Promise<HTMLElement|null>} null: neither; `close()` of the element gives its memory back
+ * @returns {Promise<HTMLElement|null>} null: neither; `shows`: the browser can show it; `close()`
+ *   gives its memory back
  */
 export async function mediaOf(ctx, args) {
   const { result, buffers } = await ctx.kernel.ask("rows.media", { ...args, offset: 0 });
@@ -18,6 +19,7 @@ export async function mediaOf(ctx, args) {
   const place = h("div", { class: "lnb-media" }, words);
   place.close = () => {};
   if (result.why || !SHOWN.has(result.mime)) return place;
+  place.shows = true;
   const load = async () => {
     const url = URL.createObjectURL(new Blob(await pieces(ctx, args, result, buffers), { type: result.mime }));
     const broken = () => words.replaceChildren(`${result.label} · ${bytes(result.size)} · cannot be decoded`);

@@ -1,17 +1,40 @@
-// One whole row in the detail pane: every column, nested values as a tree that opens.
+// One whole row in the detail pane: every column, nested values as a tree that opens, pictures, sounds.
 
 import { h, count } from "./dom.js";
 import { biographyButton } from "./biography.js";
+import { mediaOf } from "./media.js";
 import { treeNode } from "./tree.js";
+
+const MAX_MEDIA = 8; // values of bytes that are looked into
+const open = new WeakMap(); // what is shown of the row before, by its view
 
 /** @param {import("./view.js").Context} ctx @param {Object} place version and lens @param {number} row */
 export async function rowDetail(ctx, place, row) {
   const title = `Row ${count(row)}`;
   try {
     const { result } = await ctx.kernel.ask("rows.row", { ...place, row });
-    const tree = h("div", { class: "lnb-tree", role: "tree", "aria-label": title }, result.nodes.map((node) => treeNode(node)));
+    const nodes = result.nodes.map((node) => treeNode(node));
+    const tree = h("div", { class: "lnb-tree", role: "tree", "aria-label": title }, nodes);
     ctx.detail.show({ title, content: h("div", { class: "lnb-row-detail" }, h("p", { class: "lnb-cd-acts" }, biographyButton(ctx, { find: { ...place, row } })), tree), focus: true });
+    await showMedia(ctx, { ...place, row }, result.nodes, nodes);
   } catch (error) {
     ctx.detail.show({ title, content: ctx.problem(error), focus: true });
+  }
+}
+
+/** Put pictures and sounds under the columns that hold them, one after the other. */
+async function showMedia(ctx, spot, nodes, elements) {
+  for (const media of open.get(ctx) ?? []) media.close();
+  if (!open.has(ctx)) ctx.onClose(() => open.get(ctx).forEach((media) => media.close()));
+  const mine = [];
+  open.set(ctx, mine);
+  const columns = nodes.map((node, column) => (node.look === "bytes" ? column : -1)).filter((column) => column >= 0);
+  for (const column of columns.slice(0, MAX_MEDIA)) {
+    const media = await mediaOf(ctx, { ...spot, column }).catch(() => null); // its first bytes stay to be seen
+    if (!media?.shows) continue;
+    if (open.get(ctx) !== mine || !elements[column].isConnected) return media.close();
+    mine.push(media);
+    if (elements[column].matches("details")) elements[column].append(media);
+    else elements[column].lastChild.replaceWith(media);
   }
 }

@@ -5,14 +5,16 @@ there ``x <= high``. Bounds are rounded to what a person would write, as long as
 less than a hundredth of the range; the ends of the histogram are left open where rounding could
 lose the least or greatest value.
 
-Limits: a value of more than ``VALUE_CHARS`` characters makes no condition.
-Not supported: nested columns, binary.
+Limits: a value of more than ``VALUE_CHARS`` characters makes no condition; ``MAX_INNER`` fields of
+structs are found.
+Not supported: conditions on nested columns (their fields can be named), binary.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -21,6 +23,7 @@ from lance_nb.errors import NotSupportedError
 from lance_nb.explorer.models import cells
 
 VALUE_CHARS = 300
+MAX_INNER = 50
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WORDS = frozenset({
     "and", "or", "not", "in", "is", "null", "like", "ilike", "between", "true", "false", "case",
@@ -36,6 +39,25 @@ def column_words(name: str) -> str:
     if _PLAIN.fullmatch(name) and name.casefold() not in _WORDS:
         return name
     return f"`{name.replace('`', '``')}`"
+
+
+def path_words(path: Sequence[str]) -> str:
+    """Write a field within a struct column as a filter has it."""
+    return ".".join(column_words(name) for name in path)
+
+
+def inner_columns(schema: pa.Schema, wanted: str) -> list[tuple[tuple[str, ...], pa.DataType]]:
+    """Find the fields within struct columns whose path has ``wanted`` (of small letters) in it."""
+    found: list[tuple[tuple[str, ...], pa.DataType]] = []
+    left: list[tuple[tuple[str, ...], pa.DataType]]
+    left = [((field.name,), field.type) for field in reversed(schema)]
+    while left and len(found) < MAX_INNER:
+        path, kind = left.pop()
+        if len(path) > 1 and wanted in ".".join(path).casefold():
+            found.append((path, kind))
+        if pa.types.is_struct(kind):
+            left += [((*path, one.name), one.type) for one in reversed(list(kind))]
+    return found
 
 
 def null_words(name: str) -> str:

@@ -1,10 +1,11 @@
 """One row as a tree: every column, nested values open to any depth that is shown.
 
-Layout of a node: ``name``, ``type``, and either ``text`` (with ``look`` null or value) or
+Layout of a node: ``name``, ``type``, and either ``text`` (with ``look`` null, value or bytes) or
 ``children``; ``more`` counts the children left out.
 
 Limits: ``MAX_NODES`` nodes in all, ``MAX_CHILDREN`` of one, ``MAX_DEPTH`` deep, ``TEXT_CHARS`` per
-value. Of a list only the shown items are ever turned into Python objects.
+value, ``BYTES_CHARS`` of opaque bytes. Of a list only the shown items are ever turned into Python
+objects.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ MAX_NODES = 1200
 MAX_CHILDREN = 60
 MAX_DEPTH = 10
 TEXT_CHARS = 2000
+BYTES_CHARS = 256
 
 Node = dict[str, Any]
 
@@ -48,6 +50,8 @@ def _node(name: str, scalar: pa.Scalar, depth: int, budget: _Budget) -> Node:
     node: Node = {"name": name, "type": type_label(kind), "more": 0}
     if not scalar.is_valid:
         return node | {"text": "null", "look": "null"}
+    if cells.is_binary(kind):
+        return node | {"text": cells.scalar_text(scalar, BYTES_CHARS), "look": "bytes"}
     if depth < MAX_DEPTH and pa.types.is_struct(kind):
         items = [(text.name(one.name), scalar[at]) for at, one in enumerate(kind)]
     elif depth < MAX_DEPTH and _is_list(kind) and not _is_flat(kind):

@@ -114,8 +114,7 @@ export function mountRows(el, ctx) {
     try {
       const { result } = await answer;
       if (turn !== now.turn) return;
-      if (wanted.near && !asked.near) grid.scrollTo({ left: 0 }); // the distance is the first column
-      state.column = Math.max(0, state.column + Number(Boolean(wanted.near)) - Number(Boolean(asked.near)));
+      placeKeyboard(wanted.near, asked.near);
       const alike = wanted.system === asked.system && Boolean(wanted.near) === Boolean(asked.near);
       Object.assign(asked, wanted);
       Object.assign(look, { filter: wanted.filter, system: wanted.system, arranged: result.arranged });
@@ -129,6 +128,15 @@ export function mountRows(el, ctx) {
     if (now.running !== answer) return;
     now.running = null;
     now.wanted = null;
+  }
+
+  /** Other rows begin at the first. Among neighbours the distance is the first column, and stands there. */
+  function placeKeyboard(near, before) {
+    state.row = 0;
+    if (near && !before) {
+      state.column = 0;
+      grid.scrollTo({ left: 0 });
+    } else if (before && !near) state.column = state.column ? state.column - 1 : before.at;
   }
 
   function begin(place, numRows, numColumns, page, alike = false) {

@@ -42,7 +42,9 @@ from lance_nb.explorer.models.column_profile import MAX_COLUMNS, column_profiles
 from lance_nb.explorer.models.exact_profile import exact_profile
 from lance_nb.explorer.models.predicate_words import (
     column_words,
+    inner_columns,
     null_words,
+    path_words,
     range_words,
     stored_time,
     value_words,
@@ -52,6 +54,7 @@ from lance_nb.explorer.models.row_tree import row_tree
 from lance_nb.explorer.models.scan_groups import scanned
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.models.stored import is_blob_column
 from lance_nb.explorer.selection import selection_of
 from lance_nb.explorer.session import MAX_COUNT, place_of
 from lance_nb.explorer.view_answers import ViewAnswers
@@ -139,7 +142,13 @@ class RowAnswers(ViewAnswers):
              "sql": column_words(names[at])}
             for at in found[:MAX_FOUND]
         ]  # fmt: skip
-        return Answer({"columns": columns, "found": len(found)})
+        inner = inner_columns(source.schema, wanted)
+        columns += [
+            {"at": names.index(path[0]), "name": text.name(".".join(path)),
+             "type": type_label(kind), "sql": path_words(path)}
+            for path, kind in inner[: MAX_FOUND - len(columns)] if path[0] in names
+        ]  # fmt: skip
+        return Answer({"columns": columns, "found": len(found) + len(inner)})
 
     def on_profile(self, args: Mapping[str, Any]) -> Job:
         """Profile the columns in sight from a sample, beside what a person does meanwhile."""
@@ -191,7 +200,11 @@ class RowAnswers(ViewAnswers):
         source, lens = self.source(args), self.session.lens(args)
         row = integer(args, "row", low=0, high=MAX_COUNT)
         found = lens.rows(source, lens.names(source), row, 1)
-        return Answer({"nodes": row_tree(found) if found.num_rows else []})
+        nodes = row_tree(found) if found.num_rows else []
+        for node, name in zip(nodes, lens.names(source), strict=False):
+            if is_blob_column(source, name) and node.get("look") != "null":
+                node["look"] = "bytes"
+        return Answer({"nodes": nodes})
 
     def on_media(self, args: Mapping[str, Any]) -> Answer:
         """Tell what the bytes of a cell are, and give a piece of them if they can be shown."""

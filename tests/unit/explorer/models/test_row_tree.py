@@ -4,7 +4,7 @@ import json
 
 import pyarrow as pa
 
-from lance_nb.explorer.models.row_tree import MAX_CHILDREN, MAX_NODES, row_tree
+from lance_nb.explorer.models.row_tree import BYTES_CHARS, MAX_CHILDREN, MAX_NODES, row_tree
 from tests.unit.explorer.payloads import PAYLOADS
 
 
@@ -24,6 +24,13 @@ def test_nested_values_are_trees_and_flat_ones_are_lines() -> None:
     assert listed["children"][0]["children"][0]["text"] == "x"
     assert vector["text"] == "[1.0, 2.0]"
     assert mapping["children"][0]["children"][1]["text"] == "1"
+
+
+def test_opaque_bytes_are_told_in_short() -> None:
+    (node,) = row_tree(pa.table({"raw": [b"\x07" * 40_000]}))
+    assert node["look"] == "bytes"
+    assert node["text"].startswith("40.0 KB · 07 07")
+    assert len(node["text"]) < BYTES_CHARS
 
 
 def test_a_tree_is_bounded_however_much_there_is() -> None:

@@ -73,6 +73,17 @@ def test_columns_are_found_by_a_part_of_their_name() -> None:
     assert (len(many["columns"]), many["found"]) == (20, 2000)
 
 
+def test_fields_within_structs_are_found_as_a_filter_names_them() -> None:
+    people = [{"name": "a", "home": {"zip code": 1}}]
+    session = Session(one_table(pa.table({"id": [1], "who": people, "name": ["b"]})))
+    found = ask(session, "rows.columns", text="who.")["columns"]
+    assert [one["sql"] for one in found] == ["who.name", "who.home", "who.home.`zip code`"]
+    assert {one["at"] for one in found} == {1}
+    assert [one["type"] for one in found][2] == "int64"
+    named = ask(session, "rows.columns", text="name")["columns"]
+    assert [one["sql"] for one in named] == ["name", "who.name"]
+
+
 def test_profiles_of_columns_are_made_from_a_sample() -> None:
     found = ask(Session(small_dataset()), "rows.profile", first=0, count=2, num_rows=25)
     assert [profile["kind"] for profile in found["profiles"]] == ["number", "text"]
