@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,8 @@ def test_what_is_typed_is_checked_and_completed(
     expect(stage.page.locator(".lnb-code-line")).to_contain_text("delete('price < 3')")
     stage.fill("cast_column", column="id", to="int")
     expect(panel.locator(".lnb-sg-said")).to_contain_text("is no type")
+    stage.fill("append", rows="nope")
+    expect(panel.locator(".lnb-sg-said")).to_contain_text("neither a variable nor a file")
     stage.fill("rename_column", column="nope", new_name="x")
     expect(panel.locator(".lnb-sg-said")).to_contain_text("no column named 'nope'")
 
@@ -150,16 +153,26 @@ def test_every_change_of_rows_shows_what_it_would_do(
     expect(stage.panel.locator(".lnb-sg-none")).to_be_visible()
 
 
+def test_a_variable_of_a_cell_that_ran_meanwhile_is_offered(
+    opened: Callable[..., Stage], uri: str, variables: dict[str, Any]
+) -> None:
+    stage = opened(uri)
+    variables["fresh"] = table(2, 300)
+    stage.page.wait_for_timeout(1100)  # the menu is not asked for twice in a second
+    stage.panel.get_by_label("rows", exact=True).click()
+    expect(stage.panel.get_by_role("option", name="fresh")).to_be_visible()
+
+
 def test_columns_versions_and_names_are_changed_too(
     opened: Callable[..., Stage], uri: str, screenshot: Screenshot
 ) -> None:
     stage = opened(uri, width=1600)
     for verb, fields, words in (
-        ("add_column", {"name": "eur", "computed_as": "price * 0.9"}, "Add a column eur"),
-        ("rename_column", {"column": "name", "new_name": "label"}, "name to label"),
-        ("cast_column", {"column": "price", "to": "float32"}, "price to float32"),
+        ("add_column", {"name": "eur", "computed_as": "price * 0.9"}, "Add column eur"),
+        ("rename_column", {"column": "name", "new_name": "label"}, "Rename column name to label"),
+        ("cast_column", {"column": "price", "to": "float32"}, "Cast column price to float32"),
         ("drop_columns", {"columns": "name"}, "Drop columns name"),
-        ("restore", {"version": "main:1"}, "Restore a version main:1"),
+        ("restore", {"version": "main:1"}, "Restore main:1"),
         ("compact", {"rows_per_fragment": "1000"}, "target rows per fragment 1000"),
         ("cleanup", {"keep_the_newest": "1"}, "0 versions and 0 data files go"),
         ("tag", {"tag": "v1"}, "tag v1 on main:1"),
@@ -195,10 +208,14 @@ def test_a_commit_lights_up_and_is_undone(
     expect(card.locator(".lnb-sg-done")).to_contain_text("committed as main:2")
     expect(stage.page.locator(".lnb-here-ref")).to_have_text("main:2")
     expect(stage.page.locator("[data-fresh='main:2']")).to_be_visible()
+    code = stage.page.locator(".lnb-code-line")
+    expect(code).to_have_text("ds.stage().append(more).commit('three more')")
     screenshot(stage.page, "lit")
     card.get_by_role("button", name="undo: restore version 1").click()
     undo = stage.panel.locator(".lnb-sg-card").nth(1)
     expect(undo.locator(".lnb-sg-facts")).to_contain_text("63 → 60")
+    expect(undo).to_contain_text("Restore version 1")
+    expect(undo.get_by_role("button", name="↑")).to_have_count(0)  # before it is nothing to commit
     undo.get_by_role("button", name="Commit").click()
     expect(undo.locator(".lnb-sg-done")).to_contain_text("main:3")
     expect(stage.page.locator(".lnb-here-ref")).to_have_text("main:3")
@@ -218,7 +235,7 @@ def test_two_writers_are_brought_together_or_told_why_not(
     stage.page.evaluate("window.dispatchEvent(new Event('focus'))")
     met = card.locator(".lnb-sg-meetings")
     expect(met).to_contain_text("version 2, Delete")
-    expect(met).to_contain_text("fitted to it by itself")
+    expect(met).to_contain_text("rebased onto it automatically")
     card.get_by_role("button", name="Commit").click()
     expect(card.locator(".lnb-sg-done")).to_contain_text("main:3")
     assert lance.dataset(uri).count_rows() == 54
@@ -227,6 +244,9 @@ def test_two_writers_are_brought_together_or_told_why_not(
     second.get_by_role("button", name="Commit").click()
     expect(second.locator(".lnb-sg-state")).to_have_text("! not committed")
     expect(second.locator(".lnb-error")).to_contain_text("both change row 10")
+    expect(second.locator(".lnb-error-title")).to_be_in_viewport()  # however long the card is
+    again = second.get_by_role("button", name="re-run on the newest")
+    expect(again).to_have_class(re.compile("lnb-sg-go"))
     screenshot(stage.page)
     second.get_by_role("button", name="re-run on the newest").click()
     expect(second.locator(".lnb-sg-lines")).to_contain_text("would change nothing")

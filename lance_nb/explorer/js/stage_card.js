@@ -8,12 +8,15 @@ const STATES = { planned: "planned", ready: "ready", committed: "✓ committed",
 const MARKS = { compatible: "✓", rebasable: "↷", retryable: "!", incompatible: "✕" };
 const ENGINES = { local: "here", pool: "in a pool of processes", spark: "on Spark" };
 
+/** Whether a card can still be committed. */
+export const isOpen = (card) => ["planned", "ready", "failed"].includes(card.state);
+
 /**
  * @param {Object} card see models/stage_card.py @param {{first: boolean, locked: boolean}} how
  * @param {Object} act `commit(message)`, `prepare(engine)`, `rerun`, `look`, `remove`, `earlier`, `undo`, `go(version)`
  */
 export function stageCard(card, { first, locked }, act) {
-  const open = ["planned", "ready", "failed"].includes(card.state);
+  const open = isOpen(card);
   const button = (words, work, title = null, kind = "") => h("button", { class: `lnb-button${kind}`, type: "button", title, disabled: locked && work !== act.go, on: { click: () => work() } }, words);
   const body = [
     card.lines.length ? h("ul", { class: "lnb-sg-lines" }, card.lines.map((line) => h("li", {}, line))) : null,
@@ -36,7 +39,8 @@ function whereLine(card, open, locked, act) {
   const { where } = card;
   if (card.state === "committed" || !where) return null;
   const done = card.state === "planned" ? "will run" : "ran";
-  const words = `${done} ${ENGINES[where.name]}: ${where.reason}${where.tasks > 1 ? ` · ${where.size} in ${where.tasks} tasks` : ""}`;
+  const much = `${where.size} in ${plural(where.tasks, "task")}`;
+  const words = `${done} ${ENGINES[where.name]}: ${where.reason}${where.tasks > 1 && !where.reason.includes(much) ? ` · ${much}` : ""}`;
   if (!where.movable || !open) return h("p", { class: "lnb-sg-where" }, words);
   const select = h("select", { class: "lnb-input", "aria-label": "run somewhere else", disabled: locked, on: { change: () => act.prepare(select.value), keydown: (event) => event.stopPropagation() } },
     [["auto", "where it fits"], ["local", "here"], ["pool", "pool"], ["spark", "Spark"]].map(([value, label]) => h("option", { value, selected: value === where.asked }, label)));
@@ -44,7 +48,7 @@ function whereLine(card, open, locked, act) {
 }
 
 function fragments(card) {
-  const rows = card.fragments.map((one) => h("li", {}, `${{ new: "+", changed: "~", dropped: "−" }[one.change]} fragment ${one.id}: ${one.before} → ${one.after} rows`));
+  const rows = card.fragments.map((one) => h("li", {}, `${{ new: "+", changed: "~", dropped: "−" }[one.change]} fragment ${one.id}: ${count(one.before)} → ${plural(one.after, "row")}`));
   return h("details", { class: "lnb-sg-fragments" }, h("summary", {}, `fragments touched: ${count(card.num_fragments)}`), h("ul", {}, rows));
 }
 
@@ -66,8 +70,8 @@ function foot(card, { open, locked, button, act }) {
   if (card.state === "unknown") return h("p", { class: "lnb-sg-foot" }, button("look again", act.look, "ask the dataset whether the commit landed"), button("commit again", () => act.commit(""), "safe: the same transaction lands once"));
   const message = h("input", { class: "lnb-input lnb-sg-message", placeholder: "why (commit message)", "aria-label": "commit message", value: card.message, disabled: locked, on: { keydown: (event) => event.stopPropagation() } });
   const blocked = card.meetings.some((one) => one.verdict === "retryable" || one.verdict === "incompatible");
-  const rerun = card.meetings.length || card.state === "failed" ? button("re-run on the newest", act.rerun, "make this card anew from the newest version") : null;
-  const commit = card.state === "failed" ? null : button("Commit", () => act.commit(message.value), blocked ? "a commit now would be refused" : null, " lnb-sg-go");
+  const rerun = card.meetings.length || card.state === "failed" ? button("re-run on the newest", act.rerun, "make this card anew from the newest version", blocked || card.state === "failed" ? " lnb-sg-go" : "") : null;
+  const commit = card.state === "failed" ? null : button("Commit", () => act.commit(message.value), blocked ? "a commit now would be refused" : null, blocked ? "" : " lnb-sg-go");
   const named = !card.has_rows; // tags, branches and clean-ups have no message
   return h("p", { class: "lnb-sg-foot" }, card.state === "failed" || named ? null : message, card.state === "planned" ? button("Prepare", () => act.prepare(null), "run the work now and look at the result; nothing is committed") : null, rerun, commit);
 }

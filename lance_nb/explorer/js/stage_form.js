@@ -25,6 +25,7 @@ export function stageForm(ctx, { stage, code }) {
     h("div", { class: "lnb-sg-line" }, verbs, place, engine, button), said);
   let menu = null;
   let fields = [];
+  let renew = null; // offers anew what could stand in the field of the keyboard
 
   /** Take what can be staged now; what is typed stays. */
   function offer(next) {
@@ -35,6 +36,7 @@ export function stageForm(ctx, { stage, code }) {
     show(verbs, [...groups].map(([group, list]) => h("optgroup", { label: group }, list.map((verb) => h("option", { value: verb.name }, verb.label)))));
     if (first) choose(menu.verbs[0].name);
     else verbs.value = chosen;
+    renew?.();
   }
 
   function choose(name, args = {}, quietly = false) {
@@ -51,7 +53,7 @@ export function stageForm(ctx, { stage, code }) {
   function inputOf(field, value) {
     if (field.kind === "set") return setInput(field, value);
     if (field.kind === "choice") {
-      const select = h("select", { class: "lnb-input", on: { change: ask } }, field.choices.map((one) => h("option", { value: one, selected: one === value }, one)));
+      const select = h("select", { class: "lnb-input", "aria-label": field.label, on: { change: ask } }, field.choices.map((one) => h("option", { value: one, selected: one === value }, one)));
       return { element: select, value: () => select.value };
     }
     const shown = Array.isArray(value) ? value.map(quoted).join(", ") : value ?? "";
@@ -74,7 +76,12 @@ export function stageForm(ctx, { stage, code }) {
       look();
       ask();
     });
-    input.addEventListener("focus", () => !inside(field) && look());
+    input.addEventListener("focus", () => {
+      if (inside(field)) return;
+      look();
+      renew = () => !input.value && !list.moved() && look();
+    });
+    input.addEventListener("blur", () => (renew = null));
     input.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && !list.list.hidden && !list.moved()) list.offer([]);
       else if (list.key(event)) event.stopPropagation();

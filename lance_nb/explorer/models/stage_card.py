@@ -4,7 +4,8 @@ Layout of ``to_json``::
 
     {id, verb, title, on, branch, read_version, state, message, code, where: {name, reason, ..},
      lines: [text], has_rows, facts: [{label, value}], fragments: [{id, change, before, after}],
-     num_fragments, samples: [{label, sign, columns, rows, cut}], meetings: [...], problem, outcome}
+     num_fragments, samples: [{label, sign, columns, rows, cut, signs?}], meetings: [...],
+     problem, outcome}
 
 A meeting is what somebody else committed since: version, operation, who, when, message, and what
 that means for this card. ``outcome`` is there when it is committed: where it landed, how to undo.
@@ -36,9 +37,16 @@ MAX_MEETINGS = 20
 CELL_CHARS = 60
 _VERDICTS = {
     "compatible": "goes together with this card",
-    "rebasable": "this card is fitted to it by itself",
+    "rebasable": "this card is rebased onto it automatically",
     "retryable": "this card must be re-run after it",
-    "incompatible": "this card has no meaning after it",
+    "incompatible": "this card makes no sense after it",
+}
+# What a verb is called where it names one thing; in the menu it names any.
+_TITLES = {
+    "add_column": "Add column",
+    "rename_column": "Rename column",
+    "cast_column": "Cast column",
+    "restore": "Restore",
 }
 
 
@@ -77,7 +85,8 @@ def title_of(wish: Wish) -> str:
         return "Staged in code"
     about = _about(wish)
     colon = ":" if about and wish.verb in ("compact", "cleanup") else ""
-    return text.line(f"{VERBS[wish.verb].label}{colon} {about}".strip(), 200)
+    label = _TITLES.get(wish.verb, VERBS[wish.verb].label)
+    return text.line(f"{label}{colon} {about}".strip(), 200)
 
 
 def _about(wish: Wish) -> str:
@@ -93,8 +102,10 @@ def _about(wish: Wish) -> str:
     if "source" in args:
         on = f" on {', '.join(args['on'])}" if "on" in args else ""
         return f"from {args['source']}{on}"
-    if verb in ("drop_columns", "restore"):
-        return ", ".join(args.get("columns", [args.get("version", "")]))
+    if verb == "drop_columns":
+        return ", ".join(args["columns"])
+    if verb == "restore":
+        return f"version {args['version']}" if args["version"].isdigit() else args["version"]
     return ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in args.items())
 
 
@@ -147,7 +158,22 @@ def _samples(card: Card) -> list[dict[str, Any]]:
     names = ("before", "after") if stays else ("deleted", "added")
     signs = ("~", "~") if names[0] == "before" else ("−", "+")
     pairs = zip(names, signs, (preview.removed, preview.added), strict=True)
-    return [_sample(*pair, first) for pair in pairs if pair[2].num_rows]
+    samples = [_sample(*pair, first) for pair in pairs if pair[2].num_rows]
+    if card.wish.verb == "upsert" and stays and samples:
+        samples[-1]["signs"] = _upserted(preview, card.wish.args["on"])
+    return samples
+
+
+def _upserted(preview: StagePreview, on: list[str]) -> list[str]:
+    """Tell rows after an upsert that are new from those that were there; "" where nobody knows."""
+    if any(one not in preview.added.schema.names for one in on):
+        return [""] * min(MAX_ROWS, preview.added.num_rows)
+    old, new = (
+        list(zip(*(table[one].to_pylist() for one in on), strict=True))
+        for table in (preview.removed, preview.added.slice(0, MAX_ROWS))
+    )
+    rest = "+" if len(old) >= preview.num_updated_rows else ""
+    return ["~" if key in old else rest for key in new]
 
 
 def _concerned(wish: Wish) -> tuple[str, ...]:

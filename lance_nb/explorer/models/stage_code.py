@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,15 @@ from lance_nb.explorer.staging.rows import STREAMED
 from lance_nb.explorer.staging.wishes import IN_CODE, VECTOR, Wish
 
 MAX_CHARS = 2000
+# What reads a file of rows, by its ending: as table_files does.
+_READERS = {
+    ".parquet": "pyarrow.parquet.read_table",
+    ".csv": "pyarrow.csv.read_csv",
+    ".json": "pyarrow.json.read_json",
+    ".jsonl": "pyarrow.json.read_json",
+    ".arrow": "pyarrow.feather.read_table",
+    ".feather": "pyarrow.feather.read_table",
+}
 
 
 def stage_code(wish: Wish, message: str = "") -> dict[str, str]:
@@ -80,7 +90,8 @@ def _number(version: str) -> str:
 def _rows(source: str) -> str:
     if source.isidentifier():
         return source
-    return f"lance_nb.dataset({source!r})"
+    ending = PurePath(source).suffix
+    return f"{_READERS.get(ending, 'lance_nb.dataset')}({source!r})"
 
 
 def _cleanup(args: dict[str, Any], _verb: str, _said: str) -> str:

@@ -114,6 +114,7 @@ class Card:
             self.prepare(teller, run_large=True)
         if self.state not in (READY, UNKNOWN):
             raise InvalidInputError(f"this card is {self.state}: it cannot be committed")
+        self.message = message or self.message
         teller.phase("committing")
         if self.action is not None:
             self.done = self.action.run(teller.count)

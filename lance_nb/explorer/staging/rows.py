@@ -48,7 +48,22 @@ def find_rows(name: str, namespace: Namespace) -> Any:
         return read_file(path)
     if path.suffix.rstrip("/") == ".lance" or "://" in name:
         return open_dataset(name)
-    raise InvalidInputError(
+    raise _nothing(name)
+
+
+def check_rows(name: str, namespace: Namespace) -> None:
+    """Check that rows may be found by this name; none is read. Raises InvalidInputError."""
+    path = Path(name)
+    if name in namespace or "://" in name or path.suffix.rstrip("/") == ".lance":
+        return
+    if path.suffix not in READERS and path.suffix not in STREAMED:
+        raise _nothing(name)
+    if not path.is_file():
+        raise InvalidInputError(f"there is no file {name!r} in {Path.cwd()}")
+
+
+def _nothing(name: str) -> InvalidInputError:
+    return InvalidInputError(
         f"{name!r} is neither a variable nor a file that can be read "
         f"({', '.join([*READERS, '.lance'])})"
     )

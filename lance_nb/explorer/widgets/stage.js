@@ -2,7 +2,7 @@
 
 import { h, show, setText, bytes, count, plural } from "../js/dom.js";
 import { lockButton } from "../js/lock_button.js";
-import { stageCard } from "../js/stage_card.js";
+import { isOpen, stageCard } from "../js/stage_card.js";
 import { stageForm } from "../js/stage_form.js";
 import { widget } from "../js/view.js";
 
@@ -55,9 +55,14 @@ export function mountStage(el, ctx) {
     }
   }
 
-  /** Coming back to the cards, they are compared again with what others committed. */
+  /**
+   * Coming back to the cards, they are compared again with what others committed; another cell may
+   * have made a variable, too.
+   */
   function soon() {
-    if (performance.now() - asked > 1000) look();
+    if (performance.now() - asked <= 1000) return;
+    look();
+    menu();
   }
 
   /** Do long work: how far it is is asked for by the way. */
@@ -82,6 +87,7 @@ export function mountStage(el, ctx) {
         ctx.announce(`staged: ${made.title}`);
         cards.lastElementChild?.scrollIntoView({ block: "nearest" });
       }
+      if (type === "stage.commit") outcome(args.id);
       landed(result);
     } catch (error) {
       work = null;
@@ -91,6 +97,13 @@ export function mountStage(el, ctx) {
     }
     clearInterval(timer);
     running.hidden = true;
+  }
+
+  /** A commit was refused: why stands at the head of a card that may be long. Else its code is shown. */
+  function outcome(id) {
+    cards.querySelector(`[data-card="${id}"] .lnb-error`)?.scrollIntoView({ block: "nearest" });
+    const card = deck.cards.find((one) => one.id === id);
+    if (card) ctx.code(card.code);
   }
 
   async function tell() {
@@ -132,12 +145,12 @@ export function mountStage(el, ctx) {
     setText(notice, noticeText());
     notice.hidden = !notice.textContent;
     show(cards, deck.cards.length ? deck.cards.map((card, index) => {
-      const shown = stageCard({ ...card, message: typed.get(card.id) ?? card.message }, { first: index === 0, locked: shut }, actions(card));
+      const shown = stageCard({ ...card, message: typed.get(card.id) ?? card.message }, { first: !deck.cards.slice(0, index).some(isOpen), locked: shut }, actions(card));
       shown.addEventListener("focusin", () => ctx.code(card.code));
       return shown;
     }) : h("p", { class: "lnb-sg-none" }, "Nothing is staged. Choose a change above: its card shows what it would do; nothing happens before you commit it."));
     if (focus) [...(cards.querySelector(`[data-card="${focus}"]`)?.querySelectorAll("button,input,select") ?? [])][at]?.focus({ preventScroll: true });
-    const open = deck.cards.filter((card) => ["planned", "ready", "failed"].includes(card.state));
+    const open = deck.cards.filter(isOpen);
     bottom.hidden = open.length < 2;
     setText(together, `Commit ${open.length} as one version`);
     together.disabled = shut || Boolean(deck.not_together);

@@ -107,6 +107,8 @@ class _Answers(ViewAnswers):
     def on_check(self, args: Mapping[str, Any]) -> Answer:
         wish = _wish_of(args)
         dataset = self._dataset(args)
+        if "source" in wish.args:
+            rows.check_rows(wish.args["source"], rows.notebook_variables())
         note = check(dataset, wish)
         where = None
         if wish.verb not in NAMES:

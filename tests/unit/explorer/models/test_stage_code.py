@@ -50,6 +50,8 @@ def python(verb: str, **args: Any) -> str:
 
 def test_files_refs_and_types_are_written_out() -> None:
     assert python("append", source="a.parquet") == "lance_nb.spark.append(ds, 'a.parquet')"
+    assert "append(pyarrow.csv.read_csv('a.csv'))" in python("append", source="a.csv")
+    assert "upsert(pyarrow.parquet.read_table('a" in python("upsert", source="a.parquet", on="id")
     assert python("append", source="s3://b/x.lance").startswith("lance_nb.spark.append(ds, 's3:")
     assert python("branch", action="create", name="d", ref="main:3").endswith("'d', (None, 3))")
     assert python("tag", action="create", name="v", ref="dev:3").endswith("'v', ('dev', 3))")

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import lance_nb
@@ -11,8 +12,9 @@ from lance_nb.dataset.verbs import staging
 from lance_nb.errors import CommitStateUnknownError, InvalidInputError
 from lance_nb.explorer.models.stage_card import card_json
 from lance_nb.explorer.staging.card import COMMITTED, UNKNOWN, Card
-from lance_nb.explorer.staging.deck import Deck
+from lance_nb.explorer.staging.deck import Deck, deck_of
 from lance_nb.explorer.staging.teller import Teller
+from lance_nb.explorer.staging.wishes import Wish
 
 Add = Callable[..., Card]
 EVERY: list[tuple[str, dict[str, Any], int | None]] = [
@@ -78,7 +80,7 @@ def test_only_the_commit_that_was_met_is_blamed(
     deck.commit(card.id, None, Teller())
     words = {one["version"]: one["words"] for one in card_json(card)["meetings"]}
     assert words == {
-        2: "this card is fitted to it by itself",
+        2: "this card is rebased onto it automatically",
         3: "changed the same rows, which are named above",
     }
 
@@ -177,3 +179,24 @@ def test_branches_are_made_and_deleted(dataset: LanceDataset, deck: Deck, add: A
     assert "1 version" in " ".join(card_json(card)["lines"])
     deck.commit(card.id, None, Teller())
     assert dataset.branches.names() == []
+
+
+def test_an_upsert_tells_new_rows_from_those_that_were_there(dataset: LanceDataset) -> None:
+    rows = pa.table({"id": [3, 900], "price": [0.0, 1.0]})
+    wish = Wish.of("upsert", {"source": "rows", "on": ["id"]})
+    card = deck_of(dataset).add(dataset, wish, {"rows": rows}, Teller())
+    before, after = card_json(card)["samples"]
+    signs = dict(zip((row[0] for row in after["rows"]), after["signs"], strict=True))
+    assert signs == {"3": "~", "900": "+"}
+    assert "signs" not in before
+
+
+def test_titles_name_one_thing(add: Add) -> None:
+    titles = [card_json(add(verb, **args))["title"] for verb, args in (
+        ("rename_column", {"column": "price", "name": "cost"}),
+        ("restore", {"version": "1"}),
+        ("restore", {"version": "main:1"}),
+        ("add_column", {"name": "a", "sql": "id + 1"}),
+    )]  # fmt: skip
+    assert titles == ["Rename column price to cost", "Restore version 1", "Restore main:1",
+                      "Add column a = id + 1"]  # fmt: skip

@@ -10,7 +10,13 @@ from pyarrow import parquet
 
 import lance_nb
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError
-from lance_nb.explorer.staging.rows import find_rows, in_parts, notebook_variables, offered
+from lance_nb.explorer.staging.rows import (
+    check_rows,
+    find_rows,
+    in_parts,
+    notebook_variables,
+    offered,
+)
 
 ROWS = pa.table({"id": [1, 2]})
 
@@ -25,6 +31,16 @@ def test_rows_are_found_by_variable_file_or_dataset(tmp_path: Path) -> None:
         find_rows("nothing", {})
     with pytest.raises(DatasetNotFoundError):
         find_rows(f"{tmp_path}/none.lance", {})
+
+
+def test_a_name_of_nothing_is_told_before_anything_is_read(tmp_path: Path) -> None:
+    parquet.write_table(ROWS, tmp_path / "a.parquet")
+    for name in (f"{tmp_path}/a.parquet", "df", "s3://far/a.csv", "b.lance"):
+        check_rows(name, {"df": ROWS})
+    with pytest.raises(InvalidInputError, match="neither a variable nor a file"):
+        check_rows("dff", {"df": ROWS})
+    with pytest.raises(InvalidInputError, match="there is no file"):
+        check_rows(f"{tmp_path}/none.csv", {})
 
 
 def test_files_and_datasets_are_read_in_parts_and_variables_are_not(tmp_path: Path) -> None:
