@@ -22,7 +22,7 @@ export function mergePage(ctx, tools) {
   const strategy = choose("strategy", [["auto", "strategy: as needed"], ["fast-forward", "fast-forward only"], ["replay", "always a new version"]]);
   const copy = h("input", { type: "checkbox", on: { change: () => preview() } });
   const copyLabel = h("label", { title: "without, the target reads the source's files where they are, kept by a tag" }, copy, " copy files");
-  const key = h("input", { class: "lnb-input", "aria-label": "key columns", placeholder: "key columns (id, …)", title: "columns that tell rows apart, where there are no stable row ids", spellcheck: "false", size: "14", on: { change: () => preview() } });
+  const key = h("input", { class: "lnb-input", "aria-label": "key columns", placeholder: "key columns (id, …)", title: "columns that tell rows apart, where there are no stable row ids", spellcheck: "false", size: "19", on: { change: () => preview() } });
   const message = h("input", { class: "lnb-input lnb-rf-note", "aria-label": "commit message", placeholder: "commit message (optional)", maxlength: "2000" });
   const kinds = Object.entries(KINDS).map(([kind, words]) => h("button", { class: "lnb-choice", type: "button", on: { click: () => setKind(kind) } }, words));
   const [first, second] = [h("span", {}), h("span", {})];
@@ -77,7 +77,8 @@ export function mergePage(ctx, tools) {
     return [
       h("p", { class: "lnb-mp-title" }, h("strong", {}, plan.title), h("span", { class: `lnb-badge lnb-mp-${plan.strategy}` }, plan.words), h("small", {}, `base ${plan.base.label}`)),
       nothing ? null : figures(plan),
-      plan.conflicts.length ? h("ul", { class: "lnb-cq" }, plan.conflicts.map((one) => h("li", { class: one.resolution ? "lnb-cq-warn" : "lnb-cq-stop" }, h("i", { "aria-hidden": "true" }, one.resolution ? "!" : "✕"), h("span", {}, h("b", {}, one.kind), ` ${one.text}. `, one.resolution ? h("em", {}, one.resolution === "ours" ? "the target's is kept" : "the source's is taken") : one.remedy))), plan.hidden_conflicts ? h("li", {}, `and ${count(plan.hidden_conflicts)} more`) : null) : null,
+      plan.unresolved ? h("small", { class: "lnb-faint" }, "as far as it is decided: what is in conflict is not counted") : null,
+      plan.conflicts.length ? h("ul", { class: "lnb-cq" }, plan.conflicts.map((one) => h("li", { class: one.resolution ? "lnb-cq-warn" : "lnb-cq-stop" }, h("i", { "aria-hidden": "true" }, one.resolution ? "!" : "✕"), h("span", {}, h("b", {}, one.kind), ` ${one.text}. `, one.resolution ? h("em", {}, one.resolution === "ours" ? "The target's is kept." : "The source's is taken.") : one.remedy))), plan.hidden_conflicts ? h("li", {}, `and ${count(plan.hidden_conflicts)} more`) : null) : null,
       conflictGrid(plan.grid, names),
       plan.sample.rows.length ? sample(plan.sample, names, plan.base.label) : null,
       plan.notes.length ? h("ul", { class: "lnb-cq" }, plan.notes.map((note) => h("li", {}, note))) : null,

@@ -88,11 +88,15 @@ export function refList(ctx, { open, told, failed }) {
   function ask(first, fresh = false) {
     const query = { ...state };
     request("refs.list", { ...query, first, count: PAGE, fresh }, ({ result }) => {
+      const here = lines.get(at)?.name;
       if (fresh || lines.size > KEPT) lines.clear();
       if (fresh) heads.clear();
       total = result.matching;
       at = Math.min(at, Math.max(0, total - 1));
-      result.lines.forEach((line, index) => lines.set(result.first + index, line));
+      result.lines.forEach((line, index) => {
+        lines.set(result.first + index, line);
+        if (fresh && line.name === here) at = result.first + index; // others came before it, or went
+      });
       space.style.height = `${total * ROW}px`;
       element.setAttribute("aria-rowcount", String(total + 1));
       told(result);

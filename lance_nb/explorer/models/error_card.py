@@ -44,7 +44,7 @@ _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
     ),
     (
         errors.CommitError,
-        "Somebody else has changed the same",
+        "Somebody else changed the same data",
         "Nothing was changed. Look at what was committed meanwhile, and do it again.",
     ),
     (
@@ -91,13 +91,13 @@ _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
     ),
     (
         errors.SchemaMismatchError,
-        "The columns do not fit the dataset",
-        "Give them the names and types of the dataset's columns, then do it again.",
+        "This does not fit the dataset's columns",
+        "Compare names and types with the dataset's columns, then do it again.",
     ),
     (
         errors.InvalidInputError,
-        "This request has no meaning",
-        "Change the argument named above.",
+        "This cannot be done as it is written",
+        "Correct what is named above.",
     ),
     (
         errors.StorageError,
