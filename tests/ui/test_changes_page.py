@@ -247,6 +247,16 @@ def test_numbers_follow_a_handle_that_is_dragged(
     expect(page.locator(".lnb-ch-stale")).to_have_count(0)
     chip(page, "Rows").click()
     expect(chip(page, "Rows")).to_contain_text("+20 −3 ~2")
+    handle.hover()  # what was counted of these versions is of no others
+    page.mouse.down()
+    last = bars.nth(4).bounding_box()
+    assert last is not None
+    page.mouse.move(last["x"] + last["width"] / 2, box["y"] + box["height"] / 2, steps=4)
+    expect(chip(page, "Transactions")).to_contain_text("2")
+    expect(chip(page, "Rows")).not_to_contain_text("+20")
+    page.mouse.move(target["x"] + target["width"] / 2, box["y"] + box["height"] / 2, steps=4)
+    expect(chip(page, "Rows")).to_contain_text("+20 −3 ~2")
+    page.mouse.up()
 
 
 def _near(bare: BarePage) -> set[int]:

@@ -97,7 +97,7 @@ function card(column) {
   const how = column.psi === null ? ["", ""] : column.psi >= MUCH ? ["much", "moved much"] : column.psi >= SOME ? ["some", "moved"] : ["still", "steady"];
   const facts = column.after.facts.map(([label, value], at) => {
     const before = column.before.facts[at]?.[1] ?? "–";
-    return h("tr", { class: before === value ? "" : "lnb-dr-differs" }, h("th", { scope: "row" }, label), h("td", {}, before), h("td", {}, value));
+    return h("tr", { class: before === value ? "" : "lnb-dr-differs" }, h("th", { scope: "row" }, label), h("td", { title: before }, before), h("td", { title: value }, value));
   });
   return h("article", { class: "lnb-dr-card" },
     h("header", {}, h("b", { title: column.name }, column.name), h("small", {}, column.type), how[1] ? h("span", { class: `lnb-dr-how lnb-dr-${how[0]}`, title: "population stability index: below 0.1 nothing happened, above 0.25 much did" }, `${how[1]} ${column.psi.toFixed(2)}`) : null),

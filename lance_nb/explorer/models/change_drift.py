@@ -73,9 +73,9 @@ def _side(side: ColumnProfile, what: str, kind: pa.DataType, most: float) -> dic
     if what in ("number", "time", "vector"):
         norm = "norm, " if what == "vector" else ""
         facts += [
-            [f"{norm}least", shown(side.minimum)],
+            [f"{norm}min", shown(side.minimum)],
             [f"{norm}mean", shown(side.mean)],
-            [f"{norm}most", shown(side.maximum)],
+            [f"{norm}max", shown(side.maximum)],
         ]
     scale = 1000 / most if most else 0.0
     return {
@@ -97,4 +97,4 @@ def _value(value: float, what: str, kind: pa.DataType) -> str:
             return f"{value:.6g}"
     if float(value).is_integer() and abs(value) < 1e15:
         return text.count(int(value))
-    return f"{value:.4g}"
+    return text.count(round(value)) if 1000 <= abs(value) < 1e15 else f"{value:.4g}"

@@ -31,7 +31,7 @@ export function mountChanges(el, ctx) {
 
   const given = ctx.screen().compare ?? null; // of a view by itself: what it was asked to compare
   if (given?.a) ctx.range.set({ a: given.a }, {});
-  const state = { key: given?.key ?? null, counts: null, ready: null, shown: "", level: null, chosen: null, views: new Map(), begun: new Set(), visible: true, exact: null };
+  const state = { key: given?.key ?? null, counts: null, ready: null, shown: "", level: null, chosen: null, views: new Map(), begun: new Set(), visible: true, exact: null, dragged: null };
   const request = ctx.kernel.line();
   const numbers = scrubNumbers(ctx, (counts) => paintCounts(counts));
   ctx.onClose(ctx.range.on((range, { dragging }) => (dragging ? scrub(range) : load())));
@@ -50,11 +50,13 @@ export function mountChanges(el, ctx) {
     if (!state.visible || !a || ctx.kernel.state === "static") return;
     paintEnds(a, b);
     place.classList.add("lnb-ch-stale");
+    state.dragged = JSON.stringify({ a, b, key: state.key });
     numbers.at({ a, b, key: state.key });
   }
 
   function load() {
     numbers.stop();
+    state.dragged = null;
     const range = pair();
     const key = JSON.stringify(range);
     if (!state.visible || key === state.shown) return place.classList.remove("lnb-ch-stale");
@@ -113,11 +115,17 @@ export function mountChanges(el, ctx) {
     return h("span", { class: `lnb-ch-end lnb-ch-end-${name.toLowerCase()}` }, h("b", { "aria-hidden": "true" }, name), h("span", {}, at ? placeLabel(at) : "–"));
   }
 
+  /** What was counted row by row is of the versions shown, not of those a handle is dragged over. */
+  function paintChips() {
+    const { counts, exact, dragged, shown } = state;
+    chips.paint(exact && (!dragged || dragged === shown) ? exactly(counts.chips, exact) : counts.chips);
+  }
+
   function paintCounts(counts) {
     state.counts = counts;
     head.classList.remove("lnb-ch-quiet");
     chips.element.hidden = false;
-    chips.paint(state.exact ? exactly(counts.chips, state.exact) : counts.chips);
+    paintChips();
     const [sign, look] = HONESTY[counts.identity.kind];
     badge.className = `lnb-ch-badge lnb-ch-${look}`;
     badge.title = counts.identity.reason;
@@ -193,7 +201,7 @@ export function mountChanges(el, ctx) {
   function told(found) {
     if (!found.is_finished) return;
     state.exact = found;
-    chips.paint(exactly(state.counts.chips, found));
+    paintChips();
   }
 
   function setCode(python, magic) {

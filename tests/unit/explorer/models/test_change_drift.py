@@ -25,12 +25,21 @@ def test_columns_are_profiled_on_both_sides(dataset: Any) -> None:
     found = change_drift(dataset.diff(1), 0, 24)
     assert found["num_columns"] == 3
     number, score, label = found["columns"]
-    assert (facts(number["before"])["most"], facts(number["after"])["most"]) == ("59", "79")
-    assert facts(score["after"])["most"] == "111.2"
+    assert (facts(number["before"])["max"], facts(number["after"])["max"]) == ("59", "79")
+    assert facts(score["after"])["max"] == "111.2"
     assert label["labels"][-1] == "fox"
     assert (number["before"]["rows"], number["after"]["sampled"]) == (60, 77)
     assert max(max(number[side]["bars"]) for side in ("before", "after")) == 1000
     assert label["psi"] > 0
+
+
+def test_means_are_grouped_like_all_numbers() -> None:
+    uri = "memory://drift/means.lance"
+    table = pa.table({"n": [1000, 2001, 5000, 9000]})
+    lance_nb.write_dataset(table, uri)
+    lance_nb.write_dataset(table, uri, mode="append")
+    (column,) = change_drift(lance_nb.dataset(uri).diff(1), 0, 24)["columns"]
+    assert facts(column["after"])["mean"] == "4,250"
 
 
 def test_columns_come_in_parts(dataset: Any) -> None:
@@ -51,7 +60,7 @@ def test_times_and_vectors_are_said_in_their_own_form() -> None:
     lance_nb.write_dataset(table, uri)
     lance_nb.write_dataset(table, uri, mode="append")
     when, vector, raw = change_drift(lance_nb.dataset(uri).diff(1), 0, 24)["columns"]
-    assert facts(when["after"])["least"].startswith("2026-01-01T12:00:00")
+    assert facts(when["after"])["min"].startswith("2026-01-01T12:00:00")
     assert facts(when["after"])["null"] == "50.0 %"
     assert facts(vector["after"])["norm, mean"] == "2"
     assert (raw["kind"], raw["psi"], raw["before"]["bars"]) == ("other", None, [])
