@@ -26,7 +26,7 @@ from lance_nb.spark.plan import Plan
 from lance_nb.spark.progress import Watch
 from lance_nb.spark.run import RunOptions
 from lance_nb.spark.types import new_schema, readable_schema, to_spark
-from lance_nb.spark.worker import settle
+from lance_nb.spark.worker import ARRIVAL, Arrival, settle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,6 +52,7 @@ class WritePartition:
 
     rows: NewRows
     counter: RowCounter
+    arrival: Arrival = ARRIVAL
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the partition and return the metadata of its fragments."""
@@ -96,6 +97,7 @@ class ReadParts:
     """What a Python worker runs to read parts whose numbers it is given."""
 
     parts: tuple[Any, ...]
+    arrival: Arrival = ARRIVAL
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Turn numbers of parts into their rows, as Spark wants them."""

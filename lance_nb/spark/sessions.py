@@ -7,9 +7,8 @@ A session that is started here is local: it must run its Python workers with thi
 Spark does not do by itself in a virtual environment. Starting takes 5 to 10 seconds, so it is done
 when asked for, or for work that is worth it.
 
-Limits: Spark 4 needs Java 17 or newer. Workers talk to the JVM by TCP, where each task waits about
-30 ms for an acknowledgement: with ``spark.python.unix.domain.socket.enabled`` it does not, but each
-worker that was idle for a minute then ends with a traceback, which a notebook shows.
+Limits: Spark 4 needs Java 17 or newer. ``spark.python.unix.domain.socket.enabled`` is left off:
+with it, each worker that was idle for a minute ends with a traceback, which a notebook shows.
 Source: PySpark 4.3; guides measured there: start-up, thread-local sessions, PYSPARK_PYTHON.
 """
 
@@ -42,6 +41,7 @@ _LOCAL: Mapping[str, str] = {
 }
 _CONNECT = "pyspark.sql.connect"
 MIN_JAVA = 17
+MANY_CORES = 1024
 
 
 def find_session(namespace: Mapping[str, Any] | None = None) -> SparkSession | None:
@@ -128,6 +128,11 @@ def java() -> str | None:
 def is_connect(session: object) -> bool:
     """Whether a session talks to a Spark Connect server; told without importing that half."""
     return any(one.__module__.startswith(_CONNECT) for one in type(session).__mro__)
+
+
+def num_cores(session: SparkSession) -> int:
+    """Return how many tasks run at once; a great many for Connect, which does not tell."""
+    return MANY_CORES if is_connect(session) else int(session.sparkContext.defaultParallelism)
 
 
 def is_local(session: SparkSession) -> bool:

@@ -29,7 +29,7 @@ from lance_nb.spark.registration import read
 from lance_nb.spark.run import RunOptions
 from lance_nb.spark.tasks.merge import Clauses, check, file_options
 from lance_nb.spark.types import fitted, fitted_schema
-from lance_nb.spark.worker import settle
+from lance_nb.spark.worker import ARRIVAL, Arrival, settle
 from lance_nb.table.projection import ROW_ADDRESS
 from lance_nb.transactions.merge_insert_clauses import MergeClauses
 from lance_nb.transactions.merge_insert_parts import plan_bucket, united, windows_of, without_rows
@@ -52,6 +52,7 @@ class MergeBucket:
     place: Place
     clauses: Clauses
     counter: RowCounter
+    arrival: Arrival = ARRIVAL
 
     def __call__(self, source: pa.Table, target: pa.Table) -> pa.Table:
         """Merge the bucket; an error of ours is sent back as a value."""

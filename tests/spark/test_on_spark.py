@@ -23,6 +23,7 @@ from lance_nb.errors import (
     StorageError,
 )
 from lance_nb.spark.arrow_batches import counted_rows
+from lance_nb.spark.engine import TaskProgress
 from lance_nb.spark.engines.session import SparkEngine
 from tests.spark.data import MARKS, NUM_ROWS, by_pylance, rows, written
 
@@ -186,6 +187,15 @@ class Sleeps:
 def test_a_task_that_fails_is_tried_again(session: SparkSession, tmp_path: Path) -> None:
     tasks = [FailsFirst(str(tmp_path), at) for at in range(3)]
     assert SparkEngine(session).run(tasks, lambda _: None, lambda: False) == [None] * 3
+
+
+def test_a_task_that_fails_does_not_take_its_neighbours_along(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    tasks = [FailsFirst(str(tmp_path), at) for at in range(40)]  # more than Spark tries a task
+    told: list[TaskProgress] = []
+    assert SparkEngine(session).run(tasks, told.append, lambda: False) == [None] * 40
+    assert (told[-1].num_done, told[-1].num_tasks) == (40, 40)
 
 
 def test_a_run_is_cancelled_in_seconds_and_the_session_lives(session: SparkSession) -> None:

@@ -36,7 +36,7 @@ from lance_nb.spark import source
 from lance_nb.spark.source.options import SourceOptions
 from lance_nb.spark.source.rows import ReadPlan, metadata_table
 from lance_nb.spark.types import readable_schema, to_spark
-from lance_nb.spark.worker import settle
+from lance_nb.spark.worker import ARRIVAL, settle
 
 if TYPE_CHECKING:
     from lance_nb.spark.source.streaming import ChangeReader, LanceStreamReader
@@ -123,6 +123,7 @@ class LanceReader(DataSourceReader):
 
     def __init__(self, plan: ReadPlan) -> None:
         self._plan = plan
+        self._arrival = ARRIVAL
 
     @property
     def spark_schema(self) -> StructType:
@@ -149,6 +150,7 @@ class TableReader(DataSourceReader):
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
+        self._arrival = ARRIVAL
 
     @property
     def spark_schema(self) -> StructType:
@@ -180,6 +182,7 @@ class LanceWriter(DataSourceArrowWriter):
 
     def __init__(self, write: SourceWrite) -> None:
         self._write = write
+        self._arrival = ARRIVAL
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPartition:
         """Write one partition."""
@@ -200,6 +203,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, write: SourceWrite) -> None:
         self._write = write.of_stream()
+        self._arrival = ARRIVAL
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPartition:
         """Write one partition of a batch."""

@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 
 from lance_nb.spark.source.changes import WHOLE, ChangePart, ChangePlan
 from lance_nb.spark.source.options import SourceOptions
+from lance_nb.spark.worker import ARRIVAL
 
 _VERSION = "version"
 
@@ -41,6 +42,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, plan: ChangePlan, options: SourceOptions) -> None:
         self._plan = plan
+        self._arrival = ARRIVAL
         self._starting = options.starting_version
         self._at_once = options.number("maxversionspertrigger")
         self._last: int | None = None
@@ -93,6 +95,7 @@ class ChangeReader(DataSourceReader):
 
     def __init__(self, plan: ChangePlan, start: int, end: int) -> None:
         self._plan = plan
+        self._arrival = ARRIVAL
         self._between = start, end
 
     @property
