@@ -34,6 +34,11 @@ _WINDOW = 8
 
 def encode(data: Bytes, offsets: Ints, matcher: Matcher) -> tuple[Bytes, Ints]:
     """Return the encoded strings and their offsets."""
+    if compiled.pays(_size(offsets) * _SAVED_SECONDS):
+        room = allocate(2 * _size(offsets))  # if all were literals; what is not written is not used
+        ends = _by_loop(data, offsets, matcher, room)
+        if ends is not None:
+            return room[: ends[-1]], ends
     codes, ends = encode_symbols(data, offsets, matcher)
     is_literal = codes >= LITERAL
     if not bool(is_literal.any()):
@@ -50,23 +55,53 @@ def encode(data: Bytes, offsets: Ints, matcher: Matcher) -> tuple[Bytes, Ints]:
 
 def encode_symbols(data: Bytes, offsets: Ints, matcher: Matcher) -> tuple[Codes, Ints]:
     """Return the codes of all strings (literals as 256 + byte), and their offsets."""
-    first, last = int(offsets[0]), int(offsets[-1])
-    padded = np.zeros(last - first + _WINDOW, np.uint8)
-    padded[: last - first] = data[first:last]
-    windows = np.ndarray((padded.size - _WINDOW + 1,), np.uint64, padded.data, 0, (1,))
-    starts, stops, piece_ends = _cut(offsets - first if first else offsets)
-    room = np.empty(last - first, np.uint16)
-    ends = np.zeros(starts.size + 1, np.int64)
+    if compiled.pays(_size(offsets) * _SAVED_SECONDS):
+        room = np.empty(_size(offsets), np.uint16)
+        ends = _by_loop(data, offsets, matcher, room)
+        if ends is not None:
+            return room[: ends[-1]], ends
+    starts, stops, firsts = _cut(offsets)
+    codes, ends = _step_by_step(_windows(data[: offsets[-1]]), starts, stops, matcher)
+    return codes, ends if firsts is None else ends[firsts]
+
+
+def _by_loop(data: Bytes, offsets: Ints, matcher: Matcher, room: Bytes | Codes) -> Ints | None:
+    """Fill the room by the compiled loop and return the offsets; None as long as it is not ready.
+
+    The loop looks at 8 bytes at a time, so the last pieces are taken from a copy that has them.
+    """
+    starts, stops, firsts = _cut(offsets)
+    inner = int(np.searchsorted(stops, data.size - _WINDOW + 1, side="right"))
+    begin = int(starts[inner]) if inner < starts.size else int(offsets[-1])
     lookups = (matcher.lengths, matcher.singles, matcher.pairs)
-    hashed = (matcher.hash_words, matcher.hash_masks, matcher.hash_codes)
-    args = (windows, (starts, stops), (*lookups, *hashed), room, ends)
-    pays = compiled.pays((last - first) * _SAVED_SECONDS)
-    loop = compiled.kernel("encode_fsst", args) if pays else None
+    tables = (*lookups, matcher.hash_words, matcher.hash_masks, matcher.hash_codes)
+    ends = np.zeros(starts.size + 1, np.int64)
+    tail = _windows(data[begin : offsets[-1]])
+    last = (starts[inner:] - begin, stops[inner:] - begin)
+    loop = compiled.kernel("encode_fsst", (tail, last, tables, room, ends))
     if loop is None:
-        codes, ends = _step_by_step(windows, starts, stops, matcher)
-    else:
-        codes = room[: loop(*args)]
-    return codes, ends if piece_ends is None else ends[piece_ends]
+        return None
+    used = 0
+    if inner:
+        windows = np.ndarray((data.size - _WINDOW + 1,), np.uint64, data, 0, (1,))
+        windows.flags.writeable = False  # as those of the tail, whatever the data is
+        used = loop(windows, (starts[:inner], stops[:inner]), tables, room, ends[: inner + 1])
+    loop(tail, last, tables, room[used:], ends[inner:])
+    ends[inner:] += used
+    ends[inner] = used
+    return ends if firsts is None else ends[firsts]
+
+
+def _size(offsets: Ints) -> int:
+    return int(offsets[-1] - offsets[0])
+
+
+def _windows(data: Bytes) -> npt.NDArray[np.uint64]:
+    """Return the 8 bytes from each position on; zeros follow the last."""
+    padded = np.append(data, np.zeros(_WINDOW, np.uint8))
+    windows = np.ndarray((data.size + 1,), np.uint64, padded, 0, (1,))
+    windows.flags.writeable = False
+    return windows
 
 
 def _cut(offsets: Ints) -> tuple[Ints, Ints, Ints | None]:

@@ -181,12 +181,14 @@ def encode_fsst(windows: Array, pieces: Any, tables: Any, codes: Array, ends: Ar
 
     ``windows`` has the 8 bytes from each position on, ``pieces`` where each begins and ends.
     ``tables`` are the lengths of codes, the codes of one and of two bytes, and words, masks and
-    codes of longer symbols by their hash.
+    codes of longer symbols by their hash. ``codes`` of 16 bits have literals as 256 + byte; codes
+    of 8 bits have an escape, 255, and the byte.
     """
     starts, stops = pieces
     lengths, singles, pairs, hash_words, hash_masks, hash_codes = tables
     one = np.uint64(1)
     used = np.uint64(0)
+    mask = np.uint16(0xFFFF) if codes.itemsize > 1 else np.uint16(0xFF)
     for piece in range(starts.size):
         position = np.uint64(starts[piece])
         stop = np.uint64(stops[piece])
@@ -202,7 +204,10 @@ def encode_fsst(windows: Array, pieces: Any, tables: Any, codes: Array, ends: Ar
                     code = pairs[word & np.uint64(0xFFFF)]
                 else:
                     code = singles[word & np.uint64(0xFF)]
-            codes[used] = code
+            if code > mask:
+                codes[used] = mask
+                used += one
+            codes[used] = code & mask
             used += one
             position += np.uint64(lengths[code])
         ends[piece + 1] = used
