@@ -128,13 +128,12 @@ def _buffer_range(page: PageMetadata, number: int) -> tuple[int, int]:
 
 
 def whole_buffers(source: FileSource, part: PageRows) -> dict[int, PageBuffer]:
-    """View all buffers of a page of a mapped file."""
+    """View all buffers of a page of a mapped file, without counting what is read of them."""
     known = part.column.viewed.get(part.page)
     if known is not None:
-        source.count_view(part.metadata.buffer_sizes)
         return known
     numbers = range(len(part.metadata.buffer_sizes))
-    arrays = source.arrays([_buffer_range(part.metadata, number) for number in numbers])
+    arrays = source.views([_buffer_range(part.metadata, number) for number in numbers])
     found = {number: PageBuffer(array) for number, array in enumerate(arrays)}
     part.column.viewed[part.page] = found
     return found

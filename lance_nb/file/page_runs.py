@@ -49,11 +49,15 @@ class PageRun:
         return f"column {first.column.name!r}, pages {first.page} to {last.page}"
 
     @property
+    def whole_bytes(self) -> int:
+        """Bytes of the pages in the file."""
+        return sum(sum(part.metadata.buffer_sizes) for part in self.parts)
+
+    @property
     def size_bytes(self) -> int:
         """Bytes of the pages in the file, the share of the wanted rows."""
-        whole = sum(sum(part.metadata.buffer_sizes) for part in self.parts)
         num_rows = sum(part.metadata.num_rows for part in self.parts)
-        return whole * self.rows.num_rows // max(num_rows, 1)
+        return self.whole_bytes * self.rows.num_rows // max(num_rows, 1)
 
     @property
     def offset_bytes(self) -> int | None:
@@ -62,12 +66,15 @@ class PageRun:
         return offsets[0] if offsets else None
 
     def buffers(self, source: FileSource) -> dict[int, PageBuffer]:
-        """View the bytes of the pages in a mapped file."""
-        if len(self.parts) == 1:
-            return whole_buffers(source, self.parts[0])
+        """View the bytes of the pages in a mapped file; the share of the wanted rows is counted."""
+        one = self.parts[0] if len(self.parts) == 1 else None
+        requests = len(one.metadata.buffer_sizes) if one else 1
+        source.count_view(self.whole_bytes, self.size_bytes, requests)
+        if one:
+            return whole_buffers(source, one)
         last = self.parts[-1].metadata
         stop = last.buffer_offsets[_CHUNKS] + last.buffer_sizes[_CHUNKS]
-        (data,) = source.arrays([(self.parts[0].metadata.buffer_offsets[_CHUNKS], stop)])
+        (data,) = source.views([(self.parts[0].metadata.buffer_offsets[_CHUNKS], stop)])
         return {_CHUNKS: PageBuffer(data)}
 
 

@@ -16,6 +16,7 @@ from lance_nb.storage import meter
 from lance_nb.storage.base import ByteRange, Store
 
 _TAIL_BYTES = 64 * 1024
+_MEMORY_PAGE_BYTES = 4096
 
 
 class FileSource:
@@ -71,10 +72,20 @@ class FileSource:
             ]
         return [piece for piece in found if piece is not None]
 
+    def views(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
+        """Return ranges of a mapped file; what is read of them is told to ``count_view``."""
+        for start, stop in ranges:
+            self._check(start, stop)
+        return [np.frombuffer(self._tail[start:stop], np.uint8) for start, stop in ranges]
+
     @staticmethod
-    def count_view(sizes_bytes: Sequence[int]) -> None:
-        """Count a look at ranges of a mapped file that were asked for before."""
-        meter.count(sum(sizes_bytes), len(sizes_bytes))
+    def count_view(size_bytes: int, wanted_bytes: int, requests: int) -> None:
+        """Count a look into ``size_bytes`` of a mapped file of which a share is wanted.
+
+        The system reads a mapped file by pages of memory: what is wanted is rounded up to them.
+        """
+        wanted = -(-wanted_bytes // _MEMORY_PAGE_BYTES) * _MEMORY_PAGE_BYTES
+        meter.count(min(size_bytes, wanted), requests)
 
     def _check(self, start: int, stop: int) -> None:
         if not 0 <= start <= stop <= self.size_bytes:

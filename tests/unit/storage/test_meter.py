@@ -2,8 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+import lance_nb
 from lance_nb.storage import meter
 from lance_nb.storage.base import ByteRange, Store
 from lance_nb.storage.registry import open_store
@@ -44,3 +47,15 @@ def test_writes_are_counted(store: Store) -> None:
     requests, size_bytes = spent(before)
     assert requests >= 1
     assert size_bytes == 5
+
+
+def test_of_a_mapped_file_the_share_of_the_wanted_rows_is_counted(tmp_path: Path) -> None:
+    numbers = np.random.default_rng(1).integers(0, 2**60, 300_000)
+    dataset = lance_nb.write_dataset(pa.table({"n": numbers}), tmp_path / "a.lance")
+    dataset.to_table()  # opens files and pages
+    before = meter.reading()
+    dataset.to_table(offset=150_000, limit=200)
+    assert 1600 <= spent(before)[1] <= 3 * 4096  # pages of memory
+    before = meter.reading()
+    dataset.to_table()
+    assert spent(before)[1] >= 8 * 300_000 * 0.9
