@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from lance_nb import format as formats
 from lance_nb.errors import (
+    CorruptFileError,
     FormatError,
     InvalidRefError,
     NotFoundError,
@@ -39,7 +40,7 @@ class Target:
 
 
 def list_tags(root: Store) -> dict[str, Tag]:
-    """Read every tag, sorted by name."""
+    """Read every tag, sorted by name. Raises CorruptFileError for one that is damaged."""
     return {name: read_tag(root, name) for name in tag_names(root)}
 
 
@@ -73,7 +74,7 @@ def read_tag(root: Store, name: str) -> Tag:
     try:
         return formats.refs.Tag.from_bytes(root.read(path), f"{root.uri}/{path}")
     except ObjectNotFoundError as exc:
-        raise RefNotFoundError("tag", name, tuple(tag_names(root))) from exc
+        raise _missing(root, path, "tag", name) from exc
 
 
 def read_branch(root: Store, name: str) -> Branch:
@@ -82,7 +83,23 @@ def read_branch(root: Store, name: str) -> Branch:
     try:
         return formats.refs.Branch.from_bytes(root.read(path), f"{root.uri}/{path}")
     except ObjectNotFoundError as exc:
-        raise RefNotFoundError("branch", name, tuple(branch_names(root))) from exc
+        raise _missing(root, path, "branch", name) from exc
+
+
+def _missing(root: Store, path: str, kind: str, name: str) -> CorruptFileError | RefNotFoundError:
+    """Say why there is no record at its path: none anywhere, or one whose file is misspelled.
+
+    pylance, too, lists the second and finds none: it fails on the whole list.
+    """
+    folder, _, wanted = path.rpartition("/")
+    names = _names(root, folder)
+    if name not in names:
+        return RefNotFoundError(kind, name, tuple(names))
+    files = root.list_names(folder)
+    file = next(one for one in files if layout.parse_ref_file_name(one) == name)
+    advice = f"rename it to {wanted}, or delete it if the {kind} is not needed"
+    expected = f"a file named {wanted}, where {kind} {name!r} is looked for"
+    return CorruptFileError(f"{root.uri}/{folder}/{file}", None, expected, file, advice=advice)
 
 
 def resolve(root: Store, ref: Ref | None, branch: str | None) -> Target:

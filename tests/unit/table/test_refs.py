@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_nb.errors import InvalidRefError, RefNotFoundError
+from lance_nb.errors import CorruptFileError, InvalidRefError, RefNotFoundError
 from lance_nb.format.refs import Branch, Tag
 from lance_nb.table.refs import (
     Target,
@@ -140,3 +140,25 @@ def test_a_branch_whose_file_another_writer_spelled_otherwise_is_found(history):
     store.delete("_refs/branches/team%2Fdeep.json")
     store.write("_refs/branches/team%2fdeep.json", data)
     assert resolve(store, ("team/deep", 1), None) == Target("team/deep", 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "wanted"),
+    [("branch", "_refs/branches/%73ide.json", "_refs/branches/side.json"),
+     ("tag", "_refs/tags/f%69rst.json", "_refs/tags/first.json")],
+)  # fmt: skip
+def test_a_record_whose_file_is_misspelled_is_told_the_same_by_list_and_by_name(
+    kind: str, file: str, wanted: str
+):
+    store = copy_to_memory("history")
+    store.write(file, bytes(store.read(wanted)))
+    store.delete(wanted)
+    name = wanted.rpartition("/")[2].removesuffix(".json")
+    listed, read = (list_branches, read_branch) if kind == "branch" else (list_tags, read_tag)
+    for ask in (lambda: listed(store), lambda: read(store, name)):
+        with pytest.raises(CorruptFileError, match=f"a file named {name}.json") as found:
+            ask()
+        assert found.value.path.endswith(file)
+        assert f"rename it to {name}.json" in found.value.advice
+    with pytest.raises(RefNotFoundError, match="does not exist"):
+        read(store, "nothing")
