@@ -89,7 +89,8 @@ def column_profiles(
     tables = []
     for start, rows, done, runs in _runs(dataset, lens, num_rows):
         progress(done, runs)
-        tables.append(lens.rows(dataset, [field.name for _, field in wanted], start, rows))
+        read = lens.rows if runs == 1 else _near
+        tables.append(read(dataset, [field.name for _, field in wanted], start, rows))
     table = pa.concat_tables(tables)
     return [
         _profile(at, field, cells.plain(column))
@@ -123,6 +124,25 @@ def _runs(dataset: Source, lens: Lens, num_rows: int) -> Iterator[tuple[int, int
     each = rows // PLACES
     for at in range(PLACES):
         yield (num_rows - each) * at // (PLACES - 1), each, at, PLACES
+
+
+def _near(dataset: Source, columns: list[str], offset: int, limit: int) -> pa.Table:
+    """Read a run of rows from the fragments that lie about there by the counts of the manifest.
+
+    The exact place of a row may take all deletion files before it (see ``scan_plan.skipped``); a
+    sample needs none of these.
+    """
+    opened = getattr(dataset, "opened", None)
+    if opened is None:
+        return dataset.to_table(columns=columns, limit=limit, offset=offset)
+    counts = opened[1].manifest.fragments.counts()
+    ends = np.cumsum(counts.num_rows.astype(np.int64))
+    at, last = np.searchsorted(ends, [offset, offset + limit - 1], side="right").tolist()
+    within = offset - int(ends[at - 1]) if at else offset
+    source: Any = dataset
+    chosen = [source.get_fragment(int(one)) for one in counts.ids[at : last + 1]]
+    found: pa.Table = source.to_table(columns=columns, fragments=chosen, offset=within, limit=limit)
+    return found
 
 
 def _profile(at: int, field: pa.Field, column: pa.Array) -> ColumnProfile:

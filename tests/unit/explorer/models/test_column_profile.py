@@ -20,6 +20,7 @@ from lance_nb.explorer.models.column_profile import (
     column_profiles,
 )
 from lance_nb.explorer.models.lens import Lens
+from lance_nb.table import deletions
 from tests.support.datasets import everything_table
 from tests.unit.explorer.fakes import one_table
 
@@ -103,6 +104,28 @@ def test_of_many_small_fragments_some_are_looked_at() -> None:
     (found,) = column_profiles(dataset, 0, 1, Lens(), dataset.count_rows())
     assert found.sampled == 5 * SAMPLE_FRAGMENTS
     assert (found.low, found.high, found.distinct) == ("0", "4", 5)
+
+
+def test_a_sample_reads_the_deletions_of_its_own_fragments_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    uri = f"memory://deleted-{uuid4().hex}/d.lance"
+    data = pa.table({"id": range(3000)})
+    dataset = lance_nb.write_dataset(data, uri, enable_stable_row_ids=True, max_rows_per_file=10)
+    dataset.delete("id % 10 = 3")
+    read: set[int] = set()
+    real = deletions.read_deletions
+
+    def watched(locations: Any, cache: Any, fragment: Any, num_rows: int) -> Any:
+        read.add(fragment.id)
+        return real(locations, cache, fragment, num_rows)
+
+    monkeypatch.setattr(deletions, "read_deletions", watched)
+    dataset = lance_nb.dataset(uri)
+    (found,) = column_profiles(dataset, 0, 1, Lens(), 2700)
+    assert 0 < len(read) <= SAMPLE_FRAGMENTS + 2 * PLACES
+    assert (found.low, found.high) == ("0", "2999")
+    assert found.sampled > 500
 
 
 def test_a_profile_that_nobody_waits_for_ends_early() -> None:
