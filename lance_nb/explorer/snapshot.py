@@ -25,6 +25,7 @@ from lance_nb.explorer.frame import Frame
 from lance_nb.explorer.messages import Handler, handle
 from lance_nb.explorer.models import refs, text
 from lance_nb.explorer.models import timeline as timelines
+from lance_nb.explorer.models.ref_lines import MAX_HEADS
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, Window
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.session import Place, Session
@@ -172,6 +173,9 @@ def _keep_shown(
         for line in lines[:MAX_REFS]:
             asked = {"kind": kind, "name": line["name"]}
             _keep(found, handlers, None, "refs.show", asked, kind, line["name"])
+        if kind == "branch":
+            names = [line["name"] for line in lines[:MAX_HEADS]]
+            _keep(found, handlers, None, "refs.heads", {"names": names})
     reply, _ = handle({"id": "1", "type": "refs", "args": {"text": ""}}, handlers)
     found.choices = reply["result"]["choices"] if reply["ok"] else []
 

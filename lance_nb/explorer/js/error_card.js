@@ -4,10 +4,11 @@ import { h } from "./dom.js";
 
 /** @param {{title: string, message: string, where: string, hint: string, kind: string}} card @returns {HTMLElement} */
 export function errorCard(card, ...extra) {
+  const calm = card.kind === "Snapshot"; // nothing went wrong: there is no kernel to ask
   return h(
     "div",
-    { class: "lnb-error" },
-    h("span", { class: "lnb-error-mark", "aria-hidden": "true" }, "!"),
+    { class: calm ? "lnb-error lnb-error-calm" : "lnb-error" },
+    h("span", { class: "lnb-error-mark", "aria-hidden": "true" }, calm ? "i" : "!"),
     h(
       "div",
       { class: "lnb-error-text" },
@@ -16,7 +17,7 @@ export function errorCard(card, ...extra) {
       card.where ? h("p", { class: "lnb-error-where" }, card.where) : null,
       h("p", { class: "lnb-error-hint" }, card.hint),
     ),
-    h("span", { class: "lnb-error-kind" }, card.kind),
+    h("span", { class: "lnb-error-kind" }, calm ? "" : card.kind),
     ...extra,
   );
 }

@@ -40,6 +40,7 @@ export function snapshotModel(data) {
     refs: ({ text }) => ({ result: { choices: data.choices.filter((one) => JSON.stringify(one).toLowerCase().includes(text.toLowerCase())).slice(0, 20) } }),
     versions: ({ branch, numbers }) => ({ result: { branch, details: numbers.map((number) => data.bars[branch ?? ""]?.[number]).filter(Boolean) } }),
     "changes.counts": ({ a, b }) => (a.version === b.version - 1 && (a.branch ?? null) === (b.branch ?? null) ? recorded(["changes.counts", b.branch ?? "", b.version]) : null),
+    "refs.heads": ({ names }) => ({ result: { heads: (recorded(["refs.heads"])?.result.heads ?? []).filter((one) => names.includes(one.name)) } }),
     "rows.profile": ({ branch, version, first, count, filter }) => {
       const found = filter ? null : recorded(["rows.profile", branch ?? "", version]);
       return found && { result: { profiles: found.result.profiles.filter((one) => one.column >= first && one.column < first + count) } };
@@ -71,7 +72,7 @@ export function snapshotModel(data) {
 }
 
 function failed(message) {
-  return { error: { title: "Not in this snapshot", message, where: "", hint: "Run lance_nb.explore in a notebook.", kind: "" } };
+  return { error: { title: "Not in this snapshot", message, where: "", hint: "Run lance_nb.explore in a notebook.", kind: "Snapshot" } };
 }
 
 function revive(value) {

@@ -43,6 +43,7 @@ def test_answers_about_storage_changes_and_refs_are_kept(tmp_path: Path) -> None
     assert found["storage.fragment||6|1"]["result"]["deleted"] == 30
     assert [line["name"] for line in found["refs.list|tag"]["result"]["lines"]] == ["v1"]
     assert "refs.show|tag|v1" in found
+    assert found["refs.heads"]["result"]["heads"][0]["name"] is None
 
 
 def test_it_has_a_size_however_many_versions(monkeypatch: pytest.MonkeyPatch) -> None:
