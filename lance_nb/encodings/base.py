@@ -129,11 +129,14 @@ class ChunkBuffer:
 
     The creator has checked that every chunk lies inside ``data``. Chunks need not be adjacent.
     ``noted`` keeps what a codec has found out about them for the next time that it is asked.
+    ``spare_bytes``: so much before each chunk may be written by who gets the buffer, and between
+    a chunk and that of the next are only zeros, up to a multiple of 8.
     """
 
     data: Bytes
     starts: Ints
     sizes: Ints
+    spare_bytes: int = 0
     noted: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 

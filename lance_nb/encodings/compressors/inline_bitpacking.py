@@ -28,6 +28,7 @@ from lance_nb.encodings.kernels import bitpack, memory, pack, ranges, scatter
 from lance_nb.encodings.statistics import Measured, Words, saving
 from lance_nb.errors import InternalError
 
+_HEADER_BYTES = 8  # of a mini-block chunk without levels
 _MANY_WIDTHS = 64  # changes of width, from which on equal ones are gathered
 _LEAST_SAVING = 100  # thousandths: less is not worth the time of unpacking
 
@@ -52,7 +53,7 @@ class InlineBitpackingCompressor:
     ) -> CompressedChunks:
         """Pack 1024 values per chunk."""
         counts = uniform_counts(measured.num_values, bitpack.VALUES)
-        return CompressedChunks(_message(measured), (_packed(measured),), counts)
+        return CompressedChunks(_message(measured), (_packed(measured, _HEADER_BYTES),), counts)
 
     def nominate_blocks(
         self, measured: Measured, num_values: Ints, options: EncodingOptions
@@ -84,14 +85,17 @@ def _message(measured: Measured) -> encodings21.CompressiveEncoding:
     return encodings21.CompressiveEncoding(inline_bitpacking=packing)
 
 
-def _packed(measured: Measured) -> Parts:
-    """Pack blocks of 1024 values behind their width, blocks of equal width together."""
+def _packed(measured: Measured, spare_bytes: int = 0) -> Parts:
+    """Pack blocks of 1024 values behind their width, blocks of equal width together.
+
+    ``spare_bytes`` (a multiple of 8) are left free before each block, which is then padded to 8.
+    """
     words, widths = measured.words, measured.block_widths
     if words is None or widths is None:
         raise InternalError(f"bit packing of a {type(measured.block).__name__} block")
     word = words.dtype.itemsize
     sizes = word + widths * (bitpack.VALUES // 8)
-    starts = ranges.starts_of(sizes)
+    starts = ranges.starts_of(spare_bytes + (sizes + 7 & -8 if spare_bytes else sizes))
     out = memory.allocate(int(starts[-1])).view(words.dtype)
     full = words.size // bitpack.VALUES
     grid = words[: full * bitpack.VALUES].reshape(full, bitpack.VALUES)
@@ -99,32 +103,29 @@ def _packed(measured: Measured) -> Parts:
     if breaks.size <= _MANY_WIDTHS:
         bounds = [0, *breaks.tolist(), full]
         for first, last in itertools.pairwise(bounds):
-            _pack_run(grid[first:last], int(widths[first]), out, int(starts[first]) // word)
+            rows = out[starts[first] // word : starts[last] // word]
+            _pack_rows(grid[first:last], int(widths[first]), rows, spare_bytes)
     else:
         for width in np.unique(widths[:full]).tolist():
             group = np.flatnonzero(widths[:full] == width)
-            _pack_apart(grid[group], width, out, starts[group] // word)
+            rows = np.empty((group.size, int(np.diff(starts)[group[0]]) // word), words.dtype)
+            _pack_rows(grid[group], width, rows, spare_bytes)
+            scatter.write_rows(out.view(np.uint8), starts[group], rows.view(np.uint8))
     if full < widths.size:
         tail = np.zeros((1, bitpack.VALUES), words.dtype)
         tail[0, : words.size - full * bitpack.VALUES] = words[full * bitpack.VALUES :]
-        _pack_run(tail, int(widths[full]), out, int(starts[full]) // word)
-    return Parts((ChunkBuffer(out.view(np.uint8), starts[:-1], sizes),))
+        _pack_rows(tail, int(widths[full]), out[starts[full] // word :], spare_bytes)
+    part = ChunkBuffer(out.view(np.uint8), starts[:-1] + spare_bytes, sizes, spare_bytes)
+    return Parts((part,))
 
 
-def _pack_run(grid: Words, width: int, out: Words, first: int) -> None:
-    """Pack neighbouring blocks of one width straight to their place."""
+def _pack_rows(grid: Words, width: int, out: Words, spare_bytes: int) -> None:
+    """Pack neighbouring blocks of one width; each row of ``out`` is room, width, bits, padding."""
     if not len(grid):
         return
-    size = 1 + width * bitpack.VALUES // (8 * grid.itemsize)
-    rows = out[first : first + len(grid) * size].reshape(len(grid), size)
-    rows[:, 0] = width
-    pack.pack(grid, width, rows[:, 1:])
-
-
-def _pack_apart(grid: Words, width: int, out: Words, firsts: Ints) -> None:
-    """Pack blocks of one width that lie apart."""
-    size = 1 + width * bitpack.VALUES // (8 * grid.itemsize)
-    rows = np.empty((len(grid), size), grid.dtype)
-    rows[:, 0] = width
-    pack.pack(grid, width, rows[:, 1:])
-    scatter.write_rows(out.view(np.uint8), firsts * grid.itemsize, rows.view(np.uint8))
+    rows = out.reshape(len(grid), -1)
+    first = spare_bytes // grid.itemsize
+    last = first + 1 + width * bitpack.VALUES // (8 * grid.itemsize)
+    rows[:, first] = width
+    rows[:, last:] = 0
+    pack.pack(grid, width, rows[:, first + 1 : last])

@@ -2,9 +2,11 @@
 
 Layout: see ``kernels.bitpack``. A block becomes ``1024 * W / T`` words of T bits.
 
-How: rows of many blocks are turned into contiguous vectors, so that shifting one row into its word
-is one call for up to ``BLOCKS`` blocks. Each word's first row is assigned and the others are
-or-ed, so nothing has to be cleared before. What is turned are ``LANES``: whole rows of a block.
+How: of narrow values, 2, 4 or 8 rows that follow each other are first merged into one of as many
+times their bits, where they lie: neighbouring rows are 128 values apart. The rows of many blocks
+are then turned into contiguous vectors, so that shifting one row into its word is one call for up
+to ``BLOCKS`` blocks. Each word's first row is assigned and the others are or-ed, so nothing has to
+be cleared before. What is turned are ``LANES``: whole rows of a block.
 Limits: every value fits W bits (the caller knows from an or-reduction); the values of a block lie
 side by side, and so do its words.
 Source: FastLanes, "unified transposed layout", as written by pylance 14.0.2.
@@ -24,7 +26,8 @@ from lance_nb.encodings.kernels.bitpack import LANES, ORDER, VALUES
 Words = npt.NDArray[np.unsignedinteger[Any]]
 
 _SAVED_SECONDS = 4e-10  # per byte of input, by the compiled loop
-BLOCKS = 512  # at once: less scratch means more calls, more scratch leaves the cache
+_APART = 128  # values between neighbouring rows
+BLOCKS = 256  # at once: less scratch means more calls, more scratch leaves the cache
 
 
 def pack(blocks: Words, width: int, out: Words) -> None:
@@ -33,17 +36,39 @@ def pack(blocks: Words, width: int, out: Words) -> None:
     lanes = VALUES // word_bits
     if width == 0 or _pack_compiled(blocks, width, out):
         return
-    count = min(BLOCKS, len(blocks))
-    scratch = np.empty((width + 9, count * lanes), blocks.dtype)
+    merged = 8
+    while merged * width > word_bits:
+        merged //= 2
+    count, num_rows = min(BLOCKS, len(blocks)), 8 // merged
+    room = np.empty((num_rows, count, _APART), blocks.dtype)
+    scratch = np.empty((num_rows + width + 1, count * lanes), blocks.dtype)
     for first in range(0, len(blocks), BLOCKS):
         part = blocks[first : first + BLOCKS]
-        source = part.view(LANES).reshape(len(part), 8, word_bits // 8)
-        room = scratch[:, : len(part) * lanes]
-        rows, words, spare = room[:8], room[8 : 8 + width], room[8 + width]
+        source = _merged(part, width, room[:, : len(part)]).view(LANES)
+        rows, words, spare = np.split(scratch[:, : len(part) * lanes], (num_rows, -1))
         for group in range(word_bits // 8):
-            np.copyto(rows.view(LANES), source[:, :, ORDER[group] * 16 // lanes].T)
-            _pack_rows(rows, width, group * 8, words, spare)
+            np.copyto(rows.view(LANES), source[:, :, ORDER[group] * 16 // lanes])
+            _pack_rows(rows, width * merged, group * num_rows, words, spare[0])
         np.copyto(out[first : first + BLOCKS].view(LANES), words.view(LANES).T)
+
+
+def _merged(blocks: Words, width: int, out: Words) -> Words:
+    """Put the rows of each group of 8 side by side, as many as ``out`` (shape (m, n, 128)) asks.
+
+    Returns the blocks themselves, in that shape, if each row stays alone.
+    """
+    rows = blocks.reshape(len(blocks), 8, _APART).transpose(1, 0, 2)
+    if len(out) == len(rows):
+        return rows
+    step, shift = len(rows) // len(out), blocks.dtype.type(width)
+    for number, target in enumerate(out):
+        first = number * step
+        np.left_shift(rows[first + step - 1], shift, out=target)
+        for row in range(first + step - 2, first, -1):
+            np.bitwise_or(target, rows[row], out=target)
+            np.left_shift(target, shift, out=target)
+        np.bitwise_or(target, rows[first], out=target)
+    return out
 
 
 def _pack_compiled(blocks: Words, width: int, out: Words) -> bool:
@@ -66,12 +91,11 @@ def _pack_compiled(blocks: Words, width: int, out: Words) -> bool:
 
 
 def _pack_rows(rows: Words, width: int, first: int, words: Words, spare: Words) -> None:
-    """Shift 8 rows of every lane, from row ``first`` on, into their words."""
+    """Shift some rows of every lane, from row ``first`` on, into their words."""
     word_bits = rows.dtype.itemsize * 8
     kind = rows.dtype.type
-    for row in range(first, first + 8):
-        word, shift = divmod(row * width, word_bits)
-        source = rows[row - first]
+    for number, source in enumerate(rows):
+        word, shift = divmod((first + number) * width, word_bits)
         if shift == 0:
             words[word] = source
             continue

@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lance_nb.encodings.base import ChunkBuffer
+from lance_nb.encodings.choose import compressors
+from lance_nb.encodings.chunk_assembly import assemble
+from lance_nb.encodings.compress_base import Parts
 from lance_nb.encodings.encoding_options import EncodingOptions
 from tests.property.encodings.reference_encoders import inline_chunk
 from tests.support.compressing import COMPRESSORS, V2_2, in_blocks, in_chunks, measured
@@ -25,6 +29,27 @@ def test_many_changes_of_width_come_back() -> None:
     rng = np.random.default_rng(1)
     widths = np.repeat(rng.integers(0, 40, 300), 1024)
     in_chunks("inline_bitpacking", measured(np.uint64(1) << widths.astype(np.uint64)))
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("changes", [1, 100])  # few runs of a width, or many
+@pytest.mark.parametrize("large", [False, True])
+def test_chunks_are_packed_where_their_page_has_them(kind: str, changes: int, large: bool) -> None:
+    rng = np.random.default_rng(changes)
+    widths = np.repeat(rng.integers(0, 6, changes), 1024)
+    values = (np.ones(1, kind) << widths.astype(kind))[: 1024 * changes - 5]
+    found = PACKING.compress_chunks(measured(values), V2_2, compressors)
+    part = found.buffers[0].parts[0]
+    copied = [part.data[a : a + n] for a, n in zip(part.starts, part.sizes, strict=True)]
+    starts = np.cumsum(part.sizes) - part.sizes
+    plain = Parts((ChunkBuffer(np.concatenate(copied), starts, part.sizes),))
+    wanted = assemble((), None, (plain,), large)
+    built = assemble((), None, found.buffers, large)
+    assert wanted is not None
+    assert built is not None
+    assert built[0] is part.data  # nothing was copied
+    assert built[0].tobytes() == wanted[0].tobytes()
+    assert built[1].tolist() == wanted[1].tolist()
 
 
 def test_a_block_is_what_the_format_says() -> None:

@@ -9,7 +9,9 @@ from lance_nb.encodings.kernels import bitpack, compiled, pack
 from tests.property.encodings.reference_encoders import pack_block
 
 CASES = [
-    (bits, width) for bits in (8, 16, 32, 64) for width in {1, 3, 7, bits // 2, bits - 1, bits}
+    (bits, width)
+    for bits in (8, 16, 32, 64)
+    for width in {1, 3, 7, bits // 8 + 1, bits // 4, bits // 4 + 1, bits // 2, bits - 1, bits}
 ]
 
 
