@@ -21,6 +21,7 @@ from lance_nb.explorer.arrangements import Arrangements
 from lance_nb.explorer.messages import Answer, Handler, integer, words
 from lance_nb.explorer.models import cells, refs, text
 from lance_nb.explorer.models import timeline as timelines
+from lance_nb.explorer.models.blob_texts import blob_texts
 from lance_nb.explorer.models.dataset_card import DatasetCard, dataset_card
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.flat import flat
@@ -229,8 +230,11 @@ class Session:
         column = lens.rows(source, [names[at]], row, 1).column(0)
         if not len(column):
             raise InvalidInputError(f"there is no row {row:,}")
+        is_blob = is_blob_column(source, names[at])
         shown = cells.scalar_text(column[0], text.CELL_BYTES)
-        binary = cells.is_binary(column.type) or is_blob_column(source, names[at])
+        if is_blob and pa.types.is_struct(column.type):
+            shown = blob_texts(column)[0] or "null"
+        binary = cells.is_binary(column.type) or is_blob
         return Answer({"text": shown, "null": not column[0].is_valid, "bytes": binary})
 
     def _on_select(self, args: Mapping[str, Any]) -> Answer:

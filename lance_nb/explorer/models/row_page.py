@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.explorer.models import cells, text
+from lance_nb.explorer.models import blob_texts, cells, text
 from lance_nb.explorer.models.arrow_buffers import flags_of, numbers_of, validity_of
 from lance_nb.explorer.models.lens import Lens
 from lance_nb.explorer.models.schema_tree import type_label
@@ -148,7 +148,8 @@ def page_of(table: pa.Table, offset: int = 0, first_column: int = 0) -> RowPage:
     columns = []
     for field, column in zip(table.schema, table.columns, strict=True):
         flat = cells.plain(column)
-        encoding, parts, extra = _encode(flat)
+        is_blob = blob_texts.is_description(field)
+        encoding, parts, extra = _blobs(flat) if is_blob else _encode(flat)
         at = len(buffers)
         buffers += parts
         validity = None
@@ -156,7 +157,7 @@ def page_of(table: pa.Table, offset: int = 0, first_column: int = 0) -> RowPage:
             validity = len(buffers)
             buffers.append(validity_of(flat).tobytes())
         places = tuple(range(at, at + len(parts)))
-        shown = type_label(field.type)
+        shown = blob_texts.TYPE if is_blob else type_label(field.type)
         name = text.name(field.name)
         raw = None if name == field.name else field.name
         columns.append(PageColumn(name, shown, encoding, places, validity, extra, raw))
@@ -177,6 +178,10 @@ def _encode(column: pa.Array) -> tuple[str, list[bytes], dict[str, Any]]:
     if cells.is_binary(kind) and (marks := picture_marks(column)):
         extra["pictures"] = marks
     return "text", _text_buffers(cells.cell_texts(column, GRID_CHARS)), extra
+
+
+def _blobs(column: pa.Array) -> tuple[str, list[bytes], dict[str, Any]]:
+    return "text", _text_buffers(blob_texts.blob_texts(column)), {"look": "binary"}
 
 
 def _look(kind: pa.DataType) -> str:

@@ -9,7 +9,9 @@ import pytest
 import lance_nb
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.explorer.cell_bytes import CellDesk
+from lance_nb.explorer.messages import handle
 from lance_nb.explorer.models.lens import Lens
+from lance_nb.explorer.models.row_page import Window, row_page
 from lance_nb.explorer.session import Session
 from tests.unit.explorer.fakes import one_table
 from tests.unit.explorer.models.test_media import GIF
@@ -48,3 +50,26 @@ def test_what_has_no_bytes_is_refused(dataset: Any) -> None:
             desk.open(dataset, Lens(), row, column)
     with pytest.raises(InvalidInputError):
         desk.open(one_table(pa.table({"x": [b"a"]})), Lens(), 5, 0)
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_blobs_are_told_by_their_length_in_the_grid_and_in_a_cell(
+    tmp_path: Path, version: str
+) -> None:
+    blob = pa.field("blob", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    table = pa.table([[b"x" * 3000, None]], pa.schema([blob]))
+    made = lance_nb.write_dataset(table, tmp_path / "b.lance", data_storage_version=version)
+    page = row_page(made, Window())
+    (column,) = page.columns
+    assert (column.type, column.extra["look"]) == ("blob", "binary")
+    assert page.buffers[column.buffers[1]] == b"3.0 KB"
+    assert column.validity is not None
+    handlers = Session(made).handlers()
+    at = {"branch": None, "version": 1, "column": 0}
+    texts = [
+        handle({"id": "1", "type": "cell", "args": at | {"row": row}}, handlers)[0]["result"][
+            "text"
+        ]
+        for row in (0, 1)
+    ]
+    assert texts == ["3.0 KB", "null"]
