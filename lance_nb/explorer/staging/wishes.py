@@ -68,7 +68,7 @@ class Verb:
 
 
 _WHERE = Field("where", "filter", "where", "price < 0 AND label IS NULL")
-_ROWS = Field("source", "rows", "rows", "a variable, a file, or the URL of a dataset")
+_ROWS = Field("source", "rows", "rows", "variable, file, or URL of a dataset")
 _TARGET = Field(
     "target_rows_per_fragment", "count", "rows per fragment", "1,048,576", is_required=False
 )
