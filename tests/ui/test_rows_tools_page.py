@@ -90,6 +90,22 @@ def test_a_column_far_away_is_found_by_its_name(open_widget: OpenWidget) -> None
     expect(page.get_by_role("combobox", name="find a column")).to_have_value("")
 
 
+def test_a_cell_stays_whole_in_sight_when_its_values_make_its_column_wider(
+    open_widget: OpenWidget,
+) -> None:
+    long = "a value that is much longer than those before"
+    same = {f"number {at}": range(3000) for at in range(20)}
+    texts = ["short"] * 2999 + [long]
+    page = open_widget(Explorer(one_table(pa.table({**same, "text": texts})))).page
+    here = page.locator(".lnb-cell.lnb-here")
+    page.locator(".lnb-panel-rows .lnb-grid").focus()
+    page.keyboard.press("End")
+    expect(here).to_have_text("short")
+    page.keyboard.press("Control+End")
+    expect(here).to_have_text(long)
+    expect(here).to_be_in_viewport(ratio=0.99)
+
+
 def test_row_ids_are_shown_on_request(open_widget: OpenWidget) -> None:
     page = open_widget(Explorer(small_dataset())).page
     toggle = page.get_by_role("button", name="row ids")

@@ -79,12 +79,12 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
     return false;
   }
 
-  /** Fit columns to the pages that came: the chosen cell stays in sight when others before it shrink. */
+  /** Fit columns to the pages that came: the chosen cell stays in sight when others before it, or it, change. */
   function learnWidths() {
-    const before = widths.left(state.column);
+    const [before, width] = [widths.left(state.column), widths.of(state.column)];
     const kept = unlearned.length > 0 && before > 0 && wasInSight();
     for (const page of unlearned.splice(0)) widths.learn(page);
-    if (!kept || widths.left(state.column) === before) return;
+    if (!kept || (widths.left(state.column) === before && widths.of(state.column) === width)) return;
     spacer.style.width = `${sizes.gutter + widths.total(state.numColumns)}px`;
     bringColumn();
   }
