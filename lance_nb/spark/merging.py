@@ -38,7 +38,7 @@ from lance_nb.spark.new_rows import Destination
 from lance_nb.spark.plan import Plan
 from lance_nb.spark.progress import PLANNING, Watch
 from lance_nb.spark.run import RunOptions, land, replanned, run_tasks
-from lance_nb.spark.sessions import find_session, is_connect
+from lance_nb.spark.sessions import find_session
 from lance_nb.spark.tasks.merge import SOURCE_BYTES, plan_merge
 from lance_nb.spark.types import fitted
 from lance_nb.transactions.merge_insert_clauses import MergeClauses
@@ -119,8 +119,8 @@ class MergeRun(MergeClauseBuilder):
         if self._form == "broadcast":
             return None
         if is_frame(self._source):
-            is_small = self._form == "auto" and _size_bytes(self._source) <= SOURCE_BYTES
-            return None if is_small else self._source
+            size = shuffle.source_bytes(self._source) if self._form == "auto" else None
+            return None if size is not None and size <= SOURCE_BYTES else self._source
         is_small = self._form == "auto" and self._held().nbytes <= SOURCE_BYTES
         session = how.spark if how.spark is not None else find_session()
         if is_small or how.engine in ("local", "pool") or session is None:
@@ -131,14 +131,6 @@ class MergeRun(MergeClauseBuilder):
 def _counts(results: list[MergePlan]) -> dict[str, int]:
     names = ("num_inserted_rows", "num_updated_rows", "num_deleted_rows")
     return {name: sum(one.stats[name] for one in results) for name in names}
-
-
-def _size_bytes(frame: Any) -> int:
-    """Return how many bytes Spark expects of a DataFrame; Connect does not tell."""
-    if is_connect(frame.sparkSession):
-        return SOURCE_BYTES + 1
-    plan = frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - nothing public tells
-    return int(str(plan.stats().sizeInBytes()))
 
 
 def merge(

@@ -27,6 +27,7 @@ from lance_nb.spark.plan import Plan, commit_edits
 from lance_nb.spark.progress import Watch
 from lance_nb.spark.registration import read
 from lance_nb.spark.run import RunOptions
+from lance_nb.spark.sessions import is_connect, num_cores
 from lance_nb.spark.tasks.merge import Clauses, check, file_options
 from lance_nb.spark.types import fitted, fitted_schema
 from lance_nb.spark.worker import ARRIVAL, Arrival, settle
@@ -41,8 +42,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 BUCKET = "__lance_nb_bucket"
-# Rows of the target for which a bucket is added to the shuffle's own number.
+# What a bucket has at most in memory, about: rows of the target, bytes of the source.
 BUCKET_ROWS = 2_000_000
+BUCKET_BYTES = 64 * 1024**2
+_LEAST_ROWS = 50_000  # of the target in a bucket: each writes files of its own
+_KNOWN_BYTES = 1 << 50  # Spark says 2**63 - 1 of what it knows nothing about
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,8 @@ def merge_buckets(
     on = list(clauses.on)
     target = _target(spark, place, on)
     counter = RowCounter(spark)
-    num_buckets = _num_buckets(spark, place)
+    num_rows = int(place.open()[1].manifest.fragments.counts().num_rows.sum())
+    num_buckets = bucket_count(num_rows, source_bytes(source), _partitions(spark), num_cores(spark))
     left = _in_buckets(_typed(source, target, on), on, num_buckets)
     right = _in_buckets(target, on, num_buckets)
     merge = MergeBucket(place, Clauses.of(clauses), counter)
@@ -153,7 +158,28 @@ def _in_buckets(frame: DataFrame, on: list[str], num_buckets: int) -> DataFrame:
     return frame.withColumn(BUCKET, number)
 
 
-def _num_buckets(spark: SparkSession, place: Place) -> int:
-    partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-    num_rows = int(place.open()[1].manifest.fragments.counts().num_rows.sum())
-    return max(partitions, -(-num_rows // BUCKET_ROWS))
+def _partitions(spark: SparkSession) -> int:
+    return int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+
+
+def bucket_count(num_rows: int, num_bytes: int | None, num_partitions: int, num_cores: int) -> int:
+    """Return how many buckets keep memory bounded and all cores busy.
+
+    ``num_rows`` are those of the target, ``num_bytes`` of the source; what Spark expects of a join
+    is often far too much, so that these alone never make more than ``num_partitions``. Each bucket
+    with rows that change becomes a fragment, so there are no more than that.
+    """
+    for_source = num_partitions
+    if num_bytes is not None:
+        for_source = min(num_partitions, -(-num_bytes // BUCKET_BYTES))
+    for_cores = min(num_cores, num_partitions, 1 + num_rows // _LEAST_ROWS)
+    return max(-(-num_rows // BUCKET_ROWS), for_source, for_cores, 1)
+
+
+def source_bytes(frame: Any) -> int | None:
+    """Return how many bytes Spark expects of a DataFrame; None where it does not tell."""
+    if is_connect(frame.sparkSession):
+        return None
+    plan = frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - nothing public tells
+    found = int(str(plan.stats().sizeInBytes()))
+    return found if found < _KNOWN_BYTES else None

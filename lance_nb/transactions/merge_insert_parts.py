@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -106,14 +107,14 @@ def plan_bucket(
 def windows_of(snapshot: Snapshot, addresses: np.ndarray, keys: pa.Table) -> Iterator[KeyWindow]:
     """Yield the windows of rows that are known by their addresses, in the order of the fragments.
 
-    Addresses are those of live rows of this version, each once.
+    Addresses are those of live rows of this version, each once; there may be none.
     """
     order = np.argsort(addresses, kind="stable")
     addresses = addresses[order]
     owners = (addresses >> np.uint64(32)).astype(np.int64)
-    edges = np.flatnonzero(np.diff(owners, prepend=-1))
-    known = snapshot.manifest.fragments.with_ids(owners[edges].tolist())
-    for start, stop in zip(edges, [*edges[1:], len(owners)], strict=True):
+    edges = np.append(np.flatnonzero(np.diff(owners, prepend=-1)), owners.size)
+    known = snapshot.manifest.fragments.with_ids(owners[edges[:-1]].tolist())
+    for start, stop in pairwise(edges.tolist()):
         physical = (addresses[start:stop] & np.uint64(0xFFFFFFFF)).astype(np.int64)
         yield KeyWindow(known[int(owners[start])], physical, keys.take(pa.array(order[start:stop])))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import lance_nb
 from lance_nb import spark
@@ -53,6 +54,21 @@ def test_an_upsert_on_spark_does_what_it_does_here(
     }  # fmt: skip
 
 
+def test_a_small_upsert_does_not_become_hundreds_of_fragments(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lance_nb.spark.shuffle._partitions", lambda _: 200)  # Spark's own number
+    monkeypatch.setattr("lance_nb.spark.shuffle._LEAST_ROWS", 1)
+    uri = written(tmp_path)
+    before = len(lance_nb.dataset(uri).get_fragments())
+    parquet.write_table(CHANGED, tmp_path / "changed.parquet")
+    source = session.read.parquet(str(tmp_path / "changed.parquet"))
+    made = spark.upsert(uri, source, "id", form="shuffle")
+    assert made.count_rows("name like 'new%'") == 200
+    cores = session.sparkContext.defaultParallelism
+    assert len(made.get_fragments()) <= before + cores
+
+
 def test_what_is_wrong_with_a_frame_changes_nothing(session: SparkSession, tmp_path: Path) -> None:
     uri = written(tmp_path)
     twice = frame_of(session, pa.concat_tables([CHANGED, CHANGED.slice(7, 1)]))
@@ -63,7 +79,11 @@ def test_what_is_wrong_with_a_frame_changes_nothing(session: SparkSession, tmp_p
     assert lance_nb.dataset(uri).version == 1
 
 
-def test_keys_meet_whatever_their_type_is_in_spark(session: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("num_buckets", [1, 50])  # 50: most have rows of one side only
+def test_keys_meet_whatever_their_type_is_in_spark(
+    session: SparkSession, tmp_path: Path, num_buckets: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lance_nb.spark.shuffle.bucket_count", lambda *_: num_buckets)
     uri = str(tmp_path / "keys.lance")
     types = [("a", pa.uint16()), ("b", pa.large_string()), ("c", pa.int32())]
     target = pa.table({"a": [1, 2, None], "b": ["x", "y", "z"], "c": [1, 2, 3]}).cast(

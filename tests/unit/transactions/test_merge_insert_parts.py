@@ -86,11 +86,14 @@ def by_fragments(target: LanceDataset, clauses: MergeClauses, source: pa.Table) 
     return united([*(one.plan for one in parts), rest])
 
 
+BUCKETS = 50  # so that some have rows of one side only
+
+
 def by_keys(target: LanceDataset, clauses: MergeClauses, source: pa.Table) -> MergePlan:
     _, snapshot = target.opened
     keys = target.to_table(["id"], with_row_address=True)
     made = []
-    for bucket in range(3):
+    for bucket in range(BUCKETS):
         mine = [in_bucket(one, bucket) for one in (keys, source)]
         addresses = mine[0]["_rowaddr"].to_numpy()[::-1].copy()  # Spark knows no order
         windows = list(windows_of(snapshot, addresses, mine[0].select(["id"])[::-1]))
@@ -101,7 +104,7 @@ def by_keys(target: LanceDataset, clauses: MergeClauses, source: pa.Table) -> Me
 
 def in_bucket(table: pa.Table, bucket: int) -> pa.Table:
     ids: Iterable[int | None] = table["id"].to_pylist()
-    return table.filter(pa.array([(one or 0) % 3 == bucket for one in ids]))
+    return table.filter(pa.array([(one or 0) % BUCKETS == bucket for one in ids]))
 
 
 @pytest.mark.parametrize("stable", [False, True])
