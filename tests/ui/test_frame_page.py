@@ -179,6 +179,21 @@ def test_commits_of_others_appear_without_moving_anybody(
     expect(news).to_have_count(0)
 
 
+def test_a_version_that_one_went_to_meanwhile_is_no_news(open_widget: OpenWidget) -> None:
+    dataset = small_dataset()
+    bare = open_widget(Explorer(dataset))
+    page = bare.page
+    bare.hold("news")
+    commit(dataset)
+    look_for_news(page)
+    box = page.get_by_role("combobox", name="go to a version")
+    box.fill("5")
+    box.press("Enter")
+    expect(page.locator(".lnb-here-ref")).to_have_text("main:5")
+    bare.release(1)
+    expect(page.locator(".lnb-news")).to_have_count(0)
+
+
 def test_a_version_that_is_cleaned_up_beneath_its_reader_is_told(open_widget: OpenWidget) -> None:
     dataset = small_dataset()
     page = open_widget(Explorer(dataset.checkout_version(2))).page

@@ -61,7 +61,7 @@ def test_a_wrong_filter_is_explained_in_place_and_changes_nothing(
     page.get_by_role("combobox", name="filter of rows").fill("id <<< 7")
     page.keyboard.press("Enter")
     problem = page.locator(".lnb-filter-problem")
-    expect(problem).to_contain_text("This filter cannot be used")
+    expect(problem).to_contain_text("This expression cannot be used")
     expect(page.locator(".lnb-grid-status")).to_contain_text("of 25")
     screenshot(page)
     page.get_by_role("combobox", name="filter of rows").fill("id < 2")

@@ -31,7 +31,8 @@ export function watchNews(root, ctx) {
   }
 
   function take(result) {
-    const { added, latest, gone, timeline, card, lost, way } = result;
+    const { latest, gone, timeline, card, lost, way } = result;
+    const added = latest > known.latest ? result.added : 0; // a journey may have been there meanwhile
     const before = ctx.screen().news;
     if (!timeline && before?.latest === latest && before?.gone === gone) return;
     if (!timeline && !added && !gone && !before) return;
@@ -60,6 +61,6 @@ export function watchNews(root, ctx) {
     if (patched) return;
     const lane = screen.timeline?.lanes?.find((one) => (one.branch ?? null) === (screen.branch ?? null));
     const [first, length] = lane?.runs.at(-1) ?? [screen.version, 1];
-    known = { latest: first + length - 1 }; // the mark stays: what came during the journey is news
+    known = { latest: Math.max(first + length - 1, screen.version) }; // the mark stays: what came during the journey is news
   });
 }

@@ -57,8 +57,8 @@ _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
     ),
     (
         errors.PredicateError,
-        "This filter cannot be used",
-        "Filters are SQL over the columns, for example: id > 10 AND name LIKE 'a%'.",
+        "This expression cannot be used",
+        "Expressions are SQL over the columns, for example: id > 10 AND name LIKE 'a%'.",
     ),
     (
         errors.CommitStateUnknownError,

@@ -61,7 +61,7 @@ def test_profiles_are_made_beside_what_a_person_does() -> None:
 
 def test_a_filter_that_cannot_be_used_says_why() -> None:
     found = ask(Session(small_dataset()), "rows.look", filter="nope")
-    assert found["title"] == "This filter cannot be used"
+    assert found["title"] == "This expression cannot be used"
 
 
 def test_columns_are_found_by_a_part_of_their_name() -> None:
