@@ -142,6 +142,18 @@ def test_a_column_opens_with_exact_counts_and_filters_by_keyboard(
     expect(rows.locator(".lnb-filter-plan")).to_contain_text("sorted over 25 rows")
 
 
+def test_the_mark_of_an_order_cuts_no_name(open_widget: OpenWidget, tmp_path: Path) -> None:
+    made = lance_nb.write_dataset(pa.table({"measured_in_metres": [3, 1, 2]}), tmp_path / "s.lance")
+    page = open_widget(Explorer(made)).page
+    rows = page.locator(".lnb-panel-rows")
+    expect(rows.locator(".lnb-cell").first).to_have_text("3")
+    rows.locator(".lnb-grid").focus()
+    page.keyboard.press("s")
+    expect(rows.locator(".lnb-cell").first).to_have_text("1")
+    name = rows.locator("[aria-sort=ascending] b")
+    assert name.evaluate("(name) => name.scrollWidth - name.clientWidth") == 0
+
+
 def test_pictures_are_drawn_from_bytes_and_vectors_have_neighbours(
     open_widget: OpenWidget, screenshot: Screenshot, photos: Any
 ) -> None:
