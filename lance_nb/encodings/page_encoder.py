@@ -1,7 +1,8 @@
 """One page of leaf values with their levels, turned into a layout message and buffers.
 
 The door of the writing side: the file floor builds ``PageLevels``, reads ``EncodingOptions`` from
-the field, decides where pages end, and calls ``encode_page``.
+the field, decides where pages end, and calls ``encode_page``. ``Learned`` goes from one page of a
+column to the next, and saves looking for what the one before has found.
 
 Worked example, a nullable int32 column ``[7, null]``::
 
@@ -23,16 +24,20 @@ from lance_nb.encodings.base import AllNull, DataBlock, FixedWidth, PackedStruct
 from lance_nb.encodings.compress_base import EncodedPage, LeafPage, PageLevels
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.leaf_blocks import from_arrow
-from lance_nb.encodings.statistics import Measured, bits_per_value
+from lance_nb.encodings.statistics import Learned, Measured, bits_per_value
 from lance_nb.encodings.tiny_page import encode_tiny
 from lance_nb.errors import InternalError, NotSupportedError
 
-__all__ = ["EncodedPage", "EncodingOptions", "PageLevels", "encode_page", "encode_pages"]
+__all__ = [
+    "EncodedPage", "EncodingOptions", "Learned", "PageLevels", "encode_page", "encode_pages",
+]  # fmt: skip
 
 _LEVELS_MAX = (1 << 16) - 1  # in one chunk
 
 
-def encode_page(leaf: pa.Array, levels: PageLevels, options: EncodingOptions) -> EncodedPage:
+def encode_page(
+    leaf: pa.Array, levels: PageLevels, options: EncodingOptions, learned: Learned | None = None
+) -> EncodedPage:
     """Encode one page. ``leaf`` has one slot per visible entry; its validity is not looked at.
 
     Raises NotSupportedError for values that no layout of the file version can hold.
@@ -41,10 +46,12 @@ def encode_page(leaf: pa.Array, levels: PageLevels, options: EncodingOptions) ->
     if tiny is not None:
         return tiny
     block = AllNull(len(leaf)) if _is_all_null(levels, len(leaf)) else from_arrow(leaf)
-    return encode_block(block, levels, options)
+    return encode_block(block, levels, options, learned)
 
 
-def encode_pages(leaf: pa.Array, levels: PageLevels, options: EncodingOptions) -> list[EncodedPage]:
+def encode_pages(
+    leaf: pa.Array, levels: PageLevels, options: EncodingOptions, learned: Learned | None = None
+) -> list[EncodedPage]:
     """Encode rows as one page, or as several where one cannot hold them.
 
     That is so for lists of booleans with 65 thousand empty lists between two values: no chunk holds
@@ -52,7 +59,7 @@ def encode_pages(leaf: pa.Array, levels: PageLevels, options: EncodingOptions) -
     """
     repetition = levels.repetition
     try:
-        return [encode_page(leaf, levels, options)]
+        return [encode_page(leaf, levels, options, learned)]
     except NotSupportedError:
         if repetition is None or levels.num_entries <= _LEVELS_MAX or leaf.type != pa.bool_():
             raise
@@ -92,14 +99,16 @@ def _cut(levels: PageLevels, start: int, stop: int) -> PageLevels:
     )
 
 
-def encode_block(block: DataBlock, levels: PageLevels, options: EncodingOptions) -> EncodedPage:
+def encode_block(
+    block: DataBlock, levels: PageLevels, options: EncodingOptions, learned: Learned | None = None
+) -> EncodedPage:
     """Encode one page of values that are a data block already."""
     if isinstance(block, PackedStruct):
         _check_packed(block, options)
     visible = num_visible(levels)
     if visible != block.num_values:
         raise InternalError(f"{visible} levels with a value, but {block.num_values} values")
-    return choose.encode(LeafPage(Measured(block), levels, options))
+    return choose.encode(LeafPage(Measured(block, learned), levels, options))
 
 
 def _check_packed(block: PackedStruct, options: EncodingOptions) -> None:

@@ -24,12 +24,15 @@ from lance_nb.encodings.base import (
     PackedStruct,
     VariableWidth,
 )
-from lance_nb.encodings.kernels import fsst_encode, fsst_symbols, ranges
+from lance_nb.encodings.kernels import fsst_encode, ranges
+from lance_nb.encodings.kernels.fsst_symbols import Matcher, train
 
 BLOCK = 1024  # values that are bit-packed together
 SAMPLE = 16_384
 _FREQUENT_PAIRS = 200
 _LONGEST_SAMPLED = 1024  # bytes of one string in a sample
+_TAKEN_OVER = 7  # pages: then symbols are looked for anew, for there may be better ones
+_AS_WELL = 1.01
 _FEW_BLOCKS = 32
 _WIDE_SHARE = 0.92  # of all bits: what is left is not worth the time of unpacking
 Words = npt.NDArray[np.unsignedinteger[Any]]
@@ -49,11 +52,25 @@ def saving(plain_bytes: float, encoded_bytes: float) -> int:
     return LAST_RESORT + int(1000 * (1 - encoded_bytes / plain_bytes))
 
 
-class Measured:
-    """A block with its statistics."""
+class Learned:
+    """FSST's symbols for the pages of a column: those of one page mostly suit the next ones too.
 
-    def __init__(self, block: DataBlock) -> None:
+    ``share`` is how much a sample of the page kept that they were trained for; ``num_pages`` have
+    taken them over.
+    """
+
+    def __init__(self) -> None:
+        self.symbols: Matcher | None = None
+        self.share = 1.0
+        self.num_pages = 0
+
+
+class Measured:
+    """A block with its statistics, and what is known of the column already."""
+
+    def __init__(self, block: DataBlock, learned: Learned | None = None) -> None:
         self.block = block
+        self._learned = Learned() if learned is None else learned
 
     @property
     def num_values(self) -> int:
@@ -151,20 +168,34 @@ class Measured:
         top = np.sort(counts[counts > 0])[-_FREQUENT_PAIRS:]
         return float(top.sum() / (data.size - 1))
 
-    @cached_property
-    def fsst_symbols(self) -> fsst_symbols.Matcher:
+    @property
+    def fsst_symbols(self) -> Matcher:
         """Symbols that suit the strings of a sample."""
-        data, offsets = self._text_sample(0.0)
-        return fsst_symbols.train(
-            lambda matcher: fsst_encode.encode_symbols(data, offsets, matcher)
-        )
+        return self._fsst[0]
 
-    @cached_property
+    @property
     def fsst_sample(self) -> tuple[int, int]:
         """Bytes of another sample before and after encoding it with ``fsst_symbols``."""
+        return self._fsst[1], self._fsst[2]
+
+    @cached_property
+    def _fsst(self) -> tuple[Matcher, int, int]:
+        """Take the symbols of a page before if they do as well here, now and then not even then."""
         data, offsets = self._text_sample(0.5)
-        encoded, _ = fsst_encode.encode(data, offsets, self.fsst_symbols)
-        return int(data.size), int(encoded.size)
+        known = self._learned
+        if known.symbols is not None and known.num_pages < _TAKEN_OVER:
+            size = fsst_encode.encode(data, offsets, known.symbols)[0].size
+            if size <= known.share * _AS_WELL * data.size:
+                known.num_pages += 1
+                return known.symbols, data.size, size
+        known.symbols = self._trained()
+        size = fsst_encode.encode(data, offsets, known.symbols)[0].size
+        known.share, known.num_pages = size / max(1, data.size), 0
+        return known.symbols, data.size, size
+
+    def _trained(self) -> Matcher:
+        data, offsets = self._text_sample(0.0)
+        return train(lambda matcher: fsst_encode.encode_symbols(data, offsets, matcher))
 
     @property
     def widest_bytes(self) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.encodings.level_builder import Entries, Shape, StripedLeaf, page_levels, stripe
-from lance_nb.encodings.page_encoder import EncodedPage, encode_pages
+from lance_nb.encodings.page_encoder import EncodedPage, Learned, encode_pages
 from lance_nb.errors import LanceError, NotSupportedError
 from lance_nb.file.metadata import PAGE_LAYOUT_URL, PageMetadata
 from lance_nb.file.sink import FileSink
@@ -35,6 +35,7 @@ class LeafWriter:
         self.column = sink.add_column()
         self.entries: list[Entries] = []
         self._values: list[pa.Array] = []
+        self._learned = Learned()
         self._page_bytes = page_bytes
         self._waiting_bytes = 0
         self._first_row = 0
@@ -79,7 +80,8 @@ class LeafWriter:
 
     def encoded(self) -> list[EncodedPage]:
         """Encode what waits."""
-        return encode_pages(joined(self._values), page_levels(self.entries), self.plan.options)
+        levels = page_levels(self.entries)
+        return encode_pages(joined(self._values), levels, self.plan.options, self._learned)
 
 
 class EmptyStructWriter(LeafWriter):

@@ -9,6 +9,7 @@ import pytest
 from lance_nb.encodings.leaf_blocks import from_arrow
 from lance_nb.encodings.statistics import (
     LAST_RESORT,
+    Learned,
     Measured,
     bit_lengths,
     bits_per_value,
@@ -79,3 +80,24 @@ def test_repetitive_text_pays_and_random_letters_do_not() -> None:
     text = measured([f"the quick brown fox {i}" for i in range(3000)])
     before, after = text.fsst_sample
     assert after < before / 3
+
+
+def page_of(words: list[str], seed: int, learned: Learned) -> Measured:
+    rng = np.random.default_rng(seed)
+    texts = [" ".join(rng.choice(words, 6)) for _ in range(2000)]
+    return Measured(from_arrow(pa.array(texts)), learned)
+
+
+def test_symbols_are_taken_over_by_pages_that_are_alike_and_now_and_then_looked_for_anew() -> None:
+    learned, words = Learned(), ["quick", "brown", "fox", "lazy dog"]
+    first = page_of(words, 0, learned).fsst_symbols
+    taken = [page_of(words, seed, learned).fsst_symbols is first for seed in range(1, 9)]
+    assert taken == [True] * 7 + [False]
+
+
+def test_symbols_that_do_not_suit_a_page_are_not_taken_over() -> None:
+    learned = Learned()
+    page_of(["quick", "brown", "fox", "lazy dog"], 0, learned).fsst_symbols  # noqa: B018
+    other = page_of(["1234", "56789", "777", "0101"], 0, learned)
+    alone = page_of(["1234", "56789", "777", "0101"], 0, Learned())
+    assert other.fsst_sample == alone.fsst_sample
