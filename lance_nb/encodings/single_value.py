@@ -39,11 +39,13 @@ def single_value(block: DataBlock, valid: Mask | None) -> DataBlock | None:
 
 
 def _one_bit(block: FixedWidth, valid: Mask | None, first: int) -> DataBlock | None:
-    bits = np.unpackbits(block.data, count=block.num_values, bitorder="little")
-    seen = bits if valid is None else bits[valid]
-    if bool((seen != bits[first]).any()):
-        return None
-    return FixedWidth(8, 1, bits[first : first + 1])
+    value = block.data[first // 8] >> (first % 8) & 1
+    for count in (min(_FEW, block.num_values), block.num_values):
+        bits = np.unpackbits(block.data, count=count, bitorder="little")
+        seen = bits if valid is None else bits[valid[:count]]
+        if bool((seen != value).any()):
+            return None
+    return FixedWidth(8, 1, np.array([value], np.uint8))
 
 
 def _one_fixed(block: FixedWidth, valid: Mask | None, first: int) -> DataBlock | None:
