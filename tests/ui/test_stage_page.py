@@ -153,6 +153,19 @@ def test_every_change_of_rows_shows_what_it_would_do(
     expect(stage.panel.locator(".lnb-sg-none")).to_be_visible()
 
 
+def test_how_much_ran_where_is_told_once_and_rows_are_grouped(
+    opened: Callable[..., Stage], tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "parts.lance")
+    require_pylance().write_dataset(table(4000), uri, max_rows_per_file=1000)
+    card = opened(uri).stage("compact", rows_per_fragment="2000")
+    where = card.locator(".lnb-sg-where")
+    expect(where).to_contain_text("in 2 tasks")
+    expect(where).not_to_contain_text(" · ")
+    card.locator("summary").click()
+    expect(card.locator(".lnb-sg-fragments li").first).to_have_text("− fragment 0: 1,000 → 0 rows")
+
+
 def test_a_variable_of_a_cell_that_ran_meanwhile_is_offered(
     opened: Callable[..., Stage], uri: str, variables: dict[str, Any]
 ) -> None:

@@ -39,8 +39,8 @@ function whereLine(card, open, locked, act) {
   const { where } = card;
   if (card.state === "committed" || !where) return null;
   const done = card.state === "planned" ? "will run" : "ran";
-  const much = `${where.size} in ${plural(where.tasks, "task")}`;
-  const words = `${done} ${ENGINES[where.name]}: ${where.reason}${where.tasks > 1 && !where.reason.includes(much) ? ` · ${much}` : ""}`;
+  const much = where.tasks > 1 && !/ tasks?$/.test(where.reason) ? ` · ${where.size} in ${plural(where.tasks, "task")}` : ""; // a reason may be just that
+  const words = `${done} ${ENGINES[where.name]}: ${where.reason}${much}`;
   if (!where.movable || !open) return h("p", { class: "lnb-sg-where" }, words);
   const select = h("select", { class: "lnb-input", "aria-label": "run somewhere else", disabled: locked, on: { change: () => act.prepare(select.value), keydown: (event) => event.stopPropagation() } },
     [["auto", "where it fits"], ["local", "here"], ["pool", "pool"], ["spark", "Spark"]].map(([value, label]) => h("option", { value, selected: value === where.asked }, label)));
