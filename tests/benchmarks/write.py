@@ -36,9 +36,7 @@ from tests.benchmarks.timing import Comparison, Timing, compare, table
 
 HOME = DATA / "write"
 RUNS = 5
-# A small append takes 2 ms, and the first after a pause finds cold caches: ten at a time, as a loop
-# of a notebook does it. A large manifest is 100 ms of work, and appends one at a time.
-APPEND_RUNS, APPEND_TIMES = 9, 10
+APPEND_RUNS = 25  # of a few milliseconds each
 PROCESSES, APPENDS = 4, 25
 # Text that does not repeat is stored as it is; the goal for strings was found with it.
 LETTERS = "text, random letters"
@@ -161,7 +159,6 @@ def _append(name: str, fragments: int, goal: float) -> Written:
         lambda: lance.write_dataset(rows, other, mode="append"),
         goal=goal,
         runs=APPEND_RUNS,
-        times=APPEND_TIMES if fragments == 1 else 1,
     )
     return Written(compared)
 
