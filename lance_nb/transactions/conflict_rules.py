@@ -56,7 +56,7 @@ def _same_rows(ours: Footprint, theirs: Footprint, known: Circumstances) -> Find
         return Finding(_RETRYABLE, f"both change {where}, and {which} is removed as a whole")
     if not known.knows_rows:
         return Finding(_RETRYABLE, f"both change {where}, and which rows is not known")
-    return Finding(_REBASABLE, f"both change {where}, if different rows")
+    return Finding(_REBASABLE, f"both change {where}: rebased if their rows differ")
 
 
 def _target_removed(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
@@ -198,7 +198,9 @@ def _same_logs(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Fin
 NEVER = Rule(
     "X", "incompatible", "incompatible", _always(_INCOMPATIBLE, "the two exclude each other")
 )
-AGAIN = Rule("R", "retryable", "retryable", _always(_RETRYABLE, "ours was made for an older state"))
+AGAIN = Rule(
+    "R", "retryable", "retryable", _always(_RETRYABLE, "ours was planned on an older version")
+)
 SAME_FRAGMENTS = Rule(
     "f", "same fragments", "retryable if both change the same fragment", _same_fragments
 )

@@ -19,9 +19,10 @@ import pyarrow as pa
 
 from lance_nb.dataset.verbs.stage_preview import changed_fragments
 from lance_nb.errors import CommitConflictError, InvalidInputError
+from lance_nb.format.operation_details import count_of
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.branch_merge.findings import MergeConflict, count_of
+from lance_nb.transactions.branch_merge.findings import MergeConflict
 from lance_nb.transactions.branch_merge.planning import UP_TO_DATE, Planned
 from lance_nb.transactions.operation import operation_name
 

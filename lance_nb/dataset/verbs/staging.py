@@ -34,6 +34,7 @@ from lance_nb.dataset.verbs.stage_preview import (
     source_of,
 )
 from lance_nb.errors import CommitStateUnknownError, InvalidInputError
+from lance_nb.format.operation_details import count_of
 from lance_nb.format.schema import Schema
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit_options import CommitOptions
@@ -190,4 +191,5 @@ class Stage(StageEdits):
 
     def __repr__(self) -> str:
         where = f"{self._snapshot.branch or 'main'}:{self.read_version}"
-        return f"<lance_nb.Stage on {where}, {self._state}, {len(self._edits)} edits>"
+        edits = count_of(len(self._edits), "edit")
+        return f"<lance_nb.Stage on {where}, {self._state}, {edits}>"

@@ -130,7 +130,7 @@ def build(words: list[int], lengths: list[int]) -> Matcher:
             singles[word] = count
         all_words[count], all_lengths[count] = word, length
         count += 1
-    pairs = singles[np.arange(1 << 16) & 255]
+    pairs = np.tile(singles, 256)
     for word, code in doubles:
         pairs[word] = code
     return Matcher(

@@ -45,11 +45,6 @@ class MergeConflict:
         return f"{self.kind}: {self.text}{decided}"
 
 
-def count_of(number: int, noun: str) -> str:
-    """Return "1 row" or "1,000 rows"."""
-    return f"{number:,} {noun if number == 1 else noun + 's'}"
-
-
 def check_choice(on_conflict: str) -> str:
     """Return how conflicts are decided. Raises InvalidInputError."""
     if on_conflict not in CHOICES:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from lance_nb.encodings.base import Ints
 from lance_nb.format.fragment import Fragment
+from lance_nb.format.operation_details import count_of
 from lance_nb.transactions.branch_merge.conflict_rows import (
     NO_CONFLICTS,
     ConflictingRows,
@@ -30,7 +31,6 @@ from lance_nb.transactions.branch_merge.findings import (
     ROWS,
     THEIRS,
     Findings,
-    count_of,
 )
 from lance_nb.transactions.branch_merge.fragments import Lacking, Matches, MergedFragments
 from lance_nb.transactions.branch_merge.matching import Match, RowIds, file_name, match_rows

@@ -140,7 +140,7 @@ def test_a_staged_deletion_meets_another_in_the_same_fragment(make, uri):
 
 def test_it_says_what_it_is(make):
     stage = make().stage().delete("id = 1")
-    assert repr(stage) == "<lance_nb.Stage on main:1, open, 1 edits>"
+    assert repr(stage) == "<lance_nb.Stage on main:1, open, 1 edit>"
     assert stage.read_version == 1
 
 

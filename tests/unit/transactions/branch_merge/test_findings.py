@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lance_nb.errors import InvalidInputError
-from lance_nb.transactions.branch_merge.findings import Findings, count_of
+from lance_nb.transactions.branch_merge.findings import Findings
 
 
 def test_an_undecided_conflict_stays_open_and_says_what_to_do() -> None:
@@ -38,7 +38,3 @@ def test_notes_are_told_once() -> None:
 def test_an_unknown_choice_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="fail, ours, theirs"):
         Findings("mine")
-
-
-def test_counts_are_words() -> None:
-    assert [count_of(1, "row"), count_of(2000, "row")] == ["1 row", "2,000 rows"]
