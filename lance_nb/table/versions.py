@@ -8,7 +8,6 @@ Source: spec page "table format" (manifest naming); format/layout has the names.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -29,11 +28,9 @@ from lance_nb.format.layout import (
 )
 from lance_nb.format.manifest import TAIL_BYTES, Manifest, parse_manifest, parse_manifest_tail
 from lance_nb.storage.base import Store
+from lance_nb.table.known_manifests import recall, remember
 
 _SHOWN_AT_EACH_END = 3
-_PARSED_MAX = 16  # small manifests, of at most TAIL_BYTES each
-# The small manifests used last: place -> (bytes of the file, what they say).
-_parsed_last: OrderedDict[str, tuple[bytes, Manifest]] = OrderedDict()
 
 
 def version_names(home: Store) -> list[ManifestName]:
@@ -99,42 +96,27 @@ def load_manifest(home: Store, name: ManifestName) -> Manifest:
     path = manifest_path(name.version, name.scheme)
     tail, size = home.read_tail(path, TAIL_BYTES)
     where = f"{home.uri}/{path}"
-    if len(tail) == size:
-        return _parsed(bytes(tail), where, name.version)
+    known = recall(where, tail, size)
+    if known is not None:
+        return _checked(known, name.version)
     parsed = parse_manifest_tail(tail, size, where)
     if isinstance(parsed, int):
         tail, size = home.read_tail(path, parsed)
         parsed = parse_manifest_tail(tail, size, where)
     if isinstance(parsed, int):
         raise CorruptFileError(where, None, f"{parsed} bytes", f"{size} bytes")
-    return _checked(parsed, name.version)
+    remember(where, tail, size, _checked(parsed, name.version))
+    return parsed
 
 
 def parse_whole(data: bytes | memoryview, where: str, version: int) -> Manifest:
     """Parse a whole manifest file, and check as ``load_manifest`` does."""
-    if len(data) <= TAIL_BYTES:
-        return _parsed(bytes(data), where, version)
-    return _checked(parse_manifest(data, where), version)
-
-
-def _parsed(data: bytes, where: str, version: int) -> Manifest:
-    """Parse the whole file of a small manifest; one that is opened again is known by its bytes."""
-    entry = _parsed_last.get(where)
-    if entry is not None and entry[0] == data:
-        return _checked(entry[1], version)
+    known = recall(where, data, len(data), whole=True)
+    if known is not None:
+        return _checked(known, version)
     manifest = _checked(parse_manifest(data, where), version)
-    remember(data, where, manifest)
+    remember(where, data, len(data), manifest)
     return manifest
-
-
-def remember(data: bytes, where: str, manifest: Manifest) -> None:
-    """Note what the file at ``where`` holds: who wrote it need not parse it again."""
-    if len(data) > TAIL_BYTES:
-        return
-    _parsed_last.pop(where, None)
-    _parsed_last[where] = data, manifest
-    while len(_parsed_last) > _PARSED_MAX:
-        _parsed_last.popitem(last=False)
 
 
 def _checked(manifest: Manifest, version: int) -> Manifest:

@@ -37,7 +37,7 @@ from lance_nb.format import layout
 from lance_nb.format.fragment import DeletionFileType
 from lance_nb.format.layout import ManifestName, NamingScheme
 from lance_nb.storage.base import turn
-from lance_nb.table.versions import remember
+from lance_nb.table.known_manifests import remember
 from lance_nb.transactions.backoff import attempts
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
 from lance_nb.transactions.deletion_files import read_deletion_file, write_deletion_file
@@ -238,7 +238,8 @@ class _Commit:
             if self._source.has(name.version):
                 self._known = name.version
             return None
-        remember(version.data, version.committed.manifest.path, version.committed.manifest)
+        made = version.committed.manifest
+        remember(made.path, version.data, made.size_bytes, made)
         write_hint(self._place.home, name.version)
         return replace(version.committed, attempts=number)
 

@@ -1,0 +1,118 @@
+"""Manifests are known again by the end of their file, and by nothing less."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from lance_nb.format.manifest import TAIL_BYTES, Manifest, parse_manifest, parse_manifest_tail
+from lance_nb.table import known_manifests
+from lance_nb.table.known_manifests import recall, remember
+
+ROWS = pa.table({"id": range(10)})
+MANY = 2000  # fragments: their manifest is larger than a tail
+
+
+@pytest.fixture(autouse=True)
+def nothing_known() -> Iterator[None]:
+    known_manifests._known.clear()
+    yield
+    known_manifests._known.clear()
+
+
+def large(folder: Path) -> str:
+    uri = str(folder / "large.lance")
+    made = lance_nb.write_dataset(ROWS, uri)
+    one = made.get_fragments()[0].metadata
+    lance_nb.LanceDataset.commit(uri, lance_nb.LanceOperation.Append([one] * MANY), read_version=1)
+    return uri
+
+
+def newest(uri: str) -> bytes:
+    return min((Path(uri) / "_versions").glob("*.manifest")).read_bytes()
+
+
+def test_a_large_manifest_is_known_by_its_size_and_its_end(tmp_path: Path) -> None:
+    data = newest(large(tmp_path))
+    assert len(data) > TAIL_BYTES
+    found = parse_manifest(data, "x")
+    remember("x", data, len(data), found)
+    assert recall("x", data, len(data), whole=True) is found
+    assert recall("x", memoryview(data)[-TAIL_BYTES:], len(data)) is found
+    assert recall("x", data, len(data) + 1) is None
+    assert recall("y", data, len(data)) is None
+    other = data[:-1] + bytes([data[-1] ^ 1])
+    assert recall("x", other, len(other)) is None
+
+
+def test_one_whose_sections_were_not_read_is_none_for_who_wants_them(tmp_path: Path) -> None:
+    data = newest(large(tmp_path))
+    found = parse_manifest_tail(data[-len(data) + 1 :], len(data), "x")
+    assert isinstance(found, Manifest)
+    remember("x", data[1:], len(data), found)
+    assert recall("x", data, len(data)) is found
+    assert recall("x", data, len(data), whole=True) is None
+
+
+def test_without_the_name_of_its_transaction_a_large_one_is_not_known(tmp_path: Path) -> None:
+    data = newest(large(tmp_path))
+    nameless = replace(parse_manifest(data, "x"), transaction_file="")
+    remember("x", data, len(data), nameless)
+    assert recall("x", data, len(data)) is None
+    named_elsewhere = replace(nameless, transaction_file="1-other.txn")
+    remember("x", data, len(data), named_elsewhere)
+    assert recall("x", data, len(data)) is None
+
+
+def test_few_are_kept(tmp_path: Path) -> None:
+    data = newest(large(tmp_path))
+    found = parse_manifest(data, "x")
+    for at in range(5):
+        remember(f"large {at}", data, len(data), found)
+    for at in range(40):
+        remember(f"small {at}", b"end", 3, found)
+    assert [at for at in range(5) if recall(f"large {at}", data, len(data))] == [3, 4]
+    assert sum(recall(f"small {at}", b"end", 3) is found for at in range(40)) == 16
+
+
+def test_a_dataset_in_the_place_of_another_is_not_taken_for_it(tmp_path: Path) -> None:
+    uri = large(tmp_path)
+    lance_nb.dataset(uri)
+    shutil.rmtree(uri)
+    large(tmp_path)
+    made = lance_nb.write_dataset(pa.table({"id": [7]}), uri, mode="append")
+    assert made.count_rows() == 10 * (MANY + 1) + 1
+    made.validate()
+
+
+def test_indices_stay_when_a_large_manifest_was_opened_before(tmp_path: Path) -> None:
+    uri = str(tmp_path / "indexed.lance")
+    made = lance_nb.write_dataset(ROWS, uri)
+    made.create_scalar_index("id", "BTREE")
+    one = made.get_fragments()[0].metadata
+    append = lance_nb.LanceOperation.Append([one] * MANY)
+    lance_nb.LanceDataset.commit(uri, append, read_version=made.version)
+    for _ in range(3):
+        known_manifests._known.clear()  # as in a process of its own
+        opened = lance_nb.dataset(uri)
+        opened.insert(ROWS)
+        assert [one["fields"] for one in lance_nb.dataset(uri).list_indices()] == [["id"]]
+
+
+def test_appends_one_after_the_other_parse_no_large_manifest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = large(tmp_path)
+    lance_nb.write_dataset(ROWS, uri, mode="append")
+    for name in ("parse_manifest", "parse_manifest_tail"):
+        monkeypatch.setattr(f"lance_nb.table.versions.{name}", None)
+    lance_nb.write_dataset(ROWS, uri, mode="append")
+    monkeypatch.undo()
+    known_manifests._known.clear()
+    assert lance_nb.dataset(uri).count_rows() == 10 * (MANY + 3)
