@@ -6,7 +6,7 @@ that was read, between its schema and its version: that stretch of bytes is take
 How it is found: the message is parsed once more as ``ManifestFrame``, which knows every field but
 the fragments. What the frame serializes to is the message without that stretch; only if it is so,
 byte for byte, is the stretch used. Of a message in another order the fragments are serialized anew.
-What is appended is serialized once and kept for the manifests that follow.
+Where it is, and what was appended, is kept for the manifests that follow.
 
 Source: ``Manifest.fragments``, field 2; our message ``ManifestFrame``.
 """
@@ -69,17 +69,21 @@ class FragmentWire:
         self._raw = raw
         self._message = message
         self._tail = tail
+        self._stretch: memoryview | None = None  # of the message; looked for once
 
     def followed_by(self, more: Sequence[bytes]) -> FragmentWire:
         """Return these with others behind them."""
-        return FragmentWire(self._raw, self._message, b"".join([self._tail, *map(entry, more)]))
+        made = FragmentWire(self._raw, self._message, b"".join([self._tail, *map(entry, more)]))
+        made._stretch = self._stretch
+        return made
 
     def pieces(self) -> list[bytes | memoryview]:
         """Return pieces that, joined, are the serialized field."""
         if self._message is not None and len(self._raw) >= FEW_FRAGMENTS:
-            found = stretch(memoryview(self._message))
-            if found is not None:
-                return [found, self._tail]
+            if self._stretch is None:
+                self._stretch = stretch(memoryview(self._message))
+            if self._stretch is not None:
+                return [self._stretch, self._tail]
         return [pb.Manifest(fragments=self._raw).SerializeToString(), self._tail]
 
 

@@ -52,6 +52,18 @@ def test_others_follow(count: int):
     assert b"".join(wire.pieces()) == _message([*RAW[:count], b"a", b"b", b"c"])
 
 
+def test_the_stretch_is_looked_for_once_however_often_others_follow(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    wire = FragmentWire(RAW, _message(RAW, version=7))
+    wire.pieces()
+    monkeypatch.setattr("lance_nb.format.fragment_wire.stretch", None)
+    for name in (b"a", b"b"):
+        wire = wire.followed_by([name])
+        wire.pieces()
+    assert b"".join(wire.pieces()) == _message([*RAW, b"a", b"b"])
+
+
 def test_a_manifest_grown_by_appending_is_written_as_if_built_anew():
     data = replace(manifest(300), unknown=b"").to_bytes()
     read = parse_manifest(data, "x")
