@@ -92,11 +92,11 @@ def _missing(root: Store, path: str, kind: str, name: str) -> CorruptFileError |
     pylance, too, lists the second and finds none: it fails on the whole list.
     """
     folder, _, wanted = path.rpartition("/")
-    names = _names(root, folder)
-    if name not in names:
-        return RefNotFoundError(kind, name, tuple(names))
     files = root.list_names(folder)
-    file = next(one for one in files if layout.parse_ref_file_name(one) == name)
+    names = {layout.parse_ref_file_name(one): one for one in files}
+    file = names.get(name, wanted)
+    if file == wanted:  # there is none, or there was none when it was looked for
+        return RefNotFoundError(kind, name, tuple(sorted(one for one in names if one is not None)))
     advice = f"rename it to {wanted}, or delete it if the {kind} is not needed"
     expected = f"a file named {wanted}, where {kind} {name!r} is looked for"
     return CorruptFileError(f"{root.uri}/{folder}/{file}", None, expected, file, advice=advice)
