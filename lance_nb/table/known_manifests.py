@@ -31,6 +31,11 @@ class _Known:
 _known: OrderedDict[str, _Known] = OrderedDict()
 
 
+def is_remembered(where: str) -> bool:
+    """Tell whether ``recall`` may know the file at a place: if not, it need not be looked at."""
+    return where in _known
+
+
 def recall(
     where: str, tail: bytes | memoryview, size_bytes: int, *, whole: bool = False
 ) -> Manifest | None:

@@ -1,6 +1,7 @@
 """The versions of a branch as a commit needs them: manifest, indices, and the transaction inside.
 
-Each version is read once, whole, in one request: manifests never change.
+Each version is read once, whole, in one request: manifests never change. Of one that this process
+has read or written before, only the end of the file is looked at.
 
 Limits: the transaction is the inline one; else the ``.txn`` file that the manifest names. Without
 either, whether a concurrent change can be combined with it cannot be known.
@@ -20,8 +21,9 @@ from lance_nb.errors import (
 from lance_nb.format import layout
 from lance_nb.format.index_metadata import IndexMetadata, parse_index_section
 from lance_nb.format.layout import ManifestName, NamingScheme
-from lance_nb.format.manifest import Manifest
+from lance_nb.format.manifest import TAIL_BYTES, Manifest
 from lance_nb.storage.threads import run_all
+from lance_nb.table.known_manifests import is_remembered, recall
 from lance_nb.table.locations import Locations
 from lance_nb.table.reuse_content import Locate, with_content
 from lance_nb.table.versions import parse_whole
@@ -123,10 +125,28 @@ class VersionSource:
         return None
 
     def _read(self, version: int) -> Version:
-        name, data = self._file(version)
-        found = parse_version(data, name, f"{self._slots.home.uri}/{name.path}")
+        known = self._remembered(version)
+        if known is None:
+            name, data = self._file(version)
+            found = parse_version(data, name, f"{self._slots.home.uri}/{name.path}")
+        else:
+            found = _with_indices(known)
         indices = with_content(found.indices, self._locator(found.manifest), found.manifest.path)
         return Version(found.manifest, indices)
+
+    def _remembered(self, version: int) -> Manifest | None:
+        """Return a manifest that is known, if it still is what lies at its place."""
+        if self._scheme is None:
+            return None
+        home, path = self._slots.home, ManifestName(version, self._scheme).path
+        where = f"{home.uri}/{path}"
+        if not is_remembered(where):
+            return None
+        try:
+            tail, size = home.read_tail(path, TAIL_BYTES)
+        except ObjectNotFoundError:
+            return None
+        return recall(where, tail, size, whole=True)
 
     def _file(self, version: int) -> tuple[ManifestName, memoryview]:
         """Read the manifest by its name, which depends on a scheme that may not be known yet."""
@@ -147,11 +167,14 @@ class VersionSource:
 
 def parse_version(data: bytes | memoryview, name: ManifestName, path: str) -> Version:
     """Parse a whole manifest file. Raises CorruptFileError, NotSupportedError."""
-    manifest = parse_whole(data, path, name.version)
+    return _with_indices(parse_whole(data, path, name.version))
+
+
+def _with_indices(manifest: Manifest) -> Version:
     section = manifest.index_section
     if section is None or section.data is None:
         return Version(manifest, ())
-    return Version(manifest, parse_index_section(section.data, path))
+    return Version(manifest, parse_index_section(section.data, manifest.path))
 
 
 def _unknowable(uri: str, version: int, reason: str) -> RetryableCommitConflictError:

@@ -18,6 +18,7 @@ from lance_nb.errors import (
 )
 from lance_nb.format.layout import HINT_PATH, NamingScheme
 from lance_nb.format.manifest import parse_manifest
+from lance_nb.table import known_manifests
 from lance_nb.table.versions import load_latest, version_names
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.operations.delete import Delete
@@ -26,6 +27,8 @@ from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.transaction import Transaction
 from tests.support.committing import SCHEMA, Table, file_names, fragment
 from tests.support.faulty_store import Fault, on
+
+READS = ("read", "read_tail")
 
 
 def test_a_new_dataset_has_version_1_with_its_transaction_three_times_recorded():
@@ -69,6 +72,15 @@ def test_an_undisturbed_commit_lists_once_and_reads_one_manifest():
     table.create()
     table.commit(table.appending(1))
     reads = [one.method for one in table.root.steps if not one.method.startswith("write")]
+    assert reads == ["list_names", "read_tail"]
+
+
+def test_a_manifest_that_is_not_known_is_read_whole():
+    table = Table()
+    table.create()
+    known_manifests._known.clear()  # as in another process
+    table.commit(table.appending(1))
+    reads = [one.method for one in table.root.steps if not one.method.startswith("write")]
     assert reads == ["list_names", "read"]
 
 
@@ -79,7 +91,7 @@ def test_what_others_commit_while_their_versions_are_read_is_caught_up_with():
     late = iter(["third", "fourth"])
 
     def plan(step):
-        if step.method == "read" and step.path.startswith("_versions"):
+        if step.method in READS and step.path.startswith("_versions"):
             for name in late:
                 table.append(1, name)
                 break
@@ -187,7 +199,7 @@ def test_others_that_never_stop_end_the_commit_by_its_retries():
 
     def plan(step):
         nonlocal number
-        if step.method == "read":
+        if step.method in READS:
             number = table.append(number).version
 
     table.append(1)

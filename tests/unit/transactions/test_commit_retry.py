@@ -83,7 +83,7 @@ def test_a_commit_of_unknown_outcome_that_landed_is_found_by_its_uuid():
     table.create()
     transaction = table.appending(1, "mine")
     table.root.world.plan = _all(
-        on(*MANIFEST, Fault.LOST_REPLY), on("read", "_versions", Fault.ERROR_BEFORE, DEAD, 1)
+        on(*MANIFEST, Fault.LOST_REPLY), on("read", "_versions", Fault.ERROR_BEFORE, DEAD)
     )
     with pytest.raises(CommitStateUnknownError, match=transaction.uuid):
         table.commit(transaction)

@@ -25,7 +25,7 @@ def test_a_version_is_read_once():
     source.head(0)
     assert source.load(2) is source.load(2)
     assert source.transaction(2).operation.arm == "append"
-    assert [step.method for step in table.root.steps] == ["list_names", "read"]
+    assert [step.method for step in table.root.steps] == ["list_names", "read_tail"]
 
 
 @pytest.mark.parametrize("v2", [True, False])
