@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -23,7 +24,14 @@ from lance_nb.spark.place import Place
 from lance_nb.spark.plan import Plan
 from lance_nb.transactions.staged import Addition
 
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
 _ARROW = (".arrow", ".feather", ".ipc")
+# Of a batch, decoded: batches that fill a page of each column are not copied together first.
+_BATCH_BYTES = 64 * 1024**2
+_BATCH_ROWS = 65_536, 1_048_576
+_FEW_ROWS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +49,8 @@ class ParquetRows:
 
         file = parquet.ParquetFile(self.path)
         groups = list(range(self.start, self.stop))
-        return pa.RecordBatchReader.from_batches(
-            file.schema_arrow, file.iter_batches(row_groups=groups)
-        )
+        batches = file.iter_batches(batch_rows(file, groups), row_groups=groups)
+        return pa.RecordBatchReader.from_batches(file.schema_arrow, batches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,21 @@ class WriteRows:
     def run(self) -> Addition | None:
         """Write the files."""
         return self.rows.write(self.part.batches())
+
+
+def batch_rows(file: ParquetFile, groups: list[int]) -> int:
+    """Return how many rows a batch of some row groups may have.
+
+    The file tells how large rows are as stored; what becomes of repeated values is seen in a few.
+    """
+    about = [file.metadata.row_group(at) for at in groups]
+    num_rows = sum(one.num_rows for one in about)
+    few = next(file.iter_batches(_FEW_ROWS, row_groups=groups[:1]), None)
+    if few is None or not few.num_rows:
+        return _BATCH_ROWS[0]
+    stored = sum(one.total_byte_size for one in about) / num_rows
+    width = max(stored, few.nbytes / few.num_rows, 1.0)
+    return min(max(int(_BATCH_BYTES / width), _BATCH_ROWS[0]), _BATCH_ROWS[1])
 
 
 Source = str | Sequence[str] | LanceDataset
