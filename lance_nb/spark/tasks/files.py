@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
 _ARROW = (".arrow", ".feather", ".ipc")
-# Of a batch, decoded: batches that fill a page of each column are not copied together first.
+# Batches that fill a page of each column are not copied together first; those of wide rows would be
+# so large that their memory is new each time, which costs more.
 _BATCH_BYTES = 64 * 1024**2
-_BATCH_ROWS = 65_536, 1_048_576
+_MANY_ROWS = 1_048_576
+_SOME_ROWS = 65_536
 _FEW_ROWS = 1024
 
 
@@ -112,10 +114,10 @@ def batch_rows(file: ParquetFile, groups: list[int]) -> int:
     num_rows = sum(one.num_rows for one in about)
     few = next(file.iter_batches(_FEW_ROWS, row_groups=groups[:1]), None)
     if few is None or not few.num_rows:
-        return _BATCH_ROWS[0]
+        return _SOME_ROWS
     stored = sum(one.total_byte_size for one in about) / num_rows
-    width = max(stored, few.nbytes / few.num_rows, 1.0)
-    return min(max(int(_BATCH_BYTES / width), _BATCH_ROWS[0]), _BATCH_ROWS[1])
+    width = max(stored, few.nbytes / few.num_rows)
+    return _MANY_ROWS if width * _MANY_ROWS <= _BATCH_BYTES else _SOME_ROWS
 
 
 Source = str | Sequence[str] | LanceDataset
