@@ -21,16 +21,16 @@ same files, wall / processor:
 ==============================  ===========  ===========  =================================
 what                            base         emb          goal
 ==============================  ===========  ===========  =================================
-DataFrame append                0.97 / 0.93  0.41 / 0.37  1.15; 0.5 for emb
-write format("lance_nb")        2.13 / 2.20  0.48 / 0.47
-files, on Spark                 0.39 / 0.37  0.16 / 0.14  0.33
-lance_nb.spark.read             1.03 / 1.03  0.67 / 0.77  1.3 (processor)
-read format("lance_nb")         1.48 / 1.54  0.79 / 0.79  an empty source of Arrow files: 1.5-1.9
-count() of lance_nb.spark.read  0.09 / 0.05  0.09 / 0.00  by metadata
+DataFrame append                0.90 / 0.90  0.43 / 0.38  1.15; 0.5 for emb
+write format("lance_nb")        1.99 / 2.01  0.52 / 0.50
+files, on Spark                 0.36 / 0.33  0.22 / 0.18  0.33
+lance_nb.spark.read             1.01 / 1.00  1.01 / 1.06  1.3 (processor)
+read format("lance_nb")         1.48 / 1.57  0.99 / 1.13  an empty source of Arrow files: 1.5-1.9
+count() of lance_nb.spark.read  0.08 / 0.05  0.10 / 0.06  by metadata
 ==============================  ===========  ===========  =================================
 
-Of "files, on Spark" 0.1 s is what a job of Spark's costs by itself, 0.2 s of processor is reading
-Parquet; ratios depend on the machine: on another one, of half this speed, the JVM takes longer.
+"files, on Spark" of base was 0.33 to 0.37 / 0.30 to 0.34 in five such runs. Of its 0.4 s, 0.1 is what
+a job of Spark's costs by itself; 0.2 of its 0.66 s of processor is reading Parquet.
 """
 
 from __future__ import annotations
