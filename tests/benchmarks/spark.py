@@ -29,8 +29,8 @@ read format("lance_nb")         1.48 / 1.57  0.99 / 1.13  an empty source of Arr
 count() of lance_nb.spark.read  0.08 / 0.05  0.10 / 0.06  by metadata
 ==============================  ===========  ===========  =================================
 
-"files, on Spark" of base was 0.33 to 0.37 / 0.30 to 0.34 in five such runs. Of its 0.4 s, 0.1 is what
-a job of Spark's costs by itself; 0.2 of its 0.66 s of processor is reading Parquet.
+"files, on Spark" of base was 0.33 to 0.37 / 0.30 to 0.34 in five such runs. Of its 0.4 s, 0.1 is
+what a job of Spark's costs by itself; 0.2 of its 0.66 s of processor is reading Parquet.
 """
 
 from __future__ import annotations
