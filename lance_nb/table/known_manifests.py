@@ -12,6 +12,7 @@ twice was a quarter of an append.
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 
 from lance_nb.format.manifest import TAIL_BYTES, Manifest
@@ -28,12 +29,14 @@ class _Known:
     manifest: Manifest
 
 
-_known: OrderedDict[str, _Known] = OrderedDict()
+# By place, the oldest first. Several threads use them: no step is one that another can cut in two.
+_small: OrderedDict[str, _Known] = OrderedDict()
+_large: OrderedDict[str, _Known] = OrderedDict()
 
 
 def is_remembered(where: str) -> bool:
     """Tell whether ``recall`` may know the file at a place: if not, it need not be looked at."""
-    return where in _known
+    return where in _small or where in _large
 
 
 def recall(
@@ -44,7 +47,7 @@ def recall(
     ``tail`` is the last ``TAIL_BYTES`` of the file, or all of it. ``whole``: with the sections that
     lie before the manifest.
     """
-    found = _known.get(where)
+    found = (_large if size_bytes > TAIL_BYTES else _small).get(where)
     if found is None or found.size_bytes != size_bytes or bytes(tail[-TAIL_BYTES:]) != found.tail:
         return None
     manifest = found.manifest
@@ -57,13 +60,14 @@ def recall(
 def remember(where: str, tail: bytes | memoryview, size_bytes: int, manifest: Manifest) -> None:
     """Note what the file at ``where`` holds: who wrote it need not parse it again."""
     end = bytes(tail[-TAIL_BYTES:])
+    known, most = _small, _SMALL
     if size_bytes > TAIL_BYTES:
+        known, most = _large, _LARGE
         name = manifest.transaction_file.encode()
         if size_bytes > _LARGE_BYTES or not name or name not in end:
             return
-    _known.pop(where, None)
-    _known[where] = _Known(size_bytes, end, manifest)
-    for most, is_large in ((_SMALL, False), (_LARGE, True)):
-        alike = [at for at, one in _known.items() if (one.size_bytes > TAIL_BYTES) == is_large]
-        for at in alike[:-most]:
-            _known.pop(at, None)
+    known.pop(where, None)
+    known[where] = _Known(size_bytes, end, manifest)
+    with suppress(KeyError):  # others have made room meanwhile
+        while len(known) > most:
+            known.popitem(last=False)

@@ -39,7 +39,7 @@ def encode(data: Bytes, offsets: Ints, matcher: Matcher) -> tuple[Bytes, Ints]:
         ends = _by_loop(data, offsets, matcher, room)
         if ends is not None:
             return room[: ends[-1]], ends
-    codes, ends = encode_symbols(data, offsets, matcher)
+    codes, ends = _by_steps(data, offsets, matcher)
     is_literal = codes >= LITERAL
     if not bool(is_literal.any()):
         return codes.astype(np.uint8), ends
@@ -60,6 +60,11 @@ def encode_symbols(data: Bytes, offsets: Ints, matcher: Matcher) -> tuple[Codes,
         ends = _by_loop(data, offsets, matcher, room)
         if ends is not None:
             return room[: ends[-1]], ends
+    return _by_steps(data, offsets, matcher)
+
+
+def _by_steps(data: Bytes, offsets: Ints, matcher: Matcher) -> tuple[Codes, Ints]:
+    """Do the same without the compiled loop."""
     starts, stops, firsts = _cut(offsets)
     codes, ends = _step_by_step(_windows(data[: offsets[-1]]), starts, stops, matcher)
     return codes, ends if firsts is None else ends[firsts]

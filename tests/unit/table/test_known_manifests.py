@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,11 +21,16 @@ ROWS = pa.table({"id": range(10)})
 MANY = 2000  # fragments: their manifest is larger than a tail
 
 
+def forget() -> None:
+    known_manifests._small.clear()
+    known_manifests._large.clear()
+
+
 @pytest.fixture(autouse=True)
 def nothing_known() -> Iterator[None]:
-    known_manifests._known.clear()
+    forget()
     yield
-    known_manifests._known.clear()
+    forget()
 
 
 def large(folder: Path) -> str:
@@ -99,7 +106,7 @@ def test_indices_stay_when_a_large_manifest_was_opened_before(tmp_path: Path) ->
     append = lance_nb.LanceOperation.Append([one] * MANY)
     lance_nb.LanceDataset.commit(uri, append, read_version=made.version)
     for _ in range(3):
-        known_manifests._known.clear()  # as in a process of its own
+        forget()  # as in a process of its own
         opened = lance_nb.dataset(uri)
         opened.insert(ROWS)
         assert [one["fields"] for one in lance_nb.dataset(uri).list_indices()] == [["id"]]
@@ -114,5 +121,24 @@ def test_appends_one_after_the_other_parse_no_large_manifest(
         monkeypatch.setattr(f"lance_nb.table.versions.{name}", None)
     lance_nb.write_dataset(ROWS, uri, mode="append")
     monkeypatch.undo()
-    known_manifests._known.clear()
+    forget()
     assert lance_nb.dataset(uri).count_rows() == 10 * (MANY + 3)
+
+
+def test_several_threads_may_remember_at_once(tmp_path: Path) -> None:
+    data = newest(large(tmp_path))
+    found = parse_manifest(data, "x")
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def use(thread: int) -> None:
+        for at in range(1500):
+            remember(f"small {thread} {at}", b"end", 3, found)
+            remember(f"large {thread} {at}", data, len(data), found)
+
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(use, range(4)))
+    finally:
+        sys.setswitchinterval(before)
+    assert (len(known_manifests._small), len(known_manifests._large)) == (16, 2)

@@ -78,7 +78,7 @@ def test_an_undisturbed_commit_lists_once_and_reads_one_manifest():
 def test_a_manifest_that_is_not_known_is_read_whole():
     table = Table()
     table.create()
-    known_manifests._known.clear()  # as in another process
+    known_manifests._small.clear()  # as in another process
     table.commit(table.appending(1))
     reads = [one.method for one in table.root.steps if not one.method.startswith("write")]
     assert reads == ["list_names", "read"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lance_nb.encodings.kernels import compiled, fsst
+from lance_nb.encodings.kernels import compiled, fsst, fsst_encode
 from lance_nb.encodings.kernels.fsst_encode import encode, encode_symbols
 from lance_nb.encodings.kernels.fsst_symbols import build, train
 
@@ -53,3 +53,11 @@ def test_a_slice_of_the_bytes_may_be_encoded() -> None:
     codes, ends = encode(data, offsets[1:], build([], []))
     assert codes.tobytes() == b"".join(b"\xff%c" % byte for byte in b"abcdef")
     assert ends.tolist() == [0, 6, 12]
+
+
+def test_what_a_loop_would_save_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, offsets = joined(STRINGS["text"])
+    state = type(compiled._state)()
+    monkeypatch.setattr(compiled, "_state", state)
+    encode(data, offsets, build([], []))
+    assert state.missed_seconds == pytest.approx(data.size * fsst_encode._SAVED_SECONDS)
