@@ -35,7 +35,7 @@ class LeafWriter:
         self.column = sink.add_column()
         self.entries: list[Entries] = []
         self._values: list[pa.Array] = []
-        self._learned = Learned()
+        self._learned = sink.learned.setdefault(self.column, Learned())
         self._page_bytes = page_bytes
         self._waiting_bytes = 0
         self._first_row = 0

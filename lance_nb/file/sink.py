@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lance_nb.encodings.base import Bytes
+from lance_nb.encodings.page_encoder import Learned
 from lance_nb.file.footer import MAGIC
 from lance_nb.file.metadata import VALUES_ENCODING, PageMetadata, column_bytes
 from lance_nb.file.sidecars import Sidecars
@@ -42,11 +43,17 @@ class _Column:
 
 
 class FileSink:
-    """Takes pages and buffers, knows where they went, and writes the tail."""
+    """Takes pages and buffers, knows where they went, and writes the tail.
 
-    def __init__(self, upload: ObjectWriter, sidecars: Sidecars) -> None:
+    ``learned`` is what is known of each column by its number: of the same columns in files before.
+    """
+
+    def __init__(
+        self, upload: ObjectWriter, sidecars: Sidecars, learned: dict[int, Learned] | None = None
+    ) -> None:
         self._upload = upload
         self.sidecars = sidecars
+        self.learned = {} if learned is None else learned
         self.size_bytes = 0
         self._columns: list[_Column] = []
         self._global: list[tuple[int, int]] = []

@@ -19,6 +19,7 @@ from typing import Protocol, Self
 
 import pyarrow as pa
 
+from lance_nb.encodings.page_encoder import Learned
 from lance_nb.errors import (
     InvalidInputError,
     LanceError,
@@ -103,8 +104,9 @@ class FileWriter:
         *,
         file_version: tuple[int, int] = DEFAULT_VERSION,
         options: FileOptions = FileOptions(),
+        learned: dict[int, Learned] | None = None,
     ) -> None:
-        """Begin the file. ``schema`` has its field ids.
+        """Begin the file. ``schema`` has its field ids; ``learned`` goes from file to file.
 
         Raises NotSupportedError for types that the version cannot hold, InvalidInputError for
         encoding keys without meaning, StorageError.
@@ -130,7 +132,7 @@ class FileWriter:
             ingests=options.ingests,
             pack_bytes=options.blob_pack_bytes,
         )
-        self._sink = FileSink(store.create(path), self._sidecars)
+        self._sink = FileSink(store.create(path), self._sidecars, learned)
         try:
             self._columns = [plan(self._sink, page_bytes) for plan in plans]
         except LanceError:

@@ -21,6 +21,7 @@ from typing import Self
 
 import pyarrow as pa
 
+from lance_nb.encodings.page_encoder import Learned
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.file.writer import FileOptions, FileWriter, WrittenFile
 from lance_nb.format.fragment import DataFile, Fragment
@@ -99,6 +100,7 @@ class FragmentWriter:
         self._options = options
         self._open: FileWriter | None = None
         self._files: list[WrittenFile] = []
+        self._learned: dict[int, Learned] = {}
         self._num_rows = 0
         self._is_finished = False
 
@@ -137,6 +139,7 @@ class FragmentWriter:
                 self._schema,
                 file_version=self._options.file_version,
                 options=self._options.file,
+                learned=self._learned,
             )
         return self._open
 

@@ -15,13 +15,14 @@ import numpy.typing as npt
 
 from lance_nb.encodings.kernels import compiled
 from lance_nb.encodings.kernels.fsst_symbols import (
-    HASH_BITS,
-    HASH_FACTOR,
+    ENTRY_CODE,
+    LENGTH_SHIFT,
     LITERAL,
     Bytes,
     Codes,
     Ints,
     Matcher,
+    hash_slots,
 )
 from lance_nb.encodings.kernels.memory import allocate
 from lance_nb.encodings.kernels.ranges import ragged_indices, starts_of
@@ -78,8 +79,8 @@ def _by_loop(data: Bytes, offsets: Ints, matcher: Matcher, room: Bytes | Codes) 
     starts, stops, firsts = _cut(offsets)
     inner = int(np.searchsorted(stops, data.size - _WINDOW + 1, side="right"))
     begin = int(starts[inner]) if inner < starts.size else int(offsets[-1])
-    lookups = (matcher.lengths, matcher.singles, matcher.pairs)
-    tables = (*lookups, matcher.hash_words, matcher.hash_masks, matcher.hash_codes)
+    longer = (matcher.hash_words, matcher.hash_masks, matcher.hash_entries)
+    tables = (matcher.singles, matcher.pairs, *longer)
     ends = np.zeros(starts.size + 1, np.int64)
     tail = _windows(data[begin : offsets[-1]])
     last = (starts[inner:] - begin, stops[inner:] - begin)
@@ -149,15 +150,13 @@ def _step_by_step(
 
 def _match(words: npt.NDArray[np.uint64], room: Ints, matcher: Matcher) -> Codes:
     """Return the code of the longest symbol in each word, of at most ``room`` bytes."""
-    three = words & np.uint64(0xFFFFFF)
-    slot = (three * np.uint64(HASH_FACTOR) >> np.uint64(15)) & np.uint64((1 << HASH_BITS) - 1)
-    slot = slot.astype(np.int64)
+    slot = hash_slots(words).astype(np.int64)
     found = (words & matcher.hash_masks[slot]) == matcher.hash_words[slot]
-    longer = matcher.hash_codes[slot]
-    found &= matcher.lengths[longer] <= room
+    longer = matcher.hash_entries[slot]
+    found &= longer >> LENGTH_SHIFT <= room
     short = np.where(
         room > 1,
         matcher.pairs[(words & np.uint64(0xFFFF)).astype(np.int64)],
         matcher.singles[(words & np.uint64(0xFF)).astype(np.int64)],
     )
-    return np.where(found, longer, short)
+    return np.where(found, longer, short) & ENTRY_CODE

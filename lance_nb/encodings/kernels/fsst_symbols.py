@@ -25,6 +25,8 @@ Codes = npt.NDArray[np.uint16]
 Ints = npt.NDArray[np.int64]
 
 LITERAL = 256  # code of a byte without a symbol: 256 + byte
+LENGTH_SHIFT = np.uint16(12)
+ENTRY_CODE = np.uint16(0x1FF)
 HASH_BITS = 12
 HASH_FACTOR = 2971215073
 MOST_SYMBOLS = 255
@@ -42,8 +44,9 @@ class Matcher:
     """The symbols, and the tables that find them.
 
     ``words`` and ``lengths`` have 512 entries: the symbols by code, the literal bytes from 256 on.
-    ``pairs`` gives the code for two bytes, ``singles`` for one. The ``hash_*`` tables have 2**12
-    entries: the word, its mask and its code; a free entry has a mask that matches nothing.
+    ``pairs`` has the entry for two bytes, ``singles`` for one: a code, and its length from bit
+    ``LENGTH_SHIFT`` on. The ``hash_*`` tables have 2**12 places for a word, its mask and its entry;
+    a free one has a mask that matches nothing.
     """
 
     num_symbols: int
@@ -53,7 +56,7 @@ class Matcher:
     pairs: Codes
     hash_words: Words
     hash_masks: Words
-    hash_codes: Codes
+    hash_entries: Codes
 
 
 Encode = Callable[[Matcher], tuple[Codes, Ints]]
@@ -61,7 +64,7 @@ Encode = Callable[[Matcher], tuple[Codes, Ints]]
 
 def train(encode: Encode) -> Matcher:
     """Find symbols; ``encode`` returns codes and their offsets of a sample."""
-    matcher = build([], [])
+    matcher = build(np.zeros(0, np.uint64), np.zeros(0, np.int64))
     for _ in range(_ROUNDS):
         codes, offsets = encode(matcher)
         if not codes.size:
@@ -70,7 +73,7 @@ def train(encode: Encode) -> Matcher:
     return matcher
 
 
-def _candidates(matcher: Matcher, codes: Codes, offsets: Ints) -> tuple[list[int], list[int]]:
+def _candidates(matcher: Matcher, codes: Codes, offsets: Ints) -> tuple[Words, Ints]:
     """Return words and lengths of the most useful symbols and pairs, the best first."""
     counts = np.bincount(codes, minlength=512)
     used = np.flatnonzero(counts)
@@ -79,7 +82,7 @@ def _candidates(matcher: Matcher, codes: Codes, offsets: Ints) -> tuple[list[int
     same = np.ones(max(codes.size - 1, 0), np.bool_)
     inner = offsets[1:-1]
     same[inner[(inner > 0) & (inner < codes.size)] - 1] = False
-    keys = (codes[:-1].astype(np.int64) << 9 | codes[1:])[same]
+    keys = (codes[:-1].astype(np.uint32) << 9 | codes[1:])[same]
     pairs, pair_counts = np.unique(keys, return_counts=True)
     first, second = pairs >> 9, pairs & 511
     size = matcher.lengths[first].astype(np.int64) + matcher.lengths[second]
@@ -92,7 +95,7 @@ def _candidates(matcher: Matcher, codes: Codes, offsets: Ints) -> tuple[list[int
     return _best(np.concatenate(words), np.concatenate(lengths), np.concatenate(gains))
 
 
-def _best(words: Words, lengths: Ints, gains: Ints) -> tuple[list[int], list[int]]:
+def _best(words: Words, lengths: Ints, gains: Ints) -> tuple[Words, Ints]:
     """Add up the gains of equal symbols; return the best, in a fixed order."""
     order = np.lexsort((lengths, words))
     words, lengths, gains = words[order], lengths[order], gains[order]
@@ -101,41 +104,43 @@ def _best(words: Words, lengths: Ints, gains: Ints) -> tuple[list[int], list[int
     at = np.flatnonzero(begins)
     totals = np.add.reduceat(gains, at)
     best = np.lexsort((words[at], lengths[at], -totals))[:_CANDIDATES]
-    return words[at[best]].tolist(), lengths[at[best]].tolist()
+    return words[at[best]], lengths[at[best]]
 
 
-def build(words: list[int], lengths: list[int]) -> Matcher:
+def build(words: Words, lengths: Ints) -> Matcher:
     """Take symbols in order until there are 255; of those with one hash, the first."""
+    slots = hash_slots(words)
+    longer = np.flatnonzero(lengths > 2)
+    _, firsts = np.unique(slots[longer], return_index=True)
+    is_taken = lengths <= 2
+    is_taken[longer[firsts]] = True
+    taken = np.flatnonzero(is_taken)[:MOST_SYMBOLS]
+    words, lengths, slots = words[taken], lengths[taken], slots[taken]
     all_words, all_lengths = np.zeros(512, np.uint64), np.zeros(512, np.uint8)
-    all_words[LITERAL:] = np.arange(256)
-    all_lengths[LITERAL:] = 1
-    singles = np.arange(LITERAL, LITERAL + 256, dtype=np.uint16)
+    all_words[LITERAL:], all_lengths[LITERAL:] = np.arange(256), 1
+    all_words[: taken.size], all_lengths[: taken.size] = words, lengths
+    entries = np.arange(512, dtype=np.uint16) | all_lengths.astype(np.uint16) << LENGTH_SHIFT
+    mine = entries[: taken.size]
+    one, two, more = lengths == 1, lengths == 2, lengths > 2
+    singles = entries[LITERAL:].copy()
+    singles[words[one]] = mine[one]
+    pairs = np.tile(singles, 256)
+    pairs[words[two]] = mine[two]
     hash_words = np.ones(1 << HASH_BITS, np.uint64)
     hash_masks = np.zeros(1 << HASH_BITS, np.uint64)
-    hash_codes = np.zeros(1 << HASH_BITS, np.uint16)
-    doubles: list[tuple[int, int]] = []
-    count = 0
-    for word, length in zip(words, lengths, strict=True):
-        if count == MOST_SYMBOLS:
-            break
-        if length > 2:
-            slot = (word & 0xFFFFFF) * HASH_FACTOR >> 15 & (1 << HASH_BITS) - 1
-            if hash_masks[slot]:
-                continue
-            hash_words[slot], hash_codes[slot] = word, count
-            hash_masks[slot] = (1 << 8 * length) - 1
-        elif length == 2:
-            doubles.append((word, count))
-        else:
-            singles[word] = count
-        all_words[count], all_lengths[count] = word, length
-        count += 1
-    pairs = np.tile(singles, 256)
-    for word, code in doubles:
-        pairs[word] = code
+    hash_entries = np.zeros(1 << HASH_BITS, np.uint16)
+    at = slots[more]
+    hash_words[at], hash_entries[at] = words[more], mine[more]
+    hash_masks[at] = ~np.uint64(0) >> (64 - 8 * lengths[more]).astype(np.uint64)
     return Matcher(
-        count, all_words, all_lengths, singles, pairs, hash_words, hash_masks, hash_codes
+        taken.size, all_words, all_lengths, singles, pairs, hash_words, hash_masks, hash_entries
     )
+
+
+def hash_slots(words: Words) -> Words:
+    """Return the hash of the first three bytes of each word."""
+    three = words & np.uint64(0xFFFFFF)
+    return three * np.uint64(HASH_FACTOR) >> np.uint64(15) & np.uint64((1 << HASH_BITS) - 1)
 
 
 def to_bytes(matcher: Matcher) -> bytes:

@@ -180,15 +180,16 @@ def encode_fsst(windows: Array, pieces: Any, tables: Any, codes: Array, ends: Ar
     """Encode the bytes of every piece, the longest symbol first; return the number of codes.
 
     ``windows`` has the 8 bytes from each position on, ``pieces`` where each begins and ends.
-    ``tables`` are the lengths of codes, the codes of one and of two bytes, and words, masks and
-    codes of longer symbols by their hash. ``codes`` of 16 bits have literals as 256 + byte; codes
-    of 8 bits have an escape, 255, and the byte.
+    ``tables`` are the entries of one and of two bytes, and words, masks and entries of longer
+    symbols by their hash; an entry has the code, and the length from bit 12 on. ``codes`` of 16
+    bits have literals as 256 + byte; codes of 8 bits have an escape, 255, and the byte.
     """
     starts, stops = pieces
-    lengths, singles, pairs, hash_words, hash_masks, hash_codes = tables
+    singles, pairs, hash_words, hash_masks, hash_entries = tables
     one = np.uint64(1)
     used = np.uint64(0)
-    mask = np.uint16(0xFFFF) if codes.itemsize > 1 else np.uint16(0xFF)
+    literal = np.uint64(0) if codes.itemsize > 1 else np.uint64(0x100)
+    mask = np.uint64(0x1FF) - literal
     for piece in range(starts.size):
         position = np.uint64(starts[piece])
         stop = np.uint64(stops[piece])
@@ -198,17 +199,17 @@ def encode_fsst(windows: Array, pieces: Any, tables: Any, codes: Array, ends: Ar
                 np.uint64(4095)
             )
             room = stop - position
-            code = hash_codes[slot]
-            if (word & hash_masks[slot]) != hash_words[slot] or np.uint64(lengths[code]) > room:
+            entry = np.uint64(hash_entries[slot])
+            if (word & hash_masks[slot]) != hash_words[slot] or entry >> np.uint64(12) > room:
                 if room > one:
-                    code = pairs[word & np.uint64(0xFFFF)]
+                    entry = np.uint64(pairs[word & np.uint64(0xFFFF)])
                 else:
-                    code = singles[word & np.uint64(0xFF)]
-            if code > mask:
-                codes[used] = mask
+                    entry = np.uint64(singles[word & np.uint64(0xFF)])
+            if entry & literal:
+                codes[used] = 255
                 used += one
-            codes[used] = code & mask
+            codes[used] = entry & mask
             used += one
-            position += np.uint64(lengths[code])
+            position += entry >> np.uint64(12)
         ends[piece + 1] = used
     return int(used)

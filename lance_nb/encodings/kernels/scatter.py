@@ -2,8 +2,9 @@
 
 Layout: range ``i`` is ``data[starts[i]:starts[i] + sizes[i]]`` and goes to ``out[places[i]:]``.
 Limits: the caller has checked that every range lies inside ``data`` and ``out``; places ascend and
-do not overlap. Equal sizes at equal distances are one strided copy, the rest a loop per range:
-ranges are the parts of chunks, thousands in a page and not millions.
+do not overlap. Equal sizes at equal distances are one strided copy; of the rest, small ranges go
+byte by byte through their indices, large ones in a loop per range: ranges are the parts of chunks,
+thousands in a page and not millions.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
-from lance_nb.encodings.kernels.ranges import rows
+from lance_nb.encodings.kernels.ranges import ragged_indices, rows
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
+
+_SMALL = 32  # bytes of a range, on average, that are indexed sooner than sliced
 
 
 def scatter(data: Bytes, starts: Ints, sizes: Ints, out: Bytes, places: Ints) -> None:
@@ -33,9 +36,12 @@ def scatter(data: Bytes, starts: Ints, sizes: Ints, out: Bytes, places: Ints) ->
         same = 0
     if same == sizes.size:
         return
+    starts, sizes, places = starts[same:], sizes[same:], places[same:]
+    if int(sizes.sum()) < _SMALL * sizes.size:
+        out[ragged_indices(places, sizes)] = data[ragged_indices(starts, sizes)]
+        return
     source, target_view = data.data, out.data
-    begin, length, place = starts[same:].tolist(), sizes[same:].tolist(), places[same:].tolist()
-    for a, n, to in zip(begin, length, place, strict=True):
+    for a, n, to in zip(starts.tolist(), sizes.tolist(), places.tolist(), strict=True):
         target_view[to : to + n] = source[a : a + n]
 
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SCHEMA = pa.schema([("task", pa.int64()), ("outcome", pa.binary())])
-_DDL = "task long, outcome binary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +107,11 @@ class SparkEngine:
         stop: Stop,
     ) -> dict[int, Any]:
         """Run groups of tasks, each in a partition of its own; return what each task returned."""
+        from pyspark.sql.pandas.types import from_arrow_schema  # PySpark may be missing
+
         work = RunTasks(pickle.dumps(tuple(tasks)), tuple(groups), counter)
         numbers = self._spark.range(0, len(groups), 1, numPartitions=len(groups))
-        job = numbers.mapInArrow(work, _DDL)
+        job = numbers.mapInArrow(work, from_arrow_schema(_SCHEMA))
         others = len(tasks) - sum(map(len, groups))
 
         def tell_tasks(num_done: int, _: int, num_rows: int) -> None:

@@ -8,6 +8,7 @@ dataset and the ids of its fragments.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,12 +29,14 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
 _ARROW = (".arrow", ".feather", ".ipc")
-# Batches that fill a page of each column are not copied together first; those of wide rows would be
-# so large that their memory is new each time, which costs more.
-_BATCH_BYTES = 64 * 1024**2
-_MANY_ROWS = 1_048_576
+# Large batches are not copied together to fill a page; the memory of larger ones would be new each
+# time, which costs more.
+_BATCH_BYTES = 32 * 1024**2
+_MANY_ROWS = 524_288
 _SOME_ROWS = 65_536
 _FEW_ROWS = 1024
+_READ_BYTES = 64 * 1024  # of a column at a time, instead of all columns of a row group at once
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +48,21 @@ class ParquetRows:
     stop: int
     size_bytes: int
 
+    def schema(self) -> pa.Schema:
+        """Return the columns."""
+        return self._file().schema_arrow
+
     def batches(self) -> pa.RecordBatchReader:
         """Stream the rows."""
-        from pyarrow import parquet
-
-        file = parquet.ParquetFile(self.path)
+        file = self._file()
         groups = list(range(self.start, self.stop))
         batches = file.iter_batches(batch_rows(file, groups), row_groups=groups)
         return pa.RecordBatchReader.from_batches(file.schema_arrow, batches)
+
+    def _file(self) -> ParquetFile:
+        from pyarrow import parquet
+
+        return parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_READ_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +73,10 @@ class ArrowRows:
     start: int
     stop: int
     size_bytes: int
+
+    def schema(self) -> pa.Schema:
+        """Return the columns."""
+        return pa.ipc.open_file(pa.memory_map(self.path)).schema
 
     def batches(self) -> pa.RecordBatchReader:
         """Stream the rows."""
@@ -78,6 +92,10 @@ class DatasetRows:
     place: Place
     fragment_ids: tuple[int, ...]
     size_bytes: int
+
+    def schema(self) -> pa.Schema:
+        """Return the columns."""
+        return self.place.dataset().schema
 
     def batches(self) -> pa.RecordBatchReader:
         """Stream the rows."""
@@ -108,16 +126,34 @@ class WriteRows:
 def batch_rows(file: ParquetFile, groups: list[int]) -> int:
     """Return how many rows a batch of some row groups may have.
 
-    The file tells how large rows are as stored; what becomes of repeated values is seen in a few.
+    The file tells how large its values are, but for strings in a dictionary: what becomes of those
+    is seen in a few rows.
     """
     about = [file.metadata.row_group(at) for at in groups]
     num_rows = sum(one.num_rows for one in about)
-    few = next(file.iter_batches(_FEW_ROWS, row_groups=groups[:1]), None)
-    if few is None or not few.num_rows:
+    if not num_rows:
         return _SOME_ROWS
-    stored = sum(one.total_byte_size for one in about) / num_rows
-    width = max(stored, few.nbytes / few.num_rows)
-    return _MANY_ROWS if width * _MANY_ROWS <= _BATCH_BYTES else _SOME_ROWS
+    known = told = 0
+    repeated = []
+    for number in range(file.metadata.num_columns):
+        chunks = [one.column(number) for one in about]
+        size = sum(one.total_uncompressed_size for one in chunks)
+        width = _WIDTHS.get(chunks[0].physical_type, 0)
+        if not width and any("DICTIONARY" in kind for one in chunks for kind in one.encodings):
+            repeated.append(chunks[0].path_in_schema)
+            told += size
+        else:
+            known += max(size, width * sum(one.num_values for one in chunks))
+    wide = known / num_rows + max(told / num_rows, _seen_width(file, groups, repeated))
+    return _MANY_ROWS if wide * _MANY_ROWS <= _BATCH_BYTES else _SOME_ROWS
+
+
+def _seen_width(file: ParquetFile, groups: list[int], columns: list[str]) -> float:
+    """Return the bytes that some columns have in each of the first rows."""
+    if not columns:
+        return 0.0
+    few = next(file.iter_batches(_FEW_ROWS, row_groups=groups[:1], columns=columns), None)
+    return few.nbytes / few.num_rows if few is not None and few.num_rows else math.inf
 
 
 Source = str | Sequence[str] | LanceDataset
@@ -152,7 +188,7 @@ def _schema(source: Source, parts: Sequence[Rows]) -> pa.Schema:
         return source.schema
     if not parts:
         raise InvalidInputError(f"the files of {_named(source)} have no rows")
-    return parts[0].batches().schema
+    return parts[0].schema()
 
 
 def _parts(source: Source, task_bytes: int) -> Iterator[Rows]:

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.dataset.verbs.sources import reader_of
+from lance_nb.encodings import statistics
+from lance_nb.encodings.kernels import fsst_symbols
 from lance_nb.errors import InvalidInputError, NotSupportedError, SchemaMismatchError, StorageError
 from lance_nb.file.reader import FileReader
 from lance_nb.file.writer import FileOptions
@@ -52,6 +54,19 @@ def test_files_end_at_their_number_of_rows(store: MemoryStore, batch_rows: int):
     fragments = write_fragments(reader, SCHEMA, store, options)
     assert [one.physical_rows for one in fragments] == [300, 300, 300, 100]
     assert len({one.files[0].path for one in fragments}) == 4
+
+
+def test_symbols_of_text_are_looked_for_once_for_all_files(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+):
+    trained = []
+    monkeypatch.setattr(
+        statistics, "train", lambda encode: trained.append(1) or fsst_symbols.train(encode)
+    )
+    table = pa.table({"t": [f"a text of row {at * 7919 % 12_000:06}" for at in range(12_000)]})
+    options = WriteOptions(max_rows_per_file=4000)
+    found = write_fragments(table.to_reader(), Schema.from_arrow(table.schema), store, options)
+    assert (len(found), len(trained)) == (3, 1)
 
 
 def test_files_end_at_their_size(store: MemoryStore, monkeypatch: pytest.MonkeyPatch):

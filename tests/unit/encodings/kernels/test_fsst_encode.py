@@ -41,7 +41,8 @@ def test_both_forms_agree_and_the_reader_undoes_them(kind: str) -> None:
 
 
 def test_the_longest_symbol_is_taken_and_never_past_the_end() -> None:
-    matcher = build([int.from_bytes(word, "little") for word in (b"abc", b"ab", b"a")], [3, 2, 1])
+    symbols = [int.from_bytes(word, "little") for word in (b"abc", b"ab", b"a")]
+    matcher = build(np.array(symbols, np.uint64), np.array([3, 2, 1]))
     data, offsets = joined([b"abcab", b"a", b"abd"])
     codes, ends = encode(data, offsets, matcher)
     assert codes.tolist() == [0, 1, 2, 1, 255, ord("d")]
@@ -50,7 +51,7 @@ def test_the_longest_symbol_is_taken_and_never_past_the_end() -> None:
 
 def test_a_slice_of_the_bytes_may_be_encoded() -> None:
     data, offsets = joined([b"skipped", b"abc", b"def"])
-    codes, ends = encode(data, offsets[1:], build([], []))
+    codes, ends = encode(data, offsets[1:], build(np.zeros(0, np.uint64), np.zeros(0, np.int64)))
     assert codes.tobytes() == b"".join(b"\xff%c" % byte for byte in b"abcdef")
     assert ends.tolist() == [0, 6, 12]
 
@@ -59,5 +60,5 @@ def test_what_a_loop_would_save_is_counted_once(monkeypatch: pytest.MonkeyPatch)
     data, offsets = joined(STRINGS["text"])
     state = type(compiled._state)()
     monkeypatch.setattr(compiled, "_state", state)
-    encode(data, offsets, build([], []))
+    encode(data, offsets, build(np.zeros(0, np.uint64), np.zeros(0, np.int64)))
     assert state.missed_seconds == pytest.approx(data.size * fsst_encode._SAVED_SECONDS)

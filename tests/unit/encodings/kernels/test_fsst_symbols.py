@@ -7,6 +7,7 @@ import numpy as np
 from lance_nb.encodings.compression.fsst import symbol_table
 from lance_nb.encodings.kernels.fsst_encode import encode_symbols
 from lance_nb.encodings.kernels.fsst_symbols import (
+    LENGTH_SHIFT,
     LITERAL,
     MOST_SYMBOLS,
     TABLE_BYTES,
@@ -43,16 +44,34 @@ def test_there_are_at_most_255() -> None:
     assert trained(rng.bytes(16_000)).num_symbols <= MOST_SYMBOLS
 
 
+def built(*symbols: bytes) -> Matcher:
+    numbers = np.array([int.from_bytes(one, "little") for one in symbols], np.uint64)
+    return build(numbers, np.array([len(one) for one in symbols], np.int64))
+
+
 def test_of_long_symbols_with_one_hash_the_first_is_kept() -> None:
-    abcd, abce = (int.from_bytes(word, "little") for word in (b"abcd", b"abce"))
-    assert words(build([abcd, abce], [4, 4])) == [b"abcd"]
+    assert words(built(b"x", b"abcd", b"ab", b"abce", b"abc", b"xyz")) == [
+        b"x", b"abcd", b"ab", b"xyz"
+    ]  # fmt: skip
+
+
+def test_a_collision_leaves_room_for_another_symbol() -> None:
+    many = [bytes([at // 16 + 65, at % 16 + 65]) for at in range(MOST_SYMBOLS - 1)]
+    matcher = built(b"abcd", b"abce", *many, b"too late")
+    assert words(matcher) == [b"abcd", *many]
+    assert matcher.pairs[int.from_bytes(many[-1], "little")] == MOST_SYMBOLS - 1 | 2 << LENGTH_SHIFT
+
+
+def test_a_symbol_of_eight_bytes_is_compared_whole() -> None:
+    matcher = built(b"abcdefgh", b"xyz")
+    assert sorted(matcher.hash_masks[matcher.hash_masks > 0].tolist()) == [2**24 - 1, 2**64 - 1]
 
 
 def test_bytes_without_a_symbol_are_literals() -> None:
-    matcher = build([ord("a")], [1])
-    assert matcher.singles[ord("a")] == 0
-    assert matcher.singles[ord("b")] == LITERAL + ord("b")
-    assert matcher.pairs[ord("a") | ord("b") << 8] == 0
+    matcher = built(b"a")
+    assert matcher.singles[ord("a")] == 0 | 1 << LENGTH_SHIFT
+    assert matcher.singles[ord("b")] == LITERAL + ord("b") | 1 << LENGTH_SHIFT
+    assert matcher.pairs[ord("a") | ord("b") << 8] == 0 | 1 << LENGTH_SHIFT
 
 
 def test_a_written_table_is_read_again() -> None:

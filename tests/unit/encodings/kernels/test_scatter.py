@@ -29,6 +29,21 @@ def test_ranges_of_any_size_go_anywhere() -> None:
     assert out.tobytes() == b".aa.bbb....c"
 
 
+@pytest.mark.parametrize("size", [2, 3000])
+def test_small_and_large_ranges_at_any_distance(size: int) -> None:
+    rng = np.random.default_rng(size)
+    data = rng.integers(1, 255, 80_000).astype(np.uint8)
+    sizes = rng.integers(0, 2 * size, 20)
+    starts = np.sort(rng.integers(0, data.size - 2 * size, 20))
+    places = np.cumsum(sizes + rng.integers(0, 50, 20)) - sizes
+    out = np.zeros(int(places[-1] + sizes[-1]), np.uint8)
+    scatter.scatter(data, starts, sizes, out, places)
+    wanted = np.zeros_like(out)
+    for start, count, place in zip(starts, sizes, places, strict=True):
+        wanted[place : place + count] = data[start : start + count]
+    assert np.array_equal(out, wanted)
+
+
 def test_a_uniform_beginning_may_end_differently() -> None:
     data = np.frombuffer(b"aabbccd", np.uint8)
     out = np.full(10, ord("."), np.uint8)
