@@ -1,10 +1,11 @@
 """Chooses where a plan runs, and says why.
 
 The sizes are those of ``python -m tests.benchmarks.spark --dispatch`` (appends of Parquet files,
-two cores): one process writes about 130 MB a second; tasks on a warm session cost half a second, so
-that both take as long at about 110 MB; the processes of a pool cost 1.3 seconds before their first
-result, which comes back at about 340 MB on two cores and 230 MB on four. A session of Spark's has
-its processes already, so it is used before a pool is.
+two cores): one process writes about 450 MB a second once it is warm; tasks on a warm session cost
+0.2 seconds more and take half as long, so that both are done at the same time at about 130 MB; the
+processes of a pool cost 2 to 2.5 seconds, most of it to have imported and compiled what the others
+have ready, which comes back at about 2 GB on two cores and 1.2 GB on eight. A session of Spark's
+has its processes already, so it is used before a pool is.
 
 ==========================================  ==========================================
 situation (``engine="auto"``)               engine
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ENGINES = ("auto", "local", "pool", "spark")
-SMALL_BYTES = 256 * 1024**2
+SMALL_BYTES = 1536 * 1024**2
 SESSION_BYTES = 128 * 1024**2
 START_BYTES = 4 * 1024**3
 

@@ -38,6 +38,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import statistics
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -117,8 +118,8 @@ def spent(before: dict[int, Process], after: dict[int, Process]) -> float:
 
 def timed(
     actions: Sequence[Callable[[], object]], runs: int, before_each: Callable[[], object] = int
-) -> list[Took]:
-    """Run each once to warm up, then all in turn ``runs`` times; return the least of each.
+) -> list[list[Took]]:
+    """Run each once to warm up, then all in turn ``runs`` times; return what each took in each.
 
     In turn, since the JVM compiles for minutes: what comes later is faster, whatever it does. What
     is done ``before_each`` is not timed.
@@ -132,7 +133,17 @@ def timed(
             took = Took(time.perf_counter() - wall, spent(before, processes()))
             if at:
                 kept.append(took)
-    return [Took(min(one.wall for one in kept), min(one.cpu for one in kept)) for kept in found]
+    return found
+
+
+def ratios(of: Sequence[Took], to: Sequence[Took]) -> Took:
+    """Return the median of the ratios of one way to another in the same turn.
+
+    Two figures of one turn are seconds apart: what slows the machine for a while slows both.
+    """
+    pairs = list(zip(of, to, strict=True))
+    wall = statistics.median(one.wall / other.wall for one, other in pairs)
+    return Took(wall, statistics.median(one.cpu / max(other.cpu, 0.01) for one, other in pairs))
 
 
 def base(start: int, stop: int) -> pa.Table:
@@ -236,11 +247,11 @@ class Bench:
         for group in (writes, self.reads(), self.counts()):
             before_each = self.clear if group is writes else int
             timings = timed(list(group.values()), self.runs, before_each)
-            first = timings[0]
             for name, took in zip(group, timings, strict=True):
+                ratio = ratios(took, timings[0])
                 print(
-                    f"| {self.name} | {name} | {took.wall:.2f} | {took.wall / first.wall:.2f} "
-                    f"| {took.cpu:.2f} | {took.cpu / first.cpu:.2f} |",
+                    f"| {self.name} | {name} | {min(one.wall for one in took):.2f} "
+                    f"| {ratio.wall:.2f} | {min(one.cpu for one in took):.2f} | {ratio.cpu:.2f} |",
                     flush=True,
                 )
 
@@ -265,7 +276,7 @@ def dispatch(session: Any, num_rows: int, runs: int) -> None:
         )
         for plan, way, before_each in zip(plans, ways, (bench.clear, int), strict=True):
             timings = timed([partial(way, on) for on in engines], runs, before_each)
-            said = " | ".join(f"{one.wall:.2f}" for one in timings)
+            said = " | ".join(f"{min(one.wall for one in took):.2f}" for took in timings)
             size = plan.size_bytes / 1e6
             print(f"| {plan.verb} | {size:.0f} | {len(plan.tasks)} | {said} |", flush=True)
 

@@ -1,10 +1,10 @@
 """The one place that decides whether a loop runs compiled by numba or in its numpy form.
 
-numba costs half a second and 64 MiB before its first result, so a process pays for it only when the
-work pays it back: each piece of work says how much time a compiled loop could save, the savings
-missed so far are added up, and once they reach ``COST_SECONDS`` the loops that are asked for are
-made ready *in a thread of their own*. Until a loop is ready numpy goes on, so that nobody waits for
-the compiler. Without numba, or if it cannot compile, numpy does everything.
+numba costs a second (0.5 to 1.4) and 64 MiB before its first result, so a process pays for it only
+when the work pays it back: each piece of work says how much time a compiled loop could save, the
+savings missed so far are added up, and once they reach ``COST_SECONDS`` the loops that are asked
+for are made ready *in a thread of their own*. Until a loop is ready numpy goes on, so that nobody
+waits for the compiler. Without numba, or if it cannot compile, numpy does everything.
 
 Limits: decisions are per process; a loop is ready for one combination of argument types at a time.
 Compiled code is cached on disk: beside this module where that folder can be written, else in the
@@ -27,7 +27,7 @@ import numpy as np
 
 from lance_nb.encodings.kernels import loops
 
-COST_SECONDS = 0.5  # of making loops ready; half of that with a warm cache, more without one
+COST_SECONDS = 1.0  # of making loops ready from a warm cache; several without one
 _FLAGS = 0x1 | 0x100 | 0x400  # of an array: contiguous, aligned, writeable
 
 Loop = Callable[..., Any]

@@ -121,7 +121,8 @@ class Weight:
     [
         (1, 4, "auto", "local"),
         (900, 1, "auto", "local"),
-        (900, 8, "auto", "pool"),
+        (900, 8, "auto", "local"),
+        (1600, 8, "auto", "pool"),
         (1, 4, "pool", "pool"),
         (1, 4, "spark", "spark"),
     ],
