@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from lance_nb.encodings.kernels.compiled import pays
 from lance_nb.spark.plan import Task
 
-# Bytes of a task for which compiled loops save about a second: half of them text, as Parquet has it.
+# Bytes of a task for which compiled loops save about a second, where half of them is text.
 COMPILED_SAVES = 200_000_000
 
 
