@@ -32,6 +32,7 @@ _ARROW = (".arrow", ".feather", ".ipc")
 # Large batches are not copied together to fill a page; the memory of larger ones would be new each
 # time, which costs more.
 _BATCH_BYTES = 32 * 1024**2
+_WIDE_BATCH_BYTES = 64 * 1024**2
 _MANY_ROWS = 524_288
 _SOME_ROWS = 65_536
 _FEW_ROWS = 1024
@@ -145,7 +146,9 @@ def batch_rows(file: ParquetFile, groups: list[int]) -> int:
         else:
             known += max(size, width * sum(one.num_values for one in chunks))
     wide = known / num_rows + max(told / num_rows, _seen_width(file, groups, repeated))
-    return _MANY_ROWS if wide * _MANY_ROWS <= _BATCH_BYTES else _SOME_ROWS
+    if wide * _MANY_ROWS <= _BATCH_BYTES:
+        return _MANY_ROWS
+    return max(min(_SOME_ROWS, int(_WIDE_BATCH_BYTES / wide)), 1)
 
 
 def _seen_width(file: ParquetFile, groups: list[int], columns: list[str]) -> float:

@@ -21,6 +21,7 @@ COUNT = 100_000
         (pa.array([f"{at:080}" for at in range(COUNT)]), 65_536),
         (pa.array(["a" * 300] * COUNT), 65_536),  # one value in a dictionary: next to nothing
         (pa.array([[7] * 100] * COUNT), 65_536),
+        (pa.array(["a" * 8188] * 1000), 8192),  # 64 MB, with the offset of each
     ],
 )
 def test_a_batch_is_large_and_bounded(tmp_path: Path, column: pa.Array, num_rows: int) -> None:
