@@ -1,8 +1,9 @@
 """Spark through lance_nb against Spark alone, in one run: ``make bench-spark``.
 
 Prints a Markdown table: seconds by the clock, processor seconds of all processes (driver, JVM,
-Python workers), and both as ratios to what Spark does by itself with the same files. Processor
-seconds are the ones to trust on a shared machine; every figure is the least of ``--runs``.
+Python workers), each the least of ``--runs``, and both as ratios to what Spark does by itself with
+the same files: the median of the ratios within a turn, whose figures are seconds apart, so that
+what slows the machine for a while slows both.
 
 Set-up: ``local[2]`` with 3 GB; "base" is 5 million rows of a number, a fraction and a text of 19
 letters, "emb" half a million rows of a number and a vector of 64 floats, each in four Parquet files
@@ -15,22 +16,23 @@ there, as an installed wheel has them.
 ``--dispatch`` times appends and updates of growing size by every engine: the sizes in
 ``lance_nb/spark/dispatch.py`` come from there.
 
-Measured with Spark 4.3.0 on two idle cores, five runs; ratios to what Spark does by itself with the
-same files, wall / processor:
+Measured with Spark 4.3.0 on two cores of a shared machine; ratios to what Spark does by itself with
+the same files, wall / processor, medians of nine turns:
 
 ==============================  ===========  ===========  =================================
 what                            base         emb          goal
 ==============================  ===========  ===========  =================================
-DataFrame append                0.90 / 0.90  0.43 / 0.38  1.15; 0.5 for emb
-write format("lance_nb")        1.99 / 2.01  0.52 / 0.50
-files, on Spark                 0.36 / 0.33  0.22 / 0.18  0.33
-lance_nb.spark.read             1.01 / 1.00  1.01 / 1.06  1.3 (processor)
-read format("lance_nb")         1.48 / 1.57  0.99 / 1.13  an empty source of Arrow files: 1.5-1.9
-count() of lance_nb.spark.read  0.08 / 0.05  0.10 / 0.06  by metadata
+DataFrame append                0.94 / 0.96  0.38 / 0.36  1.15; 0.5 for emb
+write format("lance_nb")        1.80 / 1.75  0.41 / 0.41
+files, on Spark                 0.37 / 0.36  0.17 / 0.14  0.33
+lance_nb.spark.read             1.11 / 1.23  0.87 / 0.92  1.3 (processor)
+read format("lance_nb")         1.55 / 1.75  0.97 / 1.01  an empty source of Arrow files: 1.5-1.9
+count() of lance_nb.spark.read  0.10 / 0.11  0.10 / 0.10  by metadata
 ==============================  ===========  ===========  =================================
 
-"files, on Spark" of base was 0.33 to 0.37 / 0.30 to 0.34 in five such runs. Of its 0.4 s, 0.1 is
-what a job of Spark's costs by itself; 0.2 of its 0.66 s of processor is reading Parquet.
+"files, on Spark" of base was 0.31 / 0.30 in a run of twelve turns, 0.38 / 0.38 in another of nine:
+the JVM and Python gain differently when the machine is fast. Of its 0.4 to 0.5 s, 0.1 is what a job
+of Spark's costs by itself; a third of its 0.7 to 0.9 s of processor is decoding Parquet.
 """
 
 from __future__ import annotations
