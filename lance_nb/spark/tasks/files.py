@@ -8,7 +8,6 @@ dataset and the ids of its fragments.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,10 +129,11 @@ def batch_rows(file: ParquetFile, groups: list[int]) -> int:
     The file tells how large its values are, but for strings in a dictionary: what becomes of those
     is seen in a few rows.
     """
+    groups = [at for at in groups if file.metadata.row_group(at).num_rows]
+    if not groups:
+        return _SOME_ROWS
     about = [file.metadata.row_group(at) for at in groups]
     num_rows = sum(one.num_rows for one in about)
-    if not num_rows:
-        return _SOME_ROWS
     known = told = 0
     repeated = []
     for number in range(file.metadata.num_columns):
@@ -145,18 +145,18 @@ def batch_rows(file: ParquetFile, groups: list[int]) -> int:
             told += size
         else:
             known += max(size, width * sum(one.num_values for one in chunks))
-    wide = known / num_rows + max(told / num_rows, _seen_width(file, groups, repeated))
+    wide = known / num_rows + max(told / num_rows, _seen_width(file, groups[0], repeated))
     if wide * _MANY_ROWS <= _BATCH_BYTES:
         return _MANY_ROWS
     return max(min(_SOME_ROWS, int(_WIDE_BATCH_BYTES / wide)), 1)
 
 
-def _seen_width(file: ParquetFile, groups: list[int], columns: list[str]) -> float:
-    """Return the bytes that some columns have in each of the first rows."""
+def _seen_width(file: ParquetFile, group: int, columns: list[str]) -> float:
+    """Return the bytes that some columns have in each of the first rows of a row group."""
     if not columns:
         return 0.0
-    few = next(file.iter_batches(_FEW_ROWS, row_groups=groups[:1], columns=columns), None)
-    return few.nbytes / few.num_rows if few is not None and few.num_rows else math.inf
+    few = next(file.iter_batches(_FEW_ROWS, row_groups=[group], columns=columns))
+    return float(few.nbytes / few.num_rows)
 
 
 Source = str | Sequence[str] | LanceDataset

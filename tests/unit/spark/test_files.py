@@ -38,3 +38,16 @@ def test_row_groups_without_rows(tmp_path: Path) -> None:
     file = parquet.ParquetFile(path)
     groups = list(range(file.num_row_groups))
     assert ParquetRows(path, 0, len(groups), 1).batches().read_all().num_rows == 0
+
+
+def test_an_empty_row_group_tells_nothing(tmp_path: Path) -> None:
+    path = str(tmp_path / "rows.parquet")
+    table = pa.table({"a.b": ["x" * 300] * 1000, "items": [["y" * 3000]] * 1000})
+    with parquet.ParquetWriter(path, table.schema) as writer:
+        writer.write_table(table.slice(0, 0))
+        writer.write_table(table)
+    file = parquet.ParquetFile(path)
+    assert [file.metadata.row_group(at).num_rows for at in range(2)] == [0, 1000]
+    wide = table.nbytes / table.num_rows
+    assert batch_rows(file, [0, 1]) == pytest.approx(64 * 1024**2 / wide, rel=0.02)
+    assert ParquetRows(path, 0, 2, 1).batches().read_all() == table
