@@ -226,7 +226,10 @@ def _paths(source: str | Sequence[str]) -> list[str]:
 def _parquet_parts(path: str, task_bytes: int) -> Iterator[ParquetRows]:
     from pyarrow import parquet
 
-    about = parquet.read_metadata(path)
+    try:
+        about = parquet.read_metadata(path)
+    except pa.ArrowException as error:
+        raise InvalidInputError(f"{path} is not a whole Parquet file: {error}") from error
     sizes = [about.row_group(at).total_byte_size for at in range(about.num_row_groups)]
     for start, stop, size in _ranges(sizes, task_bytes):
         yield ParquetRows(path, start, stop, size)

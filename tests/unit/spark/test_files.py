@@ -8,7 +8,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from lance_nb.spark.tasks.files import ParquetRows, batch_rows
+from lance_nb.dataset.creating import write_dataset
+from lance_nb.errors import InvalidInputError
+from lance_nb.spark.tasks.files import ParquetRows, batch_rows, plan_append
 
 COUNT = 100_000
 
@@ -51,3 +53,12 @@ def test_an_empty_row_group_tells_nothing(tmp_path: Path) -> None:
     wide = table.nbytes / table.num_rows
     assert batch_rows(file, [0, 1]) == pytest.approx(64 * 1024**2 / wide, rel=0.02)
     assert ParquetRows(path, 0, 2, 1).batches().read_all() == table
+
+
+def test_a_file_that_is_cut_is_named(tmp_path: Path) -> None:
+    target = write_dataset(pa.table({"a": [1, 2]}), tmp_path / "a.lance")
+    cut = tmp_path / "cut.parquet"
+    parquet.write_table(target.to_table(), cut)
+    cut.write_bytes(cut.read_bytes()[:-4])
+    with pytest.raises(InvalidInputError, match=r"cut\.parquet is not a whole Parquet file: "):
+        plan_append(target, str(cut))
