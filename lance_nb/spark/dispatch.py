@@ -4,8 +4,8 @@ The sizes are those of ``python -m tests.benchmarks.spark --dispatch`` (appends 
 two cores): one process writes about 450 MB a second once it is warm; tasks on a warm session cost
 0.2 seconds more and take half as long, so that both are done at the same time at about 130 MB; the
 processes of a pool cost 2 to 2.5 seconds, most of it to have imported and compiled what the others
-have ready, which comes back at about 2 GB on two cores and 1.2 GB on eight. A session of Spark's
-has its processes already, so it is used before a pool is.
+have ready, which by these figures comes back at 2 GB on two cores and at 1.2 GB on eight (reckoned,
+not measured). A session of Spark's has its processes already, so it is used before a pool is.
 
 ==========================================  ==========================================
 situation (``engine="auto"``)               engine

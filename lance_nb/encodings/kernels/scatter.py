@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
-from lance_nb.encodings.kernels.ranges import ragged_indices, rows
+from lance_nb.encodings.kernels.ranges import concatenate, ragged_indices, rows
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -38,7 +38,7 @@ def scatter(data: Bytes, starts: Ints, sizes: Ints, out: Bytes, places: Ints) ->
         return
     starts, sizes, places = starts[same:], sizes[same:], places[same:]
     if int(sizes.sum()) < _SMALL * sizes.size:
-        out[ragged_indices(places, sizes)] = data[ragged_indices(starts, sizes)]
+        out[ragged_indices(places, sizes)] = concatenate(data, starts, sizes)
         return
     source, target_view = data.data, out.data
     for a, n, to in zip(starts.tolist(), sizes.tolist(), places.tolist(), strict=True):

@@ -55,9 +55,16 @@ class ParquetRows:
     def batches(self) -> pa.RecordBatchReader:
         """Stream the rows."""
         file = self._file()
+        return pa.RecordBatchReader.from_batches(file.schema_arrow, self._decoded(file))
+
+    def _decoded(self, file: ParquetFile) -> Iterator[pa.RecordBatch]:
         groups = list(range(self.start, self.stop))
-        batches = file.iter_batches(batch_rows(file, groups), row_groups=groups)
-        return pa.RecordBatchReader.from_batches(file.schema_arrow, batches)
+        try:
+            yield from file.iter_batches(batch_rows(file, groups), row_groups=groups)
+        except (pa.ArrowException, OSError) as error:
+            if getattr(error, "errno", None) is not None:
+                raise  # the disk's or the network's: may pass, so Spark tries the task again
+            raise InvalidInputError(f"{self.path} cannot be decoded: {error}") from error
 
     def _file(self) -> ParquetFile:
         from pyarrow import parquet

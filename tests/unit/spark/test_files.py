@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from lance_nb import dataset, spark
 from lance_nb.dataset.creating import write_dataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.spark.tasks.files import ParquetRows, batch_rows, plan_append
@@ -18,7 +19,7 @@ COUNT = 100_000
 @pytest.mark.parametrize(
     ("column", "num_rows"),
     [
-        (pa.array(range(COUNT)), 524_288),  # as many as fill a page
+        (pa.array(range(COUNT)), 524_288),
         (pa.array([f"{at:040}" for at in range(COUNT)]), 524_288),
         (pa.array([f"{at:080}" for at in range(COUNT)]), 65_536),
         (pa.array(["a" * 300] * COUNT), 65_536),  # one value in a dictionary: next to nothing
@@ -62,3 +63,16 @@ def test_a_file_that_is_cut_is_named(tmp_path: Path) -> None:
     cut.write_bytes(cut.read_bytes()[:-4])
     with pytest.raises(InvalidInputError, match=r"cut\.parquet is not a whole Parquet file: "):
         plan_append(target, str(cut))
+
+
+def test_a_file_with_a_damaged_page_is_named_and_nothing_is_committed(tmp_path: Path) -> None:
+    target = write_dataset(pa.table({"a": [1, 2]}), tmp_path / "a.lance")
+    path = tmp_path / "damaged.parquet"
+    parquet.write_table(pa.table({"a": pa.array(range(10_000))}), path, use_dictionary=False)
+    raw = bytearray(path.read_bytes())
+    raw[4:2000] = b"\xff" * 1996
+    path.write_bytes(raw)
+    with pytest.raises(InvalidInputError, match=r"damaged\.parquet cannot be decoded: "):
+        spark.append(target, str(path), engine="local")
+    assert dataset(target.uri).version == 1
+    assert len(list((tmp_path / "a.lance" / "data").iterdir())) == 1
