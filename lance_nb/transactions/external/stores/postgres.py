@@ -23,6 +23,7 @@ from lance_nb.transactions.external.sql_store import CREATE, SqlManifestStore
 _CONNECT_S = 10
 _SETTINGS = "SET statement_timeout = '15s'; SET synchronous_commit = on"
 _PREPARE_TRIES = 3
+_EXISTS = "SELECT to_regclass('lance_manifests') IS NOT NULL"
 
 
 class PostgresManifestStore(SqlManifestStore):
@@ -79,12 +80,20 @@ class PostgresManifestStore(SqlManifestStore):
             raise StorageError(self.place, text) from error
 
     def _prepare(self, connection: Any) -> None:
+        """Make the table unless it is there, which takes no right to make one.
+
+        Sessions that make it at the same time can get any of three errors despite IF NOT EXISTS;
+        each says that another's table is committed.
+        """
+        errors = self._psycopg.errors
         for left in reversed(range(_PREPARE_TRIES)):
+            if connection.execute(_EXISTS).fetchone()[0]:
+                break
             try:
                 connection.execute(CREATE)
                 break
-            except self._psycopg.errors.UniqueViolation:
-                if not left:  # others make the table at the same time, but not three times
+            except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject):
+                if not left:
                     raise
         self._prepared = True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -26,27 +27,76 @@ class TestPostgres(ManifestStoreTests):
         return PostgresManifestStore(url)
 
 
-def test_several_first_users_make_the_table_together(url: str):
-    psycopg = require_package("psycopg")
-    with psycopg.connect(url, autocommit=True) as connection:
+def without_table(url: str) -> None:
+    with require_package("psycopg").connect(url, autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS lance_manifests")
-    stores = [PostgresManifestStore(url) for _ in range(6)]
-    barrier = threading.Barrier(len(stores))
-    problems: list[Exception] = []
 
-    def use(store: PostgresManifestStore, number: int) -> None:
-        barrier.wait()
-        try:
-            store.put_if_not_exists(f"together{number}", entry(1))
-        except StorageError as error:
-            problems.append(error)
 
-    threads = [threading.Thread(target=use, args=(s, n)) for n, s in enumerate(stores)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not problems
+def test_several_first_users_make_the_table_together(url: str):
+    for _ in range(10):  # who is late is refused in one of three ways
+        without_table(url)
+        stores = [PostgresManifestStore(url) for _ in range(6)]
+        barrier = threading.Barrier(len(stores))
+        problems: list[Exception] = []
+
+        def use(
+            store: PostgresManifestStore,
+            number: int,
+            barrier: threading.Barrier = barrier,
+            problems: list[Exception] = problems,
+        ) -> None:
+            barrier.wait()
+            try:
+                store.put_if_not_exists(f"together{number}", entry(1))
+            except StorageError as error:
+                problems.append(error)
+
+        threads = [threading.Thread(target=use, args=(s, n)) for n, s in enumerate(stores)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not problems
+
+
+@pytest.mark.parametrize("error", ["UniqueViolation", "DuplicateTable", "DuplicateObject"])
+def test_a_table_that_another_makes_meanwhile_is_used(
+    url: str, error: str, monkeypatch: pytest.MonkeyPatch
+):
+    psycopg = require_package("psycopg")
+    without_table(url)
+    late = []
+
+    def execute(self: Any, statement: Any, *rest: Any, **how: Any) -> Any:
+        made = plain(self, statement, *rest, **how)
+        if str(statement).startswith("CREATE") and not late:
+            late.append(statement)
+            raise getattr(psycopg.errors, error)("it is there already")
+        return made
+
+    plain = psycopg.Connection.execute
+    monkeypatch.setattr(psycopg.Connection, "execute", execute)
+    store = PostgresManifestStore(url)
+    store.put_if_not_exists("t", entry(1))
+    assert late
+    assert store.latest("t") == entry(1)
+
+
+def test_one_who_may_not_make_tables_uses_what_is_there(url: str):
+    psycopg = require_package("psycopg")
+    PostgresManifestStore(url).put_if_not_exists("granted", entry(1))
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS reader")
+        connection.execute("CREATE ROLE reader LOGIN")
+        connection.execute("GRANT SELECT, INSERT ON lance_manifests TO reader")
+    try:
+        store = PostgresManifestStore(url.replace("postgres@", "reader@"))
+        store.put_if_not_exists("granted", entry(2))
+        assert store.latest("granted") == entry(2)
+    finally:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("DROP OWNED BY reader")
+            connection.execute("DROP ROLE reader")
 
 
 def test_a_server_that_is_not_there_is_a_certain_failure():
