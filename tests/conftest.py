@@ -40,6 +40,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if tier and left_out(collection_path, tier) else None
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print why a test had to run again: its last try tells only of itself."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.write_sep("_", f"run again: {report.nodeid}")
+        terminalreporter.write_line(report.longreprtext[-3000:])
+        for title, text in report.sections:
+            terminalreporter.write_line(f"{title}: {text[-3000:]}")
+
+
 def pytest_collection_finish() -> None:
     """Leave ten thousand collected tests, and what they imported, out of Python's collections."""
     gc.collect()

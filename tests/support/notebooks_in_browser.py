@@ -26,7 +26,8 @@ from tests.house.source import ROOT
 from tests.support.notebooks import NOTEBOOKS
 from tests.support.requirements import require_chromium
 from tests.ui.conftest import FLAGS
-from tests.ui.lab_server import LabServer, NotebookPage
+from tests.ui.lab_server import LabServer
+from tests.ui.notebook_page import NotebookPage
 
 PICTURES = ROOT / "tests" / "artifacts" / "notebooks"
 SECONDS = 300

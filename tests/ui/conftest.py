@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,19 @@ def screenshot(request: pytest.FixtureRequest) -> Screenshot:
         page.screenshot(path=SCREENSHOTS / f"{name}{'_' + part if part else ''}.png")
 
     return take
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say of a failed test what its notebooks showed and said."""
+    report = yield
+    lab = getattr(item, "funcargs", {}).get("lab")
+    if report.failed and isinstance(lab, LabServer):
+        said = "\n".join(filter(None, (page.told() for page in lab.pages)))
+        report.sections.append(("notebooks", said))
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 import zlib
 from pathlib import Path
@@ -46,6 +47,7 @@ def rows(start: int, count: int) -> pa.Table:
 def write_flows(engine: Any, path: Path) -> Any:
     """Write eight versions, three tags and a branch with ``engine`` (lance or lance_nb)."""
     uri = str(path)
+    shutil.rmtree(path, ignore_errors=True)  # a test that runs again begins anew
     options = {"enable_stable_row_ids": True, "max_rows_per_file": FILE_ROWS}
     engine.write_dataset(rows(0, ROWS), uri, **options)
     engine.write_dataset(rows(ROWS, FILE_ROWS), uri, mode="append")

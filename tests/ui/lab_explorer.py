@@ -6,7 +6,8 @@ import re
 
 from playwright.sync_api import Locator, expect
 
-from tests.ui.lab_server import LabServer, NotebookPage
+from tests.ui.lab_server import LabServer
+from tests.ui.notebook_page import NotebookPage
 from tests.ui.waiting import eventually
 
 

@@ -1,8 +1,4 @@
-"""A real JupyterLab on loopback, and notebooks in it driven the way a person drives them.
-
-Nothing waits for a fixed time: the application, the kernel and the outputs are asked whether they
-are ready. Requests to anything but the server are refused and kept in ``NotebookPage.outside``.
-"""
+"""A real JupyterLab on loopback: its folder, its settings, its notebooks and their kernels."""
 
 from __future__ import annotations
 
@@ -17,13 +13,14 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import nbformat
-from playwright.sync_api import Browser, Locator, Page, Route
+from playwright.sync_api import Browser
+
+from tests.ui.notebook_page import NotebookPage
 
 READY_SECONDS = 240
-# Things JupyterLab itself says; everything else on the console fails a test.
-KNOWN_NOISE = ("ResizeObserver loop",)
 
 
 class LabServer:
@@ -38,6 +35,7 @@ class LabServer:
         self._token = secrets.token_hex(16)
         self._process: subprocess.Popen[bytes] | None = None
         self._address = ""
+        self.pages: list[NotebookPage] = []
 
     def start(self) -> None:
         """Lay out the folder, start the server and wait until it answers."""
@@ -131,11 +129,29 @@ class LabServer:
             self._process.wait(5)
 
     def write(self, name: str, *cells: str) -> None:
-        """Write a notebook of code cells into the server's folder."""
+        """Write a notebook of code cells into the server's folder; it has no kernel yet."""
+        self._end_kernels(name)
         spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
         notebook = nbformat.v4.new_notebook(metadata={"kernelspec": spec})
         notebook.cells = [nbformat.v4.new_code_cell(cell.strip()) for cell in cells]
         nbformat.write(notebook, self.work / name)
+
+    def _end_kernels(self, name: str) -> None:
+        """End what an earlier try of the same test left running, which a page would take up."""
+        for session in self._asked("api/sessions"):
+            if session["path"] == name:
+                self._asked(f"api/sessions/{session['id']}", "DELETE")
+
+    def _asked(self, path: str, method: str = "GET") -> Any:
+        """Return what the server's own interface answers."""
+        request = urllib.request.Request(  # noqa: S310 - our own address
+            f"{self._address}/{path}",
+            headers={"Authorization": f"token {self._token}"},
+            method=method,
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+            text = answer.read()
+        return json.loads(text) if text else None
 
     def notebook(
         self,
@@ -151,101 +167,16 @@ class LabServer:
         ``app``: "lab/tree" is JupyterLab, "notebooks" Notebook 7; both are served here. ``before``
         is a script that runs in the page before any of its own.
         """
-        page = NotebookPage(self, self._address, self._token, before)
-        return page.open(name, width, height, app)
+        return self._page(before).open(name, width, height, app)
 
     def voila(self, name: str) -> NotebookPage:
         """Open a notebook as Voila shows it, which runs every cell by itself."""
-        return NotebookPage(self, self._address, self._token).go(f"voila/render/{name}", 1400, 1000)
+        return self._page().go(f"voila/render/{name}", 1400, 1000)
 
-
-class NotebookPage:
-    """A notebook in JupyterLab. ``problems``: console errors; ``outside``: refused requests."""
-
-    def __init__(self, server: LabServer, address: str, token: str, before: str = "") -> None:
-        self._before = before
-        self._server = server
-        self._address = address
-        self._token = token
-        self.problems: list[str] = []
-        self.outside: list[str] = []
-        self.page: Page
-
-    def open(self, name: str, width: int, height: int, app: str = "lab/tree") -> NotebookPage:
-        """Load JupyterLab or Notebook 7 on the notebook."""
-        self.go(f"{app}/{name}", width, height)
-        self.page.wait_for_function("() => window.jupyterapp && window.jupyterapp.commands")
-        self.page.evaluate("async () => { await window.jupyterapp.restored }")
-        self.page.locator(".jp-Notebook .jp-Cell").first.wait_for()
-        return self
-
-    def go(self, path: str, width: int, height: int) -> NotebookPage:
-        """Load a page of the server."""
-        context = self._server.browser.new_context(viewport={"width": width, "height": height})
-        self.page = context.new_page()
-        self.page.set_default_timeout(180_000)
-        self.page.on("console", self._note)
-        self.page.on("pageerror", lambda error: self.problems.append(f"page error: {error}"))
-        context.route("**/*", self._guard)
-        if self._before:
-            self.page.add_init_script(self._before)
-        self.page.goto(
-            f"{self._address}/{path}?token={self._token}&reset", wait_until="domcontentloaded"
-        )
-        return self
-
-    def _note(self, message: object) -> None:
-        kind, text = getattr(message, "type", ""), getattr(message, "text", "")
-        if kind == "error" and not any(noise in text for noise in KNOWN_NOISE):
-            self.problems.append(text[:300])
-
-    def _guard(self, route: Route) -> None:
-        url = route.request.url
-        if url.startswith((self._address, "data:", "blob:")):
-            route.continue_()
-        else:
-            self.outside.append(url)
-            route.abort()
-
-    def run_all(self) -> None:
-        """Wait for the kernel, then run every cell to its end."""
-        self.page.wait_for_function(
-            """() => {
-            const panel = window.jupyterapp.shell.currentWidget;
-            const kernel = panel && panel.sessionContext && panel.sessionContext.session
-              && panel.sessionContext.session.kernel;
-            return !!kernel && kernel.connectionStatus === 'connected' && kernel.status === 'idle';
-            }"""
-        )
-        self.command("notebook:run-all-cells")
-
-    def command(self, name: str, **arguments: str) -> None:
-        """Run a command of JupyterLab."""
-        self.page.evaluate(
-            "async ([name, args]) => { await window.jupyterapp.commands.execute(name, args) }",
-            [name, arguments],
-        )
-
-    def theme(self, *, dark: bool) -> None:
-        """Switch JupyterLab's theme and wait for it."""
-        self.command("apputils:change-theme", theme=f"JupyterLab {'Dark' if dark else 'Light'}")
-        light = str(not dark).lower()
-        self.page.locator(f"body[data-jp-theme-light='{light}']").wait_for(state="attached")
-
-    def shut_down_kernel(self) -> None:
-        """Save the notebook and end its kernel."""
-        self.command("docmanager:save")
-        self.page.evaluate(
-            "async () => { await window.jupyterapp.shell.currentWidget.sessionContext.shutdown() }"
-        )
-
-    def explorer(self, at: int = 0) -> Locator:
-        """The live explorers of the notebook, in order."""
-        return self.page.locator(".lnb-live[aria-label='Lance dataset explorer']").nth(at)
-
-    def close(self) -> None:
-        """Close the page and its profile."""
-        self.page.context.close()
+    def _page(self, before: str = "") -> NotebookPage:
+        page = NotebookPage(self.browser, self._address, self._token, before)
+        self.pages.append(page)
+        return page
 
 
 def _free_port() -> int:

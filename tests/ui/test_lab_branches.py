@@ -12,7 +12,8 @@ from tests.ui.lab_server import LabServer
 pytestmark = pytest.mark.ui
 
 SETUP = """
-import lance, pyarrow as pa, lance_nb
+import shutil, lance, pyarrow as pa, lance_nb
+shutil.rmtree("merge.lance", ignore_errors=True)
 rows = lambda first: pa.table({"id": range(first, first + 50), "v": [0] * 50})
 ds = lance.write_dataset(rows(0), "merge.lance", enable_stable_row_ids=True)
 dev = ds.create_branch("dev")

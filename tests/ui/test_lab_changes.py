@@ -11,7 +11,8 @@ from tests.ui.lab_server import LabServer
 pytestmark = pytest.mark.ui
 
 SETUP = """
-import lance, pyarrow as pa, lance_nb
+import shutil, lance, pyarrow as pa, lance_nb
+shutil.rmtree("changes.lance", ignore_errors=True)
 rows = pa.table({"id": range(3000), "name": [f"n{n % 7}" for n in range(3000)]})
 lance.write_dataset(rows, "changes.lance", enable_stable_row_ids=True, max_rows_per_file=1000)
 ds = lance.dataset("changes.lance")

@@ -11,7 +11,8 @@ from playwright.sync_api import Locator, expect
 from tests.support.requirements import require_pylance
 from tests.ui.bare_page import Screenshot
 from tests.ui.flow_dataset import write_flows
-from tests.ui.lab_server import LabServer, NotebookPage
+from tests.ui.lab_server import LabServer
+from tests.ui.notebook_page import NotebookPage
 
 pytestmark = pytest.mark.ui
 SETUP = 'import lance_nb\nfrom lance_nb import widgets\nds = lance_nb.dataset("pieces.lance")'

@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.ui.bare_page import Screenshot
-from tests.ui.lab_server import LabServer, NotebookPage
+from tests.ui.lab_server import LabServer
+from tests.ui.notebook_page import NotebookPage
 from tests.ui.waiting import eventually
 
 pytestmark = pytest.mark.ui

@@ -13,7 +13,8 @@ from tests.ui.lab_server import LabServer
 pytestmark = pytest.mark.ui
 
 SETUP = """
-import lance, pyarrow as pa, lance_nb
+import shutil, lance, pyarrow as pa, lance_nb
+shutil.rmtree("views.lance", ignore_errors=True)
 for at in range(4):
     names = [f"n{n % 7}" for n in range(500)]
     rows = pa.table({"id": range(at * 500, at * 500 + 500), "name": names})

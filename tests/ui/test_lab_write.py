@@ -73,9 +73,10 @@ def test_staged_edits_are_previewed_committed_and_seen(
 
 
 POOL = """
-import pathlib, time, lance, pyarrow as pa, lance_nb
+import pathlib, shutil, time, lance, pyarrow as pa, lance_nb
 from lance_nb.spark import dispatch
 from lance_nb.spark.engines.pool import PoolEngine
+shutil.rmtree("pool.lance", ignore_errors=True)
 lance.write_dataset(pa.table({"id": range(900), "word": ["a"] * 900}), "pool.lance",
                     max_rows_per_file=300)
 class Gated(PoolEngine):  # its processes work; what they return waits for the test
@@ -93,6 +94,7 @@ lance_nb.explore("pool.lance")
 def test_a_card_runs_in_a_pool_is_cancelled_fails_and_lands(
     lab: LabServer, screenshot: Screenshot
 ) -> None:
+    (lab.work / "go").unlink(missing_ok=True)
     lab.write("pool.ipynb", POOL)
     notebook = lab.notebook("pool.ipynb")
     notebook.run_all()

@@ -7,7 +7,8 @@ from playwright.sync_api import expect
 
 from tests.support.requirements import require_package
 from tests.ui.bare_page import Screenshot
-from tests.ui.lab_server import LabServer, NotebookPage
+from tests.ui.lab_server import LabServer
+from tests.ui.notebook_page import NotebookPage
 
 pytestmark = pytest.mark.ui
 FURNITURE = ("fortawesome", "mathjax")

@@ -25,7 +25,8 @@ import pyarrow as pa
 from tests.benchmarks.ui.clocks import spent_in
 from tests.benchmarks.ui.figures import TIMER, Figure, open_notebook, run_parts
 from tests.support.requirements import require_pylance
-from tests.ui.lab_server import LabServer, NotebookPage
+from tests.ui.lab_server import LabServer
+from tests.ui.notebook_page import NotebookPage
 
 REPEATS = 40
 BATCH = 500_000

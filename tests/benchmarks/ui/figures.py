@@ -19,7 +19,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.support.requirements import require_chromium
-from tests.ui.lab_server import LabServer, NotebookPage
+from tests.ui.lab_server import LabServer
+from tests.ui.notebook_page import NotebookPage
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAD = f"{'':<46} {'n':>4} {'p50':>8} {'p95':>8} {'max':>8}   budget"

@@ -35,7 +35,8 @@ from tests.benchmarks.ui.clocks import Clocks, kernel_of
 from tests.benchmarks.ui.explorer_speed import FIRST_SCREEN
 from tests.benchmarks.ui.figures import TIMER, jupyter_lab, open_notebook
 from tests.benchmarks.ui.large_data import CASES
-from tests.ui.lab_server import LabServer, NotebookPage
+from tests.ui.lab_server import LabServer
+from tests.ui.notebook_page import NotebookPage
 
 TABS = ("Changes", "Storage", "Branches & tags", "Stage", "Rows")
 KEYS = ("PageDown", "PageDown", "Control+ArrowDown", "End", "Home", "Control+ArrowUp")
