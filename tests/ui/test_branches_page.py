@@ -56,6 +56,23 @@ def line(page: Page, *words: str) -> Locator:
     return found
 
 
+def test_a_press_on_a_line_counts_though_more_is_read_meanwhile(
+    open_widget: OpenWidget, dataset: Any
+) -> None:
+    bare = open_widget(Explorer(dataset))
+    page = bare.page
+    bare.hold("refs.heads")
+    page.get_by_role("tab", name="Branches & tags").click()
+    newest = line(page, "dev").get_by_role("gridcell").nth(2)
+    expect(newest).to_have_text("…")
+    newest.hover()
+    page.mouse.down()
+    bare.release(1)
+    expect(newest).to_have_text("4")
+    page.mouse.up()
+    expect(details(page)).to_contain_text("Branch dev")
+
+
 @pytest.mark.parametrize("width", [600, 1600])
 def test_branches_and_tags_are_listed_filtered_and_walked_with_the_keyboard(
     open_widget: OpenWidget, screenshot: Screenshot, dataset: Any, width: int

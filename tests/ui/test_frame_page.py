@@ -128,6 +128,34 @@ def test_the_handle_b_is_dragged_to_another_version(open_widget: OpenWidget) -> 
     expect(page.locator(".lnb-here-ref")).to_have_text("main:1")
 
 
+def test_news_are_asked_for_again_when_an_answer_is_lost(open_widget: OpenWidget) -> None:
+    dataset = small_dataset()
+    bare = open_widget(Explorer(dataset))
+    page = bare.page
+    expect(page.locator("section.lnb")).to_have_attribute("data-kernel", "live")
+    page.clock.install()
+    page.evaluate(
+        """() => {
+        const told = window.toKernel;
+        window.lost = 0;
+        window.toKernel = (content) => {
+          if (content.type !== "news" || window.lost >= 2) return told(content);
+          window.lost += 1;
+          return new Promise(() => {});
+        };
+        }"""
+    )
+    look_for_news(page)
+    commit(dataset)
+    look_for_news(page)  # not while the answer may still come
+    page.clock.run_for(59_000)
+    assert page.evaluate("window.lost") == 1
+    page.clock.run_for(2_000)
+    assert page.evaluate("window.lost") == 2
+    page.clock.run_for(125_000)
+    expect(page.get_by_role("button", name="1 new version → 5")).to_be_visible()
+
+
 def test_shift_and_a_click_spans_a_range(open_widget: OpenWidget) -> None:
     page = open_widget(Explorer(small_dataset())).page
     page.get_by_role("option", name="main version 1,").click(modifiers=["Shift"])

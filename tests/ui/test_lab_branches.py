@@ -56,6 +56,7 @@ def test_a_branch_is_merged_and_deleted_with_a_kernel(
     panel.get_by_role("button", name="2 tags").click()
     expect(panel.get_by_role("row").filter(has_text="good")).to_contain_text("main:3")
     panel.get_by_role("button", name="2 branches").click()
+    expect(panel.get_by_role("row").filter(has_text="good")).to_have_count(0)  # no tags any more
     panel.get_by_role("row").filter(has_text="dev").click()
     details.get_by_role("button", name="delete…").click()
     expect(details).to_contain_text("main:3 reads files that it has merged from it")

@@ -2,6 +2,7 @@
 
 const EVERY_MS = 4000;
 const PATIENCE = 20; // a slow store is asked more seldom: this many times as long as it took
+const LOST_MS = 60000; // an answer that does not come may have gone with the connection
 
 /**
  * @param {HTMLElement} root nothing is asked while it is out of sight
@@ -9,16 +10,18 @@ const PATIENCE = 20; // a slow store is asked more seldom: this many times as lo
  */
 export function watchNews(root, ctx) {
   let timer = 0;
-  let asking = false;
+  let due = 0; // until then an answer is waited for
+  let lost = LOST_MS; // doubles while none comes: a kernel at work answers all of them at its end
   let inSight = true;
   let mark = "";
   let known = { key: "", latest: 0 };
 
   async function look() {
-    clearTimeout(timer);
-    if (asking || ctx.kernel.state !== "live" || !inSight || document.visibilityState !== "visible") return;
-    asking = true;
     const started = performance.now();
+    if (started < due || ctx.kernel.state !== "live" || !inSight || document.visibilityState !== "visible") return;
+    due = started + lost;
+    wait(lost);
+    lost *= 2;
     try {
       const { result } = await ctx.kernel.ask("news", { latest: known.latest, mark }, { quiet: true });
       take(result);
@@ -26,8 +29,14 @@ export function watchNews(root, ctx) {
     } catch {
       // A store that does not answer now is asked again later; what is shown stays.
     }
-    asking = false;
-    timer = setTimeout(look, Math.max(EVERY_MS, PATIENCE * (performance.now() - started)));
+    due = 0;
+    lost = LOST_MS;
+    wait(Math.max(EVERY_MS, PATIENCE * (performance.now() - started)));
+  }
+
+  function wait(ms) {
+    clearTimeout(timer);
+    timer = setTimeout(look, ms);
   }
 
   function take(result) {

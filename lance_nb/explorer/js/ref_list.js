@@ -1,6 +1,6 @@
 // Branches or tags as a table: only lines in sight exist, and only they are asked for.
 
-import { h, show, setText, perFrame, count, plural, ageOf } from "./dom.js";
+import { h, show, setAttribute, perFrame, count, plural, ageOf } from "./dom.js";
 
 const ROW = 28;
 const OVERSCAN = 12;
@@ -79,7 +79,7 @@ export function refList(ctx, { open, told, failed }) {
     row.setAttribute("aria-selected", String(index === at));
     const line = lines.get(index);
     const known = line && state.kind === "branch" ? heads.get(line.name) : null;
-    show(row, COLUMNS[state.kind].map(([, , cell]) => {
+    renew(row, COLUMNS[state.kind].map(([, , cell]) => {
       const content = line ? cell(line, known) : "";
       return h("span", { role: "gridcell", title: typeof content === "string" ? content : content instanceof Node ? null : line.label }, content);
     }));
@@ -174,6 +174,20 @@ export function refList(ctx, { open, told, failed }) {
   ctx.onClose(() => observer.disconnect());
   paintHead();
   return list;
+}
+
+/**
+ * Show cells in a row whose cells stay: the browser makes no click of a press on an element that is
+ * gone when the button is let go, and what is read of a branch may come in between.
+ */
+function renew(row, cells) {
+  if (row.children.length !== cells.length) return show(row, cells);
+  cells.forEach((cell, at) => {
+    const shown = row.children[at];
+    if (shown.isEqualNode(cell)) return;
+    show(shown, ...cell.childNodes);
+    setAttribute(shown, "title", cell.getAttribute("title") ?? "");
+  });
 }
 
 /** "2 branches". @param {number} number */
