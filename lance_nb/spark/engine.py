@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from lance_nb.encodings.kernels.compiled import pays
 from lance_nb.spark.plan import Task
+from lance_nb.storage.sync_later import synced_together
 
 # Bytes of a task for which compiled loops save about a second, where half of them is text.
 COMPILED_SAVES = 200_000_000
@@ -50,10 +51,12 @@ class Engine(Protocol):
 def run_task(task: Task) -> Any:
     """Run a task in a process that has just begun, as workers have.
 
-    Loops are compiled when the work pays for it; here it is known beforehand how much comes.
+    Loops are compiled when the work pays for it; here it is known beforehand how much comes. The
+    disk has the files of a task while the next ones are made, and all of them at its end.
     """
     pays(task.size_bytes / COMPILED_SAVES)
-    return task.run()
+    with synced_together():
+        return task.run()
 
 
 def progress_of(tasks: Sequence[Task], results: Mapping[int, Any]) -> TaskProgress:

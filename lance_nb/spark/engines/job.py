@@ -29,6 +29,7 @@ from lance_nb.spark.sessions import is_connect
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_FIRST_S = 0.5  # asking Spark takes its driver some milliseconds, which short jobs do without
 _POLL_S = 0.25
 # Not one that was handled, and whose text stands before that of the error that came of it.
 _NO_MODULE = re.compile(
@@ -103,8 +104,10 @@ class SparkJob:
             self._listen(stack)
             threads = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix=self._group))
             job = threads.submit(self._run)
+            patience = _FIRST_S
             try:
-                while not wait([job], timeout=_POLL_S).done:
+                while not wait([job], timeout=patience).done:
+                    patience = _POLL_S
                     now = (*self._num_done(), counter.value)
                     if now != told:
                         told = now

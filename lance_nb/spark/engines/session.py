@@ -29,6 +29,7 @@ from lance_nb.spark.packing import partitions
 from lance_nb.spark.plan import Task
 from lance_nb.spark.sessions import num_cores
 from lance_nb.spark.worker import ARRIVAL, Arrival, settle
+from lance_nb.storage.sync_later import synced_together
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,16 +50,25 @@ class RunTasks:
     arrival: Arrival = ARRIVAL
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Turn numbers of groups into the outcomes of their tasks."""
+        """Turn numbers of groups into the outcomes of their tasks.
+
+        Raises StorageError when files did not become durable: Spark tries the partition again.
+        """
         tasks: tuple[Task, ...] = pickle.loads(self.payload)  # noqa: S301 - the driver's own
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for at in self.groups[number]:
-                    found = _outcome(tasks[at], is_alone=len(self.groups[number]) == 1)
-                    self.counter.add(rows_of(found))
-                    row = {"task": [at], "outcome": [pickle.dumps(found)]}
-                    yield pa.RecordBatch.from_pydict(row, _SCHEMA)
+        with synced_together():  # a partition whose end is not reached has no outcomes
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from self._outcomes(tasks, self.groups[number])
         settle()
+
+    def _outcomes(
+        self, tasks: tuple[Task, ...], group: tuple[int, ...]
+    ) -> Iterator[pa.RecordBatch]:
+        for at in group:
+            found = _outcome(tasks[at], is_alone=len(group) == 1)
+            self.counter.add(rows_of(found))
+            row = {"task": [at], "outcome": [pickle.dumps(found)]}
+            yield pa.RecordBatch.from_pydict(row, _SCHEMA)
 
 
 def _outcome(task: Task, *, is_alone: bool) -> Any:
