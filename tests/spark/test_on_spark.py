@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -215,3 +216,15 @@ def test_the_session_that_is_there_is_found(session: SparkSession) -> None:
     thread.start()
     thread.join()
     assert found == [session]
+
+
+def test_workers_of_our_session_keep_freed_memory_for_their_next_task(
+    session: SparkSession,
+) -> None:
+    def told(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        list(batches)
+        delay = os.environ.get("MIMALLOC_PURGE_DELAY", "")
+        yield pa.RecordBatch.from_pydict({"delay": [delay]})
+
+    found = session.range(1).mapInArrow(told, "delay string").collect()
+    assert {row["delay"] for row in found} == {"60000"}
