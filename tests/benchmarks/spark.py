@@ -22,17 +22,18 @@ the same files, wall / processor, medians of nine turns:
 ==============================  ===========  ===========  =================================
 what                            base         emb          goal
 ==============================  ===========  ===========  =================================
-DataFrame append                0.94 / 0.96  0.38 / 0.36  1.15; 0.5 for emb
-write format("lance_nb")        1.80 / 1.75  0.41 / 0.41
-files, on Spark                 0.37 / 0.36  0.17 / 0.14  0.33
-lance_nb.spark.read             1.11 / 1.23  0.87 / 0.92  1.3 (processor)
-read format("lance_nb")         1.55 / 1.75  0.97 / 1.01  an empty source of Arrow files: 1.5-1.9
-count() of lance_nb.spark.read  0.10 / 0.11  0.10 / 0.10  by metadata
+DataFrame append                0.87 / 0.86  0.36 / 0.30  1.15; 0.5 for emb
+write format("lance_nb")        2.05 / 2.07  0.42 / 0.39
+files, on Spark                 0.25 / 0.25  0.13 / 0.12  0.33
+lance_nb.spark.read             1.04 / 1.06  0.90 / 0.97  1.3 (processor)
+read format("lance_nb")         1.53 / 1.67  1.14 / 1.22  an empty source of Arrow files: 1.5-1.9
+count() of lance_nb.spark.read  0.10 / 0.15  0.11 / 0.10  by metadata
 ==============================  ===========  ===========  =================================
 
-"files, on Spark" of base was 0.31 / 0.30 in a run of twelve turns, 0.38 / 0.38 in another of nine:
-the JVM and Python gain differently when the machine is fast. Of its 0.4 to 0.5 s, 0.1 is what a job
-of Spark's costs by itself; a third of its 0.7 to 0.9 s of processor is decoding Parquet.
+In two other runs of that hour "files, on Spark" of base was 0.29 / 0.28, "lance_nb.spark.read"
+0.94 / 0.98 and 1.25 / 1.33, "DataFrame append" of emb 0.51 / 0.41: the JVM compiles the same code
+well or less well. Memory that a virtual machine's host has taken back costs 2 ms/MB to touch: with
+workers that gave theirs back between tasks, "files, on Spark" of base was 0.39 / 0.36.
 """
 
 from __future__ import annotations
