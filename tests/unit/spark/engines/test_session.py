@@ -1,0 +1,97 @@
+"""What a Python worker of Spark's runs, without Spark: the tasks of a group, and the disk."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lance_nb.errors import StorageError
+from lance_nb.spark.engine import run_task
+from lance_nb.spark.engines.session import RunTasks
+from lance_nb.storage.local import LocalStore
+
+
+@dataclass(frozen=True)
+class PutFile:
+    """A task that writes one file."""
+
+    folder: str
+    name: str
+    size_bytes: int = 4
+
+    def run(self) -> str:
+        writer = LocalStore(self.folder).create(self.name)
+        writer.write([b"data"])
+        writer.finish()
+        return self.name
+
+
+class NoCounter:
+    def add(self, num_rows: int) -> None:
+        assert num_rows == 0
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, list[str]]]:
+    """Hold the disk back until the event is set; lists what it has."""
+    gate, done, real = threading.Event(), [], os.fsync
+
+    def sync(descriptor: int) -> None:
+        assert gate.wait(20)
+        real(descriptor)
+        done.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    yield gate, done
+    gate.set()
+
+
+def worker_of(folder: Path) -> Iterator[Any]:
+    """Run two tasks of one group; gives what each returned."""
+    tasks = tuple(PutFile(str(folder), name) for name in ("a", "b"))
+    counter: Any = NoCounter()
+    work = RunTasks(pickle.dumps(tasks), ((0, 1),), counter)
+    for batch in work([pa.RecordBatch.from_pydict({"id": [0]})]):
+        yield pickle.loads(batch.column("outcome")[0].as_py())  # noqa: S301 - our own
+
+
+def test_the_next_task_does_not_wait_for_the_disk_but_the_end_does(
+    disk: tuple[threading.Event, list[str]], tmp_path: Path
+) -> None:
+    gate, done = disk
+    outcomes = worker_of(tmp_path)
+    assert [next(outcomes), next(outcomes)] == ["a", "b"]
+    assert done == []
+    gate.set()
+    assert list(outcomes) == []
+    assert {"a", "b"} <= set(done)
+
+
+def test_a_group_whose_files_did_not_become_durable_does_not_end_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(StorageError, match="Input/output error"):
+        list(worker_of(tmp_path))
+    with pytest.raises(StorageError, match="Input/output error"):
+        run_task(PutFile(str(tmp_path), "c"))
+
+
+def test_a_task_by_itself_is_durable_when_it_ends(
+    disk: tuple[threading.Event, list[str]], tmp_path: Path
+) -> None:
+    gate, done = disk
+    gate.set()
+    assert run_task(PutFile(str(tmp_path), "a")) == "a"
+    assert "a" in done
