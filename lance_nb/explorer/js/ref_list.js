@@ -1,6 +1,6 @@
 // Branches or tags as a table: only lines in sight exist, and only they are asked for.
 
-import { h, show, setAttribute, perFrame, count, plural, ageOf } from "./dom.js";
+import { h, show, perFrame, count, plural, ageOf } from "./dom.js";
 
 const ROW = 28;
 const OVERSCAN = 12;
@@ -186,7 +186,8 @@ function renew(row, cells) {
     const shown = row.children[at];
     if (shown.isEqualNode(cell)) return;
     show(shown, ...cell.childNodes);
-    setAttribute(shown, "title", cell.getAttribute("title") ?? "");
+    if (cell.title) shown.title = cell.title;
+    else shown.removeAttribute("title");
   });
 }
 

@@ -1,4 +1,4 @@
-"""What a Python worker of Spark's runs, without Spark: the tasks of a group, and the disk."""
+"""Tasks and the disk: here, and as a Python worker of Spark's runs them, without Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import StorageError
-from lance_nb.spark.engine import run_task
+from lance_nb.spark.engine import TaskProgress, run_task
+from lance_nb.spark.engines.inline import InlineEngine
 from lance_nb.spark.engines.session import RunTasks
 from lance_nb.storage.local import LocalStore
 
@@ -86,6 +87,23 @@ def test_a_group_whose_files_did_not_become_durable_does_not_end_well(
         list(worker_of(tmp_path))
     with pytest.raises(StorageError, match="Input/output error"):
         run_task(PutFile(str(tmp_path), "c"))
+
+
+def test_tasks_in_this_process_are_durable_when_all_have_run(
+    disk: tuple[threading.Event, list[str]], tmp_path: Path
+) -> None:
+    gate, done = disk
+    known = []
+
+    def report(_now: TaskProgress) -> None:
+        known.append(list(done))
+        if len(known) == 2:
+            gate.set()
+
+    tasks = [PutFile(str(tmp_path), name) for name in ("a", "b")]
+    assert InlineEngine().run(tasks, report, lambda: False) == ["a", "b"]
+    assert known == [[], []]
+    assert {"a", "b"} <= set(done)
 
 
 def test_a_task_by_itself_is_durable_when_it_ends(
