@@ -5,18 +5,15 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator
-from typing import TypeGuard
 
 from tests.house.source import OLDEST_PYTHON, Source
 
 # The place where a user must get an answer whatever happens.
 BROAD_EXCEPT_ALLOWED = ("lance_nb/explorer/messages.py",)
 PRINT_ALLOWED = ("notebooks/demo_data.py", "protos/compile.py")
-ENVIRONMENT_ALLOWED = ("lance_nb/explorer/", "lance_nb/spark/", "lance_nb/magic/")
-# The lazy doors: what is behind them is not paid for by `import lance_nb`.
-LAZY_IMPORT_ALLOWED = ("lance_nb/__init__.py", "lance_nb/storage/registry.py")
-# Besides, every package may open its own modules, and nothing else, when they are first used.
-OWN_MODULE = "import_module(f'{__name__}.{name}')"
+ENVIRONMENT_ALLOWED = (
+    "lance_nb/dataset/", "lance_nb/explorer/", "lance_nb/spark/", "lance_nb/magic/",
+)  # fmt: skip
 VALUE_FOLDERS = (
     "lance_nb/storage/", "lance_nb/format/", "lance_nb/encodings/", "lance_nb/file/",
     "lance_nb/table/", "lance_nb/transactions/",
@@ -82,7 +79,7 @@ def no_print(source: Source) -> Iterator[str]:
 
 
 def no_environment(source: Source) -> Iterator[str]:
-    """Below the user's floors, everything that matters is an argument."""
+    """Below the façade, everything that matters is an argument."""
     if not source.is_package_code or source.is_in(*ENVIRONMENT_ALLOWED):
         return
     for node in source.nodes:
@@ -102,25 +99,6 @@ def no_markers(source: Source) -> Iterator[str]:
         words = line.replace(":", " ").replace("(", " ").split()
         if any(marker in words for marker in MARKERS):
             yield source.at(number, "open end in a comment; write an issue")
-
-
-def no_late_own_imports(source: Source) -> Iterator[str]:
-    """An import inside a function hides a knot between floors."""
-    if not source.is_package_code or source.is_in(*LAZY_IMPORT_ALLOWED):
-        return
-    indented = {node for node in source.nodes if _is_own_import(node) and node.col_offset}
-    for function in source.functions if indented else ():  # to walk them all takes long
-        for node in indented.intersection(ast.walk(function)):
-            yield source.at(node, "own module imported inside a function")
-    for node in source.nodes:
-        if isinstance(node, ast.Call) and _names(node.func) & {"import_module", "__import__"}:
-            if source.name == "__init__" and ast.unparse(node) == OWN_MODULE:
-                continue
-            yield source.at(node, "import by name outside the lazy doors")
-
-
-def _is_own_import(node: ast.AST) -> TypeGuard[ast.Import | ast.ImportFrom]:
-    return any(name.split(".")[0] in {"lance_nb", ""} for name in _imported(node))
 
 
 def lazy_packages(source: Source) -> Iterator[str]:
@@ -246,6 +224,6 @@ def _module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 CODE_RULES = (
-    parses, no_assert, no_broad_except, no_print, no_environment, no_markers, no_late_own_imports,
-    lazy_packages, own_errors_only, frozen_values, docstrings,
+    parses, no_assert, no_broad_except, no_print, no_environment, no_markers, lazy_packages,
+    own_errors_only, frozen_values, docstrings,
 )  # fmt: skip

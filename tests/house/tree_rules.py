@@ -1,15 +1,14 @@
-"""Rules about the tree of files as a whole: what must stand beside what, who imports leaves."""
+"""Rules about the tree of files as a whole: its folders, who imports leaves."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from tests.house.source import Source
 
 TOP_FOLDERS = frozenset({".ci", "binder", "lance_nb", "notebooks", "protos", "tests"})
-# Folders that hold leaves only: a new one is one file here, one line in the registry above, and
-# one test file of the same name.
+# Folders that hold leaves only: a new one is one file here and one line in the registry above.
 LEAF_FOLDERS = (
     "lance_nb/encodings/compression/",
     "lance_nb/encodings/layouts/",
@@ -21,22 +20,6 @@ LEAF_FOLDERS = (
 )
 # Leaves that are values: whoever writes makes them, so they are imported by name.
 VALUE_FOLDERS = ("lance_nb/transactions/operations/",)
-# Storage backends share their folder with the protocol that they implement.
-TESTED_FOLDERS = (*LEAF_FOLDERS, "lance_nb/storage/")
-UNTESTED = frozenset({"lance_nb/storage/base.py"})  # a protocol; the conformance suite tests it
-
-
-def registered_modules_have_tests(paths: Collection[str]) -> Iterator[str]:
-    """Every module of a registry has a unit-test file of the same name."""
-    for path in sorted(paths):
-        folder, _, name = path.rpartition("/")
-        if f"{folder}/" not in TESTED_FOLDERS or not name.endswith(".py"):
-            continue
-        if name == "__init__.py" or path in UNTESTED:
-            continue
-        expected = f"tests/unit/{folder.removeprefix('lance_nb/')}/test_{name}"
-        if expected not in paths:
-            yield f"{path}: has no {expected}"
 
 
 def only_registries_import_leaves(sources: Iterable[Source]) -> Iterator[str]:
