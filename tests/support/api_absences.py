@@ -1,0 +1,223 @@
+"""What of pylance's public API ``lance_nb`` does not have, or has otherwise, and why.
+
+Every entry is checked: one that is present after all fails the test. A key is a place as in
+``tests.support.api_comparison``; a missing class or function covers what is inside it, and
+``*(name)`` covers the parameter of that name wherever it is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tests.support.api_comparison import Entry
+
+_INDEX_BUILDING = "building and searching indices comes with the index engine"
+_VECTOR = "training of vector indices, internal to pylance's index builders"
+_TEXT_SEARCH = "full-text search comes with the index engine"
+_MEM_WAL = "the log-structured write path (MemWAL) belongs to a server"
+_NAMESPACE = "clients of a namespace server are not part of the engine; open datasets by URI"
+_NATIVE = "describes or drives pylance's native library"
+_TRACING = "tracing of pylance's native library"
+_TORCH = "feeds PyTorch; ds.to_batches() and take() are what it is made of"
+_IMAGES = "image extension types need Pillow or TensorFlow; the storage column is read as it is"
+_PYDANTIC = "rows come as Arrow; pydantic models are not read"
+_HANDLE = "the constructor takes a handle of the native library; methods make the object"
+_LOGGING = "lance_nb writes no log: what it has to say is returned or raised"
+
+MISSING: dict[str, str] = {
+    # Native library
+    "FFILanceTableProvider": _NATIVE,
+    "simd_info": _NATIVE,
+    "CUDA_REGEX": _NATIVE,
+    "PySearchFilter": _NATIVE,
+    # Server side
+    "ExecutionPlan": _MEM_WAL,
+    "LsmPointLookupPlanner": _MEM_WAL,
+    "LsmScanner": _MEM_WAL,
+    "LsmVectorSearchPlanner": _MEM_WAL,
+    "ShardSnapshot": _MEM_WAL,
+    "ShardWriter": _MEM_WAL,
+    "ShardingField": _MEM_WAL,
+    "ShardingSpec": _MEM_WAL,
+    "evaluate_sharding_spec": _MEM_WAL,
+    "LanceDataset.initialize_mem_wal": _MEM_WAL,
+    "LanceDataset.mem_wal_index_details": _MEM_WAL,
+    "LanceDataset.mem_wal_writer": _MEM_WAL,
+    "DirectoryNamespace": _NAMESPACE,
+    "DynamicContextProvider": _NAMESPACE,
+    "PyDirectoryNamespace": _NAMESPACE,
+    "RestAdapter": _NAMESPACE,
+    "RestNamespace": _NAMESPACE,
+    # Indices
+    "FtsToken": _TEXT_SEARCH,
+    "tokenize": _TEXT_SEARCH,
+    "BooleanQuery": _TEXT_SEARCH,
+    "BoostQuery": _TEXT_SEARCH,
+    "CombinedFieldsQuery": _TEXT_SEARCH,
+    "DocumentGranularity": _TEXT_SEARCH,
+    "FullTextOperator": _TEXT_SEARCH,
+    "FullTextQuery": _TEXT_SEARCH,
+    "FullTextQueryType": _TEXT_SEARCH,
+    "MatchQuery": _TEXT_SEARCH,
+    "MinHashQuery": _TEXT_SEARCH,
+    "MultiMatchQuery": _TEXT_SEARCH,
+    "Occur": _TEXT_SEARCH,
+    "PhraseQuery": _TEXT_SEARCH,
+    "PyFullTextQuery": _TEXT_SEARCH,
+    "ScannerBuilder.minhash_search": _TEXT_SEARCH,
+    "IndexProgress": _INDEX_BUILDING,
+    "IndexConfig": _INDEX_BUILDING,
+    "IndexFileVersion": _INDEX_BUILDING,
+    "IndexSegment": _INDEX_BUILDING,
+    "IndexSegmentDescription": _INDEX_BUILDING,
+    "IndicesBuilder": _INDEX_BUILDING,
+    "SupportedDistributedIndices": _INDEX_BUILDING,
+    "VectorIndexReader": _INDEX_BUILDING,
+    "LanceDataset.centroids": _INDEX_BUILDING,
+    "LanceDataset.commit_existing_index_segments": _INDEX_BUILDING,
+    "LanceDataset.create_index_uncommitted": _INDEX_BUILDING,
+    "LanceDataset.get_ivf_model": _INDEX_BUILDING,
+    "LanceDataset.merge_existing_index_segments": _INDEX_BUILDING,
+    "LanceDataset.merge_index_metadata": _INDEX_BUILDING,
+    "IvfModel": _VECTOR,
+    "PqModel": _VECTOR,
+    "HNSW": _VECTOR,
+    "KMeans": _VECTOR,
+    "MetricType": _VECTOR,
+    "VectorSearchQuery": _VECTOR,
+    "validate_vector_index": _VECTOR,
+    "compute_partitions": _VECTOR,
+    "compute_pq_codes": _VECTOR,
+    "find_duplicate_pairs": _VECTOR,
+    "find_duplicate_pairs_in_partition": _VECTOR,
+    "get_ivf_partition_info": _VECTOR,
+    "hamming_clustering_for_ivf_partition": _VECTOR,
+    "hamming_clustering_for_range": _VECTOR,
+    "hamming_clustering_for_sample": _VECTOR,
+    "one_pass_assign_ivf_pq_on_accelerator": _VECTOR,
+    "one_pass_train_ivf_pq_on_accelerator": _VECTOR,
+    "train_ivf_centroids_on_accelerator": _VECTOR,
+    "train_pq_codebook_on_accelerator": _VECTOR,
+    # Integrations
+    "FragmentSampler": _TORCH,
+    "FullScanSampler": _TORCH,
+    "PrioritizedItem": _TORCH,
+    "Sampler": _TORCH,
+    "ShardedBatchSampler": _TORCH,
+    "ShardedFixedBatchSampler": _TORCH,
+    "ShardedFragmentSampler": _TORCH,
+    "maybe_sample": _TORCH,
+    "reservoir_sampling": _TORCH,
+    "preferred_device": _TORCH,
+    "HuggingFaceConverter": "converts Hugging Face data sets; they are written through Arrow",
+    "EncodedImageArray": _IMAGES,
+    "EncodedImageScalar": _IMAGES,
+    "EncodedImageType": _IMAGES,
+    "FixedShapeImageTensorArray": _IMAGES,
+    "FixedShapeImageTensorScalar": _IMAGES,
+    "FixedShapeImageTensorType": _IMAGES,
+    "ImageArray": _IMAGES,
+    "ImageScalar": _IMAGES,
+    "ImageURIArray": _IMAGES,
+    "ImageURIScalar": _IMAGES,
+    "ImageURIType": _IMAGES,
+    "FixedSizeListMixin": _PYDANTIC,
+    "MultiVector": _PYDANTIC,
+    "Vector": _PYDANTIC,
+    "get_extras": _PYDANTIC,
+    "is_nullable": _PYDANTIC,
+    "pydantic_to_schema": _PYDANTIC,
+    "LanceDataset.from_pydantic_model": _PYDANTIC,
+    # Logs and traces
+    "format_fragment": "prints structures of pylance's native library; repr() and ds.inspect do it",
+    "format_manifest": "prints structures of pylance's native library; ds.inspect does it",
+    "format_schema": "prints structures of pylance's native library; repr() does it",
+    "list_transactions": "ds.get_transactions() and ds.history() list them",
+    "TraceEvent": _TRACING,
+    "capture_trace_events": _TRACING,
+    "lance_capture_trace_events": _TRACING,
+    "lance_trace_to_chrome": _TRACING,
+    "shutdown_tracing": _TRACING,
+    "trace_to_chrome": _TRACING,
+    "instrument_lance_metrics": _TRACING,
+    "lance_metrics_catalog": _TRACING,
+    "register_lance_metrics_recorder": _TRACING,
+    "snapshot_lance_metrics": _TRACING,
+    "set_logger": _LOGGING,
+    "ENV_NAME_PYLANCE_LOGGING_LEVEL": _LOGGING,
+    "get_log_level": _LOGGING,
+    "get_python_log_level": _LOGGING,
+    # Constructors that only the native library can call
+    "BlobFile(inner)": _HANDLE,
+    "BlobFile(buffer_size)": _HANDLE,
+    "DatasetDelta(delta)": _HANDLE,
+    # Parameters
+    "*(namespace_client)": _NAMESPACE,
+    "*(table_id)": _NAMESPACE,
+    "*(namespace_client_managed_versioning)": _NAMESPACE,
+}
+
+# Classes that are in work, with who builds them. Empty when the work is done.
+_VALUES = "value classes"
+_DATASET = "methods of datasets"
+PENDING: dict[str, str] = {
+    **dict.fromkeys(
+        [
+            "AlterColumn", "AutoCleanupConfig", "BFloat16", "BFloat16Array", "BFloat16Type",
+            "Blob", "BlobArray", "BlobColumn", "BlobDescriptor", "BlobDescriptorArrayBuilder",
+            "BlobIterator", "BlobType", "ColumnOrdering", "CompactedSsTable", "DataFile",
+            "DedicatedBlobWriter", "DeletionFile", "DEFAULT_MAX_BYTES_PER_FILE",
+            "FileSystemFragmentWriteProgress", "FragmentMetadata", "FragmentWriteProgress",
+            "Index", "IndexFile", "LANCE_COMMIT_MESSAGE_KEY", "LanceOperation", "LanceSchema",
+            "NoopFragmentWriteProgress", "PackedBlobWriter", "PandasBFloat16Array",
+            "RowDatasetVersionMeta", "RowIdMeta", "RowIdSequence", "Transaction", "bfloat16_array",
+            "blob_array", "blob_field", "cast", "json_to_schema", "sanitize_ts", "schema_to_json",
+            "serialize_row_addrs", "td_to_micros", "vec_to_table",
+        ],
+        _VALUES,
+    ),
+    **dict.fromkeys(
+        [
+            "BatchUDFCheckpoint", "Bitmap", "BlobFile", "Branch", "Branches", "BulkCommitResult",
+            "CommitLock", "CompactionPlan", "CompactionTask", "DEFAULT_BLOB_BUFFER_SIZE",
+            "DataStatistics", "DatasetOptimizer", "DatasetStats", "DeleteResult", "ExecuteResult",
+            "FieldStatistics", "FragmentSession", "IOStats", "IndexInformation", "LanceBlobFile",
+            "LanceBufferDescriptor", "LanceColumnMetadata", "LanceDataset", "LanceFileMetadata",
+            "LanceFileReader", "LanceFileSession", "LanceFileStatistics", "LanceFileWriter",
+            "LanceFragment", "LancePageMetadata", "LanceScanner", "LanceStats", "ListResult",
+            "MergeInsertBuilder", "ReaderResults", "RewriteResult", "ScanStatistics",
+            "ScannerBuilder", "Session", "SqlQuery", "SqlQueryBuilder", "Tag", "Tags",
+            "UpdateResult", "Version", "VersionRef", "bytes_read_counter", "dataset",
+            "iops_counter", "normalize_transform", "stable_version", "write_dataset",
+            "write_fragments",
+        ],
+        _DATASET,
+    ),
+}  # fmt: skip
+
+
+def reason_for(entry: Entry) -> str | None:
+    """Return why an entry may differ, None if it may not."""
+    top = entry.place.partition("(")[0].partition(".")[0]
+    for key in _keys_of(entry):
+        if key in MISSING:
+            return MISSING[key]
+    return f"in work: {PENDING[top]}" if top in PENDING else None
+
+
+def stale_keys(entries: Iterable[Entry]) -> list[str]:
+    """Return the keys of the lists that excuse nothing."""
+    used: set[str] = set()
+    for entry in entries:
+        if entry.problem is not None:
+            used.update(_keys_of(entry))
+            used.add(entry.place.partition("(")[0].partition(".")[0])
+    return [key for key in [*MISSING, *PENDING] if key not in used]
+
+
+def _keys_of(entry: Entry) -> list[str]:
+    """Return the keys that would excuse an entry."""
+    keys = [entry.place if entry.cause is None else entry.cause]
+    if entry.is_parameter and entry.cause is None:
+        keys.append("*(" + entry.place.partition("(")[2])
+    return keys
