@@ -86,7 +86,8 @@ class Source:
 
 def repository_sources() -> list[Source]:
     """Read every text file that is ours, in order of path."""
-    paths = [path for path in ROOT.iterdir() if path.is_file()]
+    # In a linked worktree .git is a file.
+    paths = [path for path in ROOT.iterdir() if path.is_file() and path.name != ".git"]
     for folder in FOLDERS:
         paths.extend(path for path in (ROOT / folder).rglob("*") if path.is_file())
     return [
