@@ -3,10 +3,11 @@
 Every method here is a short delegation; the work is on the floors below.
 """
 
-from lance_nb.dataset.dataset import DatasetStats, LanceDataset
+from lance_nb.dataset.dataset import LanceDataset
 from lance_nb.dataset.fragment import LanceFragment
 from lance_nb.dataset.opening import dataset
 from lance_nb.dataset.scanner import LanceScanner
+from lance_nb.dataset.stats import DatasetStats
 
 __all__ = [
     "DatasetStats",

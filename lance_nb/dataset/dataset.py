@@ -1,51 +1,107 @@
 """LanceDataset: one version of a dataset, the object that users hold.
 
 Names, arguments and behaviour follow pylance 14.0.2 wherever the concept is the same. What pylance
-lacks has a name of its own (``history``, ``version_info``, ``inspect``, ``transaction``). The verbs
-are in one file per group; here they only come together.
+lacks has a name of its own (``history``, ``version_info``, ``inspect``, ``transaction``). Every
+method is a short call of a function of ``lance_nb.dataset.verbs`` or of a floor below.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+import os
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NoReturn,
+    Self,
+    TypeAlias,
+    TypedDict,
+    Unpack,
+    overload,
+)
 
-from lance_nb.dataset import display
-from lance_nb.dataset.branching import Branching
-from lance_nb.dataset.changing import Changing
-from lance_nb.dataset.comparing import Comparing
-from lance_nb.dataset.describing import DatasetStats, Describing
-from lance_nb.dataset.evolving import Evolving
-from lance_nb.dataset.indexing import Indexing
-from lance_nb.dataset.maintaining import Maintaining
-from lance_nb.dataset.merge_insert import Merging
-from lance_nb.dataset.optimize import Optimizing
-from lance_nb.dataset.reading import Reading
-from lance_nb.dataset.replaying import Replaying
-from lance_nb.dataset.taking import Taking
-from lance_nb.dataset.transacting import Transacting
-from lance_nb.dataset.travel import Travel
-from lance_nb.dataset.unsupported import Unsupported
+import numpy as np
+import pyarrow as pa
 
-__all__ = ["DatasetStats", "LanceDataset"]
+from lance_nb import table
+from lance_nb.dataset import display, verbs
+from lance_nb.dataset.base_paths import DatasetBasePath, as_values
+from lance_nb.dataset.destination import Destination, destination
+from lance_nb.dataset.fragment import LanceFragment
+from lance_nb.dataset.inspection import Inspection
+from lance_nb.dataset.merge_insert import MergeInsertBuilder
+from lance_nb.dataset.opened import OpenedVersion
+from lance_nb.dataset.optimize import Optimize
+from lance_nb.dataset.refs import Branches, Tags
+from lance_nb.dataset.scanner import (
+    LanceScanner,
+    ScanOptions,
+    check_unused,
+    is_unused,
+    reads_payloads,
+)
+from lance_nb.dataset.sql import SqlQueryBuilder
+from lance_nb.dataset.stats import LanceStats
+from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
+from lance_nb.format.feature_flags import STABLE_ROW_IDS
+from lance_nb.format.manifest_values import BasePath
+from lance_nb.storage.registry import StorageOptions
+from lance_nb.table.projection import project_nested, remembered
+from lance_nb.table.refs import Ref, Target, resolve
+from lance_nb.table.scan_plan import live_counts
+from lance_nb.table.storage_version import storage_version
+
+if TYPE_CHECKING:
+    from lance_nb.dataset.verbs.bisecting import Bisection, Statement
+    from lance_nb.dataset.verbs.comparing import DatasetDelta
+    from lance_nb.dataset.verbs.merge_options import ChangeWishes
+    from lance_nb.dataset.verbs.merge_plan import MergePlan
+    from lance_nb.dataset.verbs.staging import Stage
+    from lance_nb.format.transaction_summary import TransactionSummary
+    from lance_nb.table.blobs import BlobFile
+    from lance_nb.table.diff import Diff
+    from lance_nb.table.diff.biography import RowHistory
+    from lance_nb.table.history import VersionInfo
+    from lance_nb.table.indices import IndexDescription
+    from lance_nb.table.snapshot import Snapshot
+    from lance_nb.table.space import Space
+    from lance_nb.table.verification_report import Verification
+    from lance_nb.transactions.cleanup_result import CleanupExplanation, CleanupStats
+    from lance_nb.transactions.cloning import CopyProgress
+    from lance_nb.transactions.commit_options import CommitLock
+    from lance_nb.transactions.compaction_run import CompactionMetrics
+    from lance_nb.transactions.operation import Operation
+    from lance_nb.transactions.transaction import Transaction
+
+__all__ = ["LanceDataset"]
+
+# Row ids, row addresses or positions.
+Rows: TypeAlias = "Sequence[int] | pa.Array | np.ndarray"
+Values: TypeAlias = Mapping[str, str | None]
+# Called with what is done and what there is to do.
+Progress: TypeAlias = Callable[[int, int], object]
+
+_COMMIT_RETRIES = 20
+_COMMIT_TIMEOUT = timedelta(seconds=1800)
+_RETRY_TIMEOUT = timedelta(seconds=30)
 
 
-class LanceDataset(
-    Reading,
-    Taking,
-    Describing,
-    Indexing,
-    Travel,
-    Comparing,
-    Changing,
-    Merging,
-    Evolving,
-    Branching,
-    Replaying,
-    Transacting,
-    Optimizing,
-    Maintaining,
-    Unsupported,
-):
+class CleanupWishes(TypedDict, total=False):
+    """The arguments of ``cleanup_old_versions`` that go by name, whatever it returns."""
+
+    delete_unverified: bool
+    error_if_tagged_old_versions: bool
+    delete_rate_limit: int | None
+    versions: Collection[int] | None
+    delete_concurrency: int | None
+    progress: Progress | None
+
+
+class LanceDataset(OpenedVersion):
     """A dataset at one version. Create one with ``lance_nb.dataset(uri)``."""
 
     def __repr__(self) -> str:
@@ -54,3 +110,1201 @@ class LanceDataset(
 
     def _repr_mimebundle_(self, **_options: Any) -> dict[str, Any] | None:
         return display.mime_bundle(self)
+
+    # --- rows in scan order -----------------------------------------------------------------------
+
+    def count_rows(self, filter: Any = None, **options: Any) -> int:
+        """Count the rows, from the manifest; with a filter, those that pass it."""
+        if filter is None and not options:
+            return int(live_counts(self._snapshot).sum())
+        return self.scanner([], filter, **options).count_rows()
+
+    def __len__(self) -> int:
+        return self.count_rows()
+
+    def scanner(
+        self,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
+        filter: Any = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        *,
+        batch_size: int | None = None,
+        blob_handling: str | None = None,
+        fragments: Iterable[LanceFragment] | None = None,
+        order_by: Any = None,
+        prefilter: bool | None = None,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        include_deleted_rows: bool | None = None,
+        strict_batch_size: bool | None = None,
+        disable_scoring_autoprojection: bool | None = None,
+        keep_dictionaries: bool = False,
+        **unused: Any,
+    ) -> LanceScanner:
+        """Describe a scan; nothing is read until its result is asked for.
+
+        ``columns``: names, or a dict of name to SQL expression. ``filter``: SQL text or a pyarrow
+        expression; it accepts more than pylance's (see lance_nb.table.predicate). ``nearest``: an
+        exact vector search (see lance_nb.table.nearest), before the filter unless ``prefilter``.
+        ``blob_handling="all_binary"`` returns the payloads of blobs, not their descriptions.
+        ``keep_dictionaries`` is our own: top-level columns of strings and bytes come as Arrow
+        dictionaries, which costs nothing where they are stored so (few distinct values) and a pass
+        over the values where they are not; each chunk has a dictionary of its own
+        (``pyarrow.Table.unify_dictionaries`` makes them one).
+        Arguments of pylance's that cannot change the result are accepted; others are refused.
+        Raises PredicateError, ColumnNotFoundError, InvalidInputError, NotSupportedError.
+        """
+        check_unused(unused)
+        only = None if fragments is None else tuple(one.metadata for one in fragments)
+        options = ScanOptions(
+            columns, filter, limit, offset, nearest, batch_size, bool(with_row_id),
+            bool(with_row_address), only, bool(prefilter), bool(include_deleted_rows),
+            bool(strict_batch_size), order_by, not disable_scoring_autoprojection,
+            reads_payloads(blob_handling),
+            keep_dictionaries=bool(keep_dictionaries),
+        )  # fmt: skip
+        return LanceScanner(self._snapshot, options)
+
+    def to_table(
+        self, columns: Sequence[str] | Mapping[str, str] | None = None, *args: Any, **options: Any
+    ) -> pa.Table:
+        """Read rows into a table; arguments as for ``scanner``."""
+        return self.scanner(columns, *args, **options).to_table()
+
+    def to_batches(
+        self, columns: Sequence[str] | Mapping[str, str] | None = None, *args: Any, **options: Any
+    ) -> Iterator[pa.RecordBatch]:
+        """Read rows batch by batch in bounded memory; arguments as for ``scanner``."""
+        return self.scanner(columns, *args, **options).to_batches()
+
+    def to_pandas(self, *args: Any, blob_mode: str = "lazy", **options: Any) -> Any:
+        """Read rows into a pandas DataFrame; arguments as for ``scanner``.
+
+        ``blob_mode`` says how blobs come: as files ("lazy"), as "bytes" or as "descriptions".
+        Arguments that the scanner does not know go to ``pyarrow.Table.to_pandas``.
+        """
+        known = inspect.signature(LanceDataset.scanner).parameters
+        mine = {name: one for name, one in options.items() if name in known or is_unused(name)}
+        others = {name: one for name, one in options.items() if name not in mine}
+        return self.scanner(*args, **mine).to_pandas(blob_mode=blob_mode, **others)
+
+    def head(self, num_rows: int, **options: Any) -> pa.Table:
+        """Read the first rows; options as for ``scanner``."""
+        return self.scanner(limit=num_rows, **options).to_table()
+
+    def slice(
+        self, start: int, end: int, columns: Sequence[str] | Mapping[str, str] | None = None
+    ) -> pa.Table:
+        """Read the rows from position ``start`` up to ``end``. Raises InvalidInputError."""
+        if start < 0:
+            raise InvalidInputError(f"start must be non-negative, got {start}")
+        if end < start:
+            raise InvalidInputError(f"end ({end}) must be >= start ({start})")
+        return self.scanner(columns, offset=start, limit=end - start).to_table()
+
+    def sql(self, sql: str) -> SqlQueryBuilder:
+        """Ask this version, a table named ``dataset``, in DuckDB's SQL; see lance_nb.dataset.sql.
+
+        ``.build().to_batch_records()`` runs it.
+        """
+        return SqlQueryBuilder(self, sql)
+
+    def fragment_ids(self) -> list[int]:
+        """List the ids of the fragments, ascending. pylance returns them as a set of its own."""
+        return sorted(self._snapshot.manifest.fragments.counts().ids.tolist())
+
+    def get_fragments(self, filter: Any = None) -> list[LanceFragment]:
+        """List the fragments in scan order. Raises InvalidInputError for a ``filter``."""
+        if filter is not None:
+            raise InvalidInputError("get_fragments() does not support filter yet")
+        return [LanceFragment(self, one) for one in self._snapshot.manifest.fragments]
+
+    def get_fragment(self, fragment_id: int) -> LanceFragment | None:
+        """Return the fragment with that id, None if there is none."""
+        fragments = self._snapshot.manifest.fragments
+        position = fragments.position_of(fragment_id)
+        return None if position is None else LanceFragment(self, fragments[position])
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Offer all rows as an Arrow stream (pandas, polars, duckdb, pyarrow read it)."""
+        return self.scanner().to_reader().__arrow_c_stream__(requested_schema)
+
+    # --- rows chosen one by one -------------------------------------------------------------------
+
+    def take(
+        self, indices: Sequence[int] | pa.Array | np.ndarray, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Read the rows at the given positions, in that order, repeats included.
+
+        Nested columns stay inside their structs. Unlike pylance, a position that does not exist is
+        always an InvalidInputError.
+        """
+        schema, known = self.lance_schema, self._snapshot.projections
+        projection = remembered(
+            known, columns, ("nested",), lambda: project_nested(schema, columns)
+        )
+        return table.take.take_rows(self._snapshot, projection, indices)
+
+    def take_rows(
+        self, row_ids: Sequence[int] | pa.Array | np.ndarray, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Read rows by row id (``_rowid``), in that order; ids that are gone are left out."""
+        return self.take(table.row_id_index.positions_of_ids(self._snapshot, row_ids), columns)
+
+    def take_blobs(
+        self,
+        blob_column: str,
+        ids: Rows | None = None,
+        addresses: Rows | None = None,
+        indices: Rows | None = None,
+        *,
+        buffer_size: int = 0,
+    ) -> list[BlobFile | None]:
+        """Open the blobs of some rows as files; None for a null blob.
+
+        Rows are given by row id, by row address or by position. Nothing but descriptions is read
+        until a file is; files read without a buffer, whatever ``buffer_size``: wrap them in
+        ``io.BufferedReader`` for many small reads. Raises InvalidInputError.
+        """
+        if buffer_size < 0:
+            raise InvalidInputError(f"buffer_size must not be negative, got {buffer_size}")
+        positions = table.row_id_index.choose_positions(self._snapshot, ids, addresses, indices)
+        return table.blobs.open_blobs(self._snapshot, blob_column, positions)
+
+    def read_blobs(
+        self,
+        blob_column: str,
+        ids: Rows | None = None,
+        addresses: Rows | None = None,
+        indices: Rows | None = None,
+        *,
+        io_buffer_size: int | None = None,
+        preserve_order: bool | None = None,
+    ) -> list[tuple[int, bytes | None]]:
+        """Read the blobs of some rows, as pairs of row address and payload (None for a null).
+
+        Rows are given as for ``take_blobs`` and always come in their order; the other arguments are
+        accepted for pylance's sake. Raises InvalidInputError.
+        """
+        positions = table.row_id_index.choose_positions(self._snapshot, ids, addresses, indices)
+        found = table.blobs.addressed_blobs(self._snapshot, blob_column, positions)
+        parts = [None if file is None else (file, 0, file.size()) for _, file in found]
+        payloads = table.blobs.read_parts(parts)
+        return [(address, data) for (address, _), data in zip(found, payloads, strict=True)]
+
+    def read_blob_ranges(
+        self,
+        blob_column: str,
+        requests: Sequence[tuple[int, int, int]],
+        *,
+        selector: str,
+        io_buffer_size: int | None = None,
+        preserve_order: bool | None = None,
+    ) -> list[tuple[int, int, bytes | None]]:
+        """Read parts of blobs, each asked for as ``(row, offset, length)``.
+
+        ``selector`` says what rows are given by: "ids", "addresses" or "indices". Returns ``(number
+        of the request, row address, bytes)``, None for a null blob. Raises InvalidInputError for a
+        range that does not lie in its blob.
+        """
+        if selector not in {"ids", "addresses", "indices"}:
+            raise InvalidInputError(
+                f"selector must be one of 'ids', 'addresses', or 'indices', got {selector!r}"
+            )
+        return table.blobs.read_ranges(self._snapshot, blob_column, list(requests), selector)
+
+    def sample(
+        self,
+        num_rows: int,
+        columns: Sequence[str] | None = None,
+        randomize_order: bool = True,
+        *,
+        seed: int | None = None,
+    ) -> pa.Table:
+        """Read ``num_rows`` different rows picked at random (repeatable with a ``seed``)."""
+        total = int(live_counts(self._snapshot).sum())
+        if not 0 <= num_rows <= total:
+            raise InvalidInputError(f"cannot sample {num_rows} of {total} rows")
+        picked = np.random.default_rng(seed).choice(total, num_rows, replace=False)
+        return self.take(picked if randomize_order else np.sort(picked), columns)
+
+    # --- what the version is made of --------------------------------------------------------------
+
+    @property
+    def data_storage_version(self) -> str:
+        """File version of newly written data, for example "2.2"."""
+        return storage_version(self._snapshot.manifest)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """Table metadata."""
+        return dict(self._snapshot.manifest.table_metadata)
+
+    def config(self) -> dict[str, str]:
+        """Table configuration."""
+        return dict(self._snapshot.manifest.config)
+
+    @property
+    def stats(self) -> LanceStats:
+        """Counts of this version, as an object that is called: ``ds.stats()``."""
+        return LanceStats(self)
+
+    @property
+    def has_stable_row_ids(self) -> bool:
+        """Whether row ids stay the same when rows move."""
+        return bool(self._snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS)
+
+    @property
+    def max_field_id(self) -> int:
+        """The largest field id of the schema and of the data files."""
+        manifest = self._snapshot.manifest
+        found = {
+            number for one in manifest.fragments for file in one.files for number in file.fields
+        }
+        return max(manifest.schema.max_field_id, *found, -1)
+
+    @property
+    def schema_metadata(self) -> dict[str, str]:
+        """Metadata of the Arrow schema, as text."""
+        found = self.schema.metadata or {}
+        return {key.decode(): value.decode(errors="replace") for key, value in found.items()}
+
+    def get_version(self) -> dict[str, Any]:
+        """Describe this version as ``versions`` describes it."""
+        return self._session.log(self.branch).as_pylance(self.version)
+
+    def base_paths(self) -> dict[int, BasePath]:
+        """Return the base paths that are registered, by id."""
+        return {one.id: one for one in self._snapshot.manifest.base_paths}
+
+    def all_files(self) -> pa.RecordBatchReader:
+        """List the files below the dataset's root; the columns are in lance_nb.table.files."""
+        files = table.files
+        return pa.RecordBatchReader.from_batches(files.ALL, files.all_files(self._session.root))
+
+    def tracked_files(
+        self,
+        *,
+        min_version: int | None = None,
+        progress: Progress | None = None,
+    ) -> pa.RecordBatchReader:
+        """List the files that the versions of this branch refer to, from ``min_version`` on.
+
+        ``progress`` is called with the versions done and those there are. The columns are in
+        lance_nb.table.files.
+        """
+        log = self._session.log(self.branch)
+        numbers = [one for one in log.numbers() if min_version is None or one >= min_version]
+        found = table.files.tracked_files(
+            numbers, lambda one: self._session.load(Target(self.branch, one)), progress
+        )
+        return pa.RecordBatchReader.from_batches(table.files.TRACKED, found)
+
+    # --- versions, tags and branches --------------------------------------------------------------
+
+    @property
+    def latest_version(self) -> int:
+        """Number of the newest version of this branch, looked up now."""
+        return self._session.log(self.branch).latest()
+
+    def versions(self) -> list[dict[str, Any]]:
+        """List all versions of this branch as pylance does: number, local time, counts."""
+        log = self._session.log(self.branch)
+        return [log.as_pylance(number) for number in log.numbers()]
+
+    def version_numbers(self) -> list[int]:
+        """List the version numbers of this branch, oldest first; reads no manifest."""
+        return self._session.log(self.branch).numbers()
+
+    def version_info(self, version: int, *, with_tags: bool = True) -> VersionInfo:
+        """Describe one version of this branch. Raises VersionNotFoundError.
+
+        Without tags nothing is listed: for who has the numbers already.
+        """
+        tags = self._tags_of([version]) if with_tags else {}
+        return self._session.log(self.branch).describe(version, tags)
+
+    def history(self, limit: int | None = None, before: int | None = None) -> list[VersionInfo]:
+        """Describe versions, newest first: ``limit`` of them, older than ``before``.
+
+        Reads as many manifests as it returns, and none twice.
+        """
+        log = self._session.log(self.branch)
+        numbers = log.numbers()
+        stop = len(numbers) if before is None else bisect_left(numbers, before)
+        wanted = numbers[:stop] if limit is None else numbers[max(0, stop - limit) : stop]
+        tags = self._tags_of(wanted)
+        return [log.describe(number, tags) for number in reversed(wanted)]
+
+    def _tags_of(self, versions: Sequence[int]) -> dict[str, dict[str, Any]]:
+        """Return the readable tags of some versions of this branch."""
+        among = set(versions)
+        tags = self._session.refs.readable_tags().items()
+        return {
+            name: {"version": tag.version, "branch": tag.branch}
+            for name, tag in tags
+            if tag.version in among and tag.branch == self.branch
+        }
+
+    def transaction(self, version: int | None = None) -> TransactionSummary | None:
+        """Describe the change that made a version (this one by default), None if not recorded."""
+        return self._session.log(self.branch).transaction(version or self.version)
+
+    @property
+    def tags(self) -> Tags:
+        """The dataset's tags."""
+        return Tags(self._session, self._snapshot)
+
+    @property
+    def branches(self) -> Branches:
+        """The dataset's branches (main has no entry)."""
+        return Branches(self._session, self._snapshot)
+
+    def checkout_version(self, version: Ref) -> Self:
+        """Return the dataset at another version.
+
+        ``version`` is a number on this branch, a tag, or ``(branch, version)`` with None for main
+        and for the latest. Raises VersionNotFoundError, RefNotFoundError.
+        """
+        target = resolve(self._session.root, version, self.branch)
+        return type(self)(self._session, self._session.load(target))
+
+    def checkout_latest(self) -> Self:
+        """Move this object to the newest version of its branch, and return it.
+
+        pylance returns None.
+        """
+        self._snapshot = self._session.load(Target(self.branch, None))
+        return self
+
+    def bisect(
+        self, statement: Statement, *, good: int | None = None, bad: int | None = None
+    ) -> Bisection:
+        """Find the first version of this branch of which ``statement`` is false.
+
+        ``statement`` is a filter that every row should pass (``"label IS NOT NULL"``), an aggregate
+        or a query that should be true (``"count(*) > 1000"``), or a function of the dataset.
+        ``good`` and ``bad`` bound the search: the oldest and the newest version by default. Not in
+        pylance. Raises InvalidInputError, PredicateError, VersionNotFoundError.
+        """
+        return verbs.bisecting.bisect(self, statement, good, bad)
+
+    def version_refs(self) -> list[dict[str, int]]:
+        """List the version numbers of this branch as pylance does; reads no manifest."""
+        return [{"version": number} for number in self.version_numbers()]
+
+    @property
+    def inspect(self) -> Inspection:
+        """Arrow tables about versions, fragments, files, columns and pages."""
+        return Inspection(self._snapshot, self._session.log(self.branch), self.tags.list)
+
+    # --- what changed between versions ------------------------------------------------------------
+
+    def diff(
+        self,
+        a: Ref | OpenedVersion,
+        b: Ref | OpenedVersion | None = None,
+        *,
+        key: Sequence[str] | str | None = None,
+    ) -> Diff:
+        """Compare version ``a`` with version ``b`` (this one when it is left out).
+
+        Both are what ``checkout_version`` takes, or text as in lance_nb.table.diff.ends
+        ("HEAD~2", a branch, "branch:12"), or an opened version of the same dataset. ``key`` names
+        the columns that tell rows apart; without it stable row ids do, or the unenforced primary
+        key, or the row's address (see ``Diff.identity``). Reads the two manifests; every level of
+        the result reads what it needs when it is asked for.
+
+        Raises VersionNotFoundError, RefNotFoundError, InvalidRefError, InvalidInputError.
+        """
+        left = self._compared(a)
+        right = self._snapshot if b is None else self._compared(b)
+        return table.diff.make_diff(self._session, left, right, key)
+
+    def delta(
+        self,
+        compared_against: int | None = None,
+        *,
+        begin_version: int | None = None,
+        end_version: int | None = None,
+    ) -> DatasetDelta:
+        """Tell what was inserted, updated and deleted after one version up to another.
+
+        ``compared_against`` stands for ``begin_version`` with this version as ``end_version``, and
+        wins over both. Needs stable row ids. Raises InvalidInputError.
+        """
+        versions = begin_version, end_version
+        return verbs.comparing.make_delta(self._session, self._snapshot, compared_against, versions)
+
+    def changes(
+        self,
+        begin: Ref | OpenedVersion,
+        end: Ref | OpenedVersion | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        key: Sequence[str] | str | None = None,
+        batch_size: int = 8192,
+    ) -> pa.RecordBatchReader:
+        """Stream every change after version ``begin`` up to ``end`` (this one if left out).
+
+        One row per insert and delete, two per update (its old and its new values), version by
+        version: see lance_nb.table.diff.feed. Rows are told apart by stable row ids, by ``key`` or
+        by the unenforced primary key. Raises InvalidInputError where there is none of them, or when
+        ``begin`` is not in the past of ``end``; VersionNotFoundError for a version cleaned up.
+        """
+        versions = self._compared(begin), self._snapshot if end is None else self._compared(end)
+        feed = table.diff.make_feed(self._session, versions, columns, key, batch_size)
+        return feed.reader()
+
+    def row_history(
+        self,
+        row_id: int | None = None,
+        *,
+        address: int | None = None,
+        key: Mapping[str, Any] | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> RowHistory:
+        """Tell the life of one row up to this version: created, updated, moved, deleted.
+
+        The row is named by its stable row id, by its address (``fragment << 32 | offset``, which it
+        may have had in an earlier version), or by a key such as ``{"id": 7}``. The result is
+        iterated newest first and worked out step by step; ``.steps()`` lists all, oldest first. A
+        row that was deleted is found all the same while the versions that had it are there; see
+        lance_nb.table.diff.biography for what an address can tell. ``columns`` limits the values.
+
+        Raises InvalidInputError, ColumnNotFoundError, NotFoundError.
+        """
+        named = row_id, address, key
+        return table.diff.find_history(self._session, self._snapshot, named, columns)
+
+    def _compared(self, ref: Ref | OpenedVersion) -> Snapshot:
+        if isinstance(ref, OpenedVersion):
+            session, snapshot = ref.opened
+            if session.root.uri != self._session.root.uri:
+                raise InvalidInputError(
+                    f"{session.root.uri!r} is another dataset than {self._session.root.uri!r}; a "
+                    "diff compares versions of one dataset"
+                )
+            return snapshot
+        target = table.diff.target_of(self._session, ref, self.branch)
+        if (target.branch, target.version) == (self.branch, self.version):
+            return self._snapshot
+        return self._session.load(target)
+
+    # --- rows in and out, settings ----------------------------------------------------------------
+
+    def insert(self, data: Any, *, mode: str = "append", **options: Any) -> None:
+        """Write rows and commit them; options as for ``lance_nb.write_dataset``.
+
+        Raises SchemaMismatchError, CommitError, CommitStateUnknownError, StorageError.
+        """
+        request = verbs.writing.WriteRequest(**options)
+        self._snapshot = verbs.writing.write(
+            self._session, self._snapshot, data, request, mode=mode
+        )
+
+    def delete(
+        self,
+        predicate: Any,
+        *,
+        conflict_retries: int = 10,
+        retry_timeout: timedelta = _RETRY_TIMEOUT,
+        progress: Progress | None = None,
+    ) -> dict[str, int]:
+        """Delete the rows that pass a filter (SQL text or a pyarrow expression).
+
+        Returns ``{"num_deleted_rows": n}``. A version is made even when no row passes, as pylance
+        does. ``progress``, ours, is called with rows looked at and rows in all. Raises
+        PredicateError, CommitConflictError, TooMuchWriteContentionError.
+        """
+        self._snapshot, count = verbs.deleting.delete(
+            self._session,
+            self._snapshot,
+            predicate,
+            max_retries=conflict_retries,
+            timeout_s=retry_timeout.total_seconds(),
+            progress=progress,
+        )
+        return {"num_deleted_rows": count}
+
+    def update(
+        self,
+        updates: Mapping[str, str],
+        where: Any = None,
+        conflict_retries: int = 10,
+        retry_timeout: timedelta = _RETRY_TIMEOUT,
+        data_storage_version: str | None = None,
+        *,
+        mode: str = "auto",
+        progress: Progress | None = None,
+    ) -> dict[str, int]:
+        """Give columns new values, SQL expressions over the old ones, in rows that pass a filter.
+
+        ``mode`` is ours: "rows" moves the rows to new files, as pylance does (their row ids stay
+        where the dataset has stable ones); "columns" writes the updated columns anew for all rows
+        of the fragments and moves none, but gives way to every concurrent change of these
+        fragments; "auto" takes columns where that saves some megabytes, or where another column
+        holds blobs. ``progress``, also ours, is called with rows done and rows in all. Returns
+        ``{"num_rows_updated": n}``; a version is made even when no row passes.
+        ``data_storage_version`` is the dataset's own or None. Raises ColumnNotFoundError,
+        PredicateError, NotSupportedError (a blob column that would be written again),
+        InvalidInputError, CommitConflictError, TooMuchWriteContentionError.
+        """
+        if data_storage_version is not None:
+            verbs.updating.check_file_version(self._snapshot, data_storage_version)
+        self._snapshot, count = verbs.updating.update(
+            self._session,
+            self._snapshot,
+            updates,
+            where,
+            mode=mode,
+            progress=progress,
+            max_retries=conflict_retries,
+            timeout_s=retry_timeout.total_seconds(),
+        )
+        return {"num_rows_updated": count}
+
+    def restore(self) -> None:
+        """Make this version the newest one again, as a new version of its branch.
+
+        It takes the place of what is the newest by then, whatever came in between.
+        """
+        newest = self._session.load(Target(self._snapshot.branch, None))
+        operation = verbs.committing.restore_to(self._snapshot.version)
+        self._snapshot = verbs.committing.commit_operation(self._session, newest, operation)
+
+    # --- settings ---------------------------------------------------------------------------------
+
+    def update_config(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+        """Set keys of the table configuration, or remove those whose value is None.
+
+        With ``replace`` no other key stays. Returns the new configuration.
+        """
+        self._change(verbs.configuring.change_config(values, replace))
+        return dict(self._snapshot.manifest.config)
+
+    def delete_config_keys(self, keys: Iterable[str]) -> None:
+        """Remove keys of the table configuration; those that do not exist are no mistake."""
+        self.update_config(dict.fromkeys(keys))
+
+    def update_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+        """Change the table metadata as ``update_config`` does; return the new metadata."""
+        self._change(verbs.configuring.change_metadata(values, replace))
+        return dict(self._snapshot.manifest.table_metadata)
+
+    def update_schema_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+        """Change the schema's metadata as ``update_config`` does; return the new metadata."""
+        self._change(verbs.configuring.change_schema_metadata(values, replace))
+        metadata = self.schema.metadata or {}
+        return {key.decode(): value.decode() for key, value in metadata.items()}
+
+    def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
+        """Put new metadata in the place of the schema's metadata."""
+        self.update_schema_metadata(new_metadata, replace=True)
+
+    def update_field_metadata(
+        self, field_updates: Mapping[str, Values], *, replace: bool = False
+    ) -> None:
+        """Change the metadata of fields, by name or dotted path. Raises ColumnNotFoundError."""
+        operation = verbs.configuring.change_field_metadata(
+            self.lance_schema, field_updates, replace
+        )
+        self._change(operation)
+
+    def replace_field_metadata(self, field_name: str, new_metadata: Mapping[str, str]) -> None:
+        """Put new metadata in the place of a field's. Raises ColumnNotFoundError."""
+        self.update_field_metadata({field_name: new_metadata}, replace=True)
+
+    # --- places -----------------------------------------------------------------------------------
+
+    def add_bases(
+        self,
+        new_bases: Iterable[DatasetBasePath],
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Register further places for files, for ``target_bases`` of later writes; returns self.
+
+        This handle may use them from now on; others name them in ``allow_bases``. Raises
+        BasePathError when a name, path or id is taken.
+        """
+        bases = as_values(new_bases)
+        self._session = verbs.base_targets.trusting(self._session, [one.path for one in bases])
+        self._snapshot = verbs.base_targets.register(
+            self._session, self._snapshot, bases, transaction_properties or {}
+        )
+        return self
+
+    @staticmethod
+    def drop(
+        base_uri: str | os.PathLike[str],
+        storage_options: StorageOptions | None = None,
+        ignore_not_found: bool | None = None,
+    ) -> None:
+        """Delete a dataset: everything below ``base_uri``, which must hold a readable version.
+
+        Raises InvalidInputError for another folder, DatasetNotFoundError.
+        """
+        verbs.dropping.drop(base_uri, storage_options, ignore_not_found=bool(ignore_not_found))
+
+    def _change(self, operation: Any) -> None:
+        self._snapshot = verbs.committing.commit_operation(self._session, self._snapshot, operation)
+
+    # --- upserts ----------------------------------------------------------------------------------
+
+    def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
+        """Begin an upsert that matches rows by the columns ``on``.
+
+        None is the unenforced primary key of the schema; with it, two writers that insert the same
+        key at the same time never both succeed. Raises ColumnNotFoundError, InvalidInputError.
+        """
+        return MergeInsertBuilder(self, on, self._moved)
+
+    def _moved(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    # --- columns ----------------------------------------------------------------------------------
+
+    def drop_columns(self, columns: Sequence[str]) -> None:
+        """Drop columns, by name or dotted path; no data is written.
+
+        Raises ColumnNotFoundError, InvalidInputError when no column would be left.
+        """
+        self._evolve(lambda base, _: verbs.evolving.drop(base, columns))
+
+    def alter_columns(
+        self, *alterations: Mapping[str, Any], progress: Progress | None = None
+    ) -> None:
+        """Rename columns, change whether they may be null, or cast them.
+
+        Each alteration is a dict with ``path`` and one or more of ``name``, ``nullable``,
+        ``data_type``. Only a cast writes data: the column gets a new field id. ``progress`` (our
+        own argument) is called with rows done and rows in all. Raises ColumnNotFoundError,
+        InvalidInputError, SchemaMismatchError, PredicateError (a value that does not fit).
+        """
+        wanted = verbs.evolving.alterations_of(alterations)
+        self._evolve(lambda base, work: verbs.evolving.alter(base, wanted, work), progress)
+
+    def add_columns(
+        self,
+        transforms: Any,
+        read_columns: Sequence[str] | None = None,
+        reader_schema: pa.Schema | None = None,
+        batch_size: int | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> None:
+        """Add columns: computed, streamed, or all null. Other columns are not touched.
+
+        ``transforms``: a dict of name to SQL expression; a function from record batches (of
+        ``read_columns``) to record batches or DataFrames, plain or a ``batch_udf``, whose
+        checkpoint lets an interrupted call go on; rows to stream, one per row in order; or fields,
+        for columns of nulls, which write no data. A struct that is there gets the new ones of its
+        fields. ``progress`` (our own argument) is called with rows done and rows in all. Unlike
+        pylance, an error of the function comes out as it is.
+
+        Raises InvalidInputError, SchemaMismatchError, PredicateError. After an error or an
+        interrupt no new file remains (but what a checkpoint remembers).
+        """
+        wanted = verbs.evolving.NewColumns(transforms, read_columns, reader_schema, batch_size)
+        self._evolve(lambda base, work: verbs.evolving.add(base, wanted, work), progress)
+        verbs.evolving.forget(transforms)
+
+    def merge(
+        self,
+        data_obj: Any,
+        left_on: str,
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> None:
+        """Add the columns of a table by a left join; rows without a partner get null.
+
+        Of several partners the last counts. ``left_on`` may be ``_rowid`` or ``_rowaddr``. Raises
+        ColumnNotFoundError, SchemaMismatchError (keys of different types, columns that are there).
+        """
+        right = verbs.evolving.read_right(data_obj, schema)
+        on = (left_on, right_on or left_on)
+        self._evolve(lambda base, work: verbs.evolving.merge(base, right, on, work), progress)
+
+    def truncate_table(self) -> None:
+        """Delete every row; the schema and the older versions stay."""
+        self._snapshot, _ = verbs.deleting.delete(self._session, self._snapshot, "true")
+
+    def _evolve(self, plan: Any, progress: Progress | None = None) -> None:
+        self._snapshot = verbs.evolving.evolve(self._session, self._snapshot, plan, progress)
+
+    # --- secondary indices ------------------------------------------------------------------------
+
+    @property
+    def has_index(self) -> bool:
+        """Whether there is an index."""
+        return bool(self.describe_indices())
+
+    def list_indices(self) -> list[dict[str, Any]]:
+        """List the segments of the secondary indices of this version, as pylance does."""
+        return table.indices.list_indices(self._snapshot)
+
+    def describe_indices(self) -> list[IndexDescription]:
+        """Describe every index with all its segments: type, fields, rows and fragments covered."""
+        return table.indices.describe_indices(self._snapshot)
+
+    def index_statistics(self, index_name: str) -> dict[str, Any]:
+        """Return pylance's statistics of an index, as far as the manifest tells.
+
+        What is inside the files of the index is not read; the entry ``not_read`` names it. Raises
+        IndexNotFoundError (a KeyError).
+        """
+        return table.indices.statistics(self._snapshot, index_name)
+
+    def index_coverage(self, index_name: str | None = None) -> pa.Table:
+        """Tell for every index (or one) and fragment whether it is covered, and by which segments.
+
+        The columns are ``lance_nb.table.indices.COVERAGE``. Raises IndexNotFoundError.
+        """
+        return table.indices.coverage(self._snapshot, index_name)
+
+    def remap_row_addrs(self, addrs: pa.Array) -> pa.Array | None:
+        """Follow row addresses through the compactions that the fragment-reuse index remembers.
+
+        Rows that are gone become null, addresses that no compaction moved stay. None when there is
+        no such index. Raises InvalidInputError for what are no addresses.
+        """
+        return table.row_moves.remap_row_addrs(self._snapshot, addrs)
+
+    def drop_index(self, name: str) -> None:
+        """Drop an index by its name, all segments; its files stay until a clean-up.
+
+        Unlike pylance, the fragment-reuse index is not dropped while another index needs it. Raises
+        IndexNotFoundError, InvalidInputError.
+        """
+        self._snapshot = verbs.indexing.drop(self._session, self._snapshot, name)
+
+    def prewarm_index(self, name: str, **options: Any) -> NoReturn:
+        """Raise NotSupportedError: files of indices are not read. Raises IndexNotFoundError."""
+        table.indices.segments_of(self._snapshot, name)
+        raise NotSupportedError(
+            f"index {name!r} cannot be loaded ahead: scans here do not read the files of indices, "
+            "so there is nothing to keep in memory"
+        )
+
+    def create_scalar_index(
+        self,
+        column: str,
+        index_type: Any = "BTREE",
+        name: str | None = None,
+        *,
+        replace: bool = True,
+        **options: Any,
+    ) -> None:
+        """Build a BTREE index on a column, in memory, for pylance's queries.
+
+        ``lance_nb.spark.create_scalar_index`` builds it in parts. Filters here do not look into
+        indices. Raises ColumnNotFoundError, InvalidInputError, and NotSupportedError for kinds and
+        options that only pylance has.
+        """
+        kind = str(index_type)
+        if options:
+            call = f"create_scalar_index({column!r}, {kind!r}, {next(iter(options))}=...)"
+            raise NotSupportedError(verbs.index_building.not_built(self.uri, call))
+        self._snapshot = verbs.index_building.create(
+            self._session, self._snapshot, column, kind, name, replace=replace
+        )
+
+    def create_index(self, column: Any, index_type: Any, *args: Any, **options: Any) -> None:
+        """Raise NotSupportedError: indices are built by pylance. Raises ColumnNotFoundError."""
+        for one in [column] if isinstance(column, str) else column:
+            self.lance_schema.field(one)
+        call = f"create_index({column!r}, {str(index_type)!r})"
+        raise NotSupportedError(verbs.index_building.not_built(self.uri, call))
+
+    # --- branches and copies ----------------------------------------------------------------------
+
+    def create_branch(
+        self,
+        branch: str,
+        reference: Ref | None = None,
+        storage_options: StorageOptions | None = None,
+    ) -> Self:
+        """Start a branch from a version (``reference``, or this one) and return it, opened.
+
+        Raises InvalidRefError, RefConflictError (the name is taken), VersionNotFoundError.
+        """
+        del storage_options  # the ones this dataset was opened with hold for its branches too
+        made = verbs.branching.create_branch(self._session, self._snapshot, branch, reference)
+        return type(self)(self._session, made)
+
+    def shallow_clone(
+        self,
+        target_path: str | os.PathLike[str],
+        reference: Ref | None = None,
+        storage_options: StorageOptions | None = None,
+    ) -> Self:
+        """Make a dataset that starts from a version of this one and refers to its files.
+
+        Who opens the clone later allows this dataset's root by ``allow_bases``. Raises
+        DatasetAlreadyExistsError, VersionNotFoundError, StorageError.
+        """
+        target = verbs.branching.target_of(self._session, self._snapshot, reference)
+        made = verbs.branching.shallow_clone(self._session, target, target_path, storage_options)
+        return type(self)(*made)
+
+    def deep_clone(
+        self,
+        target_path: str | os.PathLike[str],
+        reference: Ref | None = None,
+        storage_options: StorageOptions | None = None,
+        *,
+        progress: Callable[[CopyProgress], None] | None = None,
+    ) -> Self:
+        """Copy a version of this dataset, with every file it needs, into a dataset of its own.
+
+        ``progress`` (our own argument) is called after each file. Raises
+        DatasetAlreadyExistsError, VersionNotFoundError, StorageError.
+        """
+        target = verbs.branching.target_of(self._session, self._snapshot, reference)
+        made = verbs.branching.deep_clone(
+            self._session, target, target_path, storage_options, progress
+        )
+        return type(self)(*made)
+
+    def migrate_manifest_paths_v2(self) -> None:
+        """Rename the manifests of this branch to the names that list the newest version first.
+
+        No other writer may be at work meanwhile. Raises CommitConflictError.
+        """
+        verbs.branching.migrate_manifest_paths_v2(self._session.home(self.branch))
+
+    # --- one change, done or undone ---------------------------------------------------------------
+
+    def cherry_pick(
+        self,
+        version: Ref,
+        *,
+        dry_run: bool = False,
+        message: str | None = None,
+        progress: Progress | None = None,
+        **wishes: Unpack[ChangeWishes],
+    ) -> MergePlan:
+        """Do the change that made a version (7, ("dev", 7), a tag) on the newest version here.
+
+        Wishes are those of ``branches.merge``, without ``strategy``. This object stands at the
+        version that it made, unless ``dry_run``. Raises InvalidInputError if there is nothing to
+        do, CommitConflictError if what the change touches has been changed here,
+        VersionNotFoundError.
+        """
+        options = verbs.merge_options.options_of(**wishes)
+        plan = verbs.merging.plan_pick(
+            *self.opened, version, options, progress if dry_run else None
+        )
+        return self._done(plan, dry_run, message, progress)
+
+    def revert(
+        self,
+        version: Ref,
+        *,
+        on_conflict: str = "fail",
+        key: str | Sequence[str] | None = None,
+        dry_run: bool = False,
+        message: str | None = None,
+        progress: Progress | None = None,
+    ) -> MergePlan:
+        """Undo the change that made a version, as a new version of this branch.
+
+        Appended rows go, deleted rows live again, updated rows have their old values, columns go or
+        come back, settings are as they were. What later versions did stays. Raises
+        CommitConflictError if later versions changed the same rows, columns or settings (all are
+        listed), InvalidInputError for a compaction, a first version, and what is undone already.
+        """
+        options = verbs.merge_options.options_of(on_conflict=on_conflict, key=key)
+        plan = verbs.merging.plan_revert(
+            *self.opened, version, options, progress if dry_run else None
+        )
+        return self._done(plan, dry_run, message, progress)
+
+    def _done(
+        self, plan: MergePlan, dry_run: bool, message: str | None, progress: Progress | None
+    ) -> MergePlan:
+        if dry_run:
+            return plan
+        made = plan.commit(message, progress=progress)
+        self._snapshot = verbs.merging.newest(self._session, self._snapshot, made)
+        return made
+
+    # --- transactions -----------------------------------------------------------------------------
+
+    @classmethod
+    def commit(
+        cls,
+        base_uri: Destination,
+        operation: Operation | Transaction,
+        read_version: int | None = None,
+        *,
+        commit_lock: CommitLock | None = None,
+        storage_options: StorageOptions | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool = False,
+        max_retries: int = _COMMIT_RETRIES,
+        commit_message: str | None = None,
+        enable_stable_row_ids: bool | None = None,
+        commit_timeout: timedelta | None = _COMMIT_TIMEOUT,
+    ) -> Self:
+        """Commit an operation, or a whole transaction, and return the version that it made.
+
+        ``read_version``: the version that the operation was made for; Overwrite and Restore can do
+        without. ``detached`` makes a version outside of the history. A transaction that was
+        committed before is recognised by its uuid and not committed twice. Raises
+        InvalidInputError, DatasetNotFoundError, CommitConflictError, RetryableCommitConflictError,
+        TooMuchWriteContentionError, CommitStateUnknownError, StorageError.
+        """
+        session, current = destination(base_uri, storage_options)
+        options = verbs.transacting.options_of(
+            max_retries=max_retries,
+            detached=detached,
+            message=commit_message,
+            enable_v2_manifest_paths=enable_v2_manifest_paths,
+            commit_lock=commit_lock,
+            build=verbs.transacting.build_options(enable_stable_row_ids),
+        )
+        options = verbs.transacting.within(options, commit_timeout)
+        uuid = options.environment.new_uuid()
+        transaction = verbs.transacting.transaction_of(operation, read_version, {}, uuid)
+        is_pinned = read_version is not None or transaction is operation
+        made = verbs.transacting.commit(session, current, transaction, options, is_pinned=is_pinned)
+        return cls(session, made)
+
+    @classmethod
+    def commit_batch(
+        cls,
+        dest: Destination,
+        transactions: Sequence[Transaction],
+        *,
+        commit_lock: CommitLock | None = None,
+        storage_options: StorageOptions | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool = False,
+        max_retries: int = _COMMIT_RETRIES,
+        commit_timeout: timedelta | None = _COMMIT_TIMEOUT,
+    ) -> dict[str, Any]:
+        """Commit several appends as one version: ``{"dataset": ..., "merged": Transaction}``.
+
+        Raises InvalidInputError, NotSupportedError for other operations, and as ``commit`` does.
+        """
+        session, current = destination(dest, storage_options)
+        if current is None:
+            raise DatasetNotFoundError(session.root.uri)
+        options = verbs.transacting.options_of(
+            max_retries=max_retries,
+            detached=detached,
+            enable_v2_manifest_paths=enable_v2_manifest_paths,
+            commit_lock=commit_lock,
+        )
+        options = verbs.transacting.within(options, commit_timeout)
+        made, merged = verbs.transacting.commit_batch(
+            session, current.branch, transactions, options
+        )
+        return {"dataset": cls(session, made), "merged": merged}
+
+    def stage(self) -> Stage:
+        """Collect edits of this version, preview them, then commit or discard them together."""
+        return verbs.staging.Stage(self._session, self._snapshot)
+
+    def read_transaction(self, version: int) -> Transaction | None:
+        """Return the transaction that made a version of this branch, None if not recorded.
+
+        Raises VersionNotFoundError.
+        """
+        return verbs.transacting.read_transaction(self._session, self.branch, version)
+
+    def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
+        """Return the transactions that made this version and those before it, newest first."""
+        if recent_transactions < 0:
+            raise InvalidInputError(f"recent_transactions is at least 0, not {recent_transactions}")
+        numbers = [n for n in self._session.log(self.branch).numbers() if n <= self.version]
+        recent = numbers[max(len(numbers) - recent_transactions, 0) :]
+        return [self.read_transaction(n) for n in reversed(recent)]
+
+    # --- maintenance ------------------------------------------------------------------------------
+
+    @property
+    def optimize(self) -> Optimize:
+        """Compaction of this dataset, and what else keeps it fast."""
+        return Optimize(self)
+
+    def _compact(self, given: Any, progress: Progress | None) -> CompactionMetrics:
+        self._snapshot, metrics = verbs.compaction_steps.compact(
+            self._session, self._snapshot, given, progress
+        )
+        return metrics
+
+    def _commit_compaction(self, rewrites: Any, given: Any) -> CompactionMetrics:
+        self._snapshot, metrics = verbs.compaction_steps.commit(
+            self._session, self._snapshot, rewrites, given
+        )
+        return metrics
+
+    def _cleanup_reuse(self) -> int:
+        self._snapshot, count = verbs.indexing.cleanup_reuse(self._session, self._snapshot)
+        return count
+
+    @overload
+    def cleanup_old_versions(
+        self,
+        older_than: timedelta | None = ...,
+        retain_versions: int | None = ...,
+        *,
+        dry_run: Literal[False] = ...,
+        **wishes: Unpack[CleanupWishes],
+    ) -> CleanupStats: ...
+    @overload
+    def cleanup_old_versions(
+        self,
+        older_than: timedelta | None = ...,
+        retain_versions: int | None = ...,
+        *,
+        dry_run: Literal[True],
+        **wishes: Unpack[CleanupWishes],
+    ) -> CleanupExplanation: ...
+    def cleanup_old_versions(
+        self,
+        older_than: timedelta | None = None,
+        retain_versions: int | None = None,
+        *,
+        delete_unverified: bool = False,
+        error_if_tagged_old_versions: bool = True,
+        delete_rate_limit: int | None = None,
+        versions: Collection[int] | None = None,
+        delete_concurrency: int | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> CleanupStats | CleanupExplanation:
+        """Delete versions of this branch that are older than the one open, and what only they need.
+
+        A version goes when every rule that is given holds: older than ``older_than`` (two weeks if
+        no rule is given), not among the last ``retain_versions``, one of ``versions``. Tagged
+        versions, and those that a branch started from, stay. Files that no version refers to go
+        when they are seven days old, with ``delete_unverified`` at once: only for a dataset that
+        nobody else is writing to.
+
+        Ours: ``dry_run`` deletes nothing and lists every file with its bytes and the reason;
+        ``progress`` is called with things done (manifests read, files deleted) and things to do.
+        Unlike pylance, detached versions and the ``.txn`` files of versions that stay are kept, and
+        so is a version as long as a branch that started from it exists.
+
+        Raises CleanupError (an OSError and a ValueError) when a rule makes no sense or tagged
+        versions match and ``error_if_tagged_old_versions``; CorruptFileError or NotSupportedError,
+        with nothing deleted, when a manifest that is needed cannot be understood.
+        """
+        policy = verbs.cleaning.rules(
+            older_than,
+            retain_versions,
+            versions,
+            delete_unverified=delete_unverified,
+            error_if_tagged_old_versions=error_if_tagged_old_versions,
+        )
+        options = verbs.cleaning.deleting(delete_rate_limit, delete_concurrency, progress)
+        if dry_run:
+            return verbs.cleaning.explain(*self.opened, policy, options)
+        return verbs.cleaning.clean(*self.opened, policy, options)
+
+    def explain_cleanup_old_versions(
+        self,
+        older_than: timedelta | None = None,
+        retain_versions: int | None = None,
+        *,
+        delete_unverified: bool = False,
+        error_if_tagged_old_versions: bool = True,
+        delete_rate_limit: int | None = None,
+        versions: Collection[int] | None = None,
+        include_files: bool = False,
+        max_files: int = 1000,
+    ) -> CleanupExplanation:
+        """Say what ``cleanup_old_versions`` would delete; arguments and result as pylance's.
+
+        Raises as ``cleanup_old_versions`` does.
+        """
+        if max_files <= 0:
+            raise InvalidInputError("max_files must be positive")
+        policy = verbs.cleaning.rules(
+            older_than,
+            retain_versions,
+            versions,
+            delete_unverified=delete_unverified,
+            error_if_tagged_old_versions=error_if_tagged_old_versions,
+        )
+        options = verbs.cleaning.deleting(delete_rate_limit, None, None)
+        return verbs.cleaning.explain(
+            *self.opened, policy, options, max_files=max_files, include_files=include_files
+        )
+
+    def space(self, *, progress: Progress | None = None) -> Space:
+        """Account for every byte of the dataset's folder: by version, tag, branch, kind, orphan.
+
+        Reads the manifests of all versions and one listing. ``space().freed_if(...)`` tells what
+        deleting tags, branches or old versions would free. ``progress`` is called with manifests
+        read and manifests to read. What cannot be read is listed in ``damaged``.
+        """
+        return verbs.space.space(self._session, progress)
+
+    def validate(self) -> None:
+        """Check the integrity of this version without decoding values; as pylance's.
+
+        Opens every data file, compares rows, fields and sizes with the manifest, and reads deletion
+        files and row ids. Raises CorruptFileError, ObjectNotFoundError (both OSErrors).
+        """
+        verbs.verifying.validate(self._snapshot)
+
+    def verify(
+        self,
+        *,
+        values: bool = True,
+        raise_on_error: bool = False,
+        progress: Progress | None = None,
+    ) -> Verification:
+        """Read everything, of every version of every branch, and report what is wrong.
+
+        Refs, manifests, files that are missing or that nobody refers to, rows, deleted rows, row
+        ids, files of indices, and every value of every column (``values=False`` leaves these out).
+        Damage is listed, not raised, unless ``raise_on_error``. ``progress`` is called with steps
+        done and steps to do.
+        """
+        return verbs.verifying.verify(
+            self._session, progress, values=values, raise_on_error=raise_on_error
+        )
+
+    # --- what pyarrow's datasets have and Lance's do not ------------------------------------------
+
+    @property
+    def partition_expression(self) -> NoReturn:
+        """Raise NotSupportedError: Lance has no partitions."""
+        raise NotSupportedError("Lance datasets are not partitioned")
+
+    def join(self, right_dataset: Any, keys: Any, *args: Any, **options: Any) -> NoReturn:
+        """Raise NotSupportedError: join the tables of two scans."""
+        raise NotSupportedError("datasets cannot be joined; join tables: ds.to_table().join(...)")
+
+    def join_asof(
+        self, right_dataset: Any, on: Any, by: Any, *args: Any, **options: Any
+    ) -> NoReturn:
+        """Raise NotSupportedError: join the tables of two scans."""
+        raise NotSupportedError(
+            "datasets cannot be joined; join tables: ds.to_table().join_asof(...)"
+        )
+
+    def sort_by(self, sorting: Any, **options: Any) -> NoReturn:
+        """Raise NotSupportedError: a scan sorts, with ``order_by``."""
+        raise NotSupportedError("a dataset has an order of its own; scan with order_by=...")
+
+    def replace_schema(self, schema: Any) -> NoReturn:
+        """Raise NotSupportedError, as pylance does: change metadata, or alter columns."""
+        raise NotSupportedError(
+            "the schema of a dataset is not replaced as a whole: use update_schema_metadata and "
+            "update_field_metadata for metadata, alter_columns, add_columns and drop_columns for "
+            "columns"
+        )
+
+    def filter(self, expression: Any) -> NoReturn:
+        """Raise NotSupportedError: a scan filters, with ``filter``."""
+        raise NotSupportedError("a dataset has all its rows; scan with filter=...")

@@ -19,14 +19,14 @@ from lance_nb.table.projection import project_nested
 from lance_nb.table.scan_plan import first_rows, num_live_rows
 
 if TYPE_CHECKING:
-    from lance_nb.dataset.reading import Reading
+    from lance_nb.dataset.dataset import LanceDataset
     from lance_nb.format.schema import Schema
 
 
 class LanceFragment:
     """A group of rows that were written together. Created by ``LanceDataset.get_fragments``."""
 
-    def __init__(self, dataset: Reading, metadata: Fragment) -> None:
+    def __init__(self, dataset: LanceDataset, metadata: Fragment) -> None:
         self._dataset = dataset
         self._metadata = metadata
 
@@ -127,7 +127,7 @@ class LanceFragment:
 
     @staticmethod
     def create(
-        dataset_uri: str | os.PathLike[str] | Reading,
+        dataset_uri: str | os.PathLike[str] | LanceDataset,
         data: Any,
         fragment_id: int | None = None,
         schema: pa.Schema | None = None,
@@ -143,7 +143,7 @@ class LanceFragment:
         return made if fragment_id is None else verbs.fragments.numbered(made, fragment_id)
 
     @staticmethod
-    def create_from_file(filename: str, dataset: Reading, fragment_id: int) -> Fragment:
+    def create_from_file(filename: str, dataset: LanceDataset, fragment_id: int) -> Fragment:
         """Describe a data file that lies in the dataset's ``data`` folder as a fragment.
 
         For files that a version has lost. Raises ObjectNotFoundError, SchemaMismatchError.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _RETRIES = 10
 _RETRY_TIMEOUT = timedelta(seconds=30)
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int], object]
 
 
 class MergeClauseBuilder:
@@ -213,18 +213,3 @@ class MergeInsertBuilder(MergeClauseBuilder):
         _, snapshot = self._dataset.opened
         with verbs.upserting.source_of(data_obj, schema) as source:
             return verbs.upserting.analyze(snapshot, self._clauses, source)
-
-
-class Merging(OpenedVersion):
-    """Upserts."""
-
-    def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
-        """Begin an upsert that matches rows by the columns ``on``.
-
-        None is the unenforced primary key of the schema; with it, two writers that insert the same
-        key at the same time never both succeed. Raises ColumnNotFoundError, InvalidInputError.
-        """
-        return MergeInsertBuilder(self, on, self._moved)
-
-    def _moved(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot

@@ -1,8 +1,4 @@
-"""OpenedVersion: what every group of verbs stands on, the opened version itself.
-
-``LanceDataset`` is composed of one class per group of verbs (reading, taking, describing, travel),
-each in its own file and each a subclass of this one; none holds anything of its own.
-"""
+"""OpenedVersion: which version of which dataset is open. ``LanceDataset`` adds the methods."""
 
 from __future__ import annotations
 

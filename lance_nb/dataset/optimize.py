@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from lance_nb import table
 from lance_nb.dataset import verbs
-from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.errors import NotSupportedError
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs.compaction_steps import CompactionPlan, RewriteResult
     from lance_nb.transactions.compaction_run import CompactionMetrics
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int], object]
 
 _NOT_OPTIONS = frozenset({"self", "progress", "more"})
 
@@ -110,28 +109,3 @@ class Optimize:
             "(ds.index_coverage() shows which). Where pylance is installed, "
             f"lance.dataset({self._dataset.uri!r}).optimize.optimize_indices() extends them"
         )
-
-
-class Optimizing(OpenedVersion):
-    """Maintenance verbs."""
-
-    @property
-    def optimize(self) -> Optimize:
-        """Compaction of this dataset, and what else keeps it fast."""
-        return Optimize(cast("LanceDataset", self))
-
-    def _compact(self, given: Any, progress: Progress | None) -> CompactionMetrics:
-        self._snapshot, metrics = verbs.compaction_steps.compact(
-            self._session, self._snapshot, given, progress
-        )
-        return metrics
-
-    def _commit_compaction(self, rewrites: Any, given: Any) -> CompactionMetrics:
-        self._snapshot, metrics = verbs.compaction_steps.commit(
-            self._session, self._snapshot, rewrites, given
-        )
-        return metrics
-
-    def _cleanup_reuse(self) -> int:
-        self._snapshot, count = verbs.indexing.cleanup_reuse(self._session, self._snapshot)
-        return count

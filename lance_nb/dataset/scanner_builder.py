@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 from lance_nb.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.dataset import LanceDataset
     from lance_nb.dataset.fragment import LanceFragment
-    from lance_nb.dataset.reading import Reading
     from lance_nb.dataset.scanner import LanceScanner
 
 # Options whose method has the name of the scanner's argument and takes its value.
@@ -29,7 +29,7 @@ class ScannerBuilder:
     ``limit``, ``offset``, ``columns``, ``filter``, ``batch_size``, ``with_row_id`` and so on.
     """
 
-    def __init__(self, ds: Reading) -> None:
+    def __init__(self, ds: LanceDataset) -> None:
         self.ds = ds
         self._options: dict[str, Any] = {}
 

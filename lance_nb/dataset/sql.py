@@ -15,7 +15,7 @@ import pyarrow as pa
 from lance_nb.errors import InvalidInputError, NotSupportedError
 
 if TYPE_CHECKING:
-    from lance_nb.dataset.reading import Reading
+    from lance_nb.dataset.dataset import LanceDataset
 
 DEFAULT_BATCH_ROWS = 8192
 
@@ -61,7 +61,7 @@ class SqlQuery:
 class SqlQueryBuilder:
     """A statement that is being put together. Created by ``LanceDataset.sql``."""
 
-    def __init__(self, dataset: Reading, sql: str) -> None:
+    def __init__(self, dataset: LanceDataset, sql: str) -> None:
         self._dataset = dataset
         self._text = sql
         self._name = "dataset"

@@ -69,7 +69,7 @@ class Answer:
     buffers: tuple[bytes, ...] = ()
 
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int], object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from lance_nb.transactions.merge_insert_search import Found, find_rows, typed
 from lance_nb.transactions.merge_insert_source import SourceRows
 from lance_nb.transactions.rewrite_cost import columns_are_cheaper
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int], object]
 
 
 def plan_merge(

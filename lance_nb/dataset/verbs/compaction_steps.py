@@ -40,7 +40,7 @@ __all__ = [
     "RewriteResult",
 ]
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int], object]
 
 # What pylance's JSON has beside the options, with the values it gives them.
 _MORE_OPTIONS: Mapping[str, Any] = {

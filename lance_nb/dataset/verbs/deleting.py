@@ -17,7 +17,7 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.deletion_plan import DeletionPlan, FragmentDeletion, plan_deletion
 from lance_nb.transactions.staged import combine
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int], object]
 # How many rows are looked at between two calls of a progress callback.
 ROWS_PER_PART = 1_000_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int], object]
 
 
 class Told:

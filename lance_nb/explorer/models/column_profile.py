@@ -71,7 +71,7 @@ def column_profiles(
     lens: Lens,
     num_rows: int,
     *,
-    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    progress: Callable[[int, int], object] = lambda _done, _total: None,
 ) -> list[ColumnProfile]:
     """Profile the columns ``[first, first + count)`` that can be; ``num_rows`` the lens shows.
 

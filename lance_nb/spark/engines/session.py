@@ -113,7 +113,7 @@ class SparkEngine:
         tasks: Sequence[Task],
         groups: Sequence[tuple[int, ...]],
         counter: RowCounter,
-        tell: Callable[[int, int], None],
+        tell: Callable[[int, int], object],
         stop: Stop,
     ) -> dict[int, Any]:
         """Run groups of tasks, each in a partition of its own; return what each task returned."""

@@ -1,0 +1,71 @@
+"""ds.stats: counts of one version, from its manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lance_nb import table
+from lance_nb.dataset.opened import OpenedVersion
+from lance_nb.table.scan_plan import live_counts
+
+if TYPE_CHECKING:
+    from lance_nb.table.data_statistics import DataStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetStats:
+    """Counts of one version, from its manifest alone."""
+
+    num_rows: int
+    num_deleted_rows: int
+    num_fragments: int
+    num_data_files: int
+    num_deletion_files: int
+    size_bytes: int
+
+
+class LanceStats:
+    """Counts of one version; the methods are those of pylance's ``ds.stats``.
+
+    Ours: it is called too, ``ds.stats()``, and returns DatasetStats.
+    """
+
+    def __init__(self, dataset: OpenedVersion) -> None:
+        self._dataset = dataset
+
+    def __call__(self) -> DatasetStats:
+        """Count rows, files and bytes, from the manifest."""
+        snapshot = self._dataset.opened[1]
+        counts = snapshot.manifest.fragments.counts()
+        return DatasetStats(
+            int(live_counts(snapshot).sum()),
+            int(counts.num_deleted_rows.sum()),
+            len(counts.ids),
+            int(counts.num_data_files.sum()),
+            int(counts.num_deletion_files.sum()),
+            int(counts.size_bytes.sum()),
+        )
+
+    def dataset_stats(self, max_rows_per_group: int = 1024) -> dict[str, int]:
+        """Count deleted rows, fragments, and those of fewer rows than ``max_rows_per_group``."""
+        snapshot = self._dataset.opened[1]
+        counts = snapshot.manifest.fragments.counts()
+        return {
+            "num_deleted_rows": int(counts.num_deleted_rows.sum()),
+            "num_fragments": len(counts.ids),
+            "num_small_files": int((live_counts(snapshot) < max_rows_per_group).sum()),
+        }
+
+    def data_stats(self, *, progress: Callable[[int, int], object] | None = None) -> DataStatistics:
+        """Tell the bytes on disk of every field, from the page metadata; reads no page.
+
+        ``progress`` (ours) is called with fragments done and fragments in all. Raises
+        CorruptFileError, ObjectNotFoundError.
+        """
+        return table.data_statistics.data_statistics(self._dataset.opened[1], progress)
+
+    def index_stats(self, index_name: str) -> dict[str, Any]:
+        """Return what ``LanceDataset.index_statistics`` returns. Raises IndexNotFoundError."""
+        return table.indices.statistics(self._dataset.opened[1], index_name)
