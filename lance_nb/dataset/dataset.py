@@ -165,7 +165,7 @@ class LanceDataset(OpenedVersion):
             reads_payloads(blob_handling),
             keep_dictionaries=bool(keep_dictionaries),
         )  # fmt: skip
-        return LanceScanner(self._snapshot, options)
+        return LanceScanner(OpenedVersion(*self.opened), options)
 
     def to_table(
         self, columns: Sequence[str] | Mapping[str, str] | None = None, *args: Any, **options: Any
@@ -498,7 +498,7 @@ class LanceDataset(OpenedVersion):
     @property
     def inspect(self) -> Inspection:
         """Arrow tables about versions, fragments, files, columns and pages."""
-        return Inspection(self._snapshot, self._session.log(self.branch), self.tags.list)
+        return Inspection(*self.opened)
 
     # --- what changed between versions ------------------------------------------------------------
 

@@ -9,13 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.errors import InvalidInputError
+from lance_nb.dataset.public_location import PublicLocation
+from lance_nb.errors import InternalError, InvalidInputError
 from lance_nb.file.page_listing import describe
-from lance_nb.storage.registry import StorageOptions
-from lance_nb.table.projection import project_nested
+from lance_nb.file.reader import FileReader
+from lance_nb.storage.registry import StorageOptions, split_uri
+from lance_nb.table.projection import Projection, project_nested
 from lance_nb.table.scan import scan_batches
 from lance_nb.table.scan_plan import plan_scan
 from lance_nb.table.single_file import open_single_file
+from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import take_rows
 
 DEFAULT_BATCH_ROWS = 1024
@@ -88,8 +91,18 @@ class ReaderResults:
         return self.reader.read_all()
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenFile:
+    reader: FileReader
+    snapshot: Snapshot
+    projection: Projection
+
+
 class LanceFileReader:
-    """An open data file (version 2.0 and later)."""
+    """An open data file (version 2.0 and later).
+
+    It can be pickled, without credentials, and is then opened when it is first used.
+    """
 
     def __init__(
         self,
@@ -101,9 +114,43 @@ class LanceFileReader:
 
         Raises ObjectNotFoundError, CorruptFileError, NotSupportedError, ColumnNotFoundError.
         """
-        opened = open_single_file(path, storage_options)
-        self._reader, self._snapshot = opened.reader, opened.snapshot
-        self._projection = project_nested(self._snapshot.manifest.schema, columns)
+        self._path, self._options, self._columns = path, storage_options, columns
+        self._file: _OpenFile | None = _open_file(path, storage_options, columns)
+        self._location: PublicLocation | None = None  # of a reader that was unpickled
+
+    def __copy__(self) -> LanceFileReader:
+        return self
+
+    def __deepcopy__(self, memo: object) -> LanceFileReader:
+        return self  # a reader has no position: nothing of it changes
+
+    def __reduce__(self) -> tuple[object, ...]:
+        location = self._location
+        if location is None:
+            scheme, place = split_uri(self._path)  # a relative path holds in this folder only
+            path = place if scheme == "file" else os.fspath(self._path)
+            location = PublicLocation.of(path, self._options)
+        return _restored, (type(self), location, self._columns)
+
+    @property
+    def _opened(self) -> _OpenFile:
+        if self._file is None:
+            if self._location is None:
+                raise InternalError("a reader has neither a file nor the place of one")
+            self._file = _open_file(*self._location.resolve(), self._columns)
+        return self._file
+
+    @property
+    def _reader(self) -> FileReader:
+        return self._opened.reader
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        return self._opened.snapshot
+
+    @property
+    def _projection(self) -> Projection:
+        return self._opened.projection
 
     def num_rows(self) -> int:
         """Return the number of rows."""
@@ -187,3 +234,23 @@ class LanceFileReader:
 
     def __repr__(self) -> str:
         return f"<lance_nb.LanceFileReader {self._reader.path!r}: {self.num_rows()} rows>"
+
+
+def _open_file(
+    path: str | os.PathLike[str],
+    storage_options: StorageOptions | None,
+    columns: Sequence[str] | None,
+) -> _OpenFile:
+    opened = open_single_file(path, storage_options)
+    projection = project_nested(opened.snapshot.manifest.schema, columns)
+    return _OpenFile(opened.reader, opened.snapshot, projection)
+
+
+def _restored(
+    kind: type[LanceFileReader], location: PublicLocation, columns: Sequence[str] | None
+) -> LanceFileReader:
+    """Return a reader that opens its file when it is first used."""
+    made = kind.__new__(kind)
+    made._path, made._options, made._columns = location.uri, None, columns  # noqa: SLF001
+    made._file, made._location = None, location  # noqa: SLF001
+    return made

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
 import pyarrow as pa
 
 from lance_nb import table
-from lance_nb.table.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from lance_nb.table.history import VersionLog
+from lance_nb.dataset.opened import VersionPart
+from lance_nb.dataset.refs import Tags
 
 
-class Inspection:
+class Inspection(VersionPart):
     """Tables about one version; the schemas are in lance_nb.table.inspect."""
-
-    def __init__(
-        self, snapshot: Snapshot, log: VersionLog, tags: Callable[[], dict[str, Any]]
-    ) -> None:
-        self._snapshot = snapshot
-        self._log = log
-        self._tags = tags
 
     def versions(self) -> pa.Table:
         """One row per version of the branch: time, operation, message, counts, tags."""
-        return table.history.versions_table(self._log, self._tags())
+        log = self._session.log(self._snapshot.branch)
+        return table.history.versions_table(log, Tags(*self._version.opened).list())
 
     def fragments(self) -> pa.Table:
         """One row per fragment: rows, deletions, files, bytes."""

@@ -1,26 +1,64 @@
-"""OpenedVersion: which version of which dataset is open. ``LanceDataset`` adds the methods."""
+"""OpenedVersion: which version of which dataset is open. ``LanceDataset`` adds the methods.
+
+A handle can be pickled (see ``lance_nb.dataset.pinned``): it names its version, without
+credentials, and is opened when it is first used. ``copy.copy`` and ``copy.deepcopy`` return another
+handle of the same version, which shares what was read and keeps the credentials.
+"""
 
 from __future__ import annotations
 
+from copy import deepcopy
+from typing import Any, Self
+
 import pyarrow as pa
 
+from lance_nb.dataset.pinned import PinnedVersion
 from lance_nb.dataset.session import Session
+from lance_nb.errors import InternalError
 from lance_nb.format.schema import Schema
 from lance_nb.table.snapshot import Snapshot
 
 _SCHEMA = "the whole schema"
+_OWN = ("_opened", "_pinned")
 
 
 class OpenedVersion:
     """One version of a dataset: where it is, which it is, and its schema."""
 
     def __init__(self, session: Session, snapshot: Snapshot) -> None:
-        self._session = session
-        self._snapshot = snapshot
+        self._opened: tuple[Session, Snapshot] | None = (session, snapshot)
+        self._pinned: PinnedVersion | None = None  # of a handle that was unpickled
+
+    @property
+    def opened(self) -> tuple[Session, Snapshot]:
+        """The stores and the version behind it, for verbs that are functions."""
+        if self._opened is None:
+            if self._pinned is None:
+                raise InternalError("a handle is neither open nor pinned")
+            self._opened = self._pinned.open()
+        return self._opened
+
+    @property
+    def _session(self) -> Session:
+        return self.opened[0]
+
+    @_session.setter
+    def _session(self, session: Session) -> None:
+        self._opened = (session, self.opened[1])
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        return self.opened[1]
+
+    @_snapshot.setter
+    def _snapshot(self, snapshot: Snapshot) -> None:
+        self._opened = (self.opened[0], snapshot)
 
     @property
     def uri(self) -> str:
         """Root of the dataset (the same on every branch)."""
+        if self._opened is None and self._pinned is not None:
+            return self._pinned.location.uri
         return self._session.uri
 
     @property
@@ -32,11 +70,15 @@ class OpenedVersion:
     @property
     def branch(self) -> str | None:
         """Name of the branch, None on main."""
+        if self._opened is None and self._pinned is not None:
+            return self._pinned.branch
         return self._snapshot.branch
 
     @property
     def version(self) -> int:
         """Number of this version."""
+        if self._opened is None and self._pinned is not None:
+            return self._pinned.version
         return self._snapshot.version
 
     @property
@@ -53,7 +95,45 @@ class OpenedVersion:
         """Schema with field ids."""
         return self._snapshot.manifest.schema
 
+    # --- copies and pickles -----------------------------------------------------------------------
+
+    def __copy__(self) -> Self:
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        made = self.__copy__()
+        memo[id(self)] = made
+        made.__dict__.update(deepcopy(self._more_state(), memo))
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        pinned = self._pinned if self._opened is None else PinnedVersion.of(*self._opened)
+        return _restored, (type(self), pinned), self._more_state() or None
+
+    def _more_state(self) -> dict[str, Any]:
+        """Return what classes below this one keep beside the version."""
+        return {name: value for name, value in self.__dict__.items() if name not in _OWN}
+
+
+class VersionPart:
+    """What belongs to one version and is copied and pickled as its handle is."""
+
+    def __init__(self, session: Session, snapshot: Snapshot) -> None:
+        self._version = OpenedVersion(session, snapshot)
+
     @property
-    def opened(self) -> tuple[Session, Snapshot]:
-        """The stores and the version behind it, for verbs that are functions."""
-        return self._session, self._snapshot
+    def _session(self) -> Session:
+        return self._version.opened[0]
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        return self._version.opened[1]
+
+
+def _restored(kind: type[OpenedVersion], pinned: PinnedVersion) -> OpenedVersion:
+    """Return a handle that opens its version when it is first used."""
+    made = kind.__new__(kind)
+    made._opened, made._pinned = None, pinned  # noqa: SLF001 - its own class, without __init__
+    return made

@@ -7,27 +7,22 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lance_nb.dataset import verbs
+from lance_nb.dataset.opened import VersionPart
 from lance_nb.table import refs
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from lance_nb.dataset.session import Session
     from lance_nb.dataset.verbs.merge_options import MergeWishes
     from lance_nb.dataset.verbs.merge_plan import MergePlan, Progress
     from lance_nb.dataset.verbs.merging import MergeSource
     from lance_nb.format.refs import Branch, Tag
     from lance_nb.table.refs import Ref, Target
-    from lance_nb.table.snapshot import Snapshot
     from lance_nb.transactions.branch_users import BranchDeletion
 
 
-class Tags:
+class Tags(VersionPart):
     """Tags: names for versions. Created by ``LanceDataset.tags``."""
-
-    def __init__(self, session: Session, snapshot: Snapshot) -> None:
-        self._session = session
-        self._snapshot = snapshot
 
     def list(self) -> dict[str, dict[str, Any]]:
         """Describe every tag by name."""
@@ -88,12 +83,8 @@ class Tags:
         verbs.branching.tag_writer(self._session).replace_metadata(tag, metadata)
 
 
-class Branches:
+class Branches(VersionPart):
     """Branches: lines of history that started from some version of another one."""
-
-    def __init__(self, session: Session, snapshot: Snapshot) -> None:
-        self._session = session
-        self._snapshot = snapshot
 
     def list(self) -> dict[str, dict[str, Any]]:
         """Describe every branch by name; main has no entry."""

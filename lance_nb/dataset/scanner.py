@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyarrow as pa
 
 from lance_nb import table
+from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.table.blob_columns import BLOB_KEY, BLOB_V2_EXTENSION
 from lance_nb.table.plain_scan import PlainScan, plan_plain
@@ -67,16 +68,29 @@ def reads_payloads(blob_handling: str | None) -> bool:
 class LanceScanner:
     """A planned read of one version. Created by ``LanceDataset.scanner``."""
 
-    def __init__(self, snapshot: Snapshot, options: ScanOptions) -> None:
-        self._snapshot = snapshot
+    def __init__(self, version: OpenedVersion, options: ScanOptions) -> None:
+        self._version = version
         self._options = options
-        self._request: PlainScan | ScanRequest | BlobScan
-        if options.blob_payloads:
-            self._request = table.blob_scan.plan_blob_scan(snapshot, options)
-        elif options.is_plain:
-            self._request = plan_plain(snapshot, options)
-        else:
-            self._request = table.scan_request.plan_request(snapshot, options)
+        self._plan: PlainScan | ScanRequest | BlobScan | None = _planned(version, options)
+
+    def __copy__(self) -> LanceScanner:
+        return LanceScanner(self._version, self._options)
+
+    def __deepcopy__(self, memo: object) -> LanceScanner:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (type(self), self._version, self._options)
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        return self._version.opened[1]
+
+    @property
+    def _request(self) -> PlainScan | ScanRequest | BlobScan:
+        if self._plan is None:  # it was unpickled
+            self._plan = _planned(self._version, self._options)
+        return self._plan
 
     @property
     def projected_schema(self) -> pa.Schema:
@@ -114,7 +128,7 @@ class LanceScanner:
             return self.to_table().to_pandas(**options)
         if blob_mode == "bytes":
             payloads = replace(self._options, blob_payloads=True)
-            return LanceScanner(self._snapshot, payloads).to_table().to_pandas(**options)
+            return LanceScanner(self._version, payloads).to_table().to_pandas(**options)
         rows, files = table.blob_scan.with_files(self._snapshot, self._options)
         frame = rows.to_pandas(**options)
         for name, opened in files.items():
@@ -150,13 +164,13 @@ class LanceScanner:
 
         Raises InvalidInputError under a limit or an offset.
         """
-        return self._planned().count()
+        return self._countable().count()
 
     def explain_plan(self, verbose: bool = False) -> str:
         """Tell which columns are decoded first and which for the rows that are left."""
-        return self._planned().explain()
+        return self._countable().explain()
 
-    def _planned(self) -> ScanRequest | BlobScan:
+    def _countable(self) -> ScanRequest | BlobScan:
         """Return the plan that can be counted and explained."""
         if isinstance(self._request, PlainScan):
             return table.scan_request.plan_request(self._snapshot, self._options)
@@ -165,3 +179,21 @@ class LanceScanner:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Offer the result as an Arrow stream."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
+
+
+def _planned(version: OpenedVersion, options: ScanOptions) -> PlainScan | ScanRequest | BlobScan:
+    snapshot = version.opened[1]
+    if options.blob_payloads:
+        return table.blob_scan.plan_blob_scan(snapshot, options)
+    if options.is_plain:
+        return plan_plain(snapshot, options)
+    return table.scan_request.plan_request(snapshot, options)
+
+
+def _restored(
+    kind: type[LanceScanner], version: OpenedVersion, options: ScanOptions
+) -> LanceScanner:
+    """Return a scan that is planned, on a version that is opened, when it is first used."""
+    made = kind.__new__(kind)
+    made._version, made._options, made._plan = version, options, None  # noqa: SLF001
+    return made

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lance_nb import table
+from lance_nb.errors import NotSupportedError
 from lance_nb.format.manifest import BasePath, Manifest
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions, open_store
@@ -39,6 +40,17 @@ class Session:
     logs: dict[str | None, VersionLog] = field(default_factory=dict, repr=False)
     asked_uri: str = ""
     _ref_files: list[RefFiles] = field(default_factory=list, repr=False, compare=False)
+
+    def __copy__(self) -> Session:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Session:
+        return self  # its stores and caches are made to be shared
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise NotSupportedError(
+            "a session is not pickled, it may hold credentials: pickle the dataset"
+        )
 
     @property
     def uri(self) -> str:

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import anywidget
 import traitlets
 from IPython.core.getipython import get_ipython
 from IPython.display import HTML, display
 
-from lance_nb.errors import InvalidInputError, LanceError
+from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.explorer import messages, view_module
 from lance_nb.explorer.biography import Biography
 from lance_nb.explorer.frame import Frame
@@ -108,6 +108,11 @@ class LanceWidget(anywidget.AnyWidget):
             _views_key=view_module.key_of(self.entry),
         )
         self.on_msg(self._on_message)
+
+    def __reduce__(self) -> NoReturn:
+        raise NotSupportedError(
+            "a widget belongs to one notebook and is not pickled: pickle its dataset (.dataset)"
+        )
 
     @classmethod
     def _checked(cls, height: int | None) -> int:

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from lance_nb.dataset import LanceDataset, LanceFragment
+from lance_nb.dataset.pinned import check_stamp, stamp_of
 from lance_nb.dataset.session import Session, open_session
-from lance_nb.errors import NotFoundError, VersionNotFoundError
-from lance_nb.format.manifest import Manifest
+from lance_nb.errors import VersionNotFoundError
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 
@@ -58,7 +58,7 @@ class Place:
             None if snapshot is None else snapshot.branch,
             _frozen(session.storage_options),
             session.allow_bases,
-            stamp="" if snapshot is None else _stamp(snapshot.manifest),
+            stamp="" if snapshot is None else stamp_of(snapshot.manifest),
         )
 
     @property
@@ -105,14 +105,6 @@ def _opened(place: Place) -> tuple[Session, Snapshot]:
     options = dict(place.storage_options) or None
     session = open_session(place.uri, options, place.allow_bases)
     snapshot = session.load(Target(place.branch, place.version))
-    is_pinned = place.stamp.startswith(f"{place.version} ")
-    if is_pinned and _stamp(snapshot.manifest) != place.stamp:
-        raise NotFoundError(
-            f"version {place.version} of {place.uri!r} is another one than when this was planned: "
-            "the dataset was deleted and made anew in the same place; open it and plan again"
-        )
+    if place.stamp.startswith(f"{place.version} "):
+        check_stamp(snapshot, place.stamp, place.uri)
     return session, snapshot
-
-
-def _stamp(manifest: Manifest) -> str:
-    return f"{manifest.version} {manifest.timestamp_ns} {manifest.transaction_file}"

@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 
 from lance_nb.encodings.base import Ints
-from lance_nb.errors import CorruptFileError, InternalError, InvalidInputError
+from lance_nb.errors import (
+    CorruptFileError,
+    InternalError,
+    InvalidInputError,
+    NotSupportedError,
+)
 from lance_nb.format.field import Field
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.storage.base import ByteRange, Store
@@ -40,6 +45,15 @@ class BlobFile(io.RawIOBase):
         self._start = start
         self._size = size_bytes
         self._position = 0
+
+    def __reduce__(self) -> NoReturn:
+        raise NotSupportedError(
+            "a BlobFile is an open file and is not copied or pickled: pickle the dataset and call "
+            "take_blobs there, or send the bytes"
+        )
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        self.__reduce__()
 
     @property
     def store(self) -> Store:

@@ -10,6 +10,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
+from lance_nb.errors import NotSupportedError
 from lance_nb.format.manifest import Manifest
 from lance_nb.table.deletion_cache import DeletionCache
 from lance_nb.table.file_cache import FileCache
@@ -33,6 +34,18 @@ class Snapshot:
 
     # The live rows of every fragment, as far as they are known; see table.scan_plan.
     live_rows: list[Any] = field(default_factory=list, compare=False, repr=False)
+
+    def __copy__(self) -> Snapshot:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Snapshot:
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise NotSupportedError(
+            "the content of an opened version is not pickled: pickle the dataset (or a fragment or "
+            "scanner of it), which is opened again where it is used"
+        )
 
     @property
     def version(self) -> int:

@@ -158,4 +158,6 @@ def version_asof(home: Store, moment: datetime) -> ManifestName:
 
 
 def _why_missing(home: Store) -> str:
+    if home.scheme == "memory":
+        return "no manifest is there; what is in memory:// is seen by the process that wrote it"
     return "the folder holds no manifest" if home.list_names("") else "no manifest is there"

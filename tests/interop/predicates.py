@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.dataset.scanner import LanceScanner
+from lance_nb.dataset.session import Session
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.snapshot import Snapshot
 from tests.support.reading import decoded, first_difference, same
@@ -118,6 +120,7 @@ def filtered_differences(
 ) -> Iterator[str]:
     """Filter by one column in ``share``, one way each; read it and a column beside it."""
     names = table.column_names
+    version = OpenedVersion(Session(snapshot.locations.root), snapshot)
     for number in range(table.num_rows % share, len(names), share):
         name = names[number]
         if b"lance-encoding:blob" in (table.schema.field(name).metadata or {}):
@@ -125,7 +128,7 @@ def filtered_differences(
         ways = list(checks(name, table[name].combine_chunks(), rng))
         check = ways[(number + table.num_rows) % len(ways)]
         wanted = [name, names[number - 1]][: len(names)]
-        found = LanceScanner(snapshot, ScanOptions(wanted, check.condition)).to_table()
+        found = LanceScanner(version, ScanOptions(wanted, check.condition)).to_table()
         expected = table.select(wanted).filter(check.mask)
         for got, right in zip(found.columns, expected.columns, strict=True):
             pair = decoded(got), decoded(right)

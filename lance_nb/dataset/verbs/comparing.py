@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lance_nb import table
+from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.dataset.scanner import LanceScanner, ScanOptions
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.transacting import read_transaction
@@ -84,7 +85,10 @@ class DatasetDelta:
     def _rows(self, condition: str) -> pa.RecordBatchReader:
         names = self.snapshot.manifest.schema.names
         columns = [*names, ROW_ID, CREATED_AT, LAST_UPDATED_AT]
-        return LanceScanner(self.snapshot, ScanOptions(columns, condition)).to_reader()
+        return LanceScanner(self._version(), ScanOptions(columns, condition)).to_reader()
+
+    def _version(self) -> OpenedVersion:
+        return OpenedVersion(self.session, self.snapshot)
 
     def _diff(self) -> Diff | None:
         """Compare the two versions; None when the first is the nothing before version 1."""

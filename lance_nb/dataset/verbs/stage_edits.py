@@ -11,14 +11,14 @@ Source: lance_nb.transactions.staged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs import compacting, deleting, evolving, updating, upserting, writing
 from lance_nb.dataset.verbs.sources import fitted
 from lance_nb.dataset.verbs.staged_merge import StagedMerge
 from lance_nb.dataset.verbs.telling import Progress
-from lance_nb.errors import InvalidInputError
+from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.compaction_options import CompactionOptions
 from lance_nb.transactions.merge_insert_clauses import MergeClauses
@@ -38,6 +38,12 @@ class StageEdits:
         self._snapshot = snapshot
         self._edits = list(edits)
         self._state = OPEN
+
+    def __reduce__(self) -> NoReturn:
+        raise NotSupportedError(
+            "a stage is not copied or pickled, as its files must be committed once: commit it "
+            "here, or write fragments elsewhere and commit them with LanceOperation"
+        )
 
     def append(self, data: Any, **options: Any) -> Self:
         """Add rows; options as for ``lance_nb.write_dataset``. Raises SchemaMismatchError.

@@ -1,0 +1,220 @@
+"""A place and its storage options without credentials, as they may be pickled.
+
+Left out are: the user and password of a URI, options whose name or value holds a credential (keys,
+tokens, passwords, signatures, a connection string, a URL with a password), and values that are not
+plain data, such as session objects. What was left out is read from the environment when the place
+is used again:
+
+=====================================  ==========================================================
+left out                               variable
+=====================================  ==========================================================
+S3 key, secret, session token          AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN
+Google credentials                     GOOGLE_SERVICE_ACCOUNT, GOOGLE_APPLICATION_CREDENTIALS
+Azure key, SAS token, secret, ...      AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN, ...
+URL of a manifest store                LANCE_NB_MANIFEST_STORE
+``user:password`` of the URI           LANCE_NB_URI_USERINFO (as it stands in the URI)
+any other option                       FSSPEC_<SCHEME>_<OPTION>, as fsspec itself names it
+=====================================  ==========================================================
+
+A variable that is set to an empty text says that the option is not needed there.
+
+Limits: an unknown option is judged by its name. What looks like a credential is left out, also when
+it is none; the environment can supply it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.storage.fsspec_options import TABLES
+from lance_nb.storage.registry import StorageOptions
+from lance_nb.transactions.external import OPTION as MANIFEST_STORE
+from lance_nb.transactions.external.masking import masked_url
+
+OptionPath = tuple[str, ...]
+
+MANIFEST_STORE_VARIABLE = "LANCE_NB_MANIFEST_STORE"
+USERINFO_VARIABLE = "LANCE_NB_URI_USERINFO"
+
+_MASK = "***"
+_USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)([^/@]*)@")
+_PASSWORD = re.compile(r"//[^/@]*:[^/@]*@")
+_SECRET_NAME = re.compile(
+    r"key|secret|token|pass|pwd|credential|sas|signature|auth|cookie|header|connection_?string"
+    r"|service_account|private|cert",
+    re.IGNORECASE,
+)
+# gcsfs: how to find credentials, not credentials.
+_TOKEN_MODES = frozenset({"anon", "browser", "cache", "cloud", "google_default"})
+# Argument of the fsspec driver -> variables that its cloud's own tools read.
+_S3 = {
+    "key": ("AWS_ACCESS_KEY_ID",),
+    "secret": ("AWS_SECRET_ACCESS_KEY",),
+    "token": ("AWS_SESSION_TOKEN",),
+}
+_GCS = {"token": ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_APPLICATION_CREDENTIALS")}
+_AZURE = {
+    "account_key": ("AZURE_STORAGE_ACCOUNT_KEY",),
+    "sas_token": ("AZURE_STORAGE_SAS_TOKEN",),
+    "connection_string": ("AZURE_STORAGE_CONNECTION_STRING",),
+    "client_secret": ("AZURE_STORAGE_CLIENT_SECRET", "AZURE_CLIENT_SECRET"),
+}
+_VARIABLES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("s3", "s3a"), _S3),
+    **dict.fromkeys(("gs", "gcs"), _GCS),
+    **dict.fromkeys(("az", "abfs", "abfss"), _AZURE),
+}
+_CLOUD_PREFIXES = ("aws_", "azure_", "google_")
+
+
+@dataclass(frozen=True, slots=True)
+class PublicLocation:
+    """A URI and storage options without credentials.
+
+    ``uri`` has ``***`` in the place of a user and password; ``withheld`` are the paths of the
+    options that were left out (a path of two names is an option inside of a dictionary).
+    """
+
+    uri: str
+    options: StorageOptions | None = None
+    withheld: tuple[OptionPath, ...] = field(default=())
+
+    @classmethod
+    def of(cls, uri: str, options: StorageOptions | None) -> PublicLocation:
+        """Leave the credentials out of a URI and its options."""
+        shown = public_uri(uri)
+        if options is None:
+            return cls(shown)
+        withheld: list[OptionPath] = []
+        kept = _public(options, _scheme(uri), (), withheld)
+        return cls(shown, kept, tuple(withheld))
+
+    def resolve(self) -> tuple[str, StorageOptions | None]:
+        """Return URI and options with the credentials that the environment holds.
+
+        Raises InvalidInputError, which names the variables, when one is missing.
+        """
+        uri = self._uri()
+        if self.options is None:
+            return uri, None
+        options = _copied(self.options)
+        for path in self.withheld:
+            names = _variables(_scheme(self.uri), path)
+            value = _value_of(names)
+            if value is None:
+                raise InvalidInputError(self._missing(f"storage option {'.'.join(path)!r}", names))
+            if value:
+                _put(options, path, value)
+        return uri, options
+
+    def _uri(self) -> str:
+        found = _USERINFO.match(self.uri)
+        if found is None or found.group(2) != _MASK:
+            return self.uri
+        value = _value_of((USERINFO_VARIABLE,))
+        if value is None:
+            raise InvalidInputError(
+                self._missing("the user and password of the URI", (USERINFO_VARIABLE,))
+            )
+        rest = self.uri[found.end() :]
+        return f"{found.group(1)}{value}@{rest}" if value else f"{found.group(1)}{rest}"
+
+    def _missing(self, what: str, names: tuple[str, ...]) -> str:
+        return (
+            f"cannot open {self.uri!r} in this process: {what} is a credential and was left out "
+            f"when the object was pickled; set the environment variable {' or '.join(names)} here "
+            "(to an empty text if it is not needed), or open the dataset by its URI with "
+            "storage_options"
+        )
+
+
+def public_uri(uri: str) -> str:
+    """Return a URI with ``***`` in the place of its user and password."""
+    found = _USERINFO.match(uri)
+    if found is None:
+        return uri
+    # The part before "@" is a container in Azure's URIs, and often a token in those of web servers.
+    is_secret = ":" in found.group(2) or _scheme(uri) in ("http", "https")
+    return f"{found.group(1)}{_MASK}@{uri[found.end() :]}" if is_secret else uri
+
+
+def _scheme(uri: str) -> str:
+    scheme, separator, _ = uri.partition("://")
+    return scheme.partition("+")[0].lower() if separator else "file"
+
+
+def _public(
+    options: Mapping[str, Any], scheme: str, above: OptionPath, withheld: list[OptionPath]
+) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for name, value in options.items():
+        path = (*above, str(name))
+        if _is_secret(scheme, str(name), value):
+            withheld.append(path)
+        elif isinstance(value, Mapping):
+            kept[name] = _public(value, scheme, path, withheld)
+        else:
+            kept[name] = value
+    return kept
+
+
+def _is_secret(scheme: str, name: str, value: Any) -> bool:
+    if value is None or isinstance(value, bool):
+        return False
+    if name.lower() == MANIFEST_STORE:
+        return bool(masked_url(str(value)) != value)
+    if scheme in ("gs", "gcs") and isinstance(value, str) and value in _TOKEN_MODES:
+        return False
+    if not _is_plain(value) or _SECRET_NAME.search(name):
+        return True
+    return any(_PASSWORD.search(text) for text in _texts(value))
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, (list, tuple)):
+        return not any(isinstance(one, Mapping) for one in value) and all(map(_is_plain, value))
+    # The entries of a mapping are judged one by one.
+    return value is None or isinstance(value, (str, int, float, bool, Mapping))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _texts(one)
+
+
+def _variables(scheme: str, path: OptionPath) -> tuple[str, ...]:
+    name = path[-1].lower()
+    if path == (MANIFEST_STORE,):
+        return (MANIFEST_STORE_VARIABLE,)
+    place = TABLES.get(scheme, {}).get(name, name)
+    names = [*_VARIABLES.get(scheme, {}).get(place, ())]
+    if name.startswith(_CLOUD_PREFIXES):
+        names.append(name.upper())
+    names.append(f"FSSPEC_{scheme.upper()}_{name.upper()}")
+    return tuple(dict.fromkeys(names))
+
+
+def _value_of(names: tuple[str, ...]) -> str | None:
+    return next((os.environ[name] for name in names if name in os.environ), None)
+
+
+def _copied(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _copied(value) if isinstance(value, Mapping) else value
+        for name, value in options.items()
+    }
+
+
+def _put(options: dict[str, Any], path: OptionPath, value: str) -> None:
+    *above, last = path
+    for name in above:
+        options = options[name]
+    options[last] = value
