@@ -55,8 +55,14 @@ if _typing.TYPE_CHECKING:
     )
     from lance_nb.dataset.verbs.comparing import DatasetDelta
     from lance_nb.explorer.app import Explorer, explore
-    from lance_nb.format.fragment import DataFile
+    from lance_nb.format.fragment import (
+        DataFile,
+        DeletionFile,
+        RowDatasetVersionMeta,
+        RowIdMeta,
+    )
     from lance_nb.format.fragment import Fragment as FragmentMetadata
+    from lance_nb.format.row_id_list import RowIdSequence
     from lance_nb.format.schema import Schema as LanceSchema
     from lance_nb.magic.provenance import provenance
     from lance_nb.magic.shell import load_ipython_extension, unload_ipython_extension
@@ -95,6 +101,7 @@ __all__ = [
     "DatasetDelta",
     "DatasetNotFoundError",
     "DatasetStats",
+    "DeletionFile",
     "Diff",
     "Explorer",
     "FormatError",
@@ -112,6 +119,9 @@ __all__ = [
     "NotSupportedError",
     "RefNotFoundError",
     "RewriteResult",
+    "RowDatasetVersionMeta",
+    "RowIdMeta",
+    "RowIdSequence",
     "ScannerBuilder",
     "StorageError",
     "Transaction",
@@ -151,6 +161,10 @@ _LAZY = {
     "CompactionTask": "lance_nb.dataset.verbs.compaction_steps",
     "RewriteResult": "lance_nb.dataset.verbs.compaction_steps",
     "DataFile": "lance_nb.format.fragment",
+    "DeletionFile": "lance_nb.format.fragment",
+    "RowDatasetVersionMeta": "lance_nb.format.fragment",
+    "RowIdMeta": "lance_nb.format.fragment",
+    "RowIdSequence": "lance_nb.format.row_id_list",
     "DatasetBasePath": "lance_nb.dataset.base_paths",
     "FragmentMetadata": "lance_nb.format.fragment:Fragment",
     "LanceFileReader": "lance_nb.dataset.file_reader",

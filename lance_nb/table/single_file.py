@@ -67,9 +67,7 @@ def data_file(
 ) -> DataFile:
     """Return what a fragment says of an open file whose columns are those of ``schema``."""
     owners = _owners(schema, reader.file_version)
-    return DataFile(
-        name, tuple(owners), tuple(owners.values()), reader.file_version, size_bytes, base_id
-    )
+    return DataFile(name, owners, owners.values(), *reader.file_version, size_bytes, base_id)
 
 
 def _owners(schema: Schema, file_version: tuple[int, int]) -> dict[int, int]:

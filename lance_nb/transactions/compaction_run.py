@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
-from lance_nb.format.fragment import DeletionFileType, Fragment, InlineSequence
+from lance_nb.format.fragment import DeletionFileType, Fragment, RowDatasetVersionMeta
 from lance_nb.format.fragment_reuse import address_map
 from lance_nb.format.row_versions import RowVersionSequence
 from lance_nb.table.deletions import read_deletions
@@ -167,8 +167,8 @@ def _with_versions(
         made.append(
             replace(
                 one,
-                created_at_versions=_sequence(created[start:stop]),
-                last_updated_at_versions=_sequence(updated[start:stop]),
+                created_at_version_meta=_recorded(created[start:stop]),
+                last_updated_at_version_meta=_recorded(updated[start:stop]),
             )
         )
         start = stop
@@ -179,5 +179,6 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
     return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
 
 
-def _sequence(versions: np.ndarray) -> InlineSequence:
-    return InlineSequence(RowVersionSequence.from_numpy(versions.astype(np.uint64)).to_bytes())
+def _recorded(versions: np.ndarray) -> RowDatasetVersionMeta:
+    sequence = RowVersionSequence.from_numpy(versions.astype(np.uint64))
+    return RowDatasetVersionMeta.inline(sequence.to_bytes())

@@ -34,7 +34,7 @@ def name_deletion_file(
         few = len(vector) < BITMAP_THRESHOLD
         file_type = DeletionFileType.ARROW if few else DeletionFileType.BITMAP
     identity = int(new_uuid().replace("-", ""), 16) % _U64
-    return DeletionFile(file_type, read_version, identity, len(vector))
+    return DeletionFile(read_version, identity, file_type, len(vector))
 
 
 def write_deletion_file(

@@ -191,11 +191,11 @@ def _fragment(place: FilePlace, written: WrittenFile) -> Fragment:
         place.name(written.path),
         written.fields,
         written.column_indices,
-        written.file_version,
+        *written.file_version,
         written.size_bytes,
         place.base_id,
     )
-    return Fragment(0, (file,), written.num_rows)
+    return Fragment(0, [file], written.num_rows)
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -21,7 +21,7 @@ from lance_nb import table
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import MergeInsertError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
-from lance_nb.format.fragment import Fragment, InlineSequence
+from lance_nb.format.fragment import Fragment, RowIdMeta
 from lance_nb.format.key_filter import KeyFilter
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.schema import Schema
@@ -144,7 +144,8 @@ def _with_known_ids(fragments: Sequence[Fragment], ids: list[np.ndarray]) -> Ite
         if not mine.size:
             yield one
             continue
-        yield replace(one, row_ids=InlineSequence(RowIdSequence.from_numpy(mine).to_bytes()))
+        sequence = RowIdSequence.from_numpy(mine)
+        yield replace(one, row_id_meta=RowIdMeta.inline(sequence.to_bytes()))
 
 
 def _deletion(snapshot: Snapshot, found: Found) -> DeletionPlan:

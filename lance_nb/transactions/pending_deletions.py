@@ -44,6 +44,7 @@ class PendingDeletions:
         """Write every vector, durably; return the paths. Raises StorageError."""
         with synced_together():
             for path, vector in self.vectors.items():
-                suffix = path.rpartition(".")[2]
-                write_new(home, path, vector.to_bytes(DeletionFileType(suffix)))
+                is_array = path.endswith(f".{DeletionFileType.ARROW.suffix}")
+                kind = DeletionFileType.ARROW if is_array else DeletionFileType.BITMAP
+                write_new(home, path, vector.to_bytes(kind))
         return list(self.vectors)

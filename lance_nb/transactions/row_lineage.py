@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
-from lance_nb.format.fragment import Fragment, InlineSequence
+from lance_nb.format.fragment import Fragment, InlineSequence, RowDatasetVersionMeta, RowIdMeta
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.row_versions import RowVersionSequence
 from lance_nb.format.u64_segment import Range
@@ -54,7 +54,7 @@ def _with_more_ids(fragment: Fragment, known: RowIdSequence, first: int, missing
     if fragment.row_ids is not None and not missing:
         return fragment
     segments = (*known.segments, Range(first, first + missing))
-    return replace(fragment, row_ids=InlineSequence(RowIdSequence(segments).to_bytes()))
+    return replace(fragment, row_id_meta=RowIdMeta.inline(RowIdSequence(segments).to_bytes()))
 
 
 def row_ids_of(fragment: Fragment) -> RowIdSequence:
@@ -71,16 +71,17 @@ def stamp_new_rows(fragments: Iterable[Fragment], version: int) -> list[Fragment
     """Say that all rows were created and last updated in ``version``."""
     stamped = []
     for one in fragments:
-        sequence = _uniform(one.physical_rows, version)
+        meta = _uniform(one.physical_rows, version)
         stamped.append(
-            replace(one, created_at_versions=sequence, last_updated_at_versions=sequence)
+            replace(one, created_at_version_meta=meta, last_updated_at_version_meta=meta)
         )
     return stamped
 
 
 def stamp_all_updated(fragment: Fragment, version: int) -> Fragment:
     """Say that all rows were last updated in ``version``."""
-    return replace(fragment, last_updated_at_versions=_uniform(fragment.physical_rows, version))
+    meta = _uniform(fragment.physical_rows, version)
+    return replace(fragment, last_updated_at_version_meta=meta)
 
 
 def stamp_some_updated(fragment: Fragment, offsets: Iterable[int], version: int) -> Fragment:
@@ -99,8 +100,7 @@ def stamp_some_updated(fragment: Fragment, offsets: Iterable[int], version: int)
             f"{len(versions)} rows"
         )
     versions[chosen] = version
-    sequence = InlineSequence(RowVersionSequence.from_numpy(versions).to_bytes())
-    return replace(fragment, last_updated_at_versions=sequence)
+    return replace(fragment, last_updated_at_version_meta=_recorded(versions))
 
 
 def stamp_moved_rows(
@@ -121,8 +121,8 @@ def stamp_moved_rows(
         versions = np.full(len(wanted), version, np.uint64)
         if len(ids):
             versions[known] = created[at[known]]
-        sequence = InlineSequence(RowVersionSequence.from_numpy(versions).to_bytes())
-        stamped.append(stamp_all_updated(replace(one, created_at_versions=sequence), version))
+        made = replace(one, created_at_version_meta=_recorded(versions))
+        stamped.append(stamp_all_updated(made, version))
     return stamped
 
 
@@ -159,5 +159,9 @@ def versions_of(sequence: InlineSequence, num_rows: int) -> U64s:
     return RowVersionSequence.from_bytes(sequence.data, physical_rows=num_rows).to_numpy()
 
 
-def _uniform(num_rows: int, version: int) -> InlineSequence:
-    return InlineSequence(RowVersionSequence(((num_rows, version),)).to_bytes())
+def _uniform(num_rows: int, version: int) -> RowDatasetVersionMeta:
+    return RowDatasetVersionMeta.inline(RowVersionSequence(((num_rows, version),)).to_bytes())
+
+
+def _recorded(versions: U64s) -> RowDatasetVersionMeta:
+    return RowDatasetVersionMeta.inline(RowVersionSequence.from_numpy(versions).to_bytes())

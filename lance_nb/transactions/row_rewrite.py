@@ -27,7 +27,7 @@ from lance_nb.errors import (
 )
 from lance_nb.format.blob_fields import is_blob_v1, is_blob_v2
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
-from lance_nb.format.fragment import Fragment, InlineSequence
+from lance_nb.format.fragment import Fragment, RowIdMeta
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.schema import Field, Schema
 from lance_nb.table.computed_columns import Shape, shape_of
@@ -243,6 +243,6 @@ def with_row_ids(fragments: list[Fragment], ids: list[np.ndarray]) -> Iterator[F
     start = 0
     for one in fragments:
         mine = known[start : start + one.physical_rows].astype(np.uint64)
-        sequence = InlineSequence(RowIdSequence.from_numpy(mine).to_bytes())
-        yield replace(one, row_ids=sequence)
+        sequence = RowIdSequence.from_numpy(mine)
+        yield replace(one, row_id_meta=RowIdMeta.inline(sequence.to_bytes()))
         start += one.physical_rows

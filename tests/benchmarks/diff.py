@@ -31,7 +31,7 @@ def many_fragments(folder: Path, count: int) -> LanceDataset:
     ds = lance_nb.LanceDataset.commit(ds, Append(tuple(made)), read_version=1)
     ids = np.arange(2, count, max(count // 50, 1)).tolist()
     found = ds.opened[1].manifest.fragments.with_ids(ids)
-    deleted = DeletionFile(DeletionFileType.ARROW, 2, 1, 3)
+    deleted = DeletionFile(2, 1, DeletionFileType.ARROW, 3)
     changed = tuple(replace(one, deletion_file=deleted) for one in found.values())
     operation = Delete(changed, (), "id < 3")
     ds = lance_nb.LanceDataset.commit(ds, operation, read_version=ds.version)
@@ -41,7 +41,7 @@ def many_fragments(folder: Path, count: int) -> LanceDataset:
 
 def _fragment(number: int) -> Fragment:
     name = f"{number:024b}{number:026x}.lance"
-    return Fragment(0, (DataFile(name, (0,), (0,), (2, 2), 1000),), 100)
+    return Fragment(0, (DataFile(name, (0,), (0,), 2, 2, 1000),), 100)
 
 
 def manifests(folder: Path) -> Iterator[Case]:

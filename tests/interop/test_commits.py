@@ -46,7 +46,7 @@ def fragment(lance: Any, uri: Path, table: pa.Table = TABLE) -> Fragment:
     made = lance.fragment.LanceFragment.create(str(uri), table)
     files = tuple(
         DataFile(
-            one.path, tuple(one.fields), tuple(one.column_indices), (2, 2), one.file_size_bytes
+            one.path, tuple(one.fields), tuple(one.column_indices), 2, 2, one.file_size_bytes
         )
         for one in made.files
     )

@@ -64,7 +64,7 @@ def environment(seed: int = 0, time: FakeTime | None = None) -> Environment:
 
 def fragment(name: str = "rows", num_rows: int = 10, identity: int = 0) -> Fragment:
     """Make up a fragment of one data file; nobody will open it."""
-    file = DataFile(f"{name}.lance", (0, 1), (0, 1), (2, 2), 100)
+    file = DataFile(f"{name}.lance", (0, 1), (0, 1), 2, 2, 100)
     return Fragment(identity, (file,), num_rows)
 
 

@@ -14,6 +14,8 @@ from lance_nb.format.fragment import (
     DeletionFileType,
     Fragment,
     InlineSequence,
+    RowDatasetVersionMeta,
+    RowIdMeta,
 )
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.manifest import BasePath, DataStorageFormat, Manifest, WriterVersion
@@ -28,11 +30,11 @@ def fragment(identity: int, rows: int = 100, deleted: int = 0, files: int = 1) -
     """Build a plausible fragment."""
     deletion = None
     if deleted:
-        deletion = DeletionFile(DeletionFileType.BITMAP, 3, 2**64 - 1, deleted, base_id=0)
+        deletion = DeletionFile(3, 2**64 - 1, DeletionFileType.BITMAP, deleted, base_id=0)
     return Fragment(
         identity,
         tuple(
-            DataFile(f"{identity}-{n}.lance", (0, 2), (0, 1), (2, 2), 1000 + n, None)
+            DataFile(f"{identity}-{n}.lance", (0, 2), (0, 1), 2, 2, 1000 + n, None)
             for n in range(files)
         ),
         rows,
@@ -45,11 +47,11 @@ def manifest(num_fragments: int = 3) -> Manifest:
     fragments = [fragment(n, 100 + n, n % 3, 1 + n % 2) for n in range(num_fragments)]
     rich = Fragment(
         num_fragments,
-        (DataFile("x.lance", (0, -2), (0, 1), (2, 1), 0, 7),),
+        (DataFile("x.lance", (0, -2), (0, 1), 2, 1, 0, 7),),
         5,
         None,
-        InlineSequence(b"\x0a\x04\x0a\x02\x10\x05"),
-        ColumnSequence(-4),
+        RowIdMeta(InlineSequence(b"\x0a\x04\x0a\x02\x10\x05")),
+        RowDatasetVersionMeta(ColumnSequence(-4)),
         None,
         clustering_id=3,
         metadata={"a": "b"},

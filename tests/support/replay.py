@@ -118,14 +118,15 @@ def _fragment_differences(mine: list[dict], other: list[dict]) -> list[str]:
 def _plain_fragment(one: Fragment) -> dict:
     plain = {each.name: getattr(one, each.name) for each in fields(Fragment)}
     # pylance looks up sizes that a transaction leaves out.
-    plain["files"] = [replace(file, size_bytes=0) for file in one.files]
+    plain["files"] = [replace(file, file_size_bytes=None) for file in one.files]
     for name, kind in (
-        ("row_ids", RowIdSequence),
-        ("created_at_versions", RowVersionSequence),
-        ("last_updated_at_versions", RowVersionSequence),
+        ("row_id_meta", RowIdSequence),
+        ("created_at_version_meta", RowVersionSequence),
+        ("last_updated_at_version_meta", RowVersionSequence),
     ):
-        if isinstance(plain[name], InlineSequence):
-            plain[name] = kind.from_bytes(plain[name].data).to_numpy().tolist()
+        found = plain[name]
+        if found is not None and isinstance(found.sequence, InlineSequence):
+            plain[name] = kind.from_bytes(found.sequence.data).to_numpy().tolist()
     return plain
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pyroaring import BitMap
 
-from lance_nb.format.fragment import DataFile, Fragment, InlineSequence
+from lance_nb.format.fragment import DataFile, Fragment, InlineSequence, RowIdMeta
 from lance_nb.format.index_metadata import IndexFile
 from lance_nb.format.key_filter import KeyFilter
 from lance_nb.format.manifest import BasePath
@@ -53,14 +53,14 @@ def rewritten(*old: Fragment) -> Fragment:
     if old[0].row_ids is None:
         return new
     ids = [part for one in old for part in RowIdSequence.from_bytes(one.row_ids.data).segments]
-    return replace(new, row_ids=InlineSequence(RowIdSequence(tuple(ids)).to_bytes()))
+    return replace(new, row_id_meta=RowIdMeta(InlineSequence(RowIdSequence(tuple(ids)).to_bytes())))
 
 
 def samples(versions: Versions) -> dict[str, Operation]:
     """Return one operation per arm for the newest version."""
     zero, one, two = (versions.fragment(at) for at in (0, 1, 2))
     part = replace(zero.files[0], path="part.lance", fields=(0, 1), column_indices=(0, 1))
-    split = replace(zero, files=(part, DataFile("c.lance", (2,), (0,), (2, 2))))
+    split = replace(zero, files=(part, DataFile("c.lance", (2,), (0,), 2, 2)))
     keys = KeyFilter((0,), hashes=(1, 2, 3))
     return {
         "append": Append((new_fragment("x"), new_fragment("y", 3))),

@@ -30,12 +30,12 @@ def new_fragment(
 ) -> Fragment:
     """Return a fragment as a writer hands it in: without id."""
     columns = tuple(range(len(fields)))
-    return Fragment(0, (DataFile(f"{name}.lance", fields, columns, (2, 2), 100),), rows)
+    return Fragment(0, (DataFile(f"{name}.lance", fields, columns, 2, 2, 100),), rows)
 
 
 def deleted(fragment: Fragment, count: int, read_version: int = 1) -> Fragment:
     """Return the fragment with that many rows deleted."""
-    file = DeletionFile(DeletionFileType.ARROW, read_version, 7 + count, count)
+    file = DeletionFile(read_version, 7 + count, DeletionFileType.ARROW, count)
     return replace(fragment, deletion_file=file)
 
 
@@ -105,7 +105,7 @@ class Versions:
 
         def write(fragment_id: int, version: int, vector: DeletionVector) -> DeletionFile:
             written[fragment_id] = vector
-            return DeletionFile(DeletionFileType.BITMAP, version, 1, len(vector))
+            return DeletionFile(version, 1, DeletionFileType.BITMAP, len(vector))
 
         vectors = {key: DeletionVector.of(rows) for key, rows in (affected_rows or {}).items()}
         return RebaseContext(

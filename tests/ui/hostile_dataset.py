@@ -59,7 +59,7 @@ def _with_hostile_file(dataset: Any, path: Path) -> Any:
     (file,) = fragment.metadata.files
     shutil.copy(path.parent / "other.lance" / "data" / file.path, path / "data" / f"{EVIL}.lance")
     own = dataset.get_fragments()[0].metadata.files[0]
-    moved = replace(own, path=f"{EVIL}.lance", size_bytes=file.size_bytes)
+    moved = replace(own, path=f"{EVIL}.lance", file_size_bytes=file.file_size_bytes)
     made = replace(fragment.metadata, files=(moved,))
     operation = lance_nb.LanceOperation.Append([made])
     return lance_nb.LanceDataset.commit(path, operation, dataset.version, commit_message=VALUES[1])

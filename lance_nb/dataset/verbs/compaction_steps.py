@@ -22,7 +22,6 @@ from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs import compacting
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
-from lance_nb.format.fragment_json import fragment_from_json, fragment_to_json
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.compaction import CompactionTask as _Task
 from lance_nb.transactions.compaction_options import CompactionOptions
@@ -83,9 +82,9 @@ class RewriteResult:
         rows = self.rewritten.row_addrs
         value = {
             "metrics": {one.name: getattr(self.metrics, one.name) for one in fields(self.metrics)},
-            "new_fragments": [fragment_to_json(one) for one in self.rewritten.new_fragments],
+            "new_fragments": [one.to_json() for one in self.rewritten.new_fragments],
             "read_version": self.read_version,
-            "original_fragments": [fragment_to_json(one) for one in self.rewritten.old_fragments],
+            "original_fragments": [one.to_json() for one in self.rewritten.old_fragments],
             "row_addrs": None if rows is None else list(rows),
         }
         return json.dumps(value, separators=(",", ":"))
@@ -98,8 +97,8 @@ class RewriteResult:
         return cls(
             Rewritten(
                 int(value["read_version"]),
-                tuple(fragment_from_json(one) for one in value["original_fragments"]),
-                tuple(fragment_from_json(one) for one in value["new_fragments"]),
+                tuple(Fragment.from_dict(one) for one in value["original_fragments"]),
+                tuple(Fragment.from_dict(one) for one in value["new_fragments"]),
                 None if rows is None else bytes(rows),
             )
         )
@@ -140,7 +139,7 @@ class CompactionTask:
     def json(self) -> str:
         """Return it as JSON."""
         value = {
-            "task": {"fragments": [fragment_to_json(one) for one in self.task.fragments]},
+            "task": {"fragments": [one.to_json() for one in self.task.fragments]},
             "read_version": self.read_version,
             "options": _options_json(self.options),
         }
@@ -169,8 +168,7 @@ class CompactionPlan:
         """Return it as JSON."""
         value = {
             "tasks": [
-                {"fragments": [fragment_to_json(one) for one in task.task.fragments]}
-                for task in self.tasks
+                {"fragments": [one.to_json() for one in task.task.fragments]} for task in self.tasks
             ],
             "read_version": self.read_version,
             "options": _options_json(self.options),
@@ -246,7 +244,7 @@ def _task_of(value: Any, version: int, options: CompactionOptions) -> Compaction
         found = value["fragments"]
     except (KeyError, TypeError) as error:
         raise InvalidInputError(f"not the JSON of a compaction task: {value!r:.200}") from error
-    fragments = tuple(fragment_from_json(one) for one in found)
+    fragments = tuple(Fragment.from_dict(one) for one in found)
     return CompactionTask(_Task(version, fragments), options)
 
 

@@ -22,7 +22,6 @@ from lance_nb.dataset.verbs.batch_udf import BatchInfo, BatchUDF, as_batch
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import DataFile, Fragment
-from lance_nb.format.fragment_json import fragment_from_json, fragment_to_json
 from lance_nb.format.schema import Schema
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.scan_options import ScanOptions
@@ -110,12 +109,12 @@ class FunctionColumns:
     def keep_fragment(self, fragment: Fragment) -> None:
         """Note that a fragment is written."""
         if self._function.cache is not None:
-            text = json.dumps(fragment_to_json(fragment))
+            text = json.dumps(fragment.to_json())
             self._function.cache.insert_fragment(fragment.id, text)
 
     def _begin(self, fragment: Fragment) -> None:
         if self._function.cache is not None:
-            made_of = [fragment_to_json(fragment), self._columns, self._batch_size]
+            made_of = [fragment.to_json(), self._columns, self._batch_size]
             digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
             self._function.cache.begin(fragment.id, digest)
 
@@ -158,7 +157,7 @@ class FunctionColumns:
 def _added_file(fragment: Fragment, text: str, part: Schema) -> DataFile | None:
     """Return the file with the columns that a kept fragment has more, None if it is another's."""
     try:
-        found = fragment_from_json(json.loads(text))
+        found = Fragment.from_json(text)
     except ValueError:
         return None
     if not found.files or replace(found, files=found.files[:-1]) != fragment:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_nb.encodings.base import Ints
-from lance_nb.format.fragment import Fragment, InlineSequence
+from lance_nb.format.fragment import Fragment, InlineSequence, RowDatasetVersionMeta, RowIdMeta
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.row_versions import RowVersionSequence
 from lance_nb.transactions.branch_merge.ends import Ends
@@ -42,7 +42,7 @@ def merged_stamps(ends: Ends, base: Fragment, s: Fragment, t: Fragment, revived:
     if mine.size != after.size or not fresh.any():
         return t
     mine = np.where(fresh, np.uint64(ends.target.version + 1), mine)
-    return replace(t, last_updated_at_versions=_sequence(mine))
+    return replace(t, last_updated_at_version_meta=_recorded(mine))
 
 
 def _updated(fragment: Fragment) -> U64s:
@@ -52,8 +52,8 @@ def _updated(fragment: Fragment) -> U64s:
     return versions_of(found, fragment.physical_rows)
 
 
-def _sequence(versions: U64s) -> InlineSequence:
-    return InlineSequence(RowVersionSequence.from_numpy(versions).to_bytes())
+def _recorded(versions: U64s) -> RowDatasetVersionMeta:
+    return RowDatasetVersionMeta.inline(RowVersionSequence.from_numpy(versions).to_bytes())
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class RowHistory:
             updated = np.where(untouched, self._updated[at], updated)
         return replace(
             one,
-            row_ids=InlineSequence(RowIdSequence.from_numpy(ids).to_bytes()),
-            created_at_versions=_sequence(created.astype(np.uint64)),
-            last_updated_at_versions=_sequence(updated.astype(np.uint64)),
+            row_id_meta=RowIdMeta.inline(RowIdSequence.from_numpy(ids).to_bytes()),
+            created_at_version_meta=_recorded(created.astype(np.uint64)),
+            last_updated_at_version_meta=_recorded(updated.astype(np.uint64)),
         )

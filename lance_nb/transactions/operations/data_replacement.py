@@ -137,7 +137,9 @@ def _with_file(fragment: Fragment, new: DataFile) -> Fragment:
     for one in fragment.files:
         same = one.fields == new.fields and one.file_version == new.file_version
         found |= same
-        moved = replace(one, path=new.path, size_bytes=new.size_bytes, base_id=new.base_id)
+        moved = replace(
+            one, path=new.path, file_size_bytes=new.file_size_bytes, base_id=new.base_id
+        )
         files.append(moved if same else one)
     held = {field for one in fragment.files for field in one.fields}
     if not found and held.isdisjoint(new.fields):

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_nb.format.fragment import DataFile, Fragment, InlineSequence
+from lance_nb.format.fragment import DataFile, Fragment, InlineSequence, RowIdMeta
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.row_versions import RowVersionSequence
 from lance_nb.format.schema import Schema
@@ -47,7 +47,7 @@ def holding(fragment: Fragment, ids: np.ndarray | None, rows: int) -> Fragment:
     if ids is None:
         return new
     sequence = RowIdSequence((choose_segment(np.asarray(ids, np.uint64)),))
-    return replace(new, row_ids=InlineSequence(sequence.to_bytes()))
+    return replace(new, row_id_meta=RowIdMeta(InlineSequence(sequence.to_bytes())))
 
 
 def operation(verb: str, versions: Versions, draw: st.DataObject) -> Operation:
@@ -81,11 +81,11 @@ def operation(verb: str, versions: Versions, draw: st.DataObject) -> Operation:
         ids = np.concatenate([live_ids(one) for one in some]) if stable else None
         new = holding(some[0], ids, kept)
         if stable:
-            new = replace(new, created_at_versions=None, last_updated_at_versions=None)
+            new = replace(new, created_at_version_meta=None, last_updated_at_version_meta=None)
         return Rewrite((RewriteGroup(tuple(some), (new,)),))
     if verb == "merge":
         added = Schema.from_arrow(pa.schema([(f"x{now.version}", pa.int8())]), 100 + now.version)
-        file = DataFile(f"x{now.version}.lance", (100 + now.version,), (0,), (2, 2))
+        file = DataFile(f"x{now.version}.lance", (100 + now.version,), (0,), 2, 2)
         merged = tuple(replace(one, files=(*one.files, file)) for one in fragments)
         return Merge(merged, Schema((*now.schema.fields, *added.fields)), True)
     if verb == "restore":

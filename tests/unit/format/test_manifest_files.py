@@ -22,8 +22,8 @@ UUID = "01234567-89ab-cdef-0123-456789abcdef"
 
 
 def fragment(number: int, *, deleted: bool = False, base_id: int | None = None) -> Fragment:
-    file = DataFile(f"f{number}.lance", (0,), (0,), (2, 2), 50, base_id)
-    deletion = DeletionFile(DeletionFileType.BITMAP, 3, 99 + number, 2) if deleted else None
+    file = DataFile(f"f{number}.lance", (0,), (0,), 2, 2, 50, base_id)
+    deletion = DeletionFile(3, 99 + number, DeletionFileType.BITMAP, 2) if deleted else None
     return Fragment(number, (file,), 10, deletion)
 
 

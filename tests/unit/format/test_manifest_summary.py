@@ -19,7 +19,7 @@ from lance_nb.format.schema import Schema
 
 
 def fragment(number: int, rows: int = 10, name: str = "a") -> Fragment:
-    file = DataFile(f"{name}{number}.lance", (0,), (0,), (2, 2), size_bytes=100 + number)
+    file = DataFile(f"{name}{number}.lance", (0,), (0,), 2, 2, file_size_bytes=100 + number)
     return Fragment(number, (file,), rows)
 
 
@@ -87,7 +87,7 @@ def test_a_message_in_another_order_is_counted_and_not_shared():
 
 
 def test_impossible_counts_are_damage_with_and_without_a_memo():
-    deletions = DeletionFile(DeletionFileType.BITMAP, 1, 1, num_deleted_rows=11)
+    deletions = DeletionFile(1, 1, DeletionFileType.BITMAP, num_deleted_rows=11)
     bad = Fragment(50, (), 10, deletions)
     memo = TotalsMemo()
     parse_summary(manifest_file(1, BASE), "x", memo)

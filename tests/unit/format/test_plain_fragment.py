@@ -9,9 +9,9 @@ import pytest
 from lance_nb.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
 from lance_nb.format.plain_fragment import PlainFragment, plain_fragment
 
-FILE = DataFile("a.lance", (0, 3), (1, 0), (2, 2), size_bytes=100)
+FILE = DataFile("a.lance", (0, 3), (1, 0), 2, 2, file_size_bytes=100)
 PLAIN = Fragment(7, (FILE,), 2)
-DELETIONS = DeletionFile(DeletionFileType.BITMAP, 1, 1, 1)
+DELETIONS = DeletionFile(1, 1, DeletionFileType.BITMAP, 1)
 
 
 def test_the_simplest_kind_is_read():
@@ -29,7 +29,7 @@ def test_the_simplest_kind_is_read():
         *(
             replace(PLAIN, files=(replace(FILE, **change),))
             for change in (
-                {"base_id": 0}, {"size_bytes": 0}, {"column_indices": (1,)}, {"path": ""},
+                {"base_id": 0}, {"file_size_bytes": 0}, {"column_indices": (1,)}, {"path": ""},
                 {"path": "../a.lance"}, {"path": "b/a.lance"}, {"path": ".."}, {"path": "a%2fb"},
                 {"path": "c:a"}, {"path": "a\\b"}, {"path": "a\0b"},
             )

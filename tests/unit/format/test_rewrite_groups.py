@@ -37,7 +37,7 @@ def test_groups_of_old_transactions_are_read() -> None:
 
 
 def test_rows_that_got_lost_are_noticed() -> None:
-    file = DataFile("x.lance", (0,), (0,), (2, 2))
+    file = DataFile("x.lance", (0,), (0,), 2, 2)
 
     group = ReplacedFragments((Fragment(1, (file,), 10),), (Fragment(2, (file,), 9),))
     assert not group.keeps_rows

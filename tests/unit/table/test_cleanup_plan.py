@@ -48,7 +48,7 @@ def planned(
 def holding(version: int, *paths: str, **more: object) -> bytes:
     base_id = more.pop("base_id", None)
     fragments = [
-        Fragment(number, (DataFile(path, (0,), (0,), (2, 2), 7, base_id),), 5)  # type: ignore[arg-type]
+        Fragment(number, (DataFile(path, (0,), (0,), 2, 2, 7, base_id),), 5)  # type: ignore[arg-type]
         for number, path in enumerate(paths)
     ]
     return manifest(version, fragments, **more)

@@ -12,6 +12,7 @@ from lance_nb.format.fragment import (
     DataFile,
     ExternalSequence,
     InlineSequence,
+    RowIdMeta,
 )
 from lance_nb.format.schema import Schema
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, project
@@ -59,7 +60,7 @@ def test_another_number_of_ids_is_refused(stores):
     with pytest.raises(CorruptFileError, match="29 row"):
         fragment_row_ids(snapshot, shorter)
     with pytest.raises(CorruptFileError):
-        fragment_row_ids(snapshot, replace(second, row_ids=InlineSequence(b"\xff")))
+        fragment_row_ids(snapshot, replace(second, row_id_meta=RowIdMeta(InlineSequence(b"\xff"))))
 
 
 def test_spilled_ids_are_read_from_a_file_or_from_a_hidden_column():
@@ -68,15 +69,16 @@ def test_spilled_ids_are_read_from_a_file_or_from_a_hidden_column():
     first = snapshot.manifest.fragments[0]
     ids = fragment_row_ids(snapshot, first)
     store.write("ids.bin", b"before" + first.row_ids.data)
-    elsewhere = replace(first, row_ids=ExternalSequence("ids.bin", 6, len(first.row_ids.data)))
+    place = ExternalSequence("ids.bin", 6, len(first.row_ids.data))
+    elsewhere = replace(first, row_id_meta=RowIdMeta(place))
     assert fragment_row_ids(snapshot, elsewhere).tolist() == ids.tolist()
 
     schema = pa.schema([pa.field("_rowid", pa.uint64(), nullable=False)])
     with FileWriter(store, "data/hidden.lance", Schema.from_arrow(schema)) as writer:
         writer.write(pa.record_batch([pa.array(ids)], schema=schema))
         writer.finish()
-    file = DataFile("hidden.lance", (-3,), (0,), (2, 2))
-    hidden = replace(first, row_ids=ColumnSequence(-3), files=(*first.files, file))
+    file = DataFile("hidden.lance", (-3,), (0,), 2, 2)
+    hidden = replace(first, row_id_meta=RowIdMeta(ColumnSequence(-3)), files=(*first.files, file))
     assert fragment_row_ids(snapshot, hidden).tolist() == ids.tolist()
 
 
@@ -87,6 +89,6 @@ def test_spilled_ids_are_read_from_a_file_or_from_a_hidden_column():
 )
 def test_ids_that_are_not_where_they_should_be_are_refused(stores, kept):
     snapshot = snapshot_of(stores["stable_ids"], 2)
-    fragment = replace(snapshot.manifest.fragments[0], row_ids=kept)
+    fragment = replace(snapshot.manifest.fragments[0], row_id_meta=RowIdMeta(kept))
     with pytest.raises(LanceError):
         fragment_row_ids(snapshot, fragment)

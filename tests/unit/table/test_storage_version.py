@@ -11,7 +11,7 @@ from lance_nb.table.storage_version import storage_version
 
 
 def manifest(*versions: tuple[int, int], said: str | None = None, flags: int = 0) -> Manifest:
-    files = tuple(DataFile(f"{i}.lance", (), (), one) for i, one in enumerate(versions))
+    files = tuple(DataFile(f"{i}.lance", (), (), *one) for i, one in enumerate(versions))
     raw = [Fragment(0, (), 1).to_bytes(), Fragment(1, files, 1).to_bytes()]
     return Manifest(
         1,

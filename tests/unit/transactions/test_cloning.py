@@ -107,7 +107,7 @@ def test_a_deep_clone_that_failed_is_no_dataset_and_can_be_repeated():
 
 def test_a_file_that_two_fragments_share_is_copied_once():
     source, target = _source(), _target()
-    shared = Fragment(0, (DataFile("blobs.lance", (0, 1), (0, 1), (2, 2), 100),), 10)
+    shared = Fragment(0, (DataFile("blobs.lance", (0, 1), (0, 1), 2, 2, 100),), 10)
     source.commit(source.transaction(2, Append((shared,))))
     seen = []
     deep_clone(source.place, 3, target, source.options(), seen.append)

@@ -18,7 +18,7 @@ def test_no_file_is_written_unless_all_fragments_can_be_merged() -> None:
 
     def write(fragment_id: int, version: int, vector: DeletionVector) -> DeletionFile:
         written.append((fragment_id, version, vector.offsets().tolist()))
-        return DeletionFile(DeletionFileType.BITMAP, version, 1, len(vector))
+        return DeletionFile(version, 1, DeletionFileType.BITMAP, len(vector))
 
     def merge(*rows: int) -> DeletionMerge:
         return DeletionMerge(

@@ -15,7 +15,9 @@ from tests.support.versions import minimal_manifest, new_fragment
 
 def of(*file_version: int) -> Fragment:
     fragment = new_fragment()
-    return replace(fragment, files=(replace(fragment.files[0], file_version=file_version),))
+    major, minor = file_version
+    file = replace(fragment.files[0], file_major_version=major, file_minor_version=minor)
+    return replace(fragment, files=[file])
 
 
 def test_asked_for_found_kept_or_default() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
-from lance_nb.format.fragment import InlineSequence
+from lance_nb.format.fragment import InlineSequence, RowIdMeta
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.transactions.inserted_rows import inserts_rows
 from lance_nb.transactions.operations.update import Update, UpdateMode
@@ -47,6 +47,6 @@ def test_with_stable_row_ids_new_rows_are_those_without_an_id() -> None:
     before = replace(Versions(2).manifest, reader_feature_flags=STABLE_ROW_IDS)
     ids = InlineSequence(RowIdSequence.from_numpy(np.arange(3, dtype=np.uint64)).to_bytes())
     for rows, inserts in ((3, False), (4, True)):
-        new = (replace(new_fragment(rows=rows), row_ids=ids),)
+        new = (replace(new_fragment(rows=rows), row_id_meta=RowIdMeta(ids)),)
         assert inserts_rows(Update(new_fragments=new), before) is inserts
     assert inserts_rows(Update(new_fragments=(new_fragment(rows=1),)), before)

@@ -8,7 +8,7 @@ import pytest
 
 from lance_nb.errors import InternalError
 from lance_nb.format.feature_flags import DELETION_FILES, STABLE_ROW_IDS
-from lance_nb.format.fragment import InlineSequence
+from lance_nb.format.fragment import InlineSequence, RowDatasetVersionMeta, RowIdMeta
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.transactions.invariants import check_invariants
 from lance_nb.transactions.operation import Built
@@ -71,10 +71,10 @@ def test_deletion_files_are_announced_and_fit() -> None:
 def test_row_ids_cover_the_rows() -> None:
     versions, built = appended(stable_row_ids=True)
     (fragment,) = built.fresh
-    refuse(versions, replace(built, fresh=(replace(fragment, row_ids=None),)), "no row ids")
-    short = replace(fragment, row_ids=InlineSequence(b""))
+    refuse(versions, replace(built, fresh=(replace(fragment, row_id_meta=None),)), "no row ids")
+    short = replace(fragment, row_id_meta=RowIdMeta(InlineSequence(b"")))
     refuse(versions, replace(built, fresh=(short,)), "0 row ids")
-    short = replace(fragment, created_at_versions=InlineSequence(b""))
+    short = replace(fragment, created_at_version_meta=RowDatasetVersionMeta(InlineSequence(b"")))
     refuse(versions, replace(built, fresh=(short,)), "0 creation versions")
     plain, other = appended()
     refuse(plain, replace(other, fresh=(fragment,)), "has row ids")

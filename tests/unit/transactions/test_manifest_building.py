@@ -52,8 +52,8 @@ def test_fragments_out_of_order_are_put_in_order() -> None:
 
 def test_a_file_of_a_column_that_was_dropped_meanwhile_is_left_out() -> None:
     versions = Versions(1)
-    gone = DataFile("gone.lance", (7,), (0,), (2, 2))
-    hidden = DataFile("hidden.lance", (-3,), (0,), (2, 2))
+    gone = DataFile("gone.lance", (7,), (0,), 2, 2)
+    hidden = DataFile("hidden.lance", (-3,), (0,), 2, 2)
     old = versions.fragment(0)
     stale = deleted(replace(old, files=(*old.files, gone, hidden)), 1)
     versions.apply(Delete((stale,)))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lance_nb.errors import InvalidInputError, NotSupportedError
-from lance_nb.format.fragment import ColumnSequence, Fragment, InlineSequence
+from lance_nb.format.fragment import ColumnSequence, Fragment, InlineSequence, RowIdMeta
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.row_versions import RowVersionSequence
 from lance_nb.format.u64_segment import Range
@@ -24,7 +24,7 @@ from tests.support.versions import new_fragment
 
 def with_ids(fragment: Fragment, start: int, end: int) -> Fragment:
     sequence = RowIdSequence((Range(start, end),))
-    return replace(fragment, row_ids=InlineSequence(sequence.to_bytes()))
+    return replace(fragment, row_id_meta=RowIdMeta(InlineSequence(sequence.to_bytes())))
 
 
 def ids(fragment: Fragment) -> list[int]:
@@ -56,7 +56,7 @@ def test_more_ids_than_rows_are_refused() -> None:
 
 
 def test_ids_in_a_hidden_column_are_left_there() -> None:
-    hidden = replace(new_fragment(), row_ids=ColumnSequence(-3))
+    hidden = replace(new_fragment(), row_id_meta=RowIdMeta(ColumnSequence(-3)))
     assert assign_row_ids([hidden], 4) == ([hidden], 4)
     with pytest.raises(NotSupportedError, match="do not lie in the manifest"):
         row_ids_of(hidden)

@@ -8,7 +8,7 @@ from lance_nb.format.fragment import DataFile
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.transactions.unoffered_files import UnofferedFiles
 
-FILE = DataFile("a.lance", (0,), (0,), (2, 2))
+FILE = DataFile("a.lance", (0,), (0,), 2, 2)
 
 
 @pytest.mark.parametrize(("offered", "fails", "stays"), [

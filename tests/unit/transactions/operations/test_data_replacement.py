@@ -18,7 +18,7 @@ from lance_nb.transactions.operations.merge import Merge
 from lance_nb.transactions.operations.project import Project
 from tests.support.versions import SCHEMA, Versions, deleted, index, new_fragment
 
-FILE = DataFile("new.lance", (2,), (0,), (2, 2), 55)
+FILE = DataFile("new.lance", (2,), (0,), 2, 2, 55)
 
 
 def replacement(fragment_id: int = 0, file: DataFile = FILE) -> DataReplacement:
@@ -29,7 +29,7 @@ def split_versions(*, stable_row_ids: bool = False) -> Versions:
     """Return a history whose fragment 0 has field 2 in a file of its own, fragment 1 nowhere."""
     versions = Versions(2, stable_row_ids=stable_row_ids)
     part = replace(versions.fragment(0).files[0], fields=(0, 1), column_indices=(0, 1))
-    c = DataFile("c.lance", (2,), (0,), (2, 2), 44)
+    c = DataFile("c.lance", (2,), (0,), 2, 2, 44)
     split = (
         replace(versions.fragment(0), files=(part, c)),
         replace(versions.fragment(1), files=(part,)),

@@ -22,7 +22,7 @@ WIDER = Schema(
 
 
 def with_column(fragment: Fragment) -> Fragment:
-    file = DataFile(f"d{fragment.id}.lance", (3,), (0,), (2, 2))
+    file = DataFile(f"d{fragment.id}.lance", (3,), (0,), 2, 2)
     return replace(fragment, files=(*fragment.files, file))
 
 
@@ -30,7 +30,7 @@ def moved(fragment: Fragment, field: int) -> Fragment:
     """Rewrite one field into a file of its own; the old column becomes a tombstone."""
     old = fragment.files[0]
     left = tuple(-2 if one == field else one for one in old.fields)
-    file = DataFile(f"moved{fragment.id}.lance", (field,), (0,), (2, 2))
+    file = DataFile(f"moved{fragment.id}.lance", (field,), (0,), 2, 2)
     return replace(fragment, files=(replace(old, fields=left), file))
 
 
@@ -80,7 +80,7 @@ def test_a_file_of_nothing_but_tombstones_is_left_out() -> None:
     for field in (0, 1, 2):
         fragment = moved(fragment, field) if field == 0 else fragment
     dead = replace(fragment.files[0], fields=(-2, -2, -2))
-    whole = DataFile("whole.lance", (0, 1, 2), (0, 1, 2), (2, 2))
+    whole = DataFile("whole.lance", (0, 1, 2), (0, 1, 2), 2, 2)
     versions.apply(Merge((replace(fragment, files=(dead, whole)),), SCHEMA))
     assert [one.path for one in versions.fragment(0).files] == ["whole.lance"]
 

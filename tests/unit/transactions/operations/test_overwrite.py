@@ -50,7 +50,7 @@ def test_row_ids_go_on() -> None:
 def test_the_files_say_which_version_the_dataset_has_from_now_on() -> None:
     versions = Versions(1)
     old = new_fragment("x")
-    old = replace(old, files=(replace(old.files[0], file_version=(2, 1)),))
+    old = replace(old, files=(replace(old.files[0], file_minor_version=1),))
     versions.apply(Overwrite(SCHEMA, (old,)))
     assert versions.manifest.data_format == DataStorageFormat("lance", "2.1")
 

@@ -21,7 +21,7 @@ def test_files_keep_their_columns_and_files_without_one_are_left_out() -> None:
     versions = Versions(1)
     old = versions.fragment(0)
     part = replace(old.files[0], fields=(0, 1), column_indices=(0, 1))
-    split = replace(old, files=(part, DataFile("c.lance", (2,), (0,), (2, 2))))
+    split = replace(old, files=(part, DataFile("c.lance", (2,), (0,), 2, 2)))
     versions.apply(Merge((split,), SCHEMA))
     versions.apply(Project(WITHOUT_C, True))
     assert versions.fragment(0).files == (part,)

@@ -8,7 +8,7 @@ import pytest
 from pyroaring import BitMap
 
 from lance_nb.errors import CorruptFileError, InvalidInputError
-from lance_nb.format.fragment import DataFile, InlineSequence
+from lance_nb.format.fragment import DataFile, InlineSequence, RowIdMeta
 from lance_nb.format.key_filter import KeyFilter
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.row_versions import RowVersionSequence
@@ -27,7 +27,7 @@ def moved_rows(*row_ids: int, rows: int | None = None) -> object:
 
     sequence = RowIdSequence((Values(np.array(row_ids, np.uint64), True),))
     fragment = new_fragment("moved", rows or len(row_ids))
-    return replace(fragment, row_ids=InlineSequence(sequence.to_bytes()))
+    return replace(fragment, row_id_meta=RowIdMeta(InlineSequence(sequence.to_bytes())))
 
 
 def created(fragment: object) -> list[int]:
@@ -89,7 +89,7 @@ def test_a_rewritten_column_leaves_the_coverage_of_its_index() -> None:
     versions = Versions(2)
     versions.apply(CreateIndex((index("a", 0, covers=(0, 1)), index("b", 1, covers=(0, 1)))))
     old = versions.fragment(0)
-    files = (replace(old.files[0], fields=(0, -2, 2)), DataFile("b.lance", (1,), (0,), (2, 2)))
+    files = (replace(old.files[0], fields=(0, -2, 2)), DataFile("b.lance", (1,), (0,), 2, 2))
     versions.apply(Update((), (replace(old, files=files),), (), (1,), (), COLUMNS))
     assert versions.covered("a") == [0, 1]
     assert versions.covered("b") == [1]
