@@ -8,6 +8,8 @@ import pytest
 
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError
 from lance_nb.explorer.app import Explorer
+from lance_nb.explorer.export import page_of
+from lance_nb.explorer.pictures import Picture
 from tests.unit.explorer.fakes import one_table, small_dataset
 from tests.unit.explorer.payloads import PAYLOADS
 
@@ -39,3 +41,14 @@ def test_without_a_dataset_there_is_nothing_to_write(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError):
         Explorer(DatasetNotFoundError("x")).to_html(tmp_path / "out.html")
     assert not (tmp_path / "out.html").exists()
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_the_title_of_the_page_is_escaped(payload: str) -> None:
+    page = page_of(payload, Picture("text", "<p>still</p>"), {}, 400)
+
+    title = re.search("<title>(.*?)</title>", page, re.DOTALL)
+    assert title is not None
+    assert "<" not in title[1]
+    assert ">" not in title[1]
+    assert page.count("<script") == page.count("</script>") == 2

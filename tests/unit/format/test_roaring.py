@@ -25,6 +25,18 @@ def test_bytes_equal_those_of_pyroaring(share: float, num_rows: int):
     assert np.array_equal(mask_from_bitmap(data, num_rows), mask)
 
 
+@pytest.mark.parametrize("count", [4095, 4096, 4097])
+def test_the_form_of_a_container_changes_above_4096_values(count: int):
+    """RoaringFormatSpec: up to 4,096 values are an array, more are a bitmap."""
+    mask = np.zeros(100_000, np.bool_)
+    mask[: 2 * count : 2] = True
+    data = bitmap_from_mask(mask)
+
+    assert data == BitMap(np.flatnonzero(mask).astype(np.uint32)).serialize()
+    assert len(data) == 16 + (2 * count if count <= 4096 else 8192)
+    assert np.array_equal(mask_from_bitmap(data, mask.size), mask)
+
+
 @given(st.sets(st.integers(0, 2**32 - 1), max_size=60), st.booleans())
 def test_what_pyroaring_writes_passes(values: set[int], runs: bool):
     bitmap = BitMap(values)

@@ -76,3 +76,20 @@ def test_a_file_with_a_damaged_page_is_named_and_nothing_is_committed(tmp_path: 
         spark.append(target, str(path), engine="local")
     assert dataset(target.uri).version == 1
     assert len(list((tmp_path / "a.lance" / "data").iterdir())) == 1
+
+
+def test_row_groups_are_shared_out_in_tasks_of_the_size_asked_for(tmp_path: Path) -> None:
+    target = write_dataset(pa.table({"a": [1, 2]}), tmp_path / "a.lance")
+    path = tmp_path / "groups.parquet"
+    parquet.write_table(pa.table({"a": pa.array(range(9000))}), path, row_group_size=1000)
+    file = parquet.ParquetFile(path)
+    each = max(file.metadata.row_group(at).total_byte_size for at in range(9))
+
+    def parts(task_bytes: int) -> list[tuple[int, int]]:
+        plan = plan_append(target, str(path), task_bytes=task_bytes)
+        return [(task.part.start, task.part.stop) for task in plan.tasks]
+
+    assert parts(3 * each) == [(0, 3), (3, 6), (6, 9)]
+    assert parts(2 * each) == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 9)]
+    assert parts(1) == [(at, at + 1) for at in range(9)]
+    assert parts(100 * each) == [(0, 9)]

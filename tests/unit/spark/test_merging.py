@@ -15,7 +15,9 @@ from lance_nb.errors import (
     RunCancelledError,
     SchemaMismatchError,
 )
+from lance_nb.spark import merging
 from lance_nb.spark.plan import Plan
+from lance_nb.spark.run import RunOptions
 from lance_nb.spark.tasks.merge import plan_merge
 from tests.unit.spark.conftest import rows
 
@@ -102,3 +104,41 @@ def test_rows_are_created_and_overwritten_by_tasks(dataset: LanceDataset, tmp_pa
     assert (made.version, made.to_table()) == (2, rows(0, 10))
     other = spark.write(made, str(tmp_path / "other.lance"), "append")
     assert (other.version, other.count_rows()) == (1, 10)
+
+
+class Session:
+    """A session that only turns a table into a frame."""
+
+    def createDataFrame(self, table: pa.Table) -> tuple[str, int]:
+        return "frame", table.num_rows
+
+
+def test_the_form_decides_whether_a_small_table_is_shuffled(dataset: LanceDataset) -> None:
+    def shuffled(form: str, engine: str) -> object:
+        how = RunOptions(engine, Session())
+        return spark.merge(dataset, changed(0, 5), "id", form=form)._shuffled(how)
+
+    assert shuffled("shuffle", "spark") == ("frame", 5)
+    assert shuffled("shuffle", "auto") == ("frame", 5)
+    assert shuffled("auto", "spark") is None
+    assert shuffled("broadcast", "spark") is None
+    assert shuffled("shuffle", "local") is None  # nothing to shuffle with
+
+
+def test_the_form_decides_whether_a_small_frame_is_shuffled(
+    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = object()
+    monkeypatch.setattr(merging, "is_frame", lambda value: value is frame)
+    monkeypatch.setattr(merging.shuffle, "source_bytes", lambda _: merging.SOURCE_BYTES)
+
+    def shuffled(form: str) -> object:
+        return spark.merge(dataset, frame, "id", form=form)._shuffled(RunOptions("spark"))
+
+    assert shuffled("shuffle") is frame
+    assert shuffled("auto") is None
+    assert shuffled("broadcast") is None
+    monkeypatch.setattr(merging.shuffle, "source_bytes", lambda _: merging.SOURCE_BYTES + 1)
+    assert shuffled("auto") is frame
+    monkeypatch.setattr(merging.shuffle, "source_bytes", lambda _: None)  # Spark does not say
+    assert shuffled("auto") is frame

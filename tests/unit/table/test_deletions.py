@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from lance_nb.errors import ObjectNotFoundError
+from lance_nb.errors import CorruptFileError, ObjectNotFoundError
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFileType
 from lance_nb.table.deletion_cache import DeletionCache
@@ -43,6 +45,23 @@ def test_a_missing_deletion_file_is_named_with_its_fragment():
         store.delete(f"_deletions/{info.name}")
     with pytest.raises(ObjectNotFoundError, match=r"_deletions/0-2-.*needed by fragment 0"):
         deletions(snapshot_of(store, 5), 0)
+
+
+@pytest.mark.parametrize(("number", "count"), [(0, 4), (2, 5019)])
+def test_a_deletion_file_must_hold_as_many_rows_as_the_manifest_says(at, number, count):
+    snapshot = at(5)
+    fragment = snapshot.manifest.fragments[number]
+    assert fragment.deletion_file.num_deleted_rows == count
+
+    def read(claimed):
+        file = replace(fragment.deletion_file, num_deleted_rows=claimed)
+        other = replace(fragment, deletion_file=file)
+        return read_deletions(snapshot.locations, DeletionCache(), other, fragment.physical_rows)
+
+    for claimed in (count - 1, count + 1):
+        with pytest.raises(CorruptFileError, match=f"{claimed} deleted rows, as the manifest says"):
+            read(claimed)
+    assert len(read(0)) == count  # releases of 2023 wrote no count
 
 
 def test_the_cache_forgets_what_was_used_longest_ago():

@@ -60,6 +60,18 @@ def test_small_windows_change_nothing(at, monkeypatch, rows):
     assert whole.equals(rows_of(at(VERSION), "id % 3 = 1", ["id", "point.x"], [ROW_ID, ROW_OFFSET]))
 
 
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_offset_and_limit_reach_across_windows_and_fragments(at, monkeypatch, rows):
+    monkeypatch.setattr(scan_windows, "window_rows", lambda *_: rows)
+    text = "id % 3 = 1 AND id < 60"
+    whole = rows_of(at(VERSION), text, ["id"])
+
+    assert whole.num_rows > 3 * rows
+    for offset in range(whole.num_rows + 2):
+        found = rows_of(at(VERSION), text, ["id"], limit=2 * rows, offset=offset)
+        assert found.equals(whole.slice(offset, 2 * rows)), offset
+
+
 def test_row_columns_are_those_of_the_surviving_rows(at):
     snapshot = at(VERSION)
     names = [ROW_ID, ROW_ADDRESS, ROW_OFFSET]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from lance_nb.dataset.creating import write_dataset
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError
 from lance_nb.table.plain_scan import plan_plain
 from lance_nb.table.scan_options import ScanOptions
@@ -56,3 +59,35 @@ def test_bad_arguments_are_refused_alike(at, options, error):
     with pytest.raises(error) as full:
         plan_request(at(VERSION), options)
     assert str(plain.value) == str(full.value)
+
+
+@pytest.mark.parametrize("values", ["constant", "different"])
+@pytest.mark.parametrize(("limit", "offset"), [(None, 5), (7, 5), (7, None), (0, 3), (9, 99)])
+def test_limit_and_offset_of_many_tiny_fragments(values, limit, offset):
+    """Fragments of a few rows are read in one piece where a scan wants all rows, and only there."""
+    rows = [[at, at] if values == "constant" else [at, at + 50] for at in range(20)]
+    made = write_dataset(
+        pa.table({"id": np.concatenate(rows)}), "memory://tiny", mode="overwrite",
+        max_rows_per_file=2,
+    )  # fmt: skip
+    options = ScanOptions(limit=limit, offset=offset)
+    snapshot = made.opened[1]
+
+    assert len(snapshot.manifest.fragments) == 20
+    whole = plan_plain(snapshot, ScanOptions()).table()["id"].to_pylist()
+    assert whole == [number for pair in rows for number in pair]
+    start = offset or 0
+    stop = None if limit is None else start + limit
+    assert plan_plain(snapshot, options).table()["id"].to_pylist() == whole[start:stop]
+    assert plan_request(snapshot, options).table()["id"].to_pylist() == whole[start:stop]
+
+
+def test_wanted_fragments_of_many_tiny_ones():
+    made = write_dataset(
+        pa.table({"id": range(40)}), "memory://tiny", mode="overwrite", max_rows_per_file=2
+    )
+    fragments = tuple(made.opened[1].manifest.fragments)[3:5]
+
+    table = plan_plain(made.opened[1], ScanOptions(fragments=fragments)).table()
+
+    assert table["id"].to_pylist() == [6, 7, 8, 9]

@@ -165,3 +165,13 @@ def test_a_cell_is_sql_and_quotes_stay(shell: InteractiveShell) -> None:
 def test_wrong_sql_is_one_line(lance: Lance, line: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         lance(line)
+
+
+def test_a_branch_in_use_is_deleted_by_force_alone(lance: Lance) -> None:
+    lance("branch create mine")
+    lance("tag create kept mine")
+    with pytest.raises(UsageError, match="'mine' cannot be deleted: tag 'kept'"):
+        lance("branch delete mine")
+    assert {one["branch"] for one in lance("branch").data} == {"dev", "mine"}
+    lance("branch delete mine --force")
+    assert {one["branch"] for one in lance("branch").data} == {"dev"}

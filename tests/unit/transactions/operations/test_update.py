@@ -17,6 +17,8 @@ from lance_nb.transactions.conflicts import Circumstances, Verdict, check
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.transactions.operations.update import Update, UpdateMode
+from lance_nb.transactions.operations.update_mem_wal_state import UpdateMemWalState
+from tests.support.sample_operations import LOG
 from tests.support.versions import Versions, deleted, index, new_fragment
 
 COLUMNS = UpdateMode.REWRITE_COLUMNS
@@ -108,6 +110,23 @@ def test_matched_rows_that_cannot_be_are_refused(offsets: bytes) -> None:
     update = Update((), (versions.fragment(0),), (), (1,), (), COLUMNS, {0: offsets})
     with pytest.raises((InvalidInputError, CorruptFileError)):
         versions.apply(update)
+
+
+def test_an_update_that_merges_a_log_conflicts_with_whoever_merges_the_same_log() -> None:
+    def upsert(generation: int) -> Update:
+        return Update((7,), compacted_sstables=(replace(LOG, generation=generation),))
+
+    def state(generation: int) -> UpdateMemWalState:
+        return UpdateMemWalState((replace(LOG, generation=generation),))
+
+    assert check(state(5), upsert(7)).verdict is Verdict.INCOMPATIBLE
+    assert check(state(7), upsert(7)).verdict is Verdict.INCOMPATIBLE
+    assert check(state(9), upsert(7)).verdict is Verdict.RETRYABLE
+    assert check(upsert(5), state(7)).verdict is Verdict.INCOMPATIBLE
+    assert check(upsert(9), state(7)).verdict is Verdict.RETRYABLE
+    other = Update((8,), compacted_sstables=(replace(LOG, shard_id="1" * 32),))
+    assert other.footprint().compacted == (("1" * 32, LOG.generation),)
+    assert check(state(5), other).verdict is Verdict.COMPATIBLE
 
 
 def test_two_upserts_conflict_if_they_may_insert_the_same_key() -> None:
