@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lance_nb.dataset import verbs
 from lance_nb.dataset.base_paths import DatasetBasePath, registered
+from lance_nb.dataset.base_trust import remember_created
 from lance_nb.dataset.dataset import LanceDataset
 from lance_nb.dataset.destination import Destination, destination
 from lance_nb.errors import InvalidInputError, NotSupportedError
@@ -71,7 +72,8 @@ def write_dataset(
 
     ``initial_bases`` registers further places for files with a new dataset; ``target_bases`` (by
     name or path) or ``target_all_bases`` spread the files of this write over them. A registered
-    place outside of the dataset must be trusted: named by its path, or by ``allow_bases``.
+    place outside of the dataset must be trusted: named by its path, by ``allow_bases`` or in the
+    environment (see lance_nb.dataset.base_trust).
 
     Arguments of pylance's that cannot change the result are accepted; others are refused. Raises
     DatasetAlreadyExistsError, SchemaMismatchError, InvalidInputError, NotSupportedError,
@@ -99,8 +101,10 @@ def write_dataset(
         target_all_bases=target_all_bases,
         config={} if auto_cleanup_options is None else settings(auto_cleanup_options),
     )
-    session, current = verbs.base_targets.trusted(session, current, request)
+    places = verbs.base_targets.named_places(current, request)
+    session, current = verbs.base_targets.trusted(session, current, places)
     made = verbs.writing.write(session, current, data_obj, request, mode=mode, schema=schema)
+    remember_created(session.root.uri, places)
     return LanceDataset(session, made)
 
 
@@ -148,7 +152,8 @@ def write_fragments(
         target_bases=target_bases,
         target_all_bases=target_all_bases,
     )
-    session, current = verbs.base_targets.trusted(session, current, request)
+    places = verbs.base_targets.named_places(current, request)
+    session, current = verbs.base_targets.trusted(session, current, places)
     made = verbs.fragments.write_fragments(
         session, current, data, request, mode=mode, schema=schema
     )

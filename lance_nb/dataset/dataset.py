@@ -726,14 +726,15 @@ class LanceDataset(OpenedVersion):
     ) -> Self:
         """Register further places for files, for ``target_bases`` of later writes; returns self.
 
-        This handle may use them from now on; others name them in ``allow_bases``. Raises
+        This process may use them from now on; others name them in ``allow_bases``. Raises
         BasePathError when a name, path or id is taken.
         """
         bases = as_values(new_bases)
-        self._session = verbs.base_targets.trusting(self._session, [one.path for one in bases])
-        self._snapshot = verbs.base_targets.register(
-            self._session, self._snapshot, bases, transaction_properties or {}
+        session = verbs.base_targets.trusting(self._session, [one.path for one in bases])
+        made = verbs.base_targets.register(
+            session, self._snapshot, bases, transaction_properties or {}
         )
+        self._opened = session, made
         return self
 
     @staticmethod
@@ -944,7 +945,8 @@ class LanceDataset(OpenedVersion):
     ) -> Self:
         """Make a dataset that starts from a version of this one and refers to its files.
 
-        Who opens the clone later allows this dataset's root by ``allow_bases``. Raises
+        This process may open the clone from now on; others allow this dataset's root by
+        ``allow_bases`` or in the environment (see lance_nb.dataset.base_trust). Raises
         DatasetAlreadyExistsError, VersionNotFoundError, StorageError.
         """
         target = verbs.branching.target_of(self._session, self._snapshot, reference)

@@ -45,7 +45,9 @@ def dataset(
     is ignored when ``version`` is given. ``storage_options`` go to the store as fsspec users write
     them; the option ``manifest_store`` is the URL of an external manifest store (see
     ``lance_nb.transactions.external``). ``allow_bases`` names other roots that the dataset may
-    keep files under. Arguments of pylance's that tune its caches are accepted; others are refused.
+    keep files under, beside those that the environment variable ``LANCE_NB_ALLOW_BASES`` lists
+    and those that this process added to the dataset (see lance_nb.dataset.base_trust). Arguments of
+    pylance's that tune its caches are accepted; others are refused.
 
     Unlike pylance, a branch can be opened directly. Raises DatasetNotFoundError,
     VersionNotFoundError, RefNotFoundError, CorruptFileError, NotSupportedError, StorageError.

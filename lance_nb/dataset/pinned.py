@@ -41,7 +41,7 @@ class PinnedVersion:
             PublicLocation.of(session.uri, session.storage_options),
             snapshot.version,
             snapshot.branch,
-            tuple(public_uri(base) for base in session.allow_bases),
+            tuple(public_uri(base) for base in session.trusted_bases),
             stamp_of(snapshot.manifest),
         )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lance_nb import table
+from lance_nb.dataset.base_trust import created_bases, trusted_bases
 from lance_nb.errors import NotSupportedError
 from lance_nb.format.manifest import BasePath, Manifest
 from lance_nb.storage.base import Store
@@ -40,6 +41,12 @@ class Session:
     logs: dict[str | None, VersionLog] = field(default_factory=dict, repr=False)
     asked_uri: str = ""
     _ref_files: list[RefFiles] = field(default_factory=list, repr=False, compare=False)
+
+    @property
+    def trusted_bases(self) -> tuple[str, ...]:
+        """Places outside of the dataset that may be read: allowed, or added by this process."""
+        created = created_bases(self.root.uri)
+        return tuple(dict.fromkeys((*self.allow_bases, *created))) if created else self.allow_bases
 
     def __copy__(self) -> Session:
         return self
@@ -86,7 +93,7 @@ class Session:
     def locations(self, branch: str | None, bases: tuple[BasePath, ...]) -> Locations:
         """Return where the files of a version with these base paths are."""
         home = self.home(branch)
-        return Locations(self.root, home, bases, self.allow_bases, self.storage_options)
+        return Locations(self.root, home, bases, self.trusted_bases, self.storage_options)
 
     def snapshot(self, manifest: Manifest, branch: str | None) -> Snapshot:
         """Wrap a manifest of a branch."""
@@ -101,9 +108,10 @@ def open_session(
 ) -> Session:
     """Return the session of a dataset that may or may not exist (nothing is read yet).
 
+    ``allow_bases``: see lance_nb.dataset.base_trust, which adds those of the environment.
     Raises InvalidInputError, NotSupportedError.
     """
-    bases = tuple(allow_bases)
+    bases = trusted_bases(allow_bases)
     if not external.is_configured(uri, storage_options):
         return Session(open_store(uri, storage_options), bases, storage_options)
     root = external.opening.open_root(uri, storage_options)

@@ -57,7 +57,7 @@ class Place:
             0 if snapshot is None else snapshot.version,
             None if snapshot is None else snapshot.branch,
             _frozen(session.storage_options),
-            session.allow_bases,
+            session.trusted_bases,
             stamp="" if snapshot is None else stamp_of(snapshot.manifest),
         )
 
@@ -65,6 +65,11 @@ class Place:
     def options_text(self) -> str | None:
         """The storage options as the data source takes them."""
         return json.dumps(dict(self.storage_options)) if self.storage_options else None
+
+    @property
+    def bases_text(self) -> str | None:
+        """The allowed bases as the data source takes them: JSON, as a path may hold commas."""
+        return json.dumps(self.allow_bases) if self.allow_bases else None
 
     def session(self) -> Session:
         """Open the folder alone; reads nothing."""

@@ -117,7 +117,7 @@ def _pinned(said: dict[str, str], dataset: LanceDataset) -> dict[str, str]:
         raise InvalidInputError(f"an open dataset is at a version already: leave out {given[0]!r}")
     place = Place.of(dataset)
     ref = {"branch": place.branch, "version": str(place.version)}
-    stored = {"storageoptions": place.options_text, "allowbases": ",".join(place.allow_bases)}
+    stored = {"storageoptions": place.options_text, "allowbases": place.bases_text}
     return {key: text for key, text in {**stored, **said, **ref}.items() if text}
 
 

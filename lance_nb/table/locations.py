@@ -6,8 +6,8 @@ it.
 
 Safety: a manifest can name any folder or bucket as a base, and reading it would use the reader's
 own credentials. A base that is not the dataset's own root, or below it, is refused unless the
-caller has allowed it by name. The same goes for a local data file, or a folder of them, that is a
-symbolic link to some place outside.
+caller trusts it (``allowed``; see lance_nb.dataset.base_trust). The same goes for a local data
+file, or a folder of them, that is a symbolic link to some place outside.
 
 Source: message BasePath of lance.table; guide on branches and clones.
 """
@@ -15,6 +15,7 @@ Source: message BasePath of lance.table; guide on branches and clones.
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from lance_nb.format.layout import check_relative_path
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions, open_store, split_uri
+
+_SAME_STORE = {"s3a": "s3", "gcs": "gs"}  # two names of one scheme
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,8 @@ class Locations:
         places = (self.root.uri, store.uri, *self.allowed)
         if all(_below(target, one) is None for one in places):
             raise InvalidInputError(
-                f"{place!r} is a symbolic link that leaves the dataset, to {target!r}; if you "
-                f"trust it, open the dataset with allow_bases=[{target.rpartition('/')[0]!r}]"
+                f"{place!r} is a symbolic link that leaves the dataset, to {target!r}; "
+                f"{self._remedy(target.rpartition('/')[0])}"
             )
 
     def external(self, uri: str, base_id: int | None) -> tuple[Store, str]:
@@ -112,10 +115,18 @@ class Locations:
         if not any(_below(base.path, allowed) is not None for allowed in self.allowed):
             raise InvalidInputError(
                 f"this version keeps data under another base path, {base.path!r}, "
-                f"which is outside of the dataset ({self.root.uri!r}); if you trust it, open the "
-                f"dataset with allow_bases=[{base.path!r}]"
+                f"which is outside of the dataset ({self.root.uri!r}); {self._remedy(base.path)}"
             )
         return open_store(base.path, self.options)
+
+    def _remedy(self, place: str) -> str:
+        places = [*self.allowed, place]
+        listed = shlex.quote(os.pathsep.join(places))
+        return (
+            f"if you trust it, open the dataset with lance_nb.dataset({self.root.uri!r}, "
+            f"allow_bases={places!r}), or before the process starts: "
+            f"export LANCE_NB_ALLOW_BASES={listed}"
+        )
 
 
 def _is_link(place: str) -> bool:
@@ -137,10 +148,12 @@ def _below(path: str, root: str) -> str | None:
     """Return ``path`` relative to ``root`` ("" when equal), None when it is not at or below it."""
     scheme, place = split_uri(path)
     root_scheme, root_place = split_uri(root)
-    if scheme != root_scheme:
+    if _SAME_STORE.get(scheme, scheme) != _SAME_STORE.get(root_scheme, root_scheme):
         return None
     if scheme == "file":
         place, root_place = os.path.realpath(place), os.path.realpath(root_place)
+    elif scheme != root_scheme:
+        place, root_place = place.partition("://")[2], root_place.partition("://")[2]
     place, root_place = place.rstrip("/"), root_place.rstrip("/")
     if place == root_place:
         return ""

@@ -136,9 +136,7 @@ def _compared(place: str, theirs: Any, ours: Any, cause: str | None) -> Iterator
             yield from _compared(f"{place}.{name}", _member(theirs, name), mine, cause)
 
 
-def _compared_parameters(
-    place: str, theirs: Any, ours: Any, cause: str | None
-) -> Iterator[Entry]:
+def _compared_parameters(place: str, theirs: Any, ours: Any, cause: str | None) -> Iterator[Entry]:
     wanted = parameters(theirs) or {}
     offered = None if cause is not None else parameters(ours)
     named = [one for one in wanted.values() if one.kind not in _BY_KEYWORD]

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from lance_nb.dataset.base_trust import remember_created
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import commit_staged
 from lance_nb.errors import BasePathError
@@ -42,17 +43,24 @@ def register(
 ) -> Snapshot:
     """Add base paths, as one new version. Raises BasePathError when one is taken."""
     staged = StagedWrite(snapshot.version, UpdateBases(tuple(bases)))
-    return commit_staged(session, snapshot.branch, staged, properties=properties)
+    made = commit_staged(session, snapshot.branch, staged, properties=properties)
+    remember_created(session.root.uri, [one.path for one in bases])
+    return made
 
 
-def trusted(
-    session: Session, current: Snapshot | None, request: Any
-) -> tuple[Session, Snapshot | None]:
-    """Trust what a request to write names by its path, then look at the version that way."""
+def named_places(current: Snapshot | None, request: Any) -> list[str]:
+    """Return the bases that a request to write names by their paths."""
     places = [one.path for one in request.initial_bases]
     if current is not None:
         known = {one.path.rstrip("/") for one in current.manifest.base_paths}
         places += [one for one in request.target_bases or () if one.rstrip("/") in known]
+    return places
+
+
+def trusted(
+    session: Session, current: Snapshot | None, places: Sequence[str]
+) -> tuple[Session, Snapshot | None]:
+    """Trust places, then look at the version that way."""
     wider = trusting(session, places)
     if current is None or wider is session:
         return wider, current

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lance_nb.dataset.base_trust import remember_created
 from lance_nb.dataset.session import Session, open_session
 from lance_nb.dataset.verbs.committing import place_of
 from lance_nb.errors import InvalidInputError
@@ -68,6 +69,7 @@ def shallow_clone(
     """Make a dataset that refers to the files of this one."""
     source, version, place, made = clone_places(session, target, uri, options)
     committed = cloning.shallow_clone(source, version, place, CommitOptions())
+    remember_created(made.root.uri, made.allow_bases)
     return made, made.snapshot(committed.manifest, None)
 
 
@@ -89,7 +91,7 @@ def clone_places(
 ) -> tuple[CommitPlace, int, CommitPlace, Session]:
     """Return where a clone comes from, which version of it, where it goes, and who reads that."""
     # The clone names the source as a base path: whoever made it may read it.
-    bases = (*session.allow_bases, session.root.uri)
+    bases = (*session.trusted_bases, session.root.uri)
     made = open_session(uri, session.storage_options if options is None else options, bases)
     if made.root.uri == session.root.uri:
         place = made.root.uri

@@ -39,7 +39,7 @@ def place_of(session: Session, branch: str | None) -> CommitPlace:
     return CommitPlace.of(
         session.root,
         branch,
-        allow_bases=session.allow_bases,
+        allow_bases=session.trusted_bases,
         storage_options=session.storage_options,
     )
 

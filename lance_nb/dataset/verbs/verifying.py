@@ -55,7 +55,7 @@ def verify(
             session.root,
             survey.store(folder),
             version.base_paths,
-            session.allow_bases,
+            session.trusted_bases,
             session.storage_options,
         )
 

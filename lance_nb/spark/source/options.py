@@ -13,7 +13,8 @@ option                  meaning
 ``table``               a metadata table in place of the rows: history, fragments, files, columns,
                         tags, branches, indices, transactions
 ``storageOptions``      a JSON object for fsspec
-``allowBases``          other folders that the dataset may refer to, separated by commas
+``allowBases``          other folders that the dataset may refer to, separated by commas, or a
+                        JSON list of them
 ``readChangeFeed``      "true" reads changes after ``startingVersion`` - 1, up to ``endingVersion``
                         (default: the newest); ``key`` names columns that tell rows apart
 ``startingVersion``     the first version that a stream reads; "latest" begins with the next one
@@ -106,6 +107,19 @@ class SourceOptions:
         """Return an option that is names, separated by commas."""
         return tuple(one.strip() for one in (self.get(key) or "").split(",") if one.strip())
 
+    def bases(self) -> tuple[str, ...]:
+        """Return option ``allowBases``: places separated by commas, or a JSON list of them."""
+        text = (self.get("allowbases") or "").strip()
+        if not text.startswith("["):
+            return self.names("allowbases")
+        try:
+            found = json.loads(text)
+        except json.JSONDecodeError as exc:
+            raise InvalidInputError(f"allowBases {text!r} is not a JSON list: {exc}") from exc
+        if not all(isinstance(one, str) for one in found):
+            raise InvalidInputError(f"allowBases {text!r} is not a list of places")
+        return tuple(found)
+
     def number(self, key: str) -> int | None:
         """Return an option that is a positive number. Raises InvalidInputError."""
         text = self.get(key)
@@ -147,7 +161,7 @@ class SourceOptions:
         ref = (branch, number) if branch is not None else tag if tag is not None else number
         return open_dataset(
             self.path, ref, asof=moment, storage_options=self.storage_options,
-            allow_bases=self.names("allowbases"),
+            allow_bases=self.bases(),
         )  # fmt: skip
 
 

@@ -42,8 +42,11 @@ def test_files_go_to_the_bases_in_turn(make, rows, places, options: Any, expecte
     assert made.to_table() == rows
 
 
-def test_a_place_is_trusted_by_its_path_or_when_it_is_allowed(make, rows, places, uri) -> None:
+def test_a_place_is_trusted_by_its_path_or_when_it_is_allowed(
+    make, rows, places, uri, as_another_process
+) -> None:
     make(initial_bases=places)
+    as_another_process()
     with pytest.raises(InvalidInputError, match="allow_bases"):
         lance_nb.write_dataset(rows, uri, mode="append", target_bases=["hot"])
     by_path = lance_nb.write_dataset(rows, uri, mode="append", target_bases=[places[0].path])
