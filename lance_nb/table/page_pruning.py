@@ -4,7 +4,8 @@ Used of a filter: comparisons of a column at the top with a number, date or time
 everything else may pass. A page is left out only when its smallest or largest value settles it and
 it has no nulls, because 0.1 files store some value in the place of a null, which a scan returns.
 NaN is greater than every number and no part of the bounds, so that ``>`` and ``>=`` leave out no
-page of floats. Texts are not used: their bounds may have been cut.
+page of floats; a NaN with a minus sign, the least value, is missed by ``<`` as it is by pylance.
+Texts are not used: their bounds may have been cut.
 
 Limits: without statistics, with damaged ones, or in a fragment of more than ``ROWS_MAX`` rows every
 row may pass.

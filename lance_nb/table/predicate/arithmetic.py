@@ -10,13 +10,15 @@ added to or taken from both.
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Context, Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate.coercion import cast, plain, unify
+from lance_nb.table.predicate.coercion import as_float16, cast, fit_float16, plain, unify
 from lance_nb.table.predicate.expression import (
     Expression,
     Literal,
@@ -24,16 +26,22 @@ from lance_nb.table.predicate.expression import (
     aligned,
     call,
     only_value,
+    per_row,
     to_numpy,
     with_nulls_of,
 )
 
 _DIVISION_DIGITS = 4
+_DECIMAL256_DIGITS = 76
 
 
 def arithmetic(sign: str, left: Expression, right: Expression) -> Expression:
     """Bind ``left sign right``. Raises PredicateError for types without arithmetic."""
-    left, right = plain(left), plain(right)
+    left, right = fit_float16(left, right)
+    return as_float16(_arithmetic(sign, plain(left), plain(right)), (left, right))
+
+
+def _arithmetic(sign: str, left: Expression, right: Expression) -> Expression:
     if pt.is_temporal(left.type) or pt.is_temporal(right.type):
         return _time_arithmetic(sign, left, right)
     if pt.is_decimal(left.type) or pt.is_decimal(right.type):
@@ -50,13 +58,13 @@ def arithmetic(sign: str, left: Expression, right: Expression) -> Expression:
 
 def negative(operand: Expression) -> Expression:
     """Bind ``- operand``."""
-    operand = plain(operand)
+    given, operand = operand, plain(operand)
     if isinstance(operand, Literal) and operand.digits:
         text = "-" + operand.digits if operand.digits[0] != "-" else operand.digits[1:]
         return number(text)
     if pt.is_unsigned_integer(operand.type):
         raise PredicateError(f"{operand.type} has no negative numbers; write a cast")
-    return call("operator -", _negate, operand)
+    return as_float16(call("operator -", _negate, operand), [given])
 
 
 def shift(function: str, left: Expression, right: Expression) -> Expression:
@@ -143,9 +151,24 @@ def _decimal_arithmetic(sign: str, left: Expression, right: Expression) -> Expre
         else:
             return None
     if sign == "%":
-        raise PredicateError("% of decimals cannot be computed; cast them to double")
+        return call("operator %", *_decimal_remainder(both[0], both[1]))
     kernel = _decimal_quotient(both[0].type, both[1].type) if sign == "/" else _KERNELS[sign]
     return call(f"operator {sign}", kernel, *both)
+
+
+def _decimal_remainder(dividend: Expression, divisor: Expression) -> tuple[Any, ...]:
+    """Return the kernel of ``%``, whose result has the sign of the dividend, and its operands."""
+    left, right = dividend.type, divisor.type
+    scale = max(left.scale, right.scale)
+    whole = min(left.precision - left.scale, right.precision - right.scale)
+    context = Context(prec=_DECIMAL256_DIGITS)
+
+    def remainder(one: Decimal, other: Decimal) -> Decimal:
+        if not other:
+            raise pa.ArrowInvalid("divide by zero")
+        return context.remainder(one, other)
+
+    return per_row(remainder, pa.decimal128(max(whole + scale, 1), scale)), dividend, divisor
 
 
 def _digits(operand: Expression) -> int:

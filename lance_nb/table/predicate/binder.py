@@ -22,6 +22,7 @@ from lance_nb.table.predicate import (
     calendar_functions,
     comparison,
     list_functions,
+    list_results,
     number_functions,
     pattern_functions,
     string_functions,
@@ -60,6 +61,7 @@ _INSTEAD = {
     "exists": "subqueries are not read; query the dataset with SQL (ds.sql)",
     "if": "use CASE WHEN ... THEN ... ELSE ... END",
 }
+_HAS = frozenset(list_functions.list_names("has", "contains", "element_of"))
 _WORDS_AS_CALLS = ("current_date", "current_timestamp")
 
 
@@ -122,7 +124,11 @@ class _Binder:
             raise PredicateError(f"{digits!r} is no hexadecimal number") from exc
 
     def _bind_array(self, node: Any) -> Expression:
-        return list_functions.make_list([self.bind(one) for one in node.expressions])
+        values = [self.bind(one) for one in node.expressions]
+        literals = [one for one in values if isinstance(one, Literal)]
+        if len(literals) < len(values):
+            return list_results.make_array("a list in brackets", values)
+        return list_functions.literal_list(literals)
 
     def _bind_column(self, node: Any) -> Expression:
         parts = node.parts
@@ -257,7 +263,12 @@ class _Binder:
         return number_functions.choose("CASE", branches, otherwise)
 
     def _bind_anonymous(self, node: Any) -> Expression:
-        return call_of(str(node.this).lower(), [self.bind(one) for one in node.expressions])
+        name, operands = str(node.this).lower(), [self.bind(one) for one in node.expressions]
+        if name in _HAS and len(operands) == 2:
+            listed, element = operands
+            if isinstance(listed, Literal) and not isinstance(element, Literal):
+                return _in_list(name, listed, element)
+        return call_of(name, operands)
 
     def _bind_substring(self, node: Any) -> Expression:
         parts = (node.this, node.args.get("start"), node.args.get("length"))
@@ -280,6 +291,15 @@ class _Binder:
     def _bind_extract(self, node: Any) -> Expression:
         field = Literal(pa.scalar(str(node.this.this).lower()))
         return time_functions.date_part("extract", [field, self.bind(node.expression)])
+
+
+def _in_list(name: str, listed: Literal, element: Expression) -> Expression:
+    """Bind array_has of a list of literals as IN; an element that is null is never found."""
+    list_functions.list_of(listed, name=name)
+    values = listed.scalar.values if listed.scalar.is_valid else None
+    if values is None:
+        return Literal(pa.scalar(None, pa.bool_()))
+    return in_members(plain(element), [Literal(one) for one in values if one.is_valid])
 
 
 def _place(identifier: Any) -> str:

@@ -64,7 +64,11 @@ def cast_value(value: Value, type_: pa.DataType) -> Value:
         return _to_text(value, type_)
     if pt.is_timestamp(type_) or pt.is_date(type_):
         return _to_time(value, type_)
+    if pt.is_date32(own) and pt.is_integer(type_):
+        return value.cast(pa.int32()).cast(type_)
     if pt.is_integer(own) and pt.is_floating(type_):
+        return value.cast(type_, safe=False)
+    if pt.is_floating(own) and pt.is_floating(type_):
         return value.cast(type_, safe=False)
     if pt.is_boolean(own) and (pt.is_floating(type_) or pt.is_decimal(type_)):
         return value.cast(pa.int64()).cast(type_)

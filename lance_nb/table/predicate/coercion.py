@@ -12,6 +12,7 @@ is the moment that it names.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ import pyarrow.types as pt
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.casts import cast_kernel, cast_value
-from lance_nb.table.predicate.expression import Call, Expression, Literal, call
+from lance_nb.table.predicate.expression import Call, Column, Expression, Literal, call
 
 _INTEGERS = {
     (True, 8): pa.int8(), (True, 16): pa.int16(), (True, 32): pa.int32(), (True, 64): pa.int64(),
@@ -55,6 +56,32 @@ def _plain_type(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
+def as_float16(found: Expression, operands: Sequence[Expression]) -> Expression:
+    """Return what was computed of float16 and integers in float16, as pylance does.
+
+    Arrow has no kernels of float16, so that they are computed in float32, which rounds the same.
+    """
+    kinds = [one.type for one in operands if not pt.is_null(one.type)]
+    others = [type_ for type_ in kinds if not pt.is_float16(type_)]
+    if len(others) < len(kinds) and all(map(pt.is_integer, others)):
+        return cast(found, pa.float16())
+    return found
+
+
+def fit_float16(left: Expression, right: Expression) -> tuple[Expression, Expression]:
+    """Round integers, and a number beside a column, to float16 where the other operand is that."""
+    return _as_float16_beside(left, right), _as_float16_beside(right, left)
+
+
+def _as_float16_beside(operand: Expression, other: Expression) -> Expression:
+    if not pt.is_float16(other.type):
+        return operand
+    is_number = isinstance(operand, Literal) and pt.is_float64(operand.type)
+    if pt.is_integer(operand.type) or (is_number and isinstance(other, Column)):
+        return cast(cast(operand, pa.float32()), pa.float16())
+    return operand
+
+
 def cast(expression: Expression, type_: pa.DataType) -> Expression:
     """Convert an expression, without a call when it has the type already."""
     if expression.type == type_:
@@ -69,6 +96,8 @@ def unify(
 
     ``fit``: a literal takes the column's type if it keeps its value so.
     """
+    if fit:
+        left, right = fit_float16(left, right)
     left, right = plain(left), plain(right)
     if not fit:
         pass
@@ -153,6 +182,8 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
         return _common_number(left, right)
     if pt.is_temporal(left) and pt.is_temporal(right):
         return _common_time(left, right)
+    if {left, right} in ({pa.date32(), pa.int32()}, {pa.date32(), pa.int64()}):
+        return pa.int64()  # the days since 1970
     texts = (_is_text(left), _is_text(right))
     if all(texts):
         return pa.large_string() if left != right else left

@@ -1,7 +1,8 @@
 """Comparisons with SQL's three values: =, <, IN, BETWEEN, IS, LIKE and the logical connectives.
 
-NaN equals NaN and is greater than every other number, as in DataFusion; -0.0 equals 0.0 (pylance
-tells them apart between two columns, and takes a NaN with a minus sign for the least number).
+Floats have the total order of IEEE 754, as in DataFusion: NaN is above every number, NaN with a
+minus sign below every number, and each NaN equals only itself. Compared with a literal zero, -0.0
+and 0.0 are the same; between two columns -0.0 is less than 0.0.
 A null operand gives null, except where SQL says otherwise (AND, OR, IS, IS DISTINCT FROM).
 
 LIKE and regular expressions run in RE2, in time linear in the text.
@@ -9,8 +10,10 @@ LIKE and regular expressions run in RE2, in time linear in the text.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from functools import reduce
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -25,15 +28,21 @@ _LOOKED_UP_MIN = 8
 
 
 def equal(left: Value, right: Value) -> Value:
-    """Compare for equality."""
+    """Compare for equality; a literal zero equals both zeros."""
+    import pyarrow.compute as pc
+
+    if _has_ieee_order(left, right):
+        return pc.equal(left, right)
+    return identical(left, right)
+
+
+def identical(left: Value, right: Value) -> Value:
+    """Compare for equality, zeros by their sign."""
     import pyarrow.compute as pc
 
     if pt.is_nested(left.type):
         return _equal_nested(left, right)
-    found = pc.equal(left, right)
-    if not pt.is_floating(left.type) or _is_finite(left) or _is_finite(right):
-        return found
-    return pc.or_(found, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+    return pc.equal(float_bits(left), float_bits(right))
 
 
 def not_equal(left: Value, right: Value) -> Value:
@@ -44,14 +53,47 @@ def not_equal(left: Value, right: Value) -> Value:
 
 
 def less(left: Value, right: Value) -> Value:
-    """Compare for less."""
+    """Compare for less; a literal zero is as great as both zeros."""
     import pyarrow.compute as pc
 
+    if not _has_ieee_order(left, right):
+        return precedes(left, right)
     found = pc.less(left, right)
-    if not pt.is_floating(left.type) or _is_finite(right):
+    literal, column, sign = left, right, False
+    if isinstance(right, pa.Scalar):
+        literal, column, sign = right, left, True
+    if not pt.is_floating(column.type) or not literal.is_valid or isinstance(column, pa.Scalar):
         return found
-    # A number is less than NaN.
-    return pc.or_(found, pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right)))
+    nans = pc.is_nan(column)
+    if not pc.any(nans).as_py():
+        return found
+    return pc.if_else(nans, pc.equal(_is_negative(float_bits(column)), sign), found)
+
+
+def precedes(left: Value, right: Value) -> Value:
+    """Compare for less in the total order, zeros by their sign."""
+    import pyarrow.compute as pc
+
+    if pt.is_floating(left.type) and not _needs_rank(left, right):
+        return pc.less(left, right)
+    return pc.less(float_rank(left), float_rank(right))
+
+
+def _has_nan(value: Value) -> bool:
+    import pyarrow.compute as pc
+
+    found = pc.is_nan(value)
+    return bool((found if isinstance(value, pa.Scalar) else pc.any(found)).as_py())
+
+
+def _needs_rank(left: Value, right: Value) -> bool:
+    """Tell whether there are NaNs, or zeros of both signs beside each other."""
+    import pyarrow.compute as pc
+
+    if any(_has_nan(one) for one in (left, right)):
+        return True
+    apart = pc.xor(pc.equal(left, right), pc.equal(float_bits(left), float_bits(right)))
+    return isinstance(apart, pa.Scalar) or bool(pc.any(apart).as_py())
 
 
 def greater(left: Value, right: Value) -> Value:
@@ -73,17 +115,69 @@ def greater_equal(left: Value, right: Value) -> Value:
     return pc.invert(less(left, right))
 
 
-def _is_finite(value: Value) -> bool:
-    """Tell whether this is a literal other than NaN, which spares looking for NaN at all."""
-    return isinstance(value, pa.Scalar) and value.is_valid and value.as_py() == value.as_py()
+def _has_ieee_order(left: Value, right: Value) -> bool:
+    """Tell whether Arrow's own comparison is right apart from NaNs in a column.
+
+    It is for everything but floats, and for a float literal that is a number.
+    """
+    if not pt.is_floating(left.type):
+        return not pt.is_nested(left.type)
+    literals = [one for one in (left, right) if isinstance(one, pa.Scalar)]
+    return bool(literals) and not any(one.is_valid and isnan(one.as_py()) for one in literals)
+
+
+_BITS = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+
+
+def float_bits(value: Value) -> Value:
+    """View floats as integers that are equal where the floats are the same; leave other types."""
+    if not pt.is_floating(value.type):
+        return value
+    wanted = _BITS[value.type.bit_width]
+    if isinstance(value, pa.Scalar):
+        return pa.repeat(value, 1).view(wanted)[0]
+    if isinstance(value, pa.ChunkedArray):
+        return pa.chunked_array([chunk.view(wanted) for chunk in value.chunks], wanted)
+    return value.view(wanted)
+
+
+def float_rank(value: Value) -> Value:
+    """Map floats to integers in the total order of IEEE 754; leave other types."""
+    import pyarrow.compute as pc
+
+    bits = float_bits(value)
+    if bits is value:
+        return value
+    magnitude = pa.scalar((1 << (bits.type.bit_width - 1)) - 1, bits.type)
+    # Of a negative number all bits but the sign are inverted.
+    return pc.if_else(_is_negative(bits), pc.bit_wise_xor(bits, magnitude), bits)
+
+
+def _is_negative(bits: Value) -> Value:
+    import pyarrow.compute as pc
+
+    return pc.less(bits, pa.scalar(0, bits.type))
 
 
 def _equal_nested(left: Value, right: Value) -> Value:
     if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
         both = left.is_valid and right.is_valid
-        return pa.scalar(left.as_py() == right.as_py() if both else None, pa.bool_())
+        same = both and _identity(left.as_py()) == _identity(right.as_py())
+        return pa.scalar(same if both else None, pa.bool_())
     pairs = zip(*(array.to_pylist() for array in aligned(left, right)), strict=True)
-    return pa.array([None if None in (a, b) else a == b for a, b in pairs], pa.bool_())
+    found = [None if None in (a, b) else _identity(a) == _identity(b) for a, b in pairs]
+    return pa.array(found, pa.bool_())
+
+
+def _identity(value: Any) -> Any:
+    """Make a value of Python that is equal only to the same value, floats by their bits."""
+    if isinstance(value, float):
+        return struct.pack("<d", value)
+    if isinstance(value, list | tuple):
+        return [_identity(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _identity(one) for name, one in value.items()}
+    return value
 
 
 def is_distinct(left: Value, right: Value) -> Value:
@@ -121,9 +215,9 @@ def in_set(value: Value, *, members: pa.Array, has_null: bool) -> Value:
     import pyarrow.compute as pc
 
     if pt.is_floating(value.type):
-        # Arrow's hash tells -0.0 from 0.0; adding zero makes them one.
-        zero = pa.scalar(0.0, value.type)
-        value, members = pc.add(value, zero), pc.add(members, zero)
+        if pc.any(pc.equal(members, 0.0)).as_py():
+            members = pa.concat_arrays([members, pa.array([0.0, -0.0], members.type)])
+        value, members = float_bits(value), float_bits(members)
     found = _find(value, members)
     lost = pa.scalar(None, pa.bool_())
     if has_null:
@@ -193,11 +287,11 @@ def regexp(value: Value, *, pattern: str, ignore_case: bool) -> Value:
 
 
 def extreme(*values: Value, largest: bool) -> Value:
-    """Compute GREATEST or LEAST of each row; nulls are passed over, NaN is the greatest."""
+    """Compute GREATEST or LEAST of each row in the total order; nulls are passed over."""
     import pyarrow.compute as pc
 
     def pick(best: Value, other: Value) -> Value:
-        wins = greater(other, best) if largest else less(other, best)
+        wins = precedes(best, other) if largest else precedes(other, best)
         take = pc.or_(pc.is_null(best), pc.fill_null(wins, False))
         return pc.if_else(pc.and_(take, pc.is_valid(other)), other, best)
 

@@ -144,14 +144,23 @@ def _narrowed(expression: Expression) -> Expression:
     columns = [one for one in inner if isinstance(one, Column)]
     literals = [one for one in inner if isinstance(one, Literal)]
     if len(columns) == 1 and len(literals) == 1 and _is_number(columns[0].type):
-        type_ = columns[0].type
-        try:
-            fitted = Literal(cast_value(literals[0].scalar, type_))
-        except pa.ArrowException:
+        fitted = _as_type(literals[0], columns[0].type)
+        if fitted is None:
             return expression
         left, right = (one if isinstance(one, Column) else fitted for one in inner)
         return arithmetic(expression.name[-1], left, right)
     return expression
+
+
+def _as_type(literal: Literal, type_: pa.DataType) -> Literal | None:
+    """Return a number in another type, None where its value would change; floats are rounded."""
+    try:
+        fitted = cast_value(literal.scalar, type_)
+        is_rounded = pt.is_floating(literal.type) and pt.is_floating(type_)
+        is_kept = is_rounded or cast_value(fitted, literal.type).equals(literal.scalar)
+    except pa.ArrowException:
+        return None
+    return Literal(fitted) if is_kept else None
 
 
 def _is_number(type_: pa.DataType) -> bool:

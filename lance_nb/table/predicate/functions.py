@@ -12,6 +12,7 @@ from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import (
     calendar_functions,
     digest_functions,
+    float_functions,
     json_functions,
     list_elements,
     list_functions,
@@ -29,6 +30,7 @@ from lance_nb.table.predicate.expression import Expression
 FUNCTIONS = {
     **string_functions.FUNCTIONS,
     **pattern_functions.FUNCTIONS,
+    **float_functions.FUNCTIONS,
     **number_functions.FUNCTIONS,
     **time_functions.FUNCTIONS,
     **list_functions.FUNCTIONS,

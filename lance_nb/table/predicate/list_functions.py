@@ -87,12 +87,15 @@ def _scalar_safe(kernel: Callable[..., Value]) -> Callable[..., Value]:
 def _has(name: str, operands: Sequence[Expression]) -> Expression:
     lists = list_of(operands[0], name=name)
     element = element_of(operands[1], lists.type.value_type, name=name)
+    literal = element.scalar if isinstance(element, Literal) else None
 
     def kernel(rows: pa.Array, wanted: pa.Array) -> pa.Array:
         import pyarrow.compute as pc
 
-        flat, parents = pc.list_flatten(rows), pc.list_parent_indices(rows)
-        hits = _hits(equal(flat, wanted.take(parents)))
+        flat = pc.list_flatten(rows)
+        # A literal stays one, because a literal zero equals both zeros.
+        other = wanted.take(pc.list_parent_indices(rows)) if literal is None else literal
+        hits = _hits(equal(flat, other))
         found = _answer(_rows_with(rows, hits, len(rows)) > 0, rows)
         return pc.if_else(pc.is_valid(wanted), found, pa.scalar(None, pa.bool_()))
 
@@ -195,13 +198,9 @@ def _to_string(name: str, operands: Sequence[Expression]) -> Expression:
     return call(name, per_row(join, pa.string()), list_of(operands[0], name=name), *texts)
 
 
-def make_list(values: Sequence[Expression]) -> Literal:
+def literal_list(values: Sequence[Literal]) -> Literal:
     """Bind [a, b, ...] of literals."""
-    scalars = []
-    for value in values:
-        if not isinstance(value, Literal):
-            raise PredicateError("a list in brackets holds literals only")
-        scalars.append(value.scalar.as_py())
+    scalars = [value.scalar.as_py() for value in values]
     try:
         return Literal(pa.scalar(scalars, pa.list_(pa.array(scalars).type)))
     except pa.ArrowException as exc:

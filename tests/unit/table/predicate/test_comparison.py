@@ -10,33 +10,64 @@ import pytest
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import comparison
 
-VALUES = [0.0, -0.0, 1.5, math.nan, -math.nan, math.inf, -math.inf, None]
+VALUES = [-math.nan, -math.inf, -1.5, -0.0, 0.0, 1.5, math.inf, math.nan, None]  # in order
 SIGNS = {
     comparison.equal: operator.eq, comparison.not_equal: operator.ne, comparison.less: operator.lt,
     comparison.less_equal: operator.le, comparison.greater: operator.gt,
     comparison.greater_equal: operator.ge,
 }  # fmt: skip
+PLACES = [None if value is None else place for place, value in enumerate(VALUES)]
 
 
-def rank(value):
-    return (math.isnan(value), 0.0 if math.isnan(value) else value)
+@pytest.mark.parametrize("type_", [pa.float64(), pa.float32()], ids=str)
+@pytest.mark.parametrize("kernel", SIGNS, ids=lambda kernel: kernel.__name__)
+def test_columns_of_floats_are_compared_in_the_total_order(kernel, type_):
+    left = pa.array([a for a in VALUES for _ in VALUES], type_)
+    right = pa.array(VALUES * len(VALUES), type_)
+    pairs = [(a, b) for a in PLACES for b in PLACES]
+    wanted = [None if None in pair else SIGNS[kernel](*pair) for pair in pairs]
+
+    assert kernel(left, right).to_pylist() == wanted
+    assert kernel(pa.chunked_array([left[:7], left[7:]]), right).to_pylist() == wanted
 
 
 @pytest.mark.parametrize("kernel", SIGNS, ids=lambda kernel: kernel.__name__)
-def test_nan_is_one_number_above_all_others_and_zero_has_no_sign(kernel):
-    left = pa.array([a for a in VALUES for _ in VALUES], pa.float64())
-    right = pa.array(VALUES * len(VALUES), pa.float64())
-    pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
-    wanted = [None if None in pair else SIGNS[kernel](*map(rank, pair)) for pair in pairs]
+@pytest.mark.parametrize("literal", VALUES, ids=repr)
+def test_a_literal_zero_equals_both_zeros_and_other_literals_have_the_total_order(kernel, literal):
+    def place(value):
+        return PLACES[VALUES.index(0.0)] if value == 0 else PLACES[VALUES.index(value)]
 
-    assert kernel(left, right).to_pylist() == wanted
-    for value in VALUES:
-        scalar = pa.scalar(value, pa.float64())
-        column = pa.array(VALUES, pa.float64())
-        again = kernel(column, pa.array([value] * len(VALUES), pa.float64()))
-        assert kernel(column, scalar).to_pylist() == again.to_pylist()
-        back = kernel(pa.array([value] * len(VALUES), pa.float64()), column)
-        assert kernel(scalar, column).to_pylist() == back.to_pylist()
+    column = pa.array(VALUES, pa.float64())
+    scalar = pa.scalar(literal, pa.float64())
+    places = [place(value) for value in VALUES] if literal == 0 else PLACES
+    own = place(literal)
+    sign = SIGNS[kernel]
+    assert kernel(column, scalar).to_pylist() == [
+        None if None in (own, one) else sign(one, own) for one in places
+    ]
+    assert kernel(scalar, column).to_pylist() == [
+        None if None in (own, one) else sign(own, one) for one in places
+    ]
+
+
+def test_a_nan_equals_only_the_nan_of_the_same_bits():
+    bits = pa.array([0x7FF8000000000000, 0x7FF8000000000001], pa.int64())
+    nans = bits.view(pa.float64())
+
+    assert comparison.equal(nans, nans).to_pylist() == [True, True]
+    assert comparison.equal(nans, nans[0]).to_pylist() == [True, False]
+    assert comparison.less(nans[0], nans).to_pylist() == [False, True]
+    members = nans[1:]
+    assert comparison.in_set(nans, members=members, has_null=False).to_pylist() == [False, True]
+
+
+def test_lists_and_structs_are_the_same_when_their_floats_are():
+    rows = pa.array([[math.nan], [0.0], [None], None])
+    other = pa.array([[math.nan], [-0.0], [None], [1.0]])
+
+    assert comparison.equal(rows, other).to_pylist() == [True, False, True, None]
+    assert comparison.equal(rows[0], other[0]).as_py() is True
+    assert comparison.equal(rows[1], other[1]).as_py() is False
 
 
 def test_and_and_or_follow_three_valued_logic():
