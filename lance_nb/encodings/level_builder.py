@@ -106,22 +106,34 @@ def _stripe(array: pa.Array, shape: Shape, entries: Entries) -> Iterator[Striped
 
 
 def _item_layer(entries: Entries, nulls: Mask | None) -> Entries:
-    """Add a layer without lists: slots that are null get its code unless they have an outer one."""
+    """Add a layer without lists: slots that are null get its code unless they have an outer one.
+
+    Below a null struct the layer knows null too, used or not: pylance, when it reads a child alone,
+    takes the nulls from the child's own layer.
+    """
     layer = len(entries.lists)
-    lists = (*entries.lists, False)
-    if nulls is None:
-        return Entries(
-            entries.num_entries,
-            entries.num_rows,
-            entries.depths,
-            entries.codes,
-            entries.visible,
-            lists,
-            entries.seen,
-        )
-    codes, hit = _coded(entries, nulls, 2 * layer + 1)
-    seen = entries.seen | (1 << 2 * layer + 1 if hit else 0)
-    return replace(entries, codes=codes, lists=lists, seen=seen)
+    has_null = _has_null_slots(entries)
+    codes = entries.codes
+    if nulls is not None:
+        codes, hit = _coded(entries, nulls, 2 * layer + 1)
+        has_null |= hit
+    return Entries(
+        entries.num_entries,
+        entries.num_rows,
+        entries.depths,
+        codes,
+        entries.visible,
+        (*entries.lists, False),
+        entries.seen | (1 << 2 * layer + 1 if has_null else 0),
+    )
+
+
+def _has_null_slots(entries: Entries) -> bool:
+    """Tell whether an outer layer is null at a slot."""
+    if entries.codes is None:
+        return False
+    codes = entries.codes if entries.visible is None else entries.codes[entries.visible]
+    return bool(codes.any())
 
 
 def _coded(entries: Entries, slots: Mask, code: int) -> tuple[Marks, bool]:
@@ -163,9 +175,7 @@ def _list_layer(entries: Entries, array: pa.Array) -> tuple[Entries, pa.Array]:
     codes = coded.codes
     if codes is not None:
         gone = (codes if entries.visible is None else codes[entries.visible]) != 0
-        if bool(gone.any()):  # readers want a list layer that knows null below null structs, too
-            counts[gone] = 0
-            coded = replace(coded, seen=coded.seen | 1 << 2 * layer + 1)
+        counts[gone] = 0
     coded = replace(coded, lists=(*entries.lists, True))
     if counts.size and not int(counts.min()):
         marked, hit = _coded(coded, counts == 0, 2 * layer + 2)

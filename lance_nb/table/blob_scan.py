@@ -43,11 +43,12 @@ class BlobScan:
         """Read the result batch by batch."""
         for batch in self.inner.batches():
             addresses = batch.column(ROW_ADDRESS).to_pylist()
+            # By name: the inner scan returns the row address last, wherever it was asked for.
             columns = [
-                batch.column(number)
+                batch.column(name)
                 if field is None
-                else self._filled(field, batch.column(number), addresses)
-                for number, field in enumerate(self.fields)
+                else self._filled(field, batch.column(name), addresses)
+                for name, field in zip(self.schema.names, self.fields, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 

@@ -40,12 +40,12 @@ class Shape:
         return pa.schema([fields[name] for name in self.names], self.source.metadata)
 
     def _computed_field(self, one: Computed) -> pa.Field:
-        """Return the field; a column that is only renamed stays as nullable as it is."""
+        """Return the field; a column that is only renamed keeps its nullability and metadata."""
         paths = needed_paths(one)
         if len(paths) == 1 and _output_name(paths[0]) in self.source.schema.names:
             stored = self.source.schema.field(_output_name(paths[0]))
             if one.text.strip(" `") == ".".join(paths[0]):
-                return pa.field(one.name, stored.type, stored.nullable)
+                return stored.with_name(one.name)
         return one.field
 
     def table(self, read: pa.Table, extras: Mapping[str, pa.Array] | None = None) -> pa.Table:
@@ -80,9 +80,13 @@ def shape_of(
         source = project(schema, None, row_columns)
         stored = [name for name in source.schema.names if name not in row_columns]
     else:
-        stored = [columns] if isinstance(columns, str) else list(columns)
-        source = project(schema, [one for one in stored if one not in extra_names], row_columns)
-        stored = [name for name in stored if name not in row_columns]
+        asked = [columns] if isinstance(columns, str) else list(columns)
+        source = project(schema, [one for one in asked if one not in extra_names], row_columns)
+        # A name that was asked for in quotes comes without them.
+        made = iter(source.schema.names)
+        stored = [
+            name if name in extra_names else next(made) for name in asked if name not in row_columns
+        ]
     added = [name for name in extra_names if name not in stored and add_extras]
     used = tuple(field for field in extras if field.name in (*stored, *added))
     return Shape(source, None, used, (*stored, *added, *row_columns))

@@ -51,8 +51,9 @@ DENSE_SHARE = 0.06
 
 T = TypeVar("T")
 
-# A field and the form (with some of its children, perhaps) in which it was decoded.
-ColumnKey = tuple[int, pa.DataType]
+# A field and the form (with some of its children, perhaps) in which it was decoded, as text: types
+# that others register with Arrow need not be hashable.
+ColumnKey = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +227,7 @@ def read_columns(
 
 
 def _key(column: Column) -> ColumnKey:
-    return column.field.id, column.arrow.type
+    return column.field.id, str(column.arrow.type)
 
 
 def selected_table(

@@ -31,7 +31,7 @@ KNOWN = (
     Known("limit=.*count_rows", "pylance alone refuses: .*Cannot use limit with aggregate",
           "we count the rows of a scan with a limit"),
     Known("", "pylance alone refuses: PanicException", "pylance fails by a panic, not by refusing"),
-    Known("", "pylance alone refuses: .*(is not supported SQL in lance|with_deleted_rows / only_ind)",
+    Known("", "pylance alone refuses: .*(not supported SQL in lance|with_deleted_rows / only_ind)",
           "we take more SQL than pylance, and a filter together with include_deleted_rows"),
 )
 

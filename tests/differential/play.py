@@ -1,8 +1,8 @@
 """Run the steps of a case with both libraries and compare.
 
 Each operation runs twice: on the dataset by the one library, on a copy of it by the other. pylance
-reads both results, which must be equal; the first goes on. Each read runs with both libraries on the
-same files. Where both refuse, they agree.
+reads both results, which must be equal; the first goes on. Each read runs with both libraries on
+the same files. Where both refuse, they agree.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _MEMORY = "/dev/shm"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Step:
-    """One operation, as Python text over ``lance``, ``ds``, ``uri`` and the table ``t``; then reads.
+    """One operation as Python text over ``lance``, ``ds``, ``uri`` and the table ``t``; then reads.
 
-    ``other``: the other library does it too, on a copy. ``ordered``: both leave the same order of rows.
-    ``branch``: whose newest version is compared and read.
+    ``other``: the other library does it too, on a copy. ``ordered``: both leave the same order of
+    rows. ``branch``: whose newest version is compared and read.
     """
 
     actor: str
@@ -143,7 +143,7 @@ class Player:
         """The columns before the step, as pylance says."""
         try:
             return lance.dataset(str(self.root)).schema
-        except Exception:
+        except Exception:  # noqa: BLE001 (there is no dataset yet, or pylance cannot open it)
             return None
 
     def _compare_results(
@@ -220,7 +220,7 @@ class Player:
         def act() -> Any:
             if re.search(r"\bds\b", code):
                 names["ds"] = opened()
-            return plain_answer(eval(code, names))
+            return plain_answer(eval(code, names))  # noqa: S307
 
         return _outcome(act)
 
@@ -234,7 +234,7 @@ def _outcome(act: Any) -> Outcome:
         return Outcome(act())
     except KeyboardInterrupt:
         raise
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 (panics of pylance)
         return Outcome(error=error)
 
 
@@ -292,12 +292,13 @@ def plain_answer(value: Any) -> Any:
 def refusals(
     code: str, outcomes: dict[str, Outcome], schema: pa.Schema | None
 ) -> Finding | None:
-    """Return a finding if one library alone refuses, or ours with an error that is none of its own."""
+    """Return a finding if one library alone refuses, or ours by an error that is not its own."""
     ours, theirs = outcomes[OURS].error, outcomes[PYLANCE].error
     if ours is not None and not isinstance(ours, LanceError) and "read by pylance" not in code:
         place = traceback.extract_tb(ours.__traceback__)[-1]
         where = f"{Path(place.filename).stem}.{place.name}"
-        return _finding(code, f"ours raises a bare {type(ours).__name__} in {where}: {ours}", schema)
+        text = f"ours raises a bare {type(ours).__name__} in {where}: {ours}"
+        return _finding(code, text, schema)
     if (ours is None) == (theirs is None):
         return None
     if "read by pylance" in code:
@@ -333,7 +334,7 @@ def difference(mine: Any, theirs: Any) -> str | None:
         return next(filter(None, (difference(one, other) for one, other in pairs)), None)
     if isinstance(mine, dict) and isinstance(theirs, dict) and set(mine) == set(theirs):
         return next(filter(None, (difference(mine[key], theirs[key]) for key in mine)), None)
-    if isinstance(mine, float) and isinstance(theirs, float) and mine != mine and theirs != theirs:
+    if isinstance(mine, float) and isinstance(theirs, float) and np.isnan([mine, theirs]).all():
         return None
     if type(mine) is type(theirs) and mine == theirs:
         return None
@@ -403,7 +404,10 @@ def first_finding(steps: Sequence[Step]) -> tuple[int, Finding] | None:
 def reproduce(steps: Sequence[Step]) -> None:
     """Play the steps of a report and print what differs."""
     found = first_finding(steps)
-    print("no difference" if found is None else f"step {found[0]}: {found[1].code}\n{found[1].text}")
+    if found is None:
+        print("no difference")
+    else:
+        print(f"step {found[0]}: {found[1].code}\n{found[1].text}")
 
 
 __all__ = ["ENGINES", "OURS", "PYLANCE", "Finding", "Player", "Step", "first_finding", "playing",

@@ -123,12 +123,16 @@ def _on_column(chance: random.Random, path: str, kind: pa.DataType, state: State
     if values:
         one, other = chance.choice(values), chance.choice(values)
         sign = chance.choice(("=", "<>", "<", "<=", ">", ">="))
-        tests += [f"{path} {sign} {one}", f"{path} {sign} {one}", f"{path} IN ({one}, {other})",
-                  f"{path} NOT IN ({one}, {other})", f"{path} BETWEEN {one} AND {other}"]  # fmt: skip
+        tests += [
+            f"{path} {sign} {one}", f"{path} {sign} {one}", f"{path} IN ({one}, {other})",
+            f"{path} NOT IN ({one}, {other})", f"{path} BETWEEN {one} AND {other}",
+        ]  # fmt: skip
         if types.is_string(kind) or types.is_large_string(kind):
             start = one[1:3].replace("'", "")
-            tests += [f"{path} LIKE '{start}%'", f"length({path}) > 3", f"lower({path}) = {one}",
-                      f"starts_with({path}, {one})", f"contains({path}, '{start}')"]  # fmt: skip
+            tests += [
+                f"{path} LIKE '{start}%'", f"length({path}) > 3", f"lower({path}) = {one}",
+                f"starts_with({path}, {one})", f"contains({path}, '{start}')",
+            ]  # fmt: skip
     if types.is_boolean(kind):
         tests += [path, f"NOT {path}", f"{path} IS TRUE", f"{path} IS NOT FALSE"]
     if types.is_list(kind) or types.is_large_list(kind):
@@ -136,8 +140,10 @@ def _on_column(chance: random.Random, path: str, kind: pa.DataType, state: State
         if types.is_integer(kind.value_type):
             tests.append(f"array_has({path}, {chance.randint(0, 3)})")
     if isinstance(kind, pa.JsonType):
-        tests += [f"json_get_int({path}, 'k') > 3", f"json_exists({path}, '$.k')",
-                  f"json_extract({path}, '$.b') IS NOT NULL", f"json_get_string({path}, 'b') = 'a'"]  # fmt: skip
+        tests += [
+            f"json_get_int({path}, 'k') > 3", f"json_exists({path}, '$.k')",
+            f"json_extract({path}, '$.b') IS NOT NULL", f"json_get_string({path}, 'b') = 'a'",
+        ]  # fmt: skip
     return chance.choice(tests)
 
 
@@ -146,7 +152,8 @@ def expression(chance: random.Random, state: State) -> str:
     paths = leaf_paths(state.schema)
     path = chance.choice(sorted(paths))
     kind = paths[path]
-    choices = [path, path, "uid + 1", "key * 2", f"{path} IS NULL", "abs(key) + 1", "CAST(uid AS string)", "coalesce(key, -1)"]  # fmt: skip
+    choices = [path, path, "uid + 1", "key * 2", f"{path} IS NULL", "abs(key) + 1",
+               "CAST(uid AS string)", "coalesce(key, -1)"]  # fmt: skip
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         choices += [f"{path} = 1", f"CAST({path} AS string)", f"CAST({path} AS double) / 2"]
     if pa.types.is_string(kind):
@@ -196,7 +203,9 @@ def batches(chance: random.Random, state: State) -> str:
         size = 64
     strict = ", strict_batch_size=True" if chance.random() < 0.5 else ""
     call = f"ds.to_batches(batch_size={size}{strict}{', ' if options else ''}{options})"
-    return f"[b.num_rows for b in {call}]" if strict and chance.random() < 0.4 else f"joined({call})"
+    if strict and chance.random() < 0.4:
+        return f"[b.num_rows for b in {call}]"
+    return f"joined({call})"
 
 
 def projected(chance: random.Random, state: State) -> str:
@@ -247,14 +256,15 @@ def taken_by_id(chance: random.Random, state: State) -> str:
 def fragments(chance: random.Random, state: State) -> str:
     options = _options(chance, state)
     options = re.sub(r"(, )?(late_materialization|blob_handling)=[^,]*", "", options).strip(", ")
+    more = f", {options}" if options else ""
     return chance.choice((
         f"together(f.to_table({options}) for f in ds.get_fragments())",
         "[f.count_rows() for f in ds.get_fragments()]",
         f"[f.count_rows({condition(chance, state)!r}) for f in ds.get_fragments()]",
         f"together(f.head({chance.randint(0, 30)}) for f in ds.get_fragments())",
         "together(f.take(sorted({f.count_rows() - 1, 0})) for f in ds.get_fragments())",
-        f"ds.scanner(fragments=ds.get_fragments()[::-1]{', ' if options else ''}{options}).to_table()",
-        f"[(f.fragment_id, f.physical_rows, f.num_deletions) for f in ds.get_fragments()]",
+        f"ds.scanner(fragments=ds.get_fragments()[::-1]{more}).to_table()",
+        "[(f.fragment_id, f.physical_rows, f.num_deletions) for f in ds.get_fragments()]",
     ))  # fmt: skip
 
 
@@ -317,11 +327,11 @@ def changes(chance: random.Random, state: State) -> str:
 
 
 def arrow_filter(chance: random.Random, state: State) -> str:
-    number = chance.randint(0, 10)
+    number, half = chance.randint(0, 10), state.count // 2
     return chance.choice((
         f"ds.to_table(filter=pc.field('key') > {number})",
-        f"ds.to_table(filter=pc.field('key').is_null())",
-        f"ds.to_table(filter=(pc.field('uid') <= {state.count // 2}) & (pc.field('key') != {number}))",
+        "ds.to_table(filter=pc.field('key').is_null())",
+        f"ds.to_table(filter=(pc.field('uid') <= {half}) & (pc.field('key') != {number}))",
         f"ds.to_table(filter=pc.field('key').isin([{number}, 3]), columns=['uid'])",
     ))  # fmt: skip
 

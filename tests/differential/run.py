@@ -1,7 +1,7 @@
 """Run differential cases: ``python -m tests.differential.run --minutes 30 --seed 1 --cases 0``.
 
-Two worker processes take seeds in turns. A case that hangs or kills its process is reported with its
-seed. Each kind of difference is made small once, and printed as a script that repeats it.
+Two worker processes take seeds in turns. A case that hangs or kills its process is reported with
+its seed. Each kind of difference is made small once, and printed as a script that repeats it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 import warnings
 from collections import Counter
 from dataclasses import replace
@@ -60,7 +61,7 @@ def minimal(steps: list[Step], finding: Finding, seconds: float = SHRINKING_S) -
     def fails(candidate: tuple[Step, ...]) -> bool:
         try:
             found = first_finding(candidate)
-        except Exception:  # a generator that cannot make these values
+        except Exception:  # noqa: BLE001 (the simpler values cannot be made)
             return False
         if found is None or found[1].signature != finding.signature:
             return False
@@ -108,9 +109,7 @@ def work() -> None:
                     known.add(finding.signature)
                     small, last = minimal(steps, finding)
                     answer["script"] = script(seed, small, last)
-        except Exception as error:  # of the generator itself
-            import traceback
-
+        except Exception as error:  # noqa: BLE001 (of the generator itself)
             answer["signature"] = f"generator: {type(error).__name__}"
             answer["script"] = traceback.format_exc()
         answers.write(json.dumps(answer) + "\n")
@@ -240,7 +239,7 @@ def main(arguments: list[str]) -> int:
           f"{campaign.checks} operations and reads compared in {took:.0f} s")  # fmt: skip
     for signature, count in campaign.findings.most_common():
         print(f"{count:5} {signature}")
-    print("no difference" if not campaign.findings else f"{len(campaign.findings)} kinds of difference")
+    print(f"{len(campaign.findings) or 'no'} kinds of difference")
     return int(bool(campaign.findings))
 
 

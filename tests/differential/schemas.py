@@ -53,7 +53,7 @@ def random_leaf(chance: random.Random) -> pa.DataType:
 
 
 def random_type(chance: random.Random, file_version: str, depth: int = 0) -> pa.DataType:
-    """Choose a type nested at most ``MAX_DEPTH`` deep, mostly one that the file version can hold."""
+    """Choose a type nested up to ``MAX_DEPTH`` deep, mostly one that the file version can hold."""
     if depth >= MAX_DEPTH or chance.random() < (0.6, 0.4, 0.45, 0.6)[depth]:
         return random_leaf(chance)
 

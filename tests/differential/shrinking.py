@@ -98,7 +98,9 @@ def _simpler_rows(rows: Rows) -> Iterator[Rows]:
 
 def _simpler_column(steps: Steps, name: str) -> Iterator[Steps]:
     """Change one column, in every step that has it."""
-    first = next(one for step in steps if step.rows for one in step.rows.columns if one.name == name)
+    first = next(
+        one for step in steps if step.rows for one in step.rows.columns if one.name == name
+    )
     changes: list[Callable[[Column], Column]] = []
     if first.metadata:
         changes.append(lambda one: replace(one, metadata=()))
@@ -115,7 +117,9 @@ def _simpler_column(steps: Steps, name: str) -> Iterator[Steps]:
         for values in ("constant", "few", "random")
     ]
     changes += [lambda one: replace(one, nulls=0.0), lambda one: replace(one, seed=0)]
-    changes += [lambda one, kind=kind: replace(one, kind=kind) for kind in _simpler_types(first.kind)]
+    changes += [
+        lambda one, kind=kind: replace(one, kind=kind) for kind in _simpler_types(first.kind)
+    ]
     for change in changes:
         changed = change(first)
         if _simplicity(changed) >= _simplicity(first):

@@ -89,9 +89,9 @@ class ExpressionColumns:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that are made; any of them may be null."""
+        """The columns that are made, without the metadata of columns that they only copy."""
         made = plan_request(self.snapshot, ScanOptions(self.expressions)).schema
-        return pa.schema([field.with_nullable(True) for field in made])
+        return pa.schema([field.remove_metadata() for field in made])
 
     def batches(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
         """Compute the values."""
@@ -187,17 +187,36 @@ class JoinedColumns:
 
     @property
     def schema(self) -> pa.Schema:
-        """All columns of the table but the key; any may be null."""
-        fields = [field for field in self.right.schema if field.name != self.on[1]]
-        return pa.schema([field.with_nullable(True) for field in fields])
+        """All columns of the table but the key."""
+        return pa.schema([field for field in self.right.schema if field.name != self.on[1]])
 
     def batches(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
-        """Return the values of the partners, null without one."""
+        """Return the values of the partners, null without one.
+
+        Raises SchemaMismatchError for a row without a partner when a column must not be null.
+        """
         partner = partners(self.snapshot, fragment, self.right, self.on)
-        added = self.right.drop_columns([self.on[1]]).cast(self.schema)
+        required = [field.name for field in self.schema if not field.nullable]
+        if required:
+            partner = self._with_partners(fragment, partner, required[0])
+        added = self.right.drop_columns([self.on[1]])
         for start in range(0, len(partner), _WINDOW_ROWS):
             window = partner[start : start + _WINDOW_ROWS]
             yield from added.take(integers_or_null(window)).to_batches()
+
+    def _with_partners(self, fragment: Fragment, partner: Any, required: str) -> Any:
+        """Check that every live row has a partner; deleted rows without one get any."""
+        lonely = partner < 0
+        if not lonely.any():
+            return partner
+        is_live = row_ids(self.snapshot, fragment).is_valid().to_numpy(zero_copy_only=False)
+        count = int((lonely & is_live).sum())
+        if count:
+            raise SchemaMismatchError(
+                f"column {required!r} must not be null; rows without a partner of their key: "
+                f"{count:,}. Make the column nullable, or hand in a row for each key"
+            )
+        return np.where(lonely, 0, partner)
 
     def finish(self) -> None:
         """Do nothing: a join uses what it needs."""

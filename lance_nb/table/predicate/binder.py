@@ -247,7 +247,7 @@ class _Binder:
 
     def _bind_trycast(self, node: Any) -> Expression:
         type_ = type_of(node.args["to"], sql_of(node))
-        return call(f"a cast to {type_}", try_cast_kernel(type_), plain(self.bind(node.this)))
+        return call(f"TRY_CAST to {type_}", try_cast_kernel(type_), plain(self.bind(node.this)))
 
     def _bind_case(self, node: Any) -> Expression:
         branches = []

@@ -10,11 +10,13 @@ pyarrow expressions are computed by Arrow itself, with Arrow's rules where those
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
+from sqlglot import exp
 
 from lance_nb.errors import InvalidInputError, PredicateError
 from lance_nb.table.predicate.arithmetic import arithmetic
@@ -37,6 +39,7 @@ from lance_nb.table.predicate.expression import (
     paths_of,
 )
 from lance_nb.table.predicate.names import Names
+from lance_nb.table.predicate.nullability import may_be_null
 from lance_nb.table.predicate.pattern_functions import as_test
 from lance_nb.table.predicate.sql_text import parse_sql, shown
 
@@ -78,11 +81,13 @@ class Computed:
     name: str
     text: str
     expression: Expression
+    nullable: bool = True
 
     @property
     def field(self) -> pa.Field:
         """Arrow field of the column."""
-        return pa.field(self.name, self.expression.type)
+        nullable = self.nullable or pt.is_null(self.expression.type)
+        return pa.field(self.name, self.expression.type, nullable)
 
     def values(self, columns: Columns, num_rows: int) -> pa.Array:
         """Compute the column. Raises PredicateError for a row's value."""
@@ -115,7 +120,10 @@ def compile_filter(wanted: Any, schema: pa.Schema) -> Filter:
 def compile_column(name: str, text: str, schema: pa.Schema) -> Computed:
     """Bind a computed column to a schema. Raises PredicateError."""
     expression = _bind(text, schema, f"column {name!r}")
-    return Computed(name, text, _narrowed(expression))
+    is_operator = isinstance(expression, Call) and expression.name.startswith("operator ")
+    if is_operator and call_deeply(partial(_is_simple_arithmetic, text)):
+        expression = _narrowed(expression)
+    return Computed(name, text, expression, may_be_null(expression, schema))
 
 
 def _bind(text: str, schema: pa.Schema, what: str) -> Expression:
@@ -132,6 +140,14 @@ def _bind(text: str, schema: pa.Schema, what: str) -> Expression:
         return call_deeply(bind)
     except RecursionError as exc:
         raise PredicateError(f"{what} {shown(text)}: it is nested too deeply") from exc
+
+
+def _is_simple_arithmetic(text: str) -> bool:
+    """Tell whether the text is an operator between plain operands: no casts, no functions."""
+    tree = parse_sql(text).tree.unnest()
+    if not isinstance(tree, exp.Binary):
+        return False
+    return not any(isinstance(side.unnest(), exp.Func) for side in (tree.left, tree.right))
 
 
 def _narrowed(expression: Expression) -> Expression:

@@ -48,6 +48,15 @@ def test_children_of_a_struct_share_its_nulls():
     assert levels.definition.tolist() == [1, 2, 0]
 
 
+def test_a_child_below_null_structs_knows_null():
+    child = pa.array([1, 2, 3])
+    array = pa.StructArray.from_arrays([child], ["a"], mask=pa.array([True, False, True]))
+    values, levels = levels_of(array, Shape((LEAF,)))
+    assert values.to_pylist() == [1, 2, 3]
+    assert levels.layers == (pb.REPDEF_NULLABLE_ITEM, pb.REPDEF_NULLABLE_ITEM)
+    assert levels.definition.tolist() == [2, 0, 2]
+
+
 def test_a_list_below_a_null_struct_has_no_slot():
     items = pa.array([[1], [2, 3], []], pa.list_(pa.int8()))
     array = pa.StructArray.from_arrays([items], ["l"], mask=pa.array([False, True, False]))

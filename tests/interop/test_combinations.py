@@ -1,0 +1,128 @@
+"""What the differential generator found: wrong only where several features meet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from lance_nb.errors import SchemaMismatchError
+from tests.support.reading import same
+from tests.support.requirements import require_pylance
+
+pytestmark = pytest.mark.interop
+VERSIONS = ("2.1", "2.2")
+
+
+def both(path: Path, table: pa.Table, **options: Any) -> tuple[Any, Any]:
+    """Write a dataset with pylance; open it with both libraries."""
+    lance = require_pylance()
+    lance.write_dataset(table, str(path), **options)
+    return lance_nb.dataset(str(path)), lance.dataset(str(path))
+
+
+def assert_equal(ours: pa.Table, theirs: pa.Table) -> None:
+    assert ours.schema.equals(theirs.schema, check_metadata=True), (ours.schema, theirs.schema)
+    for name, got, expected in zip(ours.column_names, ours.columns, theirs.columns, strict=True):
+        assert same(got, expected), name
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("hidden", [True, False], ids=["values below nulls", "nulls below nulls"])
+def test_pylance_finds_the_nulls_of_a_child_of_null_structs(
+    tmp_path: Path, version: str, hidden: bool
+) -> None:
+    lance = require_pylance()
+    gone = pa.array([True, True, False, True])
+    child = pa.array([1, 2, 3, 4], pa.int32(), mask=None if hidden else gone.to_numpy(False))
+    inner = pa.StructArray.from_arrays([child], ["a"])
+    structs = pa.StructArray.from_arrays([child, inner], ["a", "s"], mask=gone)
+    lance_nb.write_dataset(pa.table({"c": structs}), tmp_path / "d", data_storage_version=version)
+    theirs = lance.dataset(str(tmp_path / "d"))
+    assert theirs.count_rows("c.a IS NULL") == 3
+    assert theirs.count_rows("c.s.a IS NULL") == 3
+
+
+@pytest.mark.parametrize("columns", [["_rowaddr", "k"], ["k", "_rowid", "b"], ["_rowaddr", "b"]])
+def test_payloads_and_row_columns_stay_in_their_places(tmp_path: Path, columns: list[str]) -> None:
+    blobs = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    table = pa.table([[5, 6], [b"x", None]], schema=pa.schema([pa.field("k", pa.int64()), blobs]))
+    ours, theirs = both(tmp_path / "d", table, data_storage_version="2.1")
+    options = {"columns": columns, "blob_handling": "all_binary"}
+    assert_equal(ours.to_table(**options), theirs.to_table(**options))
+
+
+NUMBERS = pa.schema([
+    pa.field("i8", pa.int8()), pa.field("f32", pa.float32()),
+    pa.field("nn", pa.int64(), nullable=False), pa.field("b", pa.bool_()),
+    pa.field("s", pa.string(), metadata={"note": "kept"}),
+])  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [
+    "CAST(i8 AS double) * 2", "2 * CAST(i8 AS double)", "CAST(f32 AS double) + 1.5", "i8 + 1",
+    "CAST(i8 AS bigint) + 1", "i8 + CAST(1 AS bigint)", "i8 IS NOT NULL", "nn + 1", "-nn",
+    "coalesce(i8, 0)", "coalesce(i8, f32)", "nn = 1 OR b", "nn = 1 AND nn = 2", "NOT nn = 1",
+    "nn IN (1, 2)", "nn IN (1, NULL)", "nn BETWEEN 1 AND 2", "nn BETWEEN 1 AND i8", "abs(nn)",
+    "CAST(nn AS string)", "TRY_CAST(nn AS string)", "CAST(nn AS string) LIKE 'a%'",
+    "CAST(nn AS string) || 'x'", "nn IS DISTINCT FROM 1", "i8 IS DISTINCT FROM nn",
+    "nvl2(i8, nn, 2)", "nvl2(nn, i8, 2)", "s",
+])  # fmt: skip
+def test_a_computed_column_has_the_type_and_nullability_of_pylance(
+    tmp_path: Path, text: str
+) -> None:
+    rows = [{"i8": 1, "f32": 0.5, "nn": 1, "b": None, "s": "a"},
+            {"i8": None, "f32": None, "nn": 2, "b": True, "s": None}]  # fmt: skip
+    ours, theirs = both(tmp_path / "d", pa.Table.from_pylist(rows, NUMBERS))
+    assert_equal(ours.to_table(columns={"e": text}), theirs.to_table(columns={"e": text}))
+    ours.add_columns({"e": text})
+    found = require_pylance().dataset(str(tmp_path / "d")).schema.field("e")
+    theirs = require_pylance().dataset(str(tmp_path / "d"), version=1)
+    theirs.restore()
+    theirs.add_columns({"e": text})
+    assert found.equals(theirs.schema.field("e"), check_metadata=True)
+
+
+def test_a_fraction_is_not_cut_to_fit_a_column_of_integers(tmp_path: Path) -> None:
+    ours = lance_nb.write_dataset(pa.table({"i": [1, 5]}), tmp_path / "d")
+    assert ours.to_table(columns={"e": "i + 1.5"})["e"].to_pylist() == [2.5, 6.5]
+
+
+def test_columns_of_registered_types_are_filtered_by_other_columns(tmp_path: Path) -> None:
+    require_pylance()
+    from lance.arrow import BFloat16Type
+
+    halves = pa.ExtensionArray.from_storage(
+        BFloat16Type(), pa.array([b"\x00\x3f", b"\x80\x3f"], pa.binary(2))
+    )
+    ours, theirs = both(tmp_path / "d", pa.table({"k": [1, 2], "h": halves}))
+    condition = "k = 2 OR h IS NULL"
+    assert_equal(ours.to_table(filter=condition), theirs.to_table(filter=condition))
+
+
+def test_a_quoted_name_stands_beside_a_row_offset(tmp_path: Path) -> None:
+    ours, theirs = both(tmp_path / "d", pa.table({"Mixed Case": [1, 2], "k": [3, 4]}))
+    got = ours.to_table(columns=["`Mixed Case`", "_rowoffset", "k"])
+    assert_equal(got, theirs.to_table(columns=["Mixed Case", "_rowoffset", "k"]))
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_join_keeps_a_column_that_must_not_be_null(tmp_path: Path, deleted: bool) -> None:
+    ours, theirs = both(tmp_path / "d", pa.table({"k": [1, 2, 3]}))
+    required = pa.schema([pa.field("k", pa.int64()), pa.field("n", pa.bool_(), nullable=False)])
+    right = pa.table([[1, 3], [True, False]], schema=required)
+    if not deleted:
+        with pytest.raises(SchemaMismatchError, match="rows without a partner of their key: 1"):
+            ours.merge(right, "k")
+        with pytest.raises(OSError, match="non-nullable"):
+            theirs.merge(right, "k")
+        return
+    ours.delete("k = 2")
+    ours.merge(right, "k")
+    theirs.checkout_latest()
+    assert theirs.schema.field("n").nullable is False
+    assert_equal(ours.to_table(), theirs.to_table())
+    assert theirs.to_table()["n"].to_pylist() == [True, False]
