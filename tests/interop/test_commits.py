@@ -45,9 +45,7 @@ def fragment(lance: Any, uri: Path, table: pa.Table = TABLE) -> Fragment:
     """Have pylance write a data file, and describe it as one of ours."""
     made = lance.fragment.LanceFragment.create(str(uri), table)
     files = tuple(
-        DataFile(
-            one.path, tuple(one.fields), tuple(one.column_indices), 2, 2, one.file_size_bytes
-        )
+        DataFile(one.path, tuple(one.fields), tuple(one.column_indices), 2, 2, one.file_size_bytes)
         for one in made.files
     )
     return Fragment(0, files, table.num_rows)

@@ -4,6 +4,9 @@ Tables, record batches, readers, datasets and scanners of pyarrow, DataFrames of
 DuckDB relations, our own datasets and scanners, lists of dicts, dicts of lists, iterators of
 batches. What offers the Arrow C stream is read as one, so that memory holds a batch, not the data.
 
+Batches are cast to the schema that is given, or to that of the first batch, where Arrow can do so
+safely: no integer overflows, no fraction or digit is cut off (doubles do become floats).
+
 Not supported: Hugging Face datasets with features of their own (hand in ``ds.with_format("arrow")``
 or ``ds.data.table``).
 Source: ``ReaderLike`` of pylance 14.0.2.
@@ -19,16 +22,26 @@ import pyarrow as pa
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
 
 
-def reader_of(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
-    """Return a reader over ``data``; ``schema`` is needed for an iterator of batches.
+def reader_of(
+    data: Any, schema: pa.Schema | None = None, *, partial: bool = False
+) -> pa.RecordBatchReader:
+    """Return a reader over ``data``, with the columns and types of ``schema`` if it is given.
 
+    ``partial``: columns of the schema that may be null may be missing.
     Raises InvalidInputError for what cannot be streamed, SchemaMismatchError for another schema.
     """
     try:
         reader = _reader(data, schema)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as exc:
         raise SchemaMismatchError(f"the data does not fit the schema: {exc}") from exc
-    return reader if schema is None else _checked(reader, schema)
+    if schema is None:
+        return reader
+    if partial:
+        schema = pa.schema(
+            [one for one in schema if one.name in reader.schema.names or not one.nullable],
+            schema.metadata,
+        )
+    return _checked(reader, schema)
 
 
 def _reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
@@ -105,9 +118,13 @@ def _from_batches(batches: Iterator[Any], schema: pa.Schema | None) -> pa.Record
 
     def flow() -> Iterator[pa.RecordBatch]:
         for one in () if first is None else _chain(first, batches):
+            if not isinstance(one, pa.RecordBatch | pa.Table):
+                raise InvalidInputError(
+                    f"an iterator of rows yields record batches, not {type(one).__name__}"
+                )
             yield from one.to_batches() if isinstance(one, pa.Table) else [one]
 
-    return pa.RecordBatchReader.from_batches(known, flow())
+    return pa.RecordBatchReader.from_batches(known, _conformed(flow(), known))
 
 
 def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
@@ -118,15 +135,80 @@ def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
 def _checked(reader: pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBatchReader:
     if reader.schema.equals(schema):
         return reader
-    missing = [name for name in schema.names if name not in reader.schema.names]
-    if missing:
-        raise SchemaMismatchError(f"the data has no column {missing[0]!r}, which the schema names")
+    _check_names(reader.schema, schema, "the data")
+    return pa.RecordBatchReader.from_batches(schema, _conformed(iter(reader), schema))
+
+
+def without_views(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """Return rows whose views of texts and bytes are plain arrays, which can be joined."""
+    fields = [field.with_type(_without_views(field.type)) for field in reader.schema]
+    schema = pa.schema(fields, reader.schema.metadata)
+    return reader if schema.equals(reader.schema) else _checked(reader, schema)
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
+    for is_kind, made in _LISTS:
+        if is_kind(kind):
+            item = kind.value_field
+            return made(item.with_type(_without_views(item.type)))
+    return kind
+
+
+_PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+_LISTS = (
+    (pa.types.is_list, pa.list_),
+    (pa.types.is_large_list, pa.large_list),
+)
+
+
+def _conformed(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield batches with the columns, order and types of a schema.
+
+    Values are cast where Arrow can do so safely. Raises SchemaMismatchError for other columns, and
+    where a cast would lose a value.
+    """
+    for number, batch in enumerate(batches):
+        yield batch if batch.schema.equals(schema) else _cast(batch, schema, f"batch {number}")
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema, what: str) -> pa.RecordBatch:
+    _check_names(batch.schema, schema, what)
+    columns = [_cast_column(batch.column(field.name), field, what) for field in schema]
+    kinds = [field.with_type(one.type) for field, one in zip(schema, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(kinds, schema.metadata))
+
+
+def _check_names(found: pa.Schema, schema: pa.Schema, what: str) -> None:
+    for name in schema.names:
+        if len(found.get_all_field_indices(name)) != 1:
+            count = "no" if name not in found.names else "more than one"
+            raise SchemaMismatchError(f"{what} has {count} column {name!r}, which the schema names")
+    more = [name for name in found.names if name not in schema.names]
+    if more:
+        raise SchemaMismatchError(
+            f"{what} has a column {more[0]!r}, which the schema does not name: leave it out, or "
+            "add it to the schema"
+        )
+
+
+def _cast_column(column: pa.Array, field: pa.Field, what: str) -> pa.Array:
+    if column.type == field.type:
+        return column
     try:
-        return reader.cast(schema) if reader.schema.names == schema.names else _cast(reader, schema)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as exc:
-        raise SchemaMismatchError(f"the data cannot be cast to the schema: {exc}") from exc
-
-
-def _cast(reader: pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBatchReader:
-    batches = (batch.select(schema.names).cast(schema) for batch in reader)
-    return pa.RecordBatchReader.from_batches(schema, batches)
+        return column.cast(field.type)
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as exc:
+        if isinstance(field.type, pa.BaseExtensionType):
+            return column  # the writer knows what can become JSON or a blob
+        raise SchemaMismatchError(
+            f"column {field.name!r} of {what} cannot be cast from {column.type} to {field.type}"
+        ) from exc
+    except pa.ArrowInvalid as exc:
+        raise SchemaMismatchError(
+            f"column {field.name!r} of {what} cannot be cast from {column.type} to {field.type} "
+            f"without losing values: {exc}; give the column another type in the schema, or convert "
+            "it first"
+        ) from exc

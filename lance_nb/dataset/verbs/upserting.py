@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import commit_staged, replanned
-from lance_nb.dataset.verbs.sources import reader_of
+from lance_nb.dataset.verbs.sources import reader_of, without_views
 from lance_nb.dataset.verbs.writing import WriteRequest
 from lance_nb.errors import ArgumentError, ColumnNotFoundError, InvalidInputError, LanceError
 from lance_nb.format.merged_logs import MergedLog
@@ -106,7 +106,9 @@ def source_of(data: Any, schema: pa.Schema | None) -> SourceRows:
     if schema is None and hasattr(data, "__next__") and not isinstance(data, pa.RecordBatchReader):
         raise InvalidInputError("an iterator of record batches needs schema=...")
     lies_in_memory = isinstance(data, pa.Table | pa.RecordBatch | Mapping | list)
-    return SourceRows(reader_of(data, schema), None if lies_in_memory else MEMORY_BYTES)
+    return SourceRows(
+        without_views(reader_of(data, schema)), None if lies_in_memory else MEMORY_BYTES
+    )
 
 
 def plan(

@@ -217,7 +217,7 @@ def write_addition(
             f"this dataset holds files of version {version}: rows cannot be appended as {wanted}; "
             "leave data_storage_version out, or overwrite the dataset"
         )
-    reader = reader_of(data, schema)
+    reader = reader_of(data, schema, partial=True)
     fragments = write_fragments(
         reader,
         current.manifest.schema,

@@ -50,8 +50,6 @@ def versions(field_id: int) -> st.SearchStrategy:
     return st.none() | st.builds(RowDatasetVersionMeta, places)
 
 
-
-
 @given(
     st.builds(
         Fragment,

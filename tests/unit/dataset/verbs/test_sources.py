@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pytest
 
-from lance_nb.dataset.verbs.sources import reader_of
+from lance_nb.dataset.verbs.sources import reader_of, without_views
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
 
 TABLE = pa.table({"a": [1, 2, 3], "b": ["x", None, "z"]})
@@ -78,3 +78,80 @@ def test_a_schema_that_does_not_fit_is_refused():
     wrong = pa.schema([("a", pa.int64()), ("b", pa.list_(pa.int64()))])
     with pytest.raises(SchemaMismatchError, match="cast"):
         reader_of(TABLE, wrong).read_all()
+
+
+def batches(*columns: pa.Array) -> list[pa.RecordBatch]:
+    return [pa.RecordBatch.from_arrays([one], ["a"]) for one in columns]
+
+
+WIDE = pa.schema([("a", pa.int64())])
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        iter(batches(pa.array([1], pa.int32()), pa.array([2], pa.int64()))),
+        batches(pa.array([1], pa.int8()), pa.array(["2"])),
+        (pa.table({"a": [one]}) for one in (1, 2.0)),
+        pa.RecordBatchReader.from_batches(
+            pa.schema([("a", pa.int32())]), batches(*[pa.array([n], pa.int32()) for n in (1, 2)])
+        ),
+        [{"a": 1}, {"a": 2}],
+    ],
+)
+def test_every_batch_is_cast_to_the_schema(rows):
+    found = reader_of(rows, WIDE).read_all()
+    assert found == pa.table({"a": [1, 2]})
+
+
+def test_later_batches_are_cast_to_the_first():
+    found = reader_of(batches(pa.array([1]), pa.array([2], pa.int32()))).read_all()
+    assert found == pa.table({"a": [1, 2]})
+    with pytest.raises(
+        SchemaMismatchError, match=r"'a' of batch 1 .* without losing values: .*0.5"
+    ):
+        reader_of(batches(pa.array([1]), pa.array([0.5]))).read_all()
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"a": [2**40]}, r"'a' of batch 0 cannot be cast from int64 to int32 without losing .*2"),
+        ({"a": ["x"]}, "from string to int32 without losing values"),
+        ({"a": [[1]]}, "from list<.*> to int32$"),
+        ({"b": [1]}, "batch 0 has no column 'a'"),
+        ({"a": [1], "b": [1]}, "batch 0 has a column 'b', which the schema does not name"),
+    ],
+)
+def test_batches_that_do_not_fit_are_refused_by_column(columns, message):
+    with pytest.raises(SchemaMismatchError, match=message):
+        reader_of([pa.RecordBatch.from_pydict(columns)], pa.schema([("a", pa.int32())])).read_all()
+
+
+def test_columns_given_twice_are_refused():
+    twice = pa.RecordBatch.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"])
+    with pytest.raises(SchemaMismatchError, match="more than one column 'a'"):
+        reader_of([twice], WIDE).read_all()
+
+
+def test_what_follows_a_batch_is_a_batch():
+    with pytest.raises(InvalidInputError, match="not int"):
+        reader_of([*batches(pa.array([1])), 7]).read_all()
+
+
+def test_columns_that_may_be_null_may_be_missing_where_it_is_said():
+    schema = pa.schema([("a", pa.int64()), ("b", pa.string())])
+    assert reader_of(pa.table({"a": [1]}), schema, partial=True).schema.names == ["a"]
+    needed = pa.schema([("a", pa.int64()), pa.field("b", pa.string(), nullable=False)])
+    with pytest.raises(SchemaMismatchError, match="no column 'b'"):
+        reader_of(pa.table({"a": [1]}), needed, partial=True)
+
+
+def test_views_become_plain_arrays():
+    kind = pa.struct([("t", pa.string_view()), ("l", pa.list_(pa.binary_view()))])
+    plain = pa.struct([("t", pa.string()), ("l", pa.list_(pa.binary()))])
+    values = [{"t": "x", "l": [b"1"]}, None]
+    table = pa.table({"s": pa.array(values, kind), "n": [1, 2]})
+    found = without_views(reader_of(table)).read_all()
+    assert found.schema.field("s").type == plain
+    assert found["s"].to_pylist() == values
