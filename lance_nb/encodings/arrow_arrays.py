@@ -1,7 +1,8 @@
 """Data blocks to Arrow arrays, without copying where the bytes already are Arrow's.
 
 The Arrow type decides how bytes are read; the block decides where they are. A block that cannot be
-of that type (width, kind) is a damaged file, not a programming error.
+of that type (width, kind) is a damaged file, not a programming error. Types are those of stored
+values, without extension types: what becomes of these is decided in ``file.columns``.
 
 Ownership: the arrays keep the numpy buffers (and through them a mapped file) alive.
 Source: Arrow columnar format, buffer layouts.
@@ -25,12 +26,10 @@ from lance_nb.encodings.base import (
     VariableWidth,
     corrupt,
 )
-from lance_nb.encodings.jsonb import texts
-from lance_nb.encodings.slicing import take_block
+from lance_nb.errors import NotSupportedError
 
 Mask = npt.NDArray[np.bool_]
 _INT32_MAX = 2**31 - 1
-JSON_EXTENSION = "arrow.json"
 
 
 def validity_buffer(validity: Mask | None) -> pa.Buffer | None:
@@ -43,24 +42,15 @@ def validity_buffer(validity: Mask | None) -> pa.Buffer | None:
 def to_arrow(block: DataBlock, type_: pa.DataType, validity: Mask | None = None) -> pa.Array:
     """Build an array of ``type_`` from the block; ``validity`` has one bool per value.
 
-    Raises CorruptFileError when block and type do not fit.
+    Blocks that repeat values (constants, dictionaries) build an array of the distinct ones first.
+    Raises CorruptFileError when block and type do not fit, NotSupportedError for repeated strings
+    of more than 2 GiB.
     """
-    if isinstance(type_, pa.BaseExtensionType):
-        if type_.extension_name == JSON_EXTENSION and isinstance(block, Constant | VariableWidth):
-            return _json(block, type_, validity)
-        return pa.ExtensionArray.from_storage(type_, to_arrow(block, type_.storage_type, validity))
     match block:
         case AllNull(count):
-            if pa.types.is_struct(type_) and not type_.num_fields:
-                # Without fields there is nothing to store, and a null one cannot be stored.
-                return pa.Array.from_buffers(type_, count, [validity_buffer(validity)])
-            return pa.nulls(count, type_)
+            return _nulls(count, type_, validity)
         case Constant(count, value):
-            if pa.types.is_boolean(type_) and isinstance(value, FixedWidth):
-                bit = np.bitwise_and(value.data[:1], np.uint8(1))  # stored as a byte, not a bit
-                value = FixedWidth(1, 1, bit)
-            repeated = take_block(value, np.zeros(count, np.int64))
-            return to_arrow(repeated, type_, validity)
+            return _take(to_arrow(value, type_), np.zeros(count, np.int32), validity)
         case Dictionary():
             return _from_dictionary(block, type_, validity)
         case FixedWidth():
@@ -71,6 +61,35 @@ def to_arrow(block: DataBlock, type_: pa.DataType, validity: Mask | None = None)
             return _from_fixed_size_list(block, type_, validity)
         case PackedStruct():
             return _from_packed_struct(block, type_, validity)
+
+
+def _nulls(count: int, type_: pa.DataType, validity: Mask | None) -> pa.Array:
+    if pa.types.is_struct(type_) and not type_.num_fields:
+        # Without fields there is nothing to store, and a null one cannot be stored.
+        return pa.Array.from_buffers(type_, count, [validity_buffer(validity)])
+    return pa.nulls(count, type_)
+
+
+def _take(values: pa.Array, positions: np.ndarray, validity: Mask | None) -> pa.Array:
+    """Repeat values: the one at ``positions[i]`` for slot ``i``, null where it is not valid."""
+    if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
+        _check_offsets(values, positions, validity)
+    kind = pa.int64() if positions.dtype.itemsize == 8 else pa.int32()
+    buffers = [validity_buffer(validity), pa.py_buffer(positions)]
+    return values.take(pa.Array.from_buffers(kind, positions.size, buffers))
+
+
+def _check_offsets(values: pa.Array, positions: np.ndarray, validity: Mask | None) -> None:
+    """Refuse repeated strings that need larger offsets, before memory is taken for them."""
+    lengths = np.diff(np.frombuffer(values.buffers()[1], np.int32, len(values) + 1))
+    if not lengths.size or int(lengths.max()) * positions.size <= _INT32_MAX:
+        return
+    size = int(lengths[positions if validity is None else positions[validity]].sum(dtype=np.int64))
+    if size > _INT32_MAX:
+        raise NotSupportedError(
+            f"{positions.size} repeated values of type {values.type} take {size} bytes, more than "
+            "the 2 GiB that one Arrow array can have; read fewer rows at a time"
+        )
 
 
 def to_dictionary(
@@ -87,22 +106,6 @@ def to_dictionary(
         return pa.DictionaryArray.from_arrays(indices, value, ordered=type_.ordered, safe=False)
     encoded = to_arrow(block, type_.value_type, validity).dictionary_encode()
     return encoded if encoded.type == type_ else encoded.cast(type_)
-
-
-def _json(
-    block: Constant | VariableWidth, type_: pa.BaseExtensionType, validity: Mask | None
-) -> pa.Array:
-    """JSON columns hold JSONB; text is what they show."""
-    if isinstance(block, Constant):
-        if not isinstance(block.value, VariableWidth):
-            raise corrupt("a JSON document", type(block.value).__name__)
-        one = texts(block.value, None)
-        keys = np.zeros(block.num_values, np.int32)
-        indices = pa.Array.from_buffers(
-            pa.int32(), block.num_values, [validity_buffer(validity), pa.py_buffer(keys)]
-        )
-        return pa.ExtensionArray.from_storage(type_, one.take(indices).cast(type_.storage_type))
-    return pa.ExtensionArray.from_storage(type_, texts(block, validity).cast(type_.storage_type))
 
 
 def _from_fixed_width(block: FixedWidth, type_: pa.DataType, validity: Mask | None) -> pa.Array:
@@ -202,13 +205,7 @@ def _from_dictionary(block: Dictionary, type_: pa.DataType, validity: Mask | Non
         return pa.DictionaryArray.from_arrays(
             keys, to_arrow(block.items, type_.value_type), ordered=type_.ordered, safe=False
         )
-    items = to_arrow(block.items, type_)
-    keys = pa.Array.from_buffers(
-        pa.int64() if indices.dtype.itemsize == 8 else pa.int32(),
-        block.num_values,
-        [validity_buffer(validity), pa.py_buffer(_signed(indices))],
-    )
-    return items.take(keys)
+    return _take(to_arrow(block.items, type_), _signed(indices), validity)
 
 
 def _signed(indices: np.ndarray) -> np.ndarray:

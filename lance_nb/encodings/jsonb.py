@@ -23,13 +23,11 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
 from decimal import Decimal
 
-import numpy as np
 import pyarrow as pa
 
-from lance_nb.encodings.base import VariableWidth, corrupt
+from lance_nb.encodings.base import corrupt
 from lance_nb.errors import NotSupportedError
 
 DEPTH_MAX = 100
@@ -40,18 +38,14 @@ _INTEGER_WIDTHS = (1, 2, 4, 8)
 _WORDS = {0x10: "NaN", 0x20: "Infinity", 0x30: "-Infinity"}
 
 
-def texts(block: VariableWidth, validity: np.ndarray | None) -> pa.Array:
-    """Return the documents as a string array; null where ``validity`` says so."""
-    view = memoryview(block.data.data) if block.data.size else memoryview(b"")
-    offsets = block.offsets.tolist()
-    valid: Sequence[bool] = [True] * block.num_values if validity is None else validity.tolist()
-    return pa.array(
-        [
-            to_text(view[start:stop]) if present else None
-            for start, stop, present in zip(offsets, offsets[1:], valid, strict=False)
-        ],
-        pa.string(),
-    )
+def texts(documents: pa.LargeBinaryArray) -> pa.LargeStringArray:
+    """Return the documents as JSON text; nulls stay null. Each distinct document is read once.
+
+    Raises CorruptFileError, NotSupportedError.
+    """
+    distinct = documents.dictionary_encode()
+    found = [to_text(memoryview(document)) for document in distinct.dictionary.to_pylist()]
+    return pa.array(found, pa.large_string()).take(distinct.indices)
 
 
 def to_text(document: memoryview) -> str:

@@ -43,7 +43,6 @@ from lance_nb.file.list_levels import (
     joined_pages,
     leaf_parts,
     rows_below,
-    storage_type,
 )
 from lance_nb.file.page_reader import Column, PageRows, split_rows
 from lance_nb.file.source import FileSource
@@ -177,7 +176,7 @@ class ArrayReader:
         return self._located(part, self._array(leaf, part))
 
     def _array(self, leaf: Leaf, part: PageRows) -> Steps[pa.Array]:
-        type_ = storage_type(leaf.type)
+        type_ = leaf.type
         page = self._page(part, keeps_dictionary=pa.types.is_dictionary(type_))
         blobs = holds_blobs(part.column.metadata.encoding)
         found = yield from array_codecs.decode(part.metadata.array_encoding(), part.rows, page)
@@ -189,8 +188,8 @@ class ArrayReader:
             raise CorruptFileError("", None, f"values of type {type_}", "lists")
         is_empty = isinstance(block, PackedStruct) and not block.children
         if is_empty and pa.types.is_struct(type_):
-            return structs_without_fields(leaf.type, block.num_values)
-        return to_arrow(_fitting(block, type_), leaf.type, found.validity)
+            return structs_without_fields(type_, block.num_values)
+        return to_arrow(_fitting(block, type_), type_, found.validity)
 
     def _byte_lists(self, leaf: Leaf, number: int, rows: Rows) -> pa.Array:
         """Decode strings that are lists of the single bytes in the next column."""
@@ -230,7 +229,7 @@ class ArrayReader:
 
 def _spelled_out(leaf: Leaf, column: Column) -> bool:
     """Tell whether a column of strings is stored as lists of bytes."""
-    type_, kinds = storage_type(leaf.type), pa.types
+    type_, kinds = leaf.type, pa.types
     text = kinds.is_string(type_) or kinds.is_large_string(type_)
     if not (text or kinds.is_binary(type_) or kinds.is_large_binary(type_)):
         return False
@@ -250,7 +249,5 @@ def _fitting(block: DataBlock, type_: pa.DataType) -> DataBlock:
 
 def structs_without_fields(type_: pa.DataType, num_rows: int) -> pa.Array:
     """Build structs whose fields are all missing from the file."""
-    storage = storage_type(type_)
-    fields = [pa.nulls(num_rows, storage.field(i).type) for i in range(storage.num_fields)]
-    built = pa.Array.from_buffers(storage, num_rows, [None], children=fields)
-    return built if storage is type_ else pa.ExtensionArray.from_storage(type_, built)
+    fields = [pa.nulls(num_rows, type_.field(i).type) for i in range(type_.num_fields)]
+    return pa.Array.from_buffers(type_, num_rows, [None], children=fields)

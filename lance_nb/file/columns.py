@@ -1,5 +1,9 @@
 """Leaves of a field tree to Arrow columns: which column holds what, how nesting is rebuilt.
 
+Readers decode leaves as values of the *stored* type: JSON as large_binary (JSONB), extension types
+as their storage. ``shown`` is the one place where stored values become those of the column's type;
+the values of every leaf pass it, whatever the file version and the encoding of the page.
+
 Since file version 2.1 only leaves own a column (structs, lists and maps are levels of their
 leaves); a packed struct and an empty struct own one at their own field. Before, every field did. A
 leaf's levels, outermost first, match the fields on the way down to it one to one.
@@ -15,10 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings import jsonb
 from lance_nb.encodings.arrow_arrays import to_arrow, to_dictionary, validity_buffer
+from lance_nb.encodings.arrow_parts import fixed_size_items
 from lance_nb.encodings.base import DecodedPage
 from lance_nb.encodings.repdef import Level, Mask, concat_levels, unravel
 from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.format.logical_types import JSON, leaf_to_arrow
 from lance_nb.format.schema import Field
 
 _INT32_MAX = 2**31 - 1
@@ -28,9 +35,10 @@ _INT32_MAX = 2**31 - 1
 class Leaf:
     """A field that owns a column of values.
 
-    ``depth`` counts the fields on the way down, itself included; ``ancestors`` are the ids and
-    types of the others, outermost first. ``nullable`` is what the schema says of the field itself.
-    ``encoded`` asks for plain values as a dictionary, which ``type`` then is.
+    ``type`` is that of the stored values (``stored_type``). ``depth`` counts the fields on the way
+    down, itself included; ``ancestors`` are the ids and types of the others, outermost first.
+    ``nullable`` is what the schema says of the field itself. ``encoded`` asks for plain values as a
+    dictionary, which ``type`` then is.
     """
 
     field_id: int
@@ -91,9 +99,10 @@ def leaves_of(field: Field, type_: pa.DataType, owners: Mapping[int, int]) -> It
         else:
             children = child_types(node, node_type)
         if not children:
-            yield Leaf(node.id, name, node_type, len(above) + 1, above, node.nullable)
+            stored = stored_type(node, node_type)
+            yield Leaf(node.id, name, stored, len(above) + 1, above, node.nullable)
             continue
-        below = (*above, (node.id, node_type))
+        below = (*above, (node.id, _without_extension(node_type)))
         stack.extend(
             (child, child_type, f"{name}.{child.name}", below)
             for child, child_type in reversed(children)
@@ -104,8 +113,7 @@ def child_types(field: Field, type_: pa.DataType) -> list[tuple[Field, pa.DataTy
     """Pair the child fields with their Arrow types; nothing for a leaf."""
     if not field.children:
         return []
-    if isinstance(type_, pa.BaseExtensionType):
-        type_ = type_.storage_type
+    type_ = _without_extension(type_)
     if pa.types.is_struct(type_):
         types = [type_.field(position).type for position in range(type_.num_fields)]
     elif pa.types.is_map(type_):
@@ -115,6 +123,66 @@ def child_types(field: Field, type_: pa.DataType) -> list[tuple[Field, pa.DataTy
     if len(types) != len(field.children):
         return []  # blob descriptions: a column of its own shape at the field itself
     return list(zip(field.children, types, strict=True))
+
+
+def _without_extension(type_: pa.DataType) -> pa.DataType:
+    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+
+
+def stored_type(field: Field, type_: pa.DataType) -> pa.DataType:
+    """Return the type of a leaf's values in data files, given the type that callers see."""
+    if isinstance(type_, pa.BaseExtensionType):
+        if field.logical_type == JSON:
+            return leaf_to_arrow(JSON)
+        return stored_type(field, type_.storage_type)
+    if pa.types.is_fixed_size_list(type_):
+        item = type_.value_field
+        return pa.list_(item.with_type(stored_type(field, item.type)), type_.list_size)
+    if pa.types.is_struct(type_) and len(field.children) == type_.num_fields:
+        return pa.struct(
+            [
+                shown_field.with_type(stored_type(child, shown_field.type))
+                for child, shown_field in zip(field.children, type_, strict=True)
+            ]
+        )
+    return type_
+
+
+def shown(stored: pa.Array, field: Field, type_: pa.DataType) -> pa.Array:
+    """Return a leaf's values, which have the stored type, as values of ``type_``.
+
+    Raises CorruptFileError for bytes that are no such values, NotSupportedError.
+    """
+    if stored.type == type_:
+        return stored
+    if isinstance(type_, pa.BaseExtensionType):
+        if field.logical_type == JSON:
+            values = _json_texts(stored, type_.storage_type)
+        else:
+            values = shown(stored, field, type_.storage_type)
+        return pa.ExtensionArray.from_storage(type_, values)
+    if pa.types.is_fixed_size_list(type_):
+        items = shown(fixed_size_items(stored), field, type_.value_type)
+        mask = None if not stored.null_count else stored.is_null()
+        return pa.FixedSizeListArray.from_arrays(items, type=type_, mask=mask)
+    if not pa.types.is_struct(type_) or len(field.children) != type_.num_fields:
+        raise CorruptFileError("", None, f"values of type {type_}", str(stored.type))
+    children = [
+        shown(stored.field(position), child, type_.field(position).type)
+        for position, child in enumerate(field.children)
+    ]
+    mask = None if not stored.null_count else stored.is_null()
+    return pa.StructArray.from_arrays(children, fields=list(type_), mask=mask)
+
+
+def _json_texts(documents: pa.Array, type_: pa.DataType) -> pa.Array:
+    try:
+        return jsonb.texts(documents).cast(type_)
+    except pa.ArrowInvalid as exc:  # the offsets of one array have 32 bits
+        raise NotSupportedError(
+            f"the JSON texts of {len(documents)} rows take more than the 2 GiB of one Arrow array; "
+            "read fewer rows at a time"
+        ) from exc
 
 
 def leaf_part(leaf: Leaf, page: DecodedPage, num_rows: int) -> LeafPart:
@@ -187,7 +255,7 @@ def _build(
 ) -> pa.Array:
     """Build one node of the tree. ``guide`` is a leaf below it, whose levels shape the node."""
     if field.id in found:
-        return found[field.id].values
+        return shown(found[field.id].values, field, type_)
     if isinstance(type_, pa.BaseExtensionType):
         storage = _build(field, type_.storage_type, found, depth, guide)
         return pa.ExtensionArray.from_storage(type_, storage)
@@ -215,7 +283,7 @@ def _build(
                 where = f"{below} values of field {child.name!r}"
                 raise CorruptFileError("", None, where, str(len(arrays[-1])))
     if pa.types.is_struct(type_):
-        arrays = [_shown(one, mask, validity) for one, mask in zip(arrays, own, strict=True)]
+        arrays = [_null_outside(one, mask, validity) for one, mask in zip(arrays, own, strict=True)]
     buffers = [validity_buffer(validity)]
     if level.offsets is not None:
         buffers.append(_offsets_buffer(level, type_))
@@ -233,7 +301,7 @@ def _either(known: Mask | None, other: Mask | None) -> Mask | None:
     return known | other
 
 
-def _shown(values: pa.Array, own: Mask | None, validity: Mask | None) -> pa.Array:
+def _null_outside(values: pa.Array, own: Mask | None, validity: Mask | None) -> pa.Array:
     """Make values null where only another file says that their struct is there."""
     if own is None or own is validity or (validity is not None and np.array_equal(own, validity)):
         return values

@@ -29,7 +29,6 @@ from lance_nb.file.array_reader import structs_without_fields
 from lance_nb.file.columns import Leaf, LeafPart
 from lance_nb.file.legacy_metadata import LegacyPage, PageTable
 from lance_nb.file.legacy_values import decode_items, decode_values
-from lance_nb.file.list_levels import storage_type
 from lance_nb.file.source import FileSource
 from lance_nb.file.stepping import located, run
 from lance_nb.format.schema import Schema
@@ -60,7 +59,7 @@ class LegacyPages:
         """Walk down from the rows to the leaf's values."""
         levels = []
         for field_id, type_ in leaf.ancestors:
-            level, rows = yield from self._level(field_id, storage_type(type_), batch, rows)
+            level, rows = yield from self._level(field_id, type_, batch, rows)
             levels.append(level)
         array = yield from self._array(leaf, batch, rows)
         return LeafPart((*levels, Level(len(array), None)), array)
@@ -80,21 +79,21 @@ class LegacyPages:
         return Level(rows.num_rows, None, offsets), merged(items.starts, items.stops)
 
     def _array(self, leaf: Leaf, batch: int, rows: Rows) -> Steps[pa.Array]:
-        type_ = storage_type(leaf.type)
+        type_ = leaf.type
         if pa.types.is_struct(type_):
             self._check_struct(leaf.field_id)
             check_free(rows.num_rows)
             yield from ()
-            return structs_without_fields(leaf.type, rows.num_rows)
+            return structs_without_fields(type_, rows.num_rows)
         page = self._page(leaf.field_id, batch)
         keys = decode_values(type_, page, rows, self._file(), nullable=leaf.nullable)
         if not pa.types.is_dictionary(type_):
             found = yield from keys
-            return to_arrow(_plain(found), leaf.type, found.validity)
+            return to_arrow(_plain(found), type_, found.validity)
         found, items = yield from together(
             [keys, self._dictionary(leaf.field_id, type_.value_type)]
         )
-        return _looked_up(found, items, leaf.type)
+        return _looked_up(found, items, type_)
 
     def _check_struct(self, field_id: int) -> None:
         """Refuse bytes where descriptions of blobs are wanted: 0.1 files know no blobs."""
@@ -150,11 +149,9 @@ def _looked_up(keys: Values, items: Values, type_: pa.DataType) -> pa.Array:
     found = block.data.view(f"<u{block.bits_per_value // 8}")
     if found.size and int(found.max()) >= values.num_values:
         raise corrupt(f"dictionary keys below {values.num_values}", str(int(found.max())))
-    storage = storage_type(type_)
-    built = pa.DictionaryArray.from_arrays(
-        to_arrow(block, storage.index_type),
-        to_arrow(values, storage.value_type, items.validity),
-        ordered=storage.ordered,
+    return pa.DictionaryArray.from_arrays(
+        to_arrow(block, type_.index_type),
+        to_arrow(values, type_.value_type, items.validity),
+        ordered=type_.ordered,
         safe=False,
     )
-    return built if storage is type_ else pa.ExtensionArray.from_storage(type_, built)

@@ -77,8 +77,6 @@ def _fixed(type_: pa.DataType, page: LegacyPage, rows: Rows, file: Region) -> St
         if isinstance(items.block, ItemRanges):
             raise corrupt("plain items", "lists")
         return Values(FixedSizeList(size, rows.num_rows, items.block, None))
-    if isinstance(type_, pa.BaseExtensionType):
-        return (yield from _fixed(type_.storage_type, page, rows, file))
     bits = _bits(type_)
     region = _from(file, page)
     if bits == 1:

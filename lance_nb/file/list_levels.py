@@ -28,19 +28,13 @@ class ListLevel:
     items: Rows
 
 
-def storage_type(type_: pa.DataType) -> pa.DataType:
-    """Return what an extension type is stored as; any other type itself."""
-    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
-
-
 def is_list(type_: pa.DataType, name: str) -> bool:
     """Tell a list from a struct. Raises NotSupportedError for any other nesting."""
-    storage = storage_type(type_)
-    if pa.types.is_list(storage) or pa.types.is_large_list(storage):
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return True
-    if pa.types.is_struct(storage):
+    if pa.types.is_struct(type_):
         return False
-    raise NotSupportedError(f"column {name!r}: file version 2.0 cannot hold {storage} fields")
+    raise NotSupportedError(f"column {name!r}: file version 2.0 cannot hold {type_} fields")
 
 
 def rows_below(

@@ -52,8 +52,7 @@ def read_rows(
         reader = open_file(snapshot, fragment, fragment.files[number])
         found |= _read_leaves(reader, file_leaves, plan.owners[number], (rows, expected))
     return [
-        _assemble(fragment, column, mine, found, rows.num_rows)
-        for column, mine in zip(columns, plan.leaves, strict=True)
+        _assemble(fragment, plan, number, found, rows.num_rows) for number in range(len(columns))
     ]
 
 
@@ -130,27 +129,34 @@ def _read_leaves(
 
 
 def _assemble(
-    fragment: Fragment,
-    column: Column,
-    leaves: Sequence[Leaf],
-    found: dict[int, list[LeafPart]],
-    num_rows: int,
+    fragment: Fragment, plan: _Plan, number: int, found: dict[int, list[LeafPart]], num_rows: int
 ) -> pa.ChunkedArray:
+    """Build column ``number`` of the plan from the parts of its leaves."""
+    column, leaves = plan.columns[number], plan.leaves[number]
     mine = {leaf.field_id: found[leaf.field_id] for leaf in leaves if leaf.field_id in found}
+    place = f"column {column.field.name!r}"
     try:
         built = assemble(column.field, column.arrow.type, mine, num_rows)
     except CorruptFileError as exc:
-        place = f"column {column.field.name!r}"
-        raise exc.located(f"fragment {fragment.id}", None, place) from exc
+        raise exc.located(_source_of(fragment, plan, leaves), None, place) from exc
+    except NotSupportedError as exc:
+        exc.add_note(f"{_source_of(fragment, plan, leaves)}, {place}")
+        raise
     if len(built) != num_rows:
         raise CorruptFileError(
-            f"fragment {fragment.id}",
-            None,
-            f"{num_rows} rows",
-            f"{len(built)} rows",
-            f"column {column.field.name!r}",
+            f"fragment {fragment.id}", None, f"{num_rows} rows", f"{len(built)} rows", place
         )
     return built
+
+
+def _source_of(fragment: Fragment, plan: _Plan, leaves: Sequence[Leaf]) -> str:
+    """Name the fragment and its data files that hold some of the leaves."""
+    paths = [
+        fragment.files[number].path
+        for number, theirs in plan.wanted.items()
+        if any(leaf in leaves for leaf in theirs)
+    ]
+    return f"fragment {fragment.id} ({', '.join(paths)})"
 
 
 def columns_of(fragment: Fragment, file: DataFile) -> dict[int, int]:

@@ -19,7 +19,7 @@ from lance_nb.encodings.base import (
     PackedStruct,
     VariableWidth,
 )
-from lance_nb.errors import CorruptFileError
+from lance_nb.errors import CorruptFileError, NotSupportedError
 
 
 def fixed(values: Any, kind: str = "<i4") -> FixedWidth:
@@ -109,10 +109,15 @@ def test_a_block_becomes_an_array(kind: pa.DataType, values: DataBlock, expected
     assert with_nulls.to_pylist()[::2] == array.to_pylist()[::2]
 
 
-def test_extension_types_wrap_their_storage() -> None:
-    kind = pa.uuid()
-    array = to_arrow(FixedWidth(128, 1, np.arange(16, dtype=np.uint8)), kind)
-    assert array.type == kind
+def test_repeated_strings_beyond_2_gib_are_refused() -> None:
+    value = VariableWidth(1, np.array([0, 1 << 20], np.int32), np.zeros(1 << 20, np.uint8))
+    with pytest.raises(NotSupportedError, match=r"2048 repeated values .* read fewer rows"):
+        to_arrow(Constant(2048, value), pa.string())
+    keys = FixedWidth(8, 2048, np.zeros(2048, np.uint8))
+    with pytest.raises(NotSupportedError, match="2147483648 bytes, more than the 2 GiB"):
+        to_arrow(Dictionary(2048, keys, value), pa.binary())
+    one = np.arange(2048) == 7  # what is null takes no room
+    assert to_arrow(Constant(2048, value), pa.binary(), one).nbytes < 1 << 21
 
 
 def test_the_index_of_a_null_may_be_anything() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
+import pyarrow as pa
 import pytest
 
-from lance_nb.encodings.base import VariableWidth
+from lance_nb.encodings import jsonb
 from lance_nb.encodings.jsonb import DEPTH_MAX, texts, to_text
 from lance_nb.errors import CorruptFileError, NotSupportedError
 
@@ -84,8 +84,19 @@ def test_depth_is_limited() -> None:
         to_text(memoryview(document))
 
 
-def test_a_column_keeps_its_nulls() -> None:
-    data = bytes.fromhex("80000000") * 2
-    block = VariableWidth(3, np.array([0, 4, 4, 8], np.int32), np.frombuffer(data, np.uint8))
+@pytest.mark.parametrize("kind", [pa.large_binary(), pa.binary()])
+def test_a_column_keeps_its_nulls(kind: pa.DataType) -> None:
+    empty, one = bytes.fromhex("80000000"), bytes.fromhex("20000000 20000002 5001")
+    found = texts(pa.array([empty, None, one, empty, b""], kind))
+    assert found.to_pylist() == ["[]", None, "1", "[]", "null"]
+    assert found.slice(1).type == pa.large_string()
+    sliced = texts(pa.array([b"damaged", one, None], kind).slice(1))
+    assert sliced.to_pylist() == ["1", None]
 
-    assert texts(block, np.array([True, False, True])).to_pylist() == ["[]", None, "[]"]
+
+def test_equal_documents_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_documents: list[bytes] = []
+    monkeypatch.setattr(jsonb, "to_text", lambda one: read_documents.append(bytes(one)) or "0")
+    documents = pa.array([bytes([number % 3]) for number in range(100)], pa.large_binary())
+    assert texts(documents).to_pylist() == ["0"] * 100
+    assert read_documents == [b"\0", b"\1", b"\2"]

@@ -9,10 +9,30 @@ import pyarrow as pa
 import pytest
 
 from lance_nb._pb import encodings21 as pb
-from lance_nb.encodings.base import DecodedPage, FixedWidth
+from lance_nb.encodings.base import (
+    AllNull,
+    Constant,
+    DataBlock,
+    DecodedPage,
+    Dictionary,
+    FixedWidth,
+    PackedStruct,
+    VariableWidth,
+)
+from lance_nb.encodings.jsonb_writer import from_text
 from lance_nb.encodings.repdef import Level
 from lance_nb.errors import CorruptFileError, NotSupportedError
-from lance_nb.file.columns import Leaf, LeafPart, assemble, concat_parts, leaf_part, leaves_of
+from lance_nb.file.columns import (
+    Leaf,
+    LeafPart,
+    assemble,
+    concat_parts,
+    leaf_part,
+    leaves_of,
+    shown,
+    stored_type,
+)
+from lance_nb.format.arrow_schema import fields_from_arrow
 from lance_nb.format.schema import Field, Schema
 
 ITEM, NULLABLE = pb.REPDEF_ALL_VALID_ITEM, pb.REPDEF_NULLABLE_ITEM
@@ -60,6 +80,100 @@ def test_a_packed_struct_is_one_leaf() -> None:
     field = field_of(POINT)
     (leaf,) = leaves_of(field, POINT, {field.id: 0})
     assert (leaf.name, leaf.type, leaf.depth) == ("c", POINT, 1)
+
+
+def jsonb(*texts: str) -> VariableWidth:
+    documents = [from_text(one) for one in texts]
+    ends = np.cumsum([0, *map(len, documents)]).astype(np.int32)
+    return VariableWidth(len(texts), ends, np.frombuffer(b"".join(documents), np.uint8))
+
+
+TEXTS = ['{"k":1}', "[2]", '{"k":1}']
+THREE_KEYS = FixedWidth(8, 3, np.array([0, 1, 0], np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        (jsonb(*TEXTS), TEXTS),
+        (Dictionary(3, THREE_KEYS, jsonb(*TEXTS[:2])), TEXTS),
+        (Constant(3, jsonb("[2]")), ["[2]"] * 3),
+        (AllNull(3), [None] * 3),
+    ],
+)
+@pytest.mark.parametrize("valid", [None, [1, 0, 1]])
+def test_json_is_text_whatever_block_it_comes_in(
+    block: DataBlock, expected: list[Any], valid: list[int] | None
+) -> None:
+    kind = pa.json_()
+    (leaf,) = leaves_of(field_of(kind), kind, {0: 0})
+    assert leaf.type == pa.large_binary()
+    layers = (NULLABLE if valid else ITEM,)
+    definition = None if valid is None else 1 - np.array(valid, np.uint8)
+    part = leaf_part(leaf, DecodedPage(block, None, definition, layers), 3)
+
+    built = assemble(field_of(kind), kind, {0: [part]}, 3)
+
+    assert built.type == kind
+    assert built.to_pylist() == [
+        text if valid is None or valid[row] else None for row, text in enumerate(expected)
+    ]
+
+
+def test_json_inside_a_packed_struct_is_text() -> None:
+    kind = pa.struct([("j", pa.json_()), ("u", pa.uuid())])
+    field = field_of(kind)
+    (leaf,) = leaves_of(field, kind, {field.id: 0})
+    assert leaf.type == pa.struct([("j", pa.large_binary()), ("u", pa.binary(16))])
+    ids = FixedWidth(128, 3, np.arange(48, dtype=np.uint8))
+    block = PackedStruct(3, (jsonb(*TEXTS), ids))
+    levels = DecodedPage(block, None, np.array([0, 1, 0], np.uint8), (NULLABLE,))
+
+    built = assemble(field, kind, {field.id: [leaf_part(leaf, levels, 3)]}, 3)
+
+    assert built.type == kind
+    (chunk,) = built.chunks
+    assert chunk.is_valid().to_pylist() == [True, False, True]
+    assert chunk.field("j").to_pylist() == TEXTS
+    assert chunk.field("u").storage.to_pylist() == [bytes(range(a, a + 16)) for a in (0, 16, 32)]
+
+
+LISTS_OF_IDS = pa.list_(pa.uuid(), 2)
+
+
+def test_extension_types_wrap_what_is_stored() -> None:
+    field = field_of(pa.uuid())
+    assert stored_type(field, pa.uuid()) == pa.binary(16)
+    assert shown(pa.array([b"x" * 16, None], pa.binary(16)), field, pa.uuid()).type == pa.uuid()
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_items_of_fixed_size_lists_are_shown_too(start: int) -> None:
+    field = field_of(pa.list_(pa.binary(16), 2))
+    assert stored_type(field, LISTS_OF_IDS) == pa.list_(pa.binary(16), 2)
+    rows = [[b"a" * 16, b"b" * 16], None, [b"c" * 16, None]]
+    stored = pa.array(rows, pa.list_(pa.binary(16), 2)).slice(start)
+    built = shown(stored, field, LISTS_OF_IDS)
+    assert built.type == LISTS_OF_IDS
+    assert built.cast(stored.type).to_pylist() == rows[start:]
+
+
+def test_text_that_is_declared_as_json_is_shown_as_it_is() -> None:
+    """Releases before JSON columns stored the text and named the extension type."""
+    (field,) = fields_from_arrow(
+        pa.schema([pa.field("c", pa.string(), metadata={"ARROW:extension:name": "arrow.json"})])
+    )
+    assert (field.logical_type, stored_type(field, pa.json_())) == ("string", pa.string())
+    built = shown(pa.array(['{"k": 1}', None]), field, pa.json_())
+    assert built.type == pa.json_()
+    assert built.to_pylist() == ['{"k": 1}', None]
+
+
+def test_bytes_that_are_no_json_are_damage() -> None:
+    with pytest.raises(CorruptFileError, match="JSON"):
+        shown(pa.array([b"{}"], pa.large_binary()), field_of(pa.json_()), pa.json_())
+    with pytest.raises(CorruptFileError, match="values of type int32"):
+        shown(pa.array([b"{}"], pa.large_binary()), field_of(pa.int32()), pa.int32())
 
 
 def page(layers: list[int], values: int, rep: Any = None, definition: Any = None) -> DecodedPage:
