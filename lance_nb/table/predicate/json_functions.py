@@ -57,6 +57,14 @@ def _steps(path: Any, *, name: str) -> Steps:
     return tuple(steps)
 
 
+def _parsed(text: str) -> Any:
+    """Parse a document; releases before JSON columns stored any text as JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise pa.ArrowInvalid(f"{text[:40]!r} is not JSON: {exc}") from exc
+
+
 def _found(value: Any, steps: Steps) -> Iterator[Any]:
     """Yield what a path leads to."""
     if not steps:
@@ -79,16 +87,16 @@ def _text(value: Any) -> str:
 
 
 def _extract(text: str, steps: Steps) -> str | None:
-    found = list(_found(json.loads(text), steps))
+    found = list(_found(_parsed(text), steps))
     return None if not found else _text(found[0] if len(found) == 1 else found)
 
 
 def _exists(text: str, steps: Steps) -> bool:
-    return next(_found(json.loads(text), steps), _NOTHING) is not _NOTHING
+    return next(_found(_parsed(text), steps), _NOTHING) is not _NOTHING
 
 
 def _array_length(text: str, steps: Steps) -> int | None:
-    found = next(_found(json.loads(text), steps), _NOTHING)
+    found = next(_found(_parsed(text), steps), _NOTHING)
     if isinstance(found, list):
         return len(found)
     return None if found is _NOTHING else 0
@@ -140,7 +148,7 @@ def _contains(name: str, operands: Sequence[Expression]) -> Expression:
     text = wanted if isinstance(wanted, str) else _text(wanted)
 
     def has(document: str) -> bool:
-        found = next(_found(json.loads(document), steps), None)
+        found = next(_found(_parsed(document), steps), None)
         if not isinstance(found, list):
             return False
         return any(not isinstance(one, dict | list) and _as_text(one) == text for one in found)
@@ -166,7 +174,7 @@ def _get(name: str, operands: Sequence[Expression]) -> Expression:
 
     def kernel(rows: Value) -> Value:
         def one(text: str) -> str | None:
-            found = _step_into(json.loads(text), key)
+            found = _step_into(_parsed(text), key)
             return None if found is _NOTHING else _text(found)
 
         found = per_distinct(one, pa.string())(rows)
@@ -183,7 +191,7 @@ def _get_as(convert: Callable[[Any], Any], type_: pa.DataType) -> Binder:
         key = _key(operands[1], name=name)
 
         def one(text: str) -> Any:
-            found = _step_into(json.loads(text), key)
+            found = _step_into(_parsed(text), key)
             return None if found is _NOTHING or found is None else convert(found)
 
         return call(name, per_distinct(one, type_), _document(operands[0], name=name))

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import PredicateError
+from lance_nb.table.predicate.filter import compile_filter
 from tests.support.expressions import values_of
 
 DOCUMENTS = ['{"a":{"b c":[1,{"k":"v"}]},"n":null,"t":"12"}', None, "[3,4]"]
@@ -45,3 +46,16 @@ def test_other_paths_and_columns_are_refused(text: str) -> None:
 def test_values_of_another_kind_are_refused(text: str) -> None:
     with pytest.raises(pa.ArrowInvalid, match="JSON value"):
         values_of(text, TABLE)
+
+
+@pytest.mark.parametrize("text", [
+    "json_extract(j, '$.a')", "json_exists(j, '$.a')", "json_get(j, 'a')", "json_get_int(j, 'a')",
+    "json_get_string(j, 'a')", "json_array_length(j, '$')", "json_array_contains(j, '$', 1)",
+])  # fmt: skip
+@pytest.mark.parametrize("document", ["", "not json", '{"a":', "[" * 100_000])
+def test_text_that_is_not_json_is_an_error_of_ours(text: str, document: str) -> None:
+    documents = pa.array(["{}", None, document], pa.string())
+    table = pa.table({"j": pa.ExtensionArray.from_storage(pa.json_(), documents)})
+    wanted = compile_filter(f"{text} IS NULL", table.schema)
+    with pytest.raises(PredicateError, match=r"filter .* is not JSON"):
+        wanted.mask({("j",): table["j"]}, 3)
