@@ -11,11 +11,14 @@ Source: Arrow columnar format.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb.encodings.base import Bytes, Ints
+from lance_nb.errors import NotSupportedError
 
 Mask = npt.NDArray[np.bool_]
 
@@ -65,6 +68,39 @@ def _null_items(array: pa.DictionaryArray) -> Mask:
     keys = np.asarray(array.indices.fill_null(0))
     found: Mask = np.zeros(len(array), bool) if items is None else items[keys]
     return found
+
+
+def without_null_items(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Return a dictionary array of which null slots have null keys, and no item is null."""
+    if not array.dictionary.null_count:
+        return array
+    return array.dictionary_decode().dictionary_encode().cast(array.type)
+
+
+def concatenated(arrays: Sequence[pa.Array]) -> pa.Array:
+    """Join arrays of one type; a single one is not copied, dictionaries are made one.
+
+    Raises NotSupportedError for more than one array can hold.
+    """
+    if len(arrays) == 1:
+        return arrays[0]
+    type_ = arrays[0].type
+    is_dictionary = pa.types.is_dictionary(type_)
+    if is_dictionary:  # Arrow cannot unify dictionaries with null items
+        arrays = [without_null_items(array) for array in arrays]
+    try:
+        return pa.concat_arrays(arrays)
+    except pa.ArrowInvalid as exc:
+        count = sum(map(len, arrays))
+        if is_dictionary:
+            raise NotSupportedError(
+                f"the dictionaries of {count} rows have together more items than keys of type "
+                f"{type_.index_type} can number; use a wider type for the keys"
+            ) from exc
+        raise NotSupportedError(
+            f"{count} values of type {type_} take more than one Arrow array can hold; "
+            "use fewer rows at a time"
+        ) from exc
 
 
 def list_ranges(array: pa.Array) -> tuple[Ints, Ints]:

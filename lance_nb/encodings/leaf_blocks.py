@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_parts import without_null_items
 from lance_nb.encodings.base import (
     AllNull,
     Bytes,
@@ -129,9 +130,7 @@ def _lists(leaf: pa.Array) -> FixedSizeList:
 
 def _dictionary(leaf: pa.Array) -> DataBlock:
     """View keys and items; keys are made unsigned, null items and wrong keys are not allowed."""
-    if leaf.dictionary.null_count:
-        # Null items become null keys, and those are definition levels.
-        leaf = leaf.dictionary_decode().dictionary_encode().cast(leaf.type)
+    leaf = without_null_items(leaf)  # null keys are definition levels
     items = leaf.dictionary
     keys = _fixed(leaf.indices)
     words = keys.data.view(f"<u{keys.bits_per_value // 8}")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.encodings.arrow_parts import Mask, list_ranges, nulls_of
+from lance_nb.encodings.arrow_parts import Mask, concatenated, list_ranges, nulls_of
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.level_builder import used_items
 from lance_nb.encodings.v2_0.array_encoder import (
@@ -27,7 +27,7 @@ from lance_nb.encodings.v2_0.array_encoder import (
 from lance_nb.errors import NotSupportedError
 from lance_nb.file.blob_values import Payloads
 from lance_nb.file.blob_writer import write_payloads
-from lance_nb.file.column_writer import joined, row_runs
+from lance_nb.file.column_writer import row_runs
 from lance_nb.file.metadata import ARRAY_ENCODING_URL, VALUES_ENCODING, PageMetadata
 from lance_nb.file.sink import FileSink
 from lance_nb.format.blob_fields import is_blob_v1, is_blob_v2
@@ -158,8 +158,8 @@ class ArrayColumnWriter:
     def _flush_values(self) -> None:
         if not self._values:
             return
-        array = joined(self._values)
         try:
+            array = concatenated(self._values)
             page = encode_array(array)
         except NotSupportedError as error:
             error.add_note(f"column {self._path!r} (field id {self._field.id})")

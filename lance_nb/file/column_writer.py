@@ -16,6 +16,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_parts import concatenated
 from lance_nb.encodings.level_builder import Entries, Shape, StripedLeaf, page_levels, stripe
 from lance_nb.encodings.page_encoder import EncodedPage, Learned, encode_pages
 from lance_nb.errors import LanceError, NotSupportedError
@@ -81,7 +82,7 @@ class LeafWriter:
     def encoded(self) -> list[EncodedPage]:
         """Encode what waits."""
         levels = page_levels(self.entries)
-        return encode_pages(joined(self._values), levels, self.plan.options, self._learned)
+        return encode_pages(concatenated(self._values), levels, self.plan.options, self._learned)
 
 
 class EmptyStructWriter(LeafWriter):
@@ -144,16 +145,6 @@ def row_runs(array: pa.Array, target_bytes: int) -> Iterator[pa.Array]:
     bounds = np.linspace(0, len(array), count + 1).astype(np.int64).tolist()
     for start, stop in pairwise(bounds):
         yield array.slice(start, stop - start)
-
-
-def joined(arrays: list[pa.Array]) -> pa.Array:
-    """Join arrays of one type; dictionaries are made one, a single array is not copied."""
-    if len(arrays) == 1:
-        return arrays[0]
-    if pa.types.is_dictionary(arrays[0].type):
-        chunks = pa.chunked_array(arrays).unify_dictionaries()
-        return pa.concat_arrays(chunks.chunks)
-    return pa.concat_arrays(arrays)
 
 
 def without_surplus(array: pa.DictionaryArray) -> pa.DictionaryArray:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from lance_nb.encodings import jsonb
 from lance_nb.encodings.arrow_arrays import to_arrow, to_dictionary, validity_buffer
-from lance_nb.encodings.arrow_parts import fixed_size_items
+from lance_nb.encodings.arrow_parts import concatenated, fixed_size_items
 from lance_nb.encodings.base import DecodedPage
 from lance_nb.encodings.repdef import Level, Mask, concat_levels, unravel
 from lance_nb.errors import CorruptFileError, NotSupportedError
@@ -225,7 +225,7 @@ def concat_parts(parts: Sequence[LeafPart]) -> LeafPart:
         concat_levels([part.levels[depth] for part in parts])
         for depth in range(len(parts[0].levels))
     )
-    return LeafPart(levels, pa.concat_arrays([part.values for part in parts]))
+    return LeafPart(levels, concatenated([part.values for part in parts]))
 
 
 def assemble(

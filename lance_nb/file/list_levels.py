@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_parts import concatenated
 from lance_nb.encodings.base import Ints, Rows
 from lance_nb.encodings.repdef import Level
 from lance_nb.encodings.row_ranges import merged
@@ -72,7 +73,7 @@ def leaf_parts(
     """Put levels over the arrays: one part per page, or one for all below a list."""
     if not any(field_id in lists for field_id, _ in leaf.ancestors):
         return [LeafPart((Level(len(array), None),) * leaf.depth, array) for array in arrays]
-    values = pa.concat_arrays(arrays) if arrays else pa.nulls(0, leaf.type)
+    values = concatenated(arrays) if arrays else pa.nulls(0, leaf.type)
     levels = []
     length = rows.num_rows
     for field_id, _ in leaf.ancestors:

@@ -6,7 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_nb.encodings.arrow_parts import fixed_size_items, list_ranges, nulls_of, packed_bits
+from lance_nb.encodings.arrow_parts import (
+    concatenated,
+    fixed_size_items,
+    list_ranges,
+    nulls_of,
+    packed_bits,
+)
+from lance_nb.errors import NotSupportedError
 
 
 @pytest.mark.parametrize("offset", [0, 1, 7, 8, 9, 20])
@@ -55,3 +62,29 @@ def test_bits_begin_at_the_first_value_and_end_in_zeros(offset: int, count: int)
     bits = packed_bits(pa.array(values).slice(offset, count))
     expected = np.packbits(np.array(values[offset : offset + count], bool), bitorder="little")
     assert bits.tolist() == expected.tolist()
+
+
+def test_arrays_are_joined_and_a_single_one_is_not_copied():
+    one = pa.array([1, None])
+    assert concatenated([one]) is one
+    assert concatenated([one, one.slice(1)]).to_pylist() == [1, None, None]
+
+
+def test_dictionaries_are_made_one():
+    first = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), pa.array(["a", None]))
+    second = pa.DictionaryArray.from_arrays(pa.array([1, 0], pa.int8()), pa.array(["b", "a"]))
+    one = concatenated([first, second])
+    assert one.type == first.type
+    assert one.to_pylist() == ["a", None, "a", "b"]
+    assert one.dictionary.to_pylist() == ["a", "b"]
+
+
+def test_what_one_array_cannot_hold_is_refused():
+    items = pa.array([str(number) for number in range(128)])
+    full = pa.DictionaryArray.from_arrays(pa.array(range(128), pa.int8()), items)
+    other = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array(["other"]))
+    with pytest.raises(NotSupportedError, match=r"129 rows .* keys of type int8"):
+        concatenated([full, other])
+    huge = pa.ListArray.from_arrays([0, 2**31 - 1], pa.nulls(2**31 - 1))
+    with pytest.raises(NotSupportedError, match="2 values of type list"):
+        concatenated([huge, huge])

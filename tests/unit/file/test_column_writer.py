@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
-from lance_nb.file.column_writer import joined, row_runs, without_surplus
+from lance_nb.errors import NotSupportedError
+from lance_nb.file.column_writer import row_runs, without_surplus
 from lance_nb.file.reader import FileReader
+from lance_nb.file.versions import WRITABLE_VERSIONS
 from lance_nb.file.writer import FileOptions, FileWriter
 from lance_nb.format.schema import Schema
 from lance_nb.storage.memory import MemoryStore, clear
+from tests.support.reading import Columns, rows_of
 
 
 def pages_of(table: pa.Table, page_bytes: int, batch_rows: int) -> list[list[int]]:
@@ -62,12 +66,6 @@ def test_runs_hold_every_row_once():
     assert list(row_runs(array.slice(0, 0), 10)) == []
 
 
-def test_dictionaries_are_made_one():
-    first, second = pa.array(["a", "b"]).dictionary_encode(), pa.array(["c"]).dictionary_encode()
-    one = joined([first, second])
-    assert one.to_pylist() == ["a", "b", "c"]
-
-
 def test_large_dictionaries_are_cut_to_what_is_used():
     words = pa.array([f"word {k}" for k in range(5000)])
     keys = pa.array([4999, None, 7, 7], pa.int16())
@@ -85,3 +83,40 @@ def test_a_large_dictionary_makes_no_pages():
     keys = pa.array(np.arange(2000) % 2000, pa.int32())
     table = pa.table({"d": pa.DictionaryArray.from_arrays(keys, words)})
     assert len(pages_of(table, 1_000_000, 2000)[0]) == 1
+
+
+@pytest.mark.parametrize("version", WRITABLE_VERSIONS)
+@pytest.mark.parametrize("in_struct", [False, True])
+def test_dictionaries_of_one_page_must_fit_their_keys(version: tuple[int, int], in_struct: bool):
+    words = [pa.array([f"{letter}{k}" for k in range(100)]) for letter in "ab"]
+    keys = pa.array(range(100), pa.int8())
+    batches = []
+    for items in words:
+        column = pa.DictionaryArray.from_arrays(keys, items)
+        if in_struct:
+            column = pa.StructArray.from_arrays([column], names=["v"])
+        batches.append(pa.record_batch({"c": column}))
+    store = MemoryStore("column-writer")
+    schema = Schema.from_arrow(batches[0].schema)
+    with FileWriter(store, "y", schema, file_version=version) as writer:
+        for batch in batches:
+            writer.write(batch)
+        with pytest.raises(NotSupportedError, match="keys of type int8") as caught:
+            writer.finish()
+    assert any("column" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize("version", WRITABLE_VERSIONS)
+def test_batches_with_null_items_of_dictionaries_are_joined(version: tuple[int, int]):
+    batches = [
+        pa.record_batch({"c": pa.DictionaryArray.from_arrays(pa.array(keys, pa.int8()), items)})
+        for keys, items in (([0, 1], pa.array(["a", None])), ([1, 0, None], pa.array(["b", "c"])))
+    ]
+    store = MemoryStore("column-writer")
+    schema = Schema.from_arrow(batches[0].schema)
+    with FileWriter(store, "z", schema, file_version=version) as writer:
+        for batch in batches:
+            writer.write(batch)
+        writer.finish()
+    read = Columns(batches[0].schema).read(FileReader(store, "z"), "c", rows_of((0, 5)))
+    assert read.to_pylist() == ["a", None, "c", "b", None]
