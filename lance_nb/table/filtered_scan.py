@@ -40,7 +40,14 @@ from lance_nb.table.scan import (
     one_range,
     row_columns,
 )
-from lance_nb.table.scan_windows import Window, deleted_rows, promising, side_by_side, windows_of
+from lance_nb.table.scan_windows import (
+    Window,
+    deleted_rows,
+    promising,
+    row_positions,
+    side_by_side,
+    windows_of,
+)
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import ranges_of
 
@@ -69,8 +76,8 @@ class RowChoice:
 class Selected:
     """Rows of one window that survive: where they are, and columns of them that are decoded.
 
-    ``physical`` are offsets in the fragment, ascending; ``positions`` the rows' places in the
-    dataset; ``deleted`` marks those that are deleted (None: none is).
+    ``physical`` are offsets in the fragment, ascending; ``positions`` the rows' places among the
+    live rows; ``deleted`` marks those that are deleted (None: none is).
     """
 
     fragment: Fragment
@@ -150,7 +157,8 @@ def _whole(
     snapshot: Snapshot, window: Window, known: Mapping[ColumnKey, pa.ChunkedArray]
 ) -> Selected:
     deleted = deleted_rows(snapshot, window)
-    return Selected(window.fragment, window.physical(), window.positions(), known, deleted)
+    positions = row_positions(snapshot, window)
+    return Selected(window.fragment, window.physical(), positions, known, deleted)
 
 
 def _thinned(
@@ -171,7 +179,7 @@ def _thinned(
     return Selected(
         window.fragment,
         window.physical(places),
-        window.positions(places),
+        row_positions(snapshot, window, places),
         thin,
         None if deleted is None else deleted[places],
     )

@@ -214,7 +214,7 @@ def sort_places(keys: pa.Table, most: int | None = None) -> Ints:
 def fetch_rows(snapshot: Snapshot, projection: Projection, rows: Addresses) -> pa.Table:
     """Read rows in the order in which they are listed."""
     if not rows.num_rows:
-        return projection.schema.empty_table()
+        return pa.Table.from_batches([], projection.schema)
     if not projection.outputs:
         return bare_table(rows.num_rows)
     order = np.lexsort((rows.physical, rows.fragment))

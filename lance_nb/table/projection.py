@@ -235,4 +235,6 @@ def _pull_up(column: pa.ChunkedArray, output: Output) -> pa.ChunkedArray:
     for position in output.path:
         # flatten() folds the struct's own nulls into the child, field() would not.
         chunks = [chunk.flatten()[position] for chunk in chunks]
+    if pa.types.is_null(output.field.type):  # flatten() gives such an array a bitmap of its own
+        chunks = [pa.nulls(len(chunk)) for chunk in chunks]
     return pa.chunked_array(chunks, output.field.type)

@@ -85,7 +85,7 @@ def scan_table(
     """Read every task into one table."""
     tables = list(_read_side_by_side(snapshot, projection, iter(tasks)))
     if not tables:
-        return empty_table(projection)
+        return empty_table(projection.schema)
     if not projection.outputs:  # Arrow would forget how many rows the tables have
         return result_table(projection, [], {}, sum(one.num_rows for one in tables))
     return pa.concat_tables(tables)
@@ -208,9 +208,12 @@ def row_addresses(fragment: Fragment, physical: Ints) -> np.ndarray:
     return physical.astype(np.uint64) | np.uint64(fragment.id << 32)
 
 
-def empty_table(projection: Projection) -> pa.Table:
-    """Return the result of a scan that finds no row."""
-    return projection.schema.empty_table()
+def empty_table(schema: pa.Schema) -> pa.Table:
+    """Return the result of a scan that finds no row.
+
+    Arrow's own ``Schema.empty_table`` fails when an extension type is nested in another type.
+    """
+    return pa.Table.from_batches([], schema)
 
 
 def empty_batches(num_rows: int, size: int) -> Iterator[pa.RecordBatch]:

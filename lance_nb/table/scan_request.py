@@ -92,7 +92,7 @@ class ScanRequest:
             return scan_table(self.snapshot, self.shape.source, tasks)
         tables = list(self._tables(None))
         if not tables:
-            return self.shape.schema.empty_table()
+            return pa.Table.from_batches([], self.shape.schema)
         if not self.shape.names:
             # Joining tables without columns would lose their number of rows.
             return bare_table(sum(one.num_rows for one in tables))

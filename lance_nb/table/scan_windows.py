@@ -54,7 +54,7 @@ class Window:
         return self._counted(begin, places)
 
     def positions(self, places: Ints | None = None) -> Ints:
-        """Return the places in the dataset of some (or all) rows of the window."""
+        """Return the places among the live rows of the dataset of some (or all) live rows."""
         return self._counted(self.first + self.start, places)
 
     def _counted(self, begin: int, places: Ints | None) -> Ints:
@@ -119,14 +119,26 @@ def deleted_rows(snapshot: Snapshot, window: Window) -> np.ndarray | None:
     """Mark the deleted rows of a window, None when it has none by its nature."""
     if window.rows is not None:
         return None
-    count = confirmed_rows(snapshot, window.fragment)
-    vector = read_deletions(snapshot.locations, snapshot.deletions, window.fragment, count)
+    every = _deleted_offsets(snapshot, window.fragment)
     deleted = np.zeros(window.num_rows, np.bool_)
-    if vector is not None:
-        every = vector.offsets().astype(np.int64)
-        mine = every[np.searchsorted(every, window.start) : np.searchsorted(every, window.stop)]
-        deleted[mine - window.start] = True
+    mine = every[np.searchsorted(every, window.start) : np.searchsorted(every, window.stop)]
+    deleted[mine - window.start] = True
     return deleted
+
+
+def row_positions(snapshot: Snapshot, window: Window, places: Ints | None = None) -> Ints:
+    """Return for some (or all) rows of a window how many live rows of the scan are before them."""
+    if window.rows is not None:
+        return window.positions(places)
+    physical = window.physical(places)
+    gone = np.searchsorted(_deleted_offsets(snapshot, window.fragment), physical)
+    return physical - gone + window.first
+
+
+def _deleted_offsets(snapshot: Snapshot, fragment: Fragment) -> Ints:
+    count = confirmed_rows(snapshot, fragment)
+    vector = read_deletions(snapshot.locations, snapshot.deletions, fragment, count)
+    return np.zeros(0, np.int64) if vector is None else vector.offsets().astype(np.int64)
 
 
 def side_by_side(

@@ -31,7 +31,7 @@ def take_rows(
     """Return the rows at ``positions``, in that order. Raises InvalidInputError out of range."""
     wanted = _positions(positions)
     if not wanted.size:
-        return empty_table(projection)
+        return empty_table(projection.schema)
     ends = np.cumsum(live_counts(snapshot))
     total = int(ends[-1]) if ends.size else 0
     if int(wanted.min()) < 0 or int(wanted.max()) >= total:

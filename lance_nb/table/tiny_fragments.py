@@ -61,7 +61,7 @@ def scan_tiny(snapshot: Snapshot, projection: Projection) -> pa.Table:
         if count:
             tables.append(read_task(snapshot, projection, FragmentTask(fragment, 0, count, 0)))
     tables += run.finished()
-    return pa.concat_tables(tables) if tables else projection.schema.empty_table()
+    return pa.concat_tables(tables) if tables else pa.Table.from_batches([], projection.schema)
 
 
 class _Run:

@@ -98,7 +98,7 @@ class SourceRows:
         """Return rows by their numbers, in that order."""
         wanted = pa.schema([self.schema.field(name) for name in names])
         if not rows.size:
-            return wanted.empty_table()
+            return pa.Table.from_batches([], wanted)
         in_order = bool((np.diff(rows) >= 0).all())
         order = None if in_order else np.argsort(rows, kind="stable")
         ascending = rows if order is None else rows[order]

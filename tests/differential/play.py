@@ -74,8 +74,10 @@ class Finding:
     @property
     def signature(self) -> str:
         """Name the kind of the difference; numbers and names do not matter."""
-        place = re.match(r"(leaves other \w+: )?(columns|schema metadata|name of column|nullable|"
-                         r"type of column|metadata of column|values of) ", self.text)  # fmt: skip
+        place = re.match(
+            r"(leaves other \w+: )?(columns|schema metadata|name of column|nullable|"
+            r"type of column|metadata of column|values of \w+) ", self.text,
+        )  # fmt: skip
         if place:
             return f"{kind_of(self.code)}: {place.group()}"
         what = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`|/\S+|[0-9a-f]{8,}|-?\d+", "", self.text)
@@ -84,8 +86,8 @@ class Finding:
 
 def kind_of(code: str) -> str:
     """Name the call of a step or read."""
-    calls = re.findall(r"(?<![\w.])(?:ds|lance|scan|old|fragment\w*)\S*?\.(\w+)\(", code)
-    return calls[-1] if calls else code[:30]
+    calls = re.findall(r"(?<![\w.])(?:ds|lance|opened|f)\b\S*?\.(\w+)\(", code)
+    return calls[-1] if calls else re.split(r"\W", code)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,10 +371,37 @@ def _table_difference(mine: pa.Table, theirs: pa.Table) -> str | None:
         except pa.ArrowInvalid as error:
             if not _invalid(expected):
                 return f"invalid column {name!r}: {error}"
-        one, other = decoded(got), decoded(expected)
+        one, other = comparable(decoded(got)), comparable(decoded(expected))
         if not same(one, other):
-            return f"values of {name!r}, {got.type}: {first_difference(one, other)}"
+            return f"values of {_family(got.type)} {name!r}: {first_difference(one, other)}"
     return None
+
+
+def _family(kind: pa.DataType) -> str:
+    return re.split(r"[<(\[]", str(kind))[0]
+
+
+def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Replace extension types, nested ones too, by how they are stored."""
+    plain = stored_type(column.type)
+    return column if plain == column.type else column.cast(plain)
+
+
+def stored_type(kind: pa.DataType) -> pa.DataType:
+    """Return a type without extension types."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return stored_type(kind.storage_type)
+    if pa.types.is_struct(kind):
+        return pa.struct([one.with_type(stored_type(one.type)) for one in kind])
+    if pa.types.is_map(kind):
+        item = kind.item_field.with_type(stored_type(kind.item_type))
+        return pa.map_(kind.key_field, item)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(stored_type(kind.value_type)), kind.list_size)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return make(kind.value_field.with_type(stored_type(kind.value_type)))
+    return kind
 
 
 def _invalid(column: pa.ChunkedArray) -> bool:

@@ -249,6 +249,8 @@ def taken(chance: random.Random, state: State) -> str:
 
 def taken_by_id(chance: random.Random, state: State) -> str:
     picked = _rows_of(chance, state)
+    if not picked:
+        return "by_row_id(ds, [])"
     ids = f"ds.to_table(columns=['_rowid'])['_rowid'].take({picked}).to_pylist()"
     return f"by_row_id(ds, {ids if chance.random() < 0.8 else picked})"
 

@@ -126,3 +126,59 @@ def test_a_join_keeps_a_column_that_must_not_be_null(tmp_path: Path, deleted: bo
     assert theirs.schema.field("n").nullable is False
     assert_equal(ours.to_table(), theirs.to_table())
     assert theirs.to_table()["n"].to_pylist() == [True, False]
+
+
+NESTED_EXTENSIONS = pa.schema([
+    ("s", pa.struct([("t", pa.fixed_shape_tensor(pa.float32(), [2]))])),
+    ("u", pa.list_(pa.uuid())),
+])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"filter": "u IS NULL"}, {"order_by": ["k"]}, {"limit": 0}, {"columns": ["s"]}]
+)
+def test_no_rows_of_nested_extension_types(tmp_path: Path, options: dict[str, Any]) -> None:
+    schema = NESTED_EXTENSIONS.append(pa.field("k", pa.int64()))
+    ours, _ = both(tmp_path / "d", pa.Table.from_batches([], schema))
+    found = ours.to_table(**options)
+    assert found.num_rows == 0
+    assert found.schema.equals(pa.schema([schema.field(name) for name in found.column_names]))
+    assert ours.take([]).num_rows == 0
+
+
+def test_the_offset_of_a_row_counts_live_rows_only(tmp_path: Path) -> None:
+    ours, theirs = both(tmp_path / "d", pa.table({"k": range(10)}), max_rows_per_file=5)
+    ours.delete("k IN (0, 2, 3, 7)")
+    theirs.checkout_latest()
+    for condition in (None, "k > 2"):
+        options = {"include_deleted_rows": True, "with_row_id": True, "filter": condition}
+        got = ours.scanner(columns=["k", "_rowoffset"], **options).to_table()
+        want = theirs.scanner(columns=["k", "_rowoffset"], **options).to_table()
+        assert got.to_pydict() == want.to_pydict()
+
+
+FIELDS_OF_NULLS = [
+    pa.field("n", pa.list_(pa.map_(pa.string(), pa.int32()))),
+    pa.field("n", pa.struct([pa.field("a", pa.int32(), nullable=False)])),
+    pa.field("n", pa.list_(pa.field("item", pa.int32(), nullable=False))),
+    pa.field("s", pa.struct([("b", pa.struct([pa.field("c", pa.int32(), nullable=False)]))])),
+]
+
+
+@pytest.mark.parametrize("field", FIELDS_OF_NULLS, ids=lambda one: str(one.type))
+def test_what_is_below_a_column_of_nulls_may_be_required(tmp_path: Path, field: pa.Field) -> None:
+    lance = require_pylance()
+    table = pa.table({"k": [1, 2], "s": [{"x": 1}, None]})
+    ours, _ = both(tmp_path / "ours", table)
+    _, theirs = both(tmp_path / "theirs", table)
+    theirs.add_columns(field)
+    ours.add_columns(field)
+    assert_equal(ours.to_table(), theirs.to_table())
+    assert_equal(lance.dataset(str(tmp_path / "ours")).to_table(), theirs.to_table())
+
+
+def test_a_field_of_null_type_comes_without_a_bitmap(tmp_path: Path) -> None:
+    structs = pa.array([{"n": None}, None], pa.struct([("n", pa.null())]))
+    ours, theirs = both(tmp_path / "d", pa.table({"s": structs}))
+    got, want = (one.to_table(columns=["s.n"])["s.n"] for one in (ours, theirs))
+    assert got.equals(want)

@@ -29,6 +29,7 @@ from lance_nb.dataset.verbs.function_columns import FunctionColumns
 from lance_nb.dataset.verbs.sources import reader_of
 from lance_nb.dataset.verbs.telling import Progress, Told
 from lance_nb.errors import NotSupportedError, SchemaMismatchError
+from lance_nb.format.field import Field
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.table.snapshot import Snapshot
@@ -165,8 +166,8 @@ def add(snapshot: Snapshot, wanted: NewColumns, work: Work) -> Operation:
     fields = _null_fields(wanted.transforms)
     if fields is not None:
         schema, part = extend_schema(snapshot.manifest, fields)
-        for one in part.walk():
-            if not one.nullable and snapshot.manifest.schema.field_by_id(one.id) is None:
+        for one in _topmost_new(snapshot.manifest.schema, part):
+            if not one.nullable:
                 raise SchemaMismatchError(
                     f"column {one.name!r} would be all null: make it nullable"
                 )
@@ -210,6 +211,15 @@ def _merged(snapshot: Snapshot, values: ColumnValues, work: Work) -> Operation:
     values.finish()
     keeps = preserves_nullability(snapshot.manifest.schema, schema)
     return Merge(fragments, schema, preserves_nullability=keeps)
+
+
+def _topmost_new(schema: Schema, fields: Iterable[Field]) -> Iterator[Field]:
+    """Yield new fields whose parents are not new: what is below a null need not be nullable."""
+    for field in fields:
+        if schema.field_by_id(field.id) is None:
+            yield field
+        else:
+            yield from _topmost_new(schema, field.children)
 
 
 def _null_fields(transforms: Any) -> pa.Schema | None:

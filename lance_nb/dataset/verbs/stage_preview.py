@@ -227,7 +227,7 @@ def _removed_rows(
     known = staged.affected_rows
     if known is None:
         return _first_rows(snapshot, fragments, "dropped", num_rows)
-    parts, left = [projection.schema.empty_table()], num_rows
+    parts, left = [pa.Table.from_batches([], projection.schema)], num_rows
     for fragment_id, vector in known.items():
         physical = vector.offsets()[:left].astype(np.int64)
         place = snapshot.manifest.fragments.position_of(fragment_id)

@@ -45,7 +45,8 @@ def outline_of(dataset: LanceDataset, wish: Wish, namespace: Namespace) -> Plan 
     held = namespace.get(wish.args["source"])
     if is_spark_frame(held) or isinstance(held, pa.RecordBatchReader):
         return None
-    return engines().plan_upsert(dataset, dataset.schema.empty_table(), wish.args["on"])
+    nothing = pa.Table.from_batches([], dataset.schema)
+    return engines().plan_upsert(dataset, nothing, wish.args["on"])
 
 
 def why_here(wish: Wish) -> str:

@@ -47,7 +47,7 @@ def _try_bind(expression: Any, fields: list[pa.Field]) -> str | None:
     """Return the name of a column that is missing, None when the expression is complete."""
     schema = pa.schema(fields)
     try:
-        found = _project(expression, schema.empty_table())
+        found = _project(expression, pa.Table.from_batches([], schema))
     except pa.ArrowException as exc:
         match = _MISSED.search(str(exc))
         if match is None:

@@ -76,7 +76,7 @@ def key_table(
 ) -> pa.Table:
     """Read columns of some rows. Raises ColumnNotFoundError."""
     projection = project(side.manifest.schema, list(keys))
-    tables = [projection.schema.empty_table()]
+    tables = [pa.Table.from_batches([], projection.schema)]
     for fragment, offsets in rows:
         if len(offsets):
             chosen = Selected(fragment, offsets, offsets, {})
