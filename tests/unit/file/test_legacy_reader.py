@@ -48,6 +48,10 @@ def test_every_type_reads_over_batches(name: str, mapped: bool) -> None:
         assert read(reader, name, rows).to_pylist() == wanted
 
 
+def test_batches_have_the_sizes_that_were_written() -> None:
+    assert opened(example()).batch_sizes().tolist() == [3, 2]
+
+
 def test_a_field_that_the_file_does_not_have_is_refused() -> None:
     reader = opened(example())
     field = node(99, "w", "int32")

@@ -105,6 +105,15 @@ def test_damaged_metadata_is_refused(damage: Callable[[file2.ColumnMetadata], No
         parsed(message)
 
 
+@pytest.mark.parametrize("version", [(2, 1), (2, 2)])
+def test_a_column_must_say_its_encoding_from_file_version_2_1_on(version: tuple[int, int]) -> None:
+    message = column()
+    no_column_encoding(message)
+    with pytest.raises(CorruptFileError, match="a column encoding"):
+        parsed(message, version)
+    assert parsed(message, (2, 0)).num_rows == 0
+
+
 def test_bytes_that_are_no_message_are_refused() -> None:
     with pytest.raises(CorruptFileError, match="ColumnMetadata"):
         parse_column(memoryview(b"\xff" * 20), (2, 2), SIZE)

@@ -34,6 +34,22 @@ def test_spans_are_numbers_with_units(text: str, expected: timedelta) -> None:
     assert span(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("units", "seconds"),
+    [
+        ("nanos nsec ns", 5e-9), ("usec us", 5e-6), ("millis msec ms", 5e-3),
+        ("seconds second secs sec s", 5), ("minutes minute mins min m", 300),
+        ("hours hour hrs hr h", 5 * 3600), ("days day d", 5 * 86_400),
+        ("weeks week w", 35 * 86_400), ("months month M", 5 * 30.44 * 86_400),
+        ("years year y", 5 * 365.25 * 86_400),
+    ],
+)  # fmt: skip
+def test_every_unit_has_its_length(units: str, seconds: float) -> None:
+    """As in the Rust crate humantime, which reads these settings for pylance."""
+    for unit in units.split():
+        assert span(f"5{unit}") == timedelta(seconds=seconds)
+
+
 @pytest.mark.parametrize("text", ["", "abc", "1000", "5 parsecs", "-1s", "1s x", "1.5h", "٣s"])
 def test_other_texts_are_no_spans(text: str) -> None:
     with pytest.raises(CleanupError, match="older_than"):

@@ -10,6 +10,7 @@ from lance_nb.encodings.registry import codecs
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from tests.property.encodings.reference_encoders import (
     chunks_of,
+    flat,
     inline_bitpacking,
     inline_chunk,
     integers,
@@ -31,6 +32,21 @@ def test_two_buffers_hold_values_and_run_lengths() -> None:
     chunks = chunks_of(parts, [257, 1])
     assert codecs.num_buffers(rle(32)) == 2
     assert integers(codecs.decode_chunks(rle(32), chunks)) == [7] * 255 + [9] * 2 + [1]
+
+
+@pytest.mark.parametrize("length_bits", [8, 16, 32])
+def test_run_lengths_of_every_width(length_bits: int) -> None:
+    encoding = rle(32, lengths=flat(length_bits))
+    values, lengths = to_words([7, 9], 32), to_words([200, 3], length_bits)
+    found = codecs.decode_chunks(encoding, chunks_of([[values, lengths]], [203]))
+    assert integers(found) == [7] * 200 + [9] * 3
+    block = struct.pack("<Q", len(values)) + values + lengths
+    found = codecs.decode_blocks(encoding, chunks_of([[block]], [203]))
+    assert integers(found) == [7] * 200 + [9] * 3
+    if length_bits > 8:
+        cut = chunks_of([[values, lengths[:-1]]], [203])
+        with pytest.raises(CorruptFileError, match=f"run lengths of {length_bits // 8} bytes"):
+            codecs.decode_chunks(encoding, cut)
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32, 64, 128])

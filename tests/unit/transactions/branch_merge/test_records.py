@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lance_nb.transactions.branch_merge import records
 from lance_nb.transactions.branch_merge.records import IDS_MAX, PREFIX, MergeRecord, record_of
 
 RECORD = MergeRecord(
@@ -44,3 +45,12 @@ def test_what_makes_no_sense_is_no_record(change: dict[str, str]) -> None:
 
 def test_other_properties_are_no_record() -> None:
     assert record_of({"__lance_commit_message": "merge"}) is None
+
+
+def test_a_number_has_at_most_20_digits() -> None:
+    """As many as 2**64 - 1 has: the text is a property that anybody can write."""
+    assert records._number("1" * 20) == int("1" * 20)
+    assert records._number("1" * 21) is None
+    assert records._number("") is None
+    assert records._number("-1") is None
+    assert records._number("\u0661") is None

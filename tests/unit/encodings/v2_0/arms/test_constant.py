@@ -29,6 +29,12 @@ def test_values_of_no_or_many_bytes_are_refused(value: bytes) -> None:
         decode(constant(value), [], pa.int32(), (0, 1))
 
 
+def test_a_constant_may_have_32_bytes() -> None:
+    value = bytes(range(32))
+
+    assert decode(constant(value), [], pa.binary(32), (0, 2)) == [value, value]
+
+
 def test_more_rows_than_any_page_has_are_refused() -> None:
     with pytest.raises(CorruptFileError):
         decode(constant(b"\x07"), [], pa.int8(), (0, 1 << 40))
