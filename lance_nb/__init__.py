@@ -62,8 +62,10 @@ if _typing.TYPE_CHECKING:
         RowIdMeta,
     )
     from lance_nb.format.fragment import Fragment as FragmentMetadata
+    from lance_nb.format.index_metadata import Index, IndexFile
+    from lance_nb.format.lance_schema import LanceField, LanceSchema
     from lance_nb.format.row_id_list import RowIdSequence
-    from lance_nb.format.schema import Schema as LanceSchema
+    from lance_nb.format.schema_json import json_to_schema, schema_to_json
     from lance_nb.magic.provenance import provenance
     from lance_nb.magic.shell import load_ipython_extension, unload_ipython_extension
     from lance_nb.table.blobs import BlobFile
@@ -106,9 +108,12 @@ __all__ = [
     "Explorer",
     "FormatError",
     "FragmentMetadata",
+    "Index",
+    "IndexFile",
     "InvalidInputError",
     "LanceDataset",
     "LanceError",
+    "LanceField",
     "LanceFileReader",
     "LanceFileWriter",
     "LanceFragment",
@@ -132,8 +137,10 @@ __all__ = [
     "diff",
     "errors",
     "explore",
+    "json_to_schema",
     "load_ipython_extension",
     "provenance",
+    "schema_to_json",
     "unload_ipython_extension",
     "write_dataset",
     "write_fragments",
@@ -167,10 +174,15 @@ _LAZY = {
     "RowIdSequence": "lance_nb.format.row_id_list",
     "DatasetBasePath": "lance_nb.dataset.base_paths",
     "FragmentMetadata": "lance_nb.format.fragment:Fragment",
+    "Index": "lance_nb.format.index_metadata",
+    "IndexFile": "lance_nb.format.index_metadata",
     "LanceFileReader": "lance_nb.dataset.file_reader",
     "LanceFileWriter": "lance_nb.dataset.file_writer",
+    "json_to_schema": "lance_nb.format.schema_json",
+    "schema_to_json": "lance_nb.format.schema_json",
     "LanceOperation": "lance_nb.dataset.operations",
-    "LanceSchema": "lance_nb.format.schema:Schema",
+    "LanceField": "lance_nb.format.lance_schema",
+    "LanceSchema": "lance_nb.format.lance_schema",
     "ScannerBuilder": "lance_nb.dataset.scanner_builder",
     "Transaction": "lance_nb.transactions.transaction",
     "DatasetDelta": "lance_nb.dataset.verbs.comparing",

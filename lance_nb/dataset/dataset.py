@@ -241,7 +241,7 @@ class LanceDataset(OpenedVersion):
         Nested columns stay inside their structs. Unlike pylance, a position that does not exist is
         always an InvalidInputError.
         """
-        schema, known = self.lance_schema, self._snapshot.projections
+        schema, known = self._snapshot.manifest.schema, self._snapshot.projections
         projection = remembered(
             known, columns, ("nested",), lambda: project_nested(schema, columns)
         )
@@ -709,7 +709,7 @@ class LanceDataset(OpenedVersion):
     ) -> None:
         """Change the metadata of fields, by name or dotted path. Raises ColumnNotFoundError."""
         operation = verbs.configuring.change_field_metadata(
-            self.lance_schema, field_updates, replace
+            self.lance_schema.tree, field_updates, replace
         )
         self._change(operation)
 
@@ -917,7 +917,7 @@ class LanceDataset(OpenedVersion):
     def create_index(self, column: Any, index_type: Any, *args: Any, **options: Any) -> None:
         """Raise NotSupportedError: indices are built by pylance. Raises ColumnNotFoundError."""
         for one in [column] if isinstance(column, str) else column:
-            self.lance_schema.field(one)
+            self.lance_schema.tree.field(one)
         call = f"create_index({column!r}, {str(index_type)!r})"
         raise NotSupportedError(verbs.index_building.not_built(self.uri, call))
 

@@ -15,7 +15,7 @@ VALUES = {
     ("lance_nb.table.diff.value", "Diff"): "diff",
     ("lance_nb.format.transaction_summary", "TransactionSummary"): "transaction",
     ("lance_nb.dataset.fragment", "LanceFragment"): "fragment",
-    ("lance_nb.format.schema", "Schema"): "schema",
+    ("lance_nb.format.lance_schema", "LanceSchema"): "schema",
     ("lance_nb.dataset.verbs.staging", "Stage"): "stage",
     ("lance_nb.dataset.verbs.stage_preview", "StagePreview"): "preview",
     ("lance_nb.transactions.staged", "StagedWrite"): "write",

@@ -20,7 +20,7 @@ from lance_nb.table.scan_plan import first_rows, num_live_rows
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
-    from lance_nb.format.schema import Schema
+    from lance_nb.format.lance_schema import LanceSchema
 
 
 class LanceFragment:
@@ -170,7 +170,7 @@ class LanceFragment:
         columns: Sequence[str] | None = None,
         batch_size: int | None = None,
         reader_schema: pa.Schema | None = None,
-    ) -> tuple[Fragment, Schema]:
+    ) -> tuple[Fragment, LanceSchema]:
         """Add columns; return the fragment and the schema, for ``LanceOperation.Merge``.
 
         ``value_func``: a dict of name to SQL expression; a function of record batches (of
@@ -192,7 +192,7 @@ class LanceFragment:
         left_on: str,
         right_on: str | None = None,
         schema: pa.Schema | None = None,
-    ) -> tuple[Fragment, Schema]:
+    ) -> tuple[Fragment, LanceSchema]:
         """Add the columns of a table by a left join; rows without a partner get null.
 
         Of several partners the last counts. Raises InvalidInputError, ColumnNotFoundError.

@@ -87,7 +87,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
         on: str | Iterable[str] | None,
         moved: Callable[[Snapshot], None],
     ) -> None:
-        super().__init__(dataset.lance_schema, on)
+        super().__init__(dataset.lance_schema.tree, on)
         self._dataset = dataset
         self._moved = moved
         self._retries = _RETRIES

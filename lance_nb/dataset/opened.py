@@ -15,7 +15,7 @@ import pyarrow as pa
 from lance_nb.dataset.pinned import PinnedVersion
 from lance_nb.dataset.session import Session
 from lance_nb.errors import InternalError
-from lance_nb.format.schema import Schema
+from lance_nb.format.lance_schema import LanceSchema
 from lance_nb.table.snapshot import Snapshot
 
 _SCHEMA = "the whole schema"
@@ -87,13 +87,13 @@ class OpenedVersion:
         known = self._snapshot.projections  # made once per version: long, with 2,000 columns
         found: pa.Schema | None = known.get(_SCHEMA)
         if found is None:
-            found = known[_SCHEMA] = self.lance_schema.to_arrow()
+            found = known[_SCHEMA] = self._snapshot.manifest.schema.to_arrow()
         return found
 
     @property
-    def lance_schema(self) -> Schema:
+    def lance_schema(self) -> LanceSchema:
         """Schema with field ids."""
-        return self._snapshot.manifest.schema
+        return LanceSchema(self._snapshot.manifest.schema)
 
     # --- copies and pickles -----------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ Each is a frozen value of lance_nb.transactions.operations; commit one with
 
 from __future__ import annotations
 
+from lance_nb.transactions.operation import BaseOperation as _BaseOperation
 from lance_nb.transactions.operations.append import Append as _Append
 from lance_nb.transactions.operations.clone import Clone as _Clone
 from lance_nb.transactions.operations.create_index import CreateIndex as _CreateIndex
@@ -29,9 +30,18 @@ from lance_nb.transactions.operations.update_config import UpdateMap as _UpdateM
 
 
 class LanceOperation:
-    """A namespace: ``LanceOperation.Append(fragments)``, ``LanceOperation.Delete(...)``, ..."""
+    """A namespace of the changes that a transaction can make, with pylance's names and arguments.
+
+    Lists may be any iterables, schemas a LanceSchema or a pyarrow.Schema. Values do not change;
+    ``dataclasses.replace`` makes others.
+
+    >>> from lance_nb import LanceOperation
+    >>> LanceOperation.UpdateMap({"a": "1", "b": None})  # sets one key and deletes another
+    LanceOperation.UpdateMap(updates={'a': '1', 'b': None}, replace=False)
+    """
 
     Append = _Append
+    BaseOperation = _BaseOperation
     Clone = _Clone
     CreateIndex = _CreateIndex
     DataReplacement = _DataReplacement

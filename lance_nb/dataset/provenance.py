@@ -65,4 +65,4 @@ def stamped(transaction: Transaction, message: str | None = None) -> Transaction
         found.pop(MESSAGE_PROPERTY, None)
     if not found:
         return transaction
-    return replace(transaction, properties={**found, **transaction.properties})
+    return replace(transaction, transaction_properties={**found, **transaction.properties})

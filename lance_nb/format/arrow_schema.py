@@ -52,7 +52,7 @@ def field_to_arrow(field: Field, *, storage: bool = False) -> pa.Field:
     built = _build(field, storage)
     if storage or not _has_extension(field):
         return built
-    return _resolve_extensions(built)
+    return resolve_extensions(built)
 
 
 def _has_extension(field: Field) -> bool:
@@ -61,7 +61,7 @@ def _has_extension(field: Field) -> bool:
     return any(_has_extension(child) for child in field.children)
 
 
-def _resolve_extensions(field: pa.Field) -> pa.Field:
+def resolve_extensions(field: pa.Field) -> pa.Field:
     """Let Arrow replace storage types by the extension types that are registered by name."""
     try:
         return pa.ipc.read_schema(pa.schema([field]).serialize()).field(0)
@@ -183,7 +183,7 @@ def _storage_of(arrow: pa.Field) -> tuple[pa.DataType, Mapping[str, bytes]]:
     }
     storage = arrow.type
     if isinstance(storage, pa.BaseExtensionType):
-        name, parameters = storage.extension_name, _extension_parameters(storage)
+        name, parameters = storage.extension_name, extension_parameters(storage)
         storage = storage.storage_type
         if name == "arrow.json":
             name, parameters = JSON_EXTENSION, b""
@@ -192,7 +192,7 @@ def _storage_of(arrow: pa.Field) -> tuple[pa.DataType, Mapping[str, bytes]]:
     return storage, metadata
 
 
-def _extension_parameters(extension: pa.BaseExtensionType) -> bytes:
+def extension_parameters(extension: pa.BaseExtensionType) -> bytes:
     """Return the serialized parameters of an extension type.
 
     Arrow's own types do not show them in Python; the C data interface does, as field metadata.

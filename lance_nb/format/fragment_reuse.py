@@ -43,8 +43,8 @@ class MovedGroup:
     """Fragments that became others; ``row_addrs`` is the map of the rows that moved."""
 
     row_addrs: bytes
-    old_fragments: tuple[Fragment, ...]
-    new_fragments: tuple[Fragment, ...]
+    old_fragments: Sequence[Fragment]
+    new_fragments: Sequence[Fragment]
 
 
 @dataclass(frozen=True, slots=True)

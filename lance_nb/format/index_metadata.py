@@ -20,7 +20,8 @@ from datetime import UTC, datetime, timedelta
 from pyroaring import BitMap
 
 from lance_nb._pb import table as pb
-from lance_nb.errors import CorruptFileError
+from lance_nb.errors import ArgumentError, CorruptFileError, InvalidInputError
+from lance_nb.format.frozen_list import FrozenList
 from lance_nb.format.roaring import check_portable
 from lance_nb.format.wire import parse, unknown_bytes
 
@@ -55,7 +56,7 @@ class IndexFile:
 
     path: str
     size_bytes: int
-    unknown: bytes = b""
+    unknown: bytes = field(default=b"", repr=False)
 
     @classmethod
     def from_pb(cls, message: pb.IndexFile) -> IndexFile:
@@ -175,6 +176,136 @@ class IndexMetadata:
             message.index_details.value = self.details
         message.MergeFromString(self.unknown)
         return message
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Index:
+    """An index as operations name it: ``LanceOperation.CreateIndex([Index(...)], [])``.
+
+    ``fields`` are the ids of the indexed columns, ``fragment_ids`` the fragments it covers,
+    ``index_details`` the type and the serialized parameters, ``files`` what lies in its folder.
+
+    Raises InvalidInputError for an id that is no UUID.
+
+    >>> from lance_nb import Index
+    >>> index = Index("d02910da-c60f-48da-9df6-846239884c05", "a_idx", [0], 1, {0, 1}, 0)
+    >>> index.name, index.fragment_ids == {0, 1}
+    ('a_idx', True)
+    """
+
+    metadata: IndexMetadata
+
+    def __init__(  # noqa: PLR0917
+        self,
+        uuid: str,
+        name: str,
+        fields: Iterable[int],
+        dataset_version: int,
+        fragment_ids: Iterable[int],
+        index_version: int,
+        created_at: datetime | None = None,
+        base_id: int | None = None,
+        files: Iterable[IndexFile] | None = None,
+        index_details: tuple[str, bytes] | None = None,
+        covering_fields: Iterable[int] = (),
+    ) -> None:
+        url, details = index_details or ("", b"")
+        made_at = None if created_at is None else (created_at - _EPOCH) // timedelta(milliseconds=1)
+        metadata = IndexMetadata(
+            _uuid(uuid),
+            name,
+            FrozenList(fields),
+            dataset_version,
+            BitMap(fragment_ids).serialize(),
+            url,
+            details,
+            index_version,
+            made_at,
+            base_id,
+            FrozenList(files or ()),
+            FrozenList(covering_fields),
+        )
+        object.__setattr__(self, "metadata", metadata)
+
+    @classmethod
+    def of(cls, value: Index | IndexMetadata) -> Index:
+        """Return a value of the manifest as an Index. Raises ArgumentError for other values."""
+        if isinstance(value, Index):
+            return value
+        if not isinstance(value, IndexMetadata):
+            raise ArgumentError(f"expected an Index, not {type(value).__name__}")
+        made = cls.__new__(cls)
+        object.__setattr__(made, "metadata", value)
+        return made
+
+    @property
+    def uuid(self) -> str:
+        """Its id, and the name of its folder."""
+        return self.metadata.uuid
+
+    @property
+    def name(self) -> str:
+        """Its name; the parts of an index share it."""
+        return self.metadata.name
+
+    @property
+    def fields(self) -> FrozenList[int]:
+        """Ids of the indexed fields."""
+        return FrozenList(self.metadata.fields)
+
+    @property
+    def dataset_version(self) -> int:
+        """The version it was built on."""
+        return self.metadata.dataset_version
+
+    @property
+    def fragment_ids(self) -> frozenset[int]:
+        """The fragments it covers. Raises CorruptFileError."""
+        return frozenset(self.metadata.fragment_ids() or ())
+
+    @property
+    def index_version(self) -> int:
+        """Version of the index's own format."""
+        return self.metadata.index_version or 0
+
+    @property
+    def created_at(self) -> datetime | None:
+        """When it was built (UTC)."""
+        return self.metadata.created_at
+
+    @property
+    def base_id(self) -> int | None:
+        """The base path that its folder is below, None for the dataset itself."""
+        return self.metadata.base_id
+
+    @property
+    def files(self) -> FrozenList[IndexFile] | None:
+        """Its files, None if the writer did not list them."""
+        return FrozenList(self.metadata.files) or None
+
+    @property
+    def index_details(self) -> tuple[str, bytes] | None:
+        """The type url and the serialized parameters, None if they are not recorded."""
+        if not self.metadata.details_url:
+            return None
+        return self.metadata.details_url, self.metadata.details
+
+    @property
+    def covering_fields(self) -> FrozenList[int]:
+        """Ids of the fields whose values the index holds as well."""
+        return FrozenList(self.metadata.covering_fields)
+
+    def __repr__(self) -> str:
+        names = ("uuid", "name", "fields", "dataset_version", "fragment_ids", "index_version",
+                 "created_at", "base_id", "files", "index_details", "covering_fields")  # fmt: skip
+        return f"Index({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+
+def _uuid(text: str) -> str:
+    try:
+        return str(uuid.UUID(text))
+    except (ValueError, AttributeError, TypeError) as error:
+        raise InvalidInputError(f"the id of an index is a UUID, not {text!r:.60}") from error
 
 
 def parse_index_section(data: bytes, path: str = "") -> tuple[IndexMetadata, ...]:

@@ -56,7 +56,7 @@ class MergeRun(MergeClauseBuilder):
     def __init__(
         self, dataset: LanceDataset, source: Any, on: str | Iterable[str] | None, form: str
     ) -> None:
-        super().__init__(dataset.lance_schema, on)
+        super().__init__(dataset.lance_schema.tree, on)
         if form not in FORMS:
             raise InvalidInputError(f"form {form!r} is not one of {', '.join(FORMS)}")
         self._dataset = dataset

@@ -59,4 +59,6 @@ def merge_appends(transactions: Sequence[Transaction]) -> Transaction:
         properties |= one.properties
     read_version = min(one.read_version for one in transactions)
     name = str(uuid.uuid5(_NAMESPACE, " ".join(one.uuid for one in transactions)))
-    return Transaction(read_version, Append(tuple(fragments)), name, properties=properties)
+    return Transaction(
+        read_version, Append(tuple(fragments)), name, transaction_properties=properties
+    )

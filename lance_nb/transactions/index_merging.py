@@ -38,8 +38,8 @@ def rebase_index(
     ours: CreateIndex, theirs: Theirs, current: tuple[IndexMetadata, ...]
 ) -> CreateIndex:
     """Return our indices as they have to be after ``theirs``."""
-    indices = []
-    for one in ours.new_indices:
+    indices: list[IndexMetadata] = []
+    for one in ours.added:
         index = one
         for _, other in theirs:
             if isinstance(other, Update):
@@ -50,11 +50,8 @@ def rebase_index(
             elif isinstance(other, Rewrite) and index.name == REUSE_INDEX:
                 index = _with_their_rewrite(index, other)
         indices.append(index)
-    return replace(
-        ours,
-        new_indices=tuple(indices),
-        removed_indices=(*ours.removed_indices, *_replaced_singletons(ours, current)),
-    )
+    removed = (*ours.removed, *_replaced_singletons(ours, current))
+    return CreateIndex(indices, removed, ours.unknown)
 
 
 def rebase_rewrite(ours: Rewrite, theirs: Theirs) -> Rewrite:
@@ -64,7 +61,7 @@ def rebase_rewrite(ours: Rewrite, theirs: Theirs) -> Rewrite:
         inline_details(one)
         for _, other in theirs
         if isinstance(other, CreateIndex)
-        for one in other.new_indices
+        for one in other.added
         if one.name == REUSE_INDEX
     ]
     if mine is None or not cleaned:
@@ -114,6 +111,6 @@ def _replaced_singletons(
     ours: CreateIndex, current: tuple[IndexMetadata, ...]
 ) -> list[IndexMetadata]:
     """Return the singleton indices that are there now and that ours replaces without saying so."""
-    names = {one.name for one in ours.new_indices} & {REUSE_INDEX, WAL_INDEX}
-    said = {one.uuid for one in (*ours.removed_indices, *ours.new_indices)}
+    names = {one.name for one in ours.added} & {REUSE_INDEX, WAL_INDEX}
+    said = {one.uuid for one in (*ours.removed, *ours.added)}
     return [one for one in current if one.name in names and one.uuid not in said]

@@ -81,4 +81,6 @@ def with_message(transaction: Transaction, message: str | None) -> Transaction:
     """Return the transaction with a commit message among its properties."""
     if message is None:
         return transaction
-    return replace(transaction, properties={**transaction.properties, MESSAGE_PROPERTY: message})
+    return replace(
+        transaction, transaction_properties={**transaction.properties, MESSAGE_PROPERTY: message}
+    )

@@ -11,19 +11,29 @@ Source: message ``Transaction`` of lance.table, whose oneof names the arms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Protocol, TypeVar
 
+from lance_nb.errors import ArgumentError
 from lance_nb.format.fragment import Fragment
+from lance_nb.format.frozen_list import FrozenList
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest
 from lance_nb.format.operation_details import DESCRIBERS
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.verdicts import Rule
 
+T = TypeVar("T")
+
 UNKNOWN_ARM = "unknown"
 DEFAULT_FILE_VERSION = "2.2"
+
+# Parts of operations that pylance's do not have, shown only where they are set.
+_OUR_OWN = frozenset({
+    "compacted_sstables", "config_upsert_values", "deprecated", "frag_reuse_index",
+    "inserted_rows", "legacy", "new_index_files", "offset_lists", "unknown",
+})  # fmt: skip
 
 Snapshotted = tuple[Manifest, tuple[IndexMetadata, ...]]
 
@@ -75,6 +85,27 @@ class Built:
     only_appended: bool = False
 
 
+class OperationValue:
+    """A value of LanceOperation: shown as in pylance."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        every = fields(self)  # type: ignore[arg-type]
+        shown = [
+            f"{one.name}={getattr(self, one.name)!r}"
+            for one in every
+            if one.name not in _OUR_OWN or getattr(self, one.name)
+        ]
+        return f"LanceOperation.{type(self).__name__}({', '.join(shown)})"
+
+
+class BaseOperation(OperationValue):
+    """Base class of all operations, for ``isinstance``."""
+
+    __slots__ = ()
+
+
 class Operation(Protocol):
     """One arm of ``Transaction.operation``. ``unknown`` carries fields of a newer writer."""
 
@@ -106,6 +137,16 @@ class Operation(Protocol):
     def describe(self) -> str:
         """Say in one line what it does."""
         ...
+
+
+def listed(value: Iterable[T], kind: type[T], what: str) -> FrozenList[T]:
+    """Return values that a caller gave as a list. Raises ArgumentError for another type."""
+    found = FrozenList(value) if isinstance(value, Iterable) else FrozenList([value])
+    wrong = [type(one).__name__ for one in found if not isinstance(one, kind)]
+    if wrong:
+        name = "FragmentMetadata" if kind is Fragment else kind.__name__
+        raise ArgumentError(f"{what} must be a list of {name}, not of {wrong[0]}")
+    return found
 
 
 def describe(operation: Operation) -> str:

@@ -14,10 +14,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lance_nb._pb import transaction as pb
+from lance_nb.errors import ArgumentError
 from lance_nb.format import layout
 from lance_nb.format.transaction_summary import MESSAGE_PROPERTY
 from lance_nb.format.wire import parse, unknown_bytes
@@ -30,14 +32,38 @@ _FIRST_OPERATION = 100
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """What is to change, and the version that the change was made for."""
+    """What is to change, and the version that the change was made for.
+
+    Commit one with ``LanceDataset.commit`` or ``commit_batch``; ``read_transaction`` and
+    ``get_transactions`` return those of a dataset. Without ``uuid`` it gets a new one.
+
+    Raises ArgumentError for properties that are no texts.
+
+    >>> from lance_nb import LanceOperation, Transaction
+    >>> made = Transaction(1, LanceOperation.Restore(1), transaction_properties={"author": "ada"})
+    >>> made.operation
+    LanceOperation.Restore(version=1)
+    """
 
     read_version: int
     operation: Operation
-    uuid: str
-    tag: str = ""
-    properties: Mapping[str, str] = field(default_factory=dict)
-    unknown: bytes = b""
+    uuid: str = field(default_factory=lambda: str(uuid4()))
+    transaction_properties: Mapping[str, str] = field(default_factory=dict)
+    tag: str = field(default="", repr=False)
+    unknown: bytes = field(default=b"", repr=False)
+
+    def __post_init__(self) -> None:
+        properties = self.transaction_properties or {}
+        wrong = [one for pair in properties.items() for one in pair if not isinstance(one, str)]
+        if wrong:
+            kind = type(wrong[0]).__name__
+            raise ArgumentError(f"transaction_properties are texts, not {kind}: {wrong[0]!r:.40}")
+        object.__setattr__(self, "transaction_properties", properties)
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The transaction's properties: ``transaction_properties``."""
+        return self.transaction_properties
 
     @property
     def message(self) -> str | None:
@@ -61,8 +87,8 @@ class Transaction:
             message.read_version,
             operation,
             message.uuid,
-            message.tag,
             dict(message.transaction_properties),
+            message.tag,
             unknown_bytes(message),
         )
 

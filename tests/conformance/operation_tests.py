@@ -28,7 +28,7 @@ class OperationTests:
 
     def test_its_bytes_give_the_same_value(self, arm: str) -> None:
         _, operation = self.sample(arm)
-        transaction = Transaction(3, operation, "u", "t", {"p": "q"})
+        transaction = Transaction(3, operation, "u", {"p": "q"}, "t")
         read = Transaction.from_bytes(transaction.to_bytes())
         assert read == transaction
         assert read.to_bytes() == transaction.to_bytes()

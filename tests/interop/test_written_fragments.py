@@ -107,7 +107,7 @@ def test_columns_that_are_missing_read_as_null(version: str, tmp_path: Path) -> 
     table = rows_of(0, 100, version)
     dataset = commit(tmp_path, table, version)
     options = WriteOptions(file_version=file_version_of(version))
-    schema = lance_nb.dataset(str(tmp_path)).lance_schema
+    schema = lance_nb.dataset(str(tmp_path)).lance_schema.tree
     part = table.select(["text", "id"])
     (one,) = write_fragments(part.to_reader(), schema, LocalStore(str(tmp_path)), options)
     (file,) = one.files

@@ -21,6 +21,7 @@ _TRACING = "tracing of pylance's native library"
 _TORCH = "feeds PyTorch; ds.to_batches() and take() are what it is made of"
 _IMAGES = "image extension types need Pillow or TensorFlow; the storage column is read as it is"
 _PYDANTIC = "rows come as Arrow; pydantic models are not read"
+_OVERLAYS = "data overlays are recognised and carried, not read or made; see feature flag 6"
 _HANDLE = "the constructor takes a handle of the native library; methods make the object"
 _LOGGING = "lance_nb writes no log: what it has to say is returned or raised"
 
@@ -151,6 +152,9 @@ MISSING: dict[str, str] = {
     "BlobFile(inner)": _HANDLE,
     "BlobFile(buffer_size)": _HANDLE,
     "DatasetDelta(delta)": _HANDLE,
+    "LanceOperation.DataOverlay": _OVERLAYS,
+    "LanceOperation.DataOverlayFile": _OVERLAYS,
+    "LanceOperation.DataOverlayGroup": _OVERLAYS,
     # Parameters
     "*(namespace_client)": _NAMESPACE,
     "*(table_id)": _NAMESPACE,
@@ -167,11 +171,11 @@ PENDING: dict[str, str] = {
             "Blob", "BlobArray", "BlobColumn", "BlobDescriptor", "BlobDescriptorArrayBuilder",
             "BlobIterator", "BlobType", "ColumnOrdering", "CompactedSsTable", "DataFile",
             "DedicatedBlobWriter", "DEFAULT_MAX_BYTES_PER_FILE",
-            "FileSystemFragmentWriteProgress", "FragmentMetadata", "FragmentWriteProgress",
-            "Index", "IndexFile", "LANCE_COMMIT_MESSAGE_KEY", "LanceOperation", "LanceSchema",
+            "FileSystemFragmentWriteProgress", "FragmentWriteProgress",
+            "LANCE_COMMIT_MESSAGE_KEY",
             "NoopFragmentWriteProgress", "PackedBlobWriter", "PandasBFloat16Array",
-            "Transaction", "bfloat16_array",
-            "blob_array", "blob_field", "cast", "json_to_schema", "sanitize_ts", "schema_to_json",
+            "bfloat16_array",
+            "blob_array", "blob_field", "cast", "sanitize_ts",
             "serialize_row_addrs", "td_to_micros", "vec_to_table",
         ],
         _VALUES,

@@ -65,7 +65,7 @@ def samples(versions: Versions) -> dict[str, Operation]:
     return {
         "append": Append((new_fragment("x"), new_fragment("y", 3))),
         "delete": Delete((deleted(zero, 2),), (2,), "a > 3"),
-        "overwrite": Overwrite(SCHEMA, (new_fragment("x"),), {"k": "v"}),
+        "overwrite": Overwrite(SCHEMA, (new_fragment("x"),), (), {"k": "v"}),
         "create_index": CreateIndex(
             (index("i", 0), replace(index("j", 1), files=(IndexFile("f", 3),)))
         ),
@@ -92,7 +92,7 @@ def samples(versions: Versions) -> dict[str, Operation]:
             (DataReplacementGroup(1, replace(one.files[0], path="other.lance")),)
         ),
         "update_mem_wal_state": UpdateMemWalState((LOG,)),
-        "clone": Clone(True, 1, "/source", "main", "dev"),
+        "clone": Clone(True, "main", 1, "/source", "dev"),
         "update_bases": UpdateBases((BasePath(0, "/base", name="b"),)),
         "data_overlay": DataOverlay(b""),
     }  # fmt: skip

@@ -57,7 +57,7 @@ def commit_staged(
     """
     uuid = options.environment.new_uuid()
     transaction = Transaction(
-        staged.read_version, staged.operation, uuid, properties=dict(properties)
+        staged.read_version, staged.operation, uuid, transaction_properties=dict(properties)
     )
     options = replace(options, affected_rows=staged.affected_rows)
     with synced_together():

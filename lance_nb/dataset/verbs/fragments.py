@@ -38,6 +38,7 @@ from lance_nb.file.reader import FileReader
 from lance_nb.format import layout
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFileType, Fragment
+from lance_nb.format.lance_schema import LanceSchema
 from lance_nb.format.schema import Schema
 from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.single_file import data_file
@@ -67,7 +68,9 @@ def write_fragments(
     """Write rows and return the transaction that would add them; it is not committed."""
     staged = writing.stage_rows(session, current, data, request, mode=mode, schema=schema)
     properties = dict(request.transaction_properties)
-    return Transaction(staged.read_version, staged.operation, new_uuid(), properties=properties)
+    return Transaction(
+        staged.read_version, staged.operation, new_uuid(), transaction_properties=properties
+    )
 
 
 def fragments_of(transaction: Transaction) -> list[Fragment]:
@@ -158,7 +161,7 @@ def merge_columns(
     columns: Sequence[str] | None,
     batch_size: int | None,
     reader_schema: pa.Schema | None,
-) -> tuple[Fragment, Schema]:
+) -> tuple[Fragment, LanceSchema]:
     """Add columns made of expressions, by a function of batches, or streamed in row order."""
     made = values_of(
         snapshot,
@@ -177,7 +180,7 @@ def merge(
     data: Any,
     on: tuple[str, str],
     schema: pa.Schema | None,
-) -> tuple[Fragment, Schema]:
+) -> tuple[Fragment, LanceSchema]:
     """Add the columns of a table by a left join; rows without a partner get null."""
     right = reader_of(data, schema).read_all()
     return _extended(snapshot, fragment, JoinedColumns(snapshot, right, on))
@@ -185,11 +188,11 @@ def merge(
 
 def _extended(
     snapshot: Snapshot, fragment: Fragment, values: ColumnValues
-) -> tuple[Fragment, Schema]:
+) -> tuple[Fragment, LanceSchema]:
     schema, part = extend_schema(snapshot.manifest, values.schema)
     home = snapshot.locations.home
     changed = write_columns(home, fragment, part, values.batches(fragment), options_of(snapshot))
-    return changed, schema
+    return changed, LanceSchema(schema)
 
 
 def update_columns(

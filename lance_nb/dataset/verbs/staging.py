@@ -34,8 +34,8 @@ from lance_nb.dataset.verbs.stage_preview import (
     source_of,
 )
 from lance_nb.errors import CommitStateUnknownError, InvalidInputError
+from lance_nb.format.lance_schema import LanceSchema
 from lance_nb.format.operation_details import count_of
-from lance_nb.format.schema import Schema
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment, new_uuid
@@ -104,9 +104,9 @@ class Stage(StageEdits):
         return self._snapshot.version
 
     @property
-    def lance_schema(self) -> Schema:
+    def lance_schema(self) -> LanceSchema:
         """Schema of the version that the edits were made for."""
-        return self._snapshot.manifest.schema
+        return LanceSchema(self._snapshot.manifest.schema)
 
     @property
     def staged(self) -> StagedWrite:

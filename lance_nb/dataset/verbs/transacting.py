@@ -5,27 +5,26 @@ Source: ``LanceDataset.commit``, ``commit_batch``, ``read_transaction`` of pylan
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import pyarrow as pa
-
+from lance_nb.dataset.base_paths import as_values
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import commit_transaction, place_of
-from lance_nb.dataset.verbs.writing import file_version_of
-from lance_nb.errors import InvalidInputError, VersionNotFoundError
-from lance_nb.format.blob_fields import with_blobs
-from lance_nb.format.schema import Schema
+from lance_nb.errors import ArgumentError, InvalidInputError, VersionNotFoundError
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.batch import commit_batch as _commit_batch
 from lance_nb.transactions.commit_options import CommitOptions
-from lance_nb.transactions.operation import DEFAULT_FILE_VERSION, BuildOptions
+from lance_nb.transactions.operation import BaseOperation, BuildOptions
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
+
+_FILE_NAME_PART = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 __all__ = ["commit", "commit_batch", "options_of", "read_transaction", "transaction_of"]
 
@@ -38,26 +37,37 @@ def transaction_of(
     Raises InvalidInputError without a read version where one is needed.
     """
     if isinstance(operation, Transaction):
-        return operation
-    if not hasattr(type(operation), "arm"):
-        raise InvalidInputError(
+        return checked(operation)
+    is_operation = isinstance(operation, BaseOperation)
+    if not is_operation:
+        raise ArgumentError(
             f"commit takes a LanceOperation or a Transaction, not {type(operation).__name__}"
         )
-    if isinstance(operation, Overwrite) and isinstance(operation.new_schema, pa.Schema):
-        operation = replace(operation, new_schema=_schema_of(operation))
     if read_version is None and not isinstance(operation, Overwrite | Restore):
         raise InvalidInputError(
             "read_version is required for all operations except Overwrite and Restore: the version "
             "that the change was made for, for example ds.version"
         )
-    return Transaction(read_version or 0, operation, uuid, properties=dict(properties))
+    return checked(Transaction(read_version or 0, operation, uuid, dict(properties)))
 
 
-def _schema_of(operation: Overwrite) -> Schema:
-    """Return the schema of a dataset from an Arrow one, blobs as its files have them."""
-    files = [file for one in operation.fragments for file in one.files]
-    version = files[0].file_version if files else file_version_of(DEFAULT_FILE_VERSION)
-    return Schema.from_arrow(with_blobs(operation.new_schema, version))
+def checked(transaction: Transaction) -> Transaction:
+    """Return a transaction that a caller made. Raises InvalidInputError, ArgumentError.
+
+    Its uuid becomes part of a file name.
+    """
+    if not isinstance(transaction, Transaction):
+        raise ArgumentError(f"expected a Transaction, not {type(transaction).__name__}")
+    if not _FILE_NAME_PART.fullmatch(transaction.uuid):
+        raise InvalidInputError(
+            f"the uuid of a transaction has letters, digits, '-' and '_' only: "
+            f"{transaction.uuid!r:.60}; leave it out to get a new one"
+        )
+    operation = transaction.operation
+    if isinstance(operation, Overwrite) and operation.initial_bases:
+        bases = as_values(operation.initial_bases)
+        return replace(transaction, operation=replace(operation, initial_bases=bases))
+    return transaction
 
 
 def options_of(**given: Any) -> CommitOptions:
@@ -87,7 +97,7 @@ def commit_batch(
     options: CommitOptions,
 ) -> tuple[Snapshot, Transaction]:
     """Commit several appends as one version."""
-    done = _commit_batch(place_of(session, branch), transactions, options)
+    done = _commit_batch(place_of(session, branch), list(map(checked, transactions)), options)
     return session.snapshot(done.committed.manifest, branch), done.merged
 
 

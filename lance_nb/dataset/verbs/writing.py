@@ -247,8 +247,8 @@ def write_replacement(
     operation: Operation = Overwrite(
         lance_schema,
         fragments,
-        request.config if is_new else NO_PROPERTIES,
         request.initial_bases if is_new else (),
+        request.config if is_new else NO_PROPERTIES,
     )
     return Replacement(operation, fragments)
 

@@ -46,4 +46,4 @@ def is_blob_column(dataset: Source, name: str) -> bool:
     schema = getattr(dataset, "lance_schema", None)
     if schema is None:
         return False
-    return any(field.name == name and is_blob(field) for field in schema.fields)
+    return any(field.name == name and is_blob(field) for field in schema.tree.fields)

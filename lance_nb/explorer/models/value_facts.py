@@ -202,9 +202,9 @@ def _fragment(value: Any) -> ValueFacts:
 
 
 def _schema(value: Any) -> ValueFacts:
-    tree = schema_tree(value.to_arrow())
+    tree = schema_tree(value.tree.to_arrow())
     rows = [(f"{'· ' * one.depth}{one.name}", one.type) for one in tree.lines]
-    return replace(_facts(text.plural(len(value.fields), "column"), (), rows), schema=tree)
+    return replace(_facts(text.plural(len(value.names), "column"), (), rows), schema=tree)
 
 
 def _edits(value: Any) -> list[tuple[str, str]]:

@@ -180,7 +180,7 @@ def _check_new(dataset: LanceDataset, args: dict[str, Any]) -> str:
 
 
 def _check_columns(dataset: LanceDataset, names: list[str]) -> None:
-    schema = dataset.lance_schema
+    schema = dataset.lance_schema.tree
     for name in names:
         if name not in schema.names and not any(
             schema.path_of(one.id) == name for one in schema.walk()

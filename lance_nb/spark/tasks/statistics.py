@@ -39,7 +39,7 @@ def plan_statistics(dataset: LanceDataset, *, task_bytes: int = TASK_BYTES) -> P
 
 def added_up(dataset: LanceDataset, parts: Sequence[DataStatistics]) -> DataStatistics:
     """Add up what tasks have measured, in the order of the schema."""
-    sizes = {one.id: 0 for one in dataset.lance_schema.walk()}
+    sizes = {one.id: 0 for one in dataset.lance_schema.tree.walk()}
     for part in parts:
         for one in part.fields:
             sizes[one.id] += one.bytes_on_disk

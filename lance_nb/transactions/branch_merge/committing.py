@@ -61,7 +61,7 @@ def commit_merge(
         target.version,
         outcome.operation(),
         options.environment.new_uuid(),
-        properties={**(properties or {}), **record.properties()},
+        transaction_properties={**(properties or {}), **record.properties()},
     )
     try:
         return commit(place, transaction, options)

@@ -8,7 +8,7 @@ Source: message ``Transaction.Append`` of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,12 +18,12 @@ from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions import manifest_building as building
 from lance_nb.transactions.conflict_rules import FINE, NEVER, NULLABILITY
 from lance_nb.transactions.footprint import Footprint
-from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe, listed
 from lance_nb.transactions.verdicts import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+@dataclass(frozen=True, slots=True, repr=False)
+class Append(BaseOperation):
     """Add fragments."""
 
     arm: ClassVar[str] = "append"
@@ -45,8 +45,11 @@ class Append:
         "update_bases": FINE,
     }
 
-    fragments: tuple[Fragment, ...]
+    fragments: Sequence[Fragment]
     unknown: bytes = b""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fragments", listed(self.fragments, Fragment, "fragments"))
 
     @classmethod
     def from_pb(cls, message: pb.Transaction.Append, path: str = "") -> Append:

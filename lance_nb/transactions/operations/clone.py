@@ -23,12 +23,12 @@ from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.conflict_rules import FINE
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.manifest_building import Draft, check_changeable
-from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe
 from lance_nb.transactions.verdicts import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class Clone:
+@dataclass(frozen=True, slots=True, repr=False)
+class Clone(BaseOperation):
     """Start a branch or a copy."""
 
     arm: ClassVar[str] = "clone"
@@ -51,9 +51,9 @@ class Clone:
     }
 
     is_shallow: bool
+    ref_name: str | None
     ref_version: int
     ref_path: str
-    ref_name: str | None = None
     branch_name: str | None = None
     unknown: bytes = b""
 
@@ -62,9 +62,9 @@ class Clone:
         """Read the message."""
         return cls(
             message.is_shallow,
+            message.ref_name if message.HasField("ref_name") else None,
             message.ref_version,
             message.ref_path,
-            message.ref_name if message.HasField("ref_name") else None,
             message.branch_name if message.HasField("branch_name") else None,
             unknown_bytes(message),
         )

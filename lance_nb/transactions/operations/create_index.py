@@ -8,13 +8,14 @@ Source: message ``Transaction.CreateIndex`` of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
 from lance_nb.errors import InvalidInputError
-from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.format.frozen_list import FrozenList
+from lance_nb.format.index_metadata import Index, IndexMetadata
 from lance_nb.format.merged_logs import merged_logs
 from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.conflict_rules import FINE, NEVER
@@ -30,12 +31,12 @@ from lance_nb.transactions.index_rules import (
     WAL_INDEX_AGAIN,
 )
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe
 from lance_nb.transactions.verdicts import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class CreateIndex:
+@dataclass(frozen=True, slots=True, repr=False, init=False)
+class CreateIndex(BaseOperation):
     """Make indices known, or forget them."""
 
     arm: ClassVar[str] = "create_index"
@@ -57,9 +58,30 @@ class CreateIndex:
         "update_bases": FINE,
     }
 
-    new_indices: tuple[IndexMetadata, ...] = ()
-    removed_indices: tuple[IndexMetadata, ...] = ()
-    unknown: bytes = b""
+    new_indices: Sequence[Index]
+    removed_indices: Sequence[Index]
+    unknown: bytes
+
+    def __init__(
+        self,
+        new_indices: Iterable[Index | IndexMetadata] = (),
+        removed_indices: Iterable[Index | IndexMetadata] = (),
+        unknown: bytes = b"",
+    ) -> None:
+        """Take indices as users or manifests describe them. Raises ArgumentError."""
+        object.__setattr__(self, "new_indices", FrozenList(map(Index.of, new_indices)))
+        object.__setattr__(self, "removed_indices", FrozenList(map(Index.of, removed_indices)))
+        object.__setattr__(self, "unknown", unknown)
+
+    @property
+    def added(self) -> tuple[IndexMetadata, ...]:
+        """What the manifest gets of the new indices."""
+        return tuple(one.metadata for one in self.new_indices)
+
+    @property
+    def removed(self) -> tuple[IndexMetadata, ...]:
+        """What the manifest had of the removed indices."""
+        return tuple(one.metadata for one in self.removed_indices)
 
     @classmethod
     def from_pb(cls, message: pb.Transaction.CreateIndex, path: str = "") -> CreateIndex:
@@ -73,8 +95,8 @@ class CreateIndex:
     def to_pb(self) -> pb.Transaction.CreateIndex:
         """Return the message."""
         message = pb.Transaction.CreateIndex(
-            new_indices=[one.to_pb() for one in self.new_indices],
-            removed_indices=[one.to_pb() for one in self.removed_indices],
+            new_indices=[one.to_pb() for one in self.added],
+            removed_indices=[one.to_pb() for one in self.removed],
         )
         message.MergeFromString(self.unknown)
         return message
@@ -82,22 +104,22 @@ class CreateIndex:
     def apply(self, ctx: ApplyContext) -> Built:
         """Return the version with the indices. Raises InvalidInputError for unknown fields."""
         draft = Draft.of(ctx, self)
-        for one in self.new_indices:
+        for one in self.added:
             known = draft.manifest.schema.field_by_id
             missing = [field for field in one.fields if known(field) is None]
             if missing and not one.is_system:
                 raise InvalidInputError(f"index {one.name!r} is on field {missing[0]}: no such")
         gone = {one.uuid for one in (*self.new_indices, *self.removed_indices)}
         kept = [one for one in draft.indices if one.uuid not in gone]
-        draft.indices = [*kept, *self.new_indices]
+        draft.indices = [*kept, *self.added]
         return draft.finish()
 
     def footprint(self) -> Footprint:
         """Return the indices."""
-        logs = [merged_logs(one.details) for one in self.new_indices if one.name == WAL_INDEX]
+        logs = [merged_logs(one.details) for one in self.added if one.name == WAL_INDEX]
         return Footprint(
-            new_indices=self.new_indices,
-            removed_indices=self.removed_indices,
+            new_indices=self.added,
+            removed_indices=self.removed,
             compacted=tuple((one.shard_id, one.generation) for part in logs for one in part),
         )
 

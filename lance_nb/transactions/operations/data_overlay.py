@@ -15,12 +15,12 @@ from typing import ClassVar
 from lance_nb._pb import transaction as pb
 from lance_nb.errors import NotSupportedError
 from lance_nb.transactions.footprint import Footprint
-from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe
 from lance_nb.transactions.verdicts import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class DataOverlay:
+@dataclass(frozen=True, slots=True, repr=False)
+class DataOverlay(BaseOperation):
     """``data`` is the serialized message."""
 
     arm: ClassVar[str] = "data_overlay"

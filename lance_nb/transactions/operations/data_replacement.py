@@ -11,7 +11,7 @@ Source: message ``Transaction.DataReplacement`` of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -33,13 +33,20 @@ from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.index_rules import INDEXED_DATA
 from lance_nb.transactions.index_upkeep import prune_fields
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.operation import (
+    ApplyContext,
+    BaseOperation,
+    Built,
+    OperationValue,
+    describe,
+    listed,
+)
 from lance_nb.transactions.row_lineage import stamp_all_updated
 from lance_nb.transactions.verdicts import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class DataReplacementGroup:
+@dataclass(frozen=True, slots=True, repr=False)
+class DataReplacementGroup(OperationValue):
     """The new file of one fragment."""
 
     fragment_id: int
@@ -47,8 +54,8 @@ class DataReplacementGroup:
     unknown: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class DataReplacement:
+@dataclass(frozen=True, slots=True, repr=False)
+class DataReplacement(BaseOperation):
     """Replace columns of fragments."""
 
     arm: ClassVar[str] = "data_replacement"
@@ -70,8 +77,13 @@ class DataReplacement:
         "update_bases": FINE,
     }
 
-    replacements: tuple[DataReplacementGroup, ...]
+    replacements: Sequence[DataReplacementGroup]
     unknown: bytes = b""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "replacements", listed(self.replacements, DataReplacementGroup, "replacements")
+        )
 
     @classmethod
     def from_pb(cls, message: pb.Transaction.DataReplacement, path: str = "") -> DataReplacement:

@@ -8,7 +8,7 @@ Source: message ``Transaction.Delete`` of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,12 +19,12 @@ from lance_nb.transactions.conflict_rules import AGAIN, FINE, NEVER, SAME_FRAGME
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.index_upkeep import retain_useful
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe, listed
 from lance_nb.transactions.verdicts import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+@dataclass(frozen=True, slots=True, repr=False)
+class Delete(BaseOperation):
     """Delete rows."""
 
     arm: ClassVar[str] = "delete"
@@ -46,10 +46,20 @@ class Delete:
         "update_bases": FINE,
     }
 
-    updated_fragments: tuple[Fragment, ...] = ()
-    deleted_fragment_ids: tuple[int, ...] = ()
+    updated_fragments: Sequence[Fragment] = ()
+    deleted_fragment_ids: Sequence[int] = ()
     predicate: str = ""
     unknown: bytes = b""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "updated_fragments", listed(self.updated_fragments, Fragment, "updated_fragments")
+        )
+        object.__setattr__(
+            self,
+            "deleted_fragment_ids",
+            listed(self.deleted_fragment_ids, int, "deleted_fragment_ids"),
+        )
 
     @classmethod
     def from_pb(cls, message: pb.Transaction.Delete, path: str = "") -> Delete:

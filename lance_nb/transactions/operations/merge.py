@@ -12,13 +12,17 @@ Source: message ``Transaction.Merge`` of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
+
+import pyarrow as pa
 
 from lance_nb._pb import transaction as pb
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
+from lance_nb.format.lance_schema import LanceSchema
 from lance_nb.format.schema import Schema
 from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.conflict_rules import AGAIN, FINE, NEVER, SCHEMA_METADATA_AGAIN
@@ -26,13 +30,13 @@ from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.index_rules import WAL_INDEX_AGAIN
 from lance_nb.transactions.index_upkeep import prune_fields, retain_useful
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe, listed
 from lance_nb.transactions.row_lineage import stamp_all_updated, stamp_new_rows
 from lance_nb.transactions.verdicts import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
+@dataclass(frozen=True, slots=True, repr=False, init=False)
+class Merge(BaseOperation):
     """Add or change columns."""
 
     arm: ClassVar[str] = "merge"
@@ -54,16 +58,38 @@ class Merge:
         "update_bases": FINE,
     }
 
-    fragments: tuple[Fragment, ...]
-    schema: Schema
-    preserves_nullability: bool = False
-    unknown: bytes = b""
+    fragments: Sequence[Fragment]
+    schema: LanceSchema
+    preserves_nullability: bool
+    unknown: bytes
+
+    def __init__(
+        self,
+        fragments: Iterable[Fragment],
+        schema: LanceSchema | Schema | pa.Schema,
+        preserves_nullability: bool = False,
+        unknown: bytes = b"",
+    ) -> None:
+        """Take the schema with its ids; an Arrow schema, whose fields are numbered from 0, warns.
+
+        Raises ArgumentError for other values.
+        """
+        if isinstance(schema, pa.Schema):
+            warnings.warn(
+                "Merge with a pyarrow.Schema numbers its fields anew; give a LanceSchema",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+        object.__setattr__(self, "fragments", listed(fragments, Fragment, "fragments"))
+        object.__setattr__(self, "schema", LanceSchema.of(schema))
+        object.__setattr__(self, "preserves_nullability", preserves_nullability)
+        object.__setattr__(self, "unknown", unknown)
 
     @classmethod
     def from_pb(cls, message: pb.Transaction.Merge, path: str = "") -> Merge:
         """Read the message. Raises CorruptFileError."""
         return cls(
-            tuple(Fragment.from_pb(one) for one in message.fragments),
+            [Fragment.from_pb(one) for one in message.fragments],
             Schema.from_pb(message.schema, message.schema_metadata, path),
             message.preserves_nullability,
             unknown_bytes(message),
@@ -73,8 +99,8 @@ class Merge:
         """Return the message."""
         message = pb.Transaction.Merge(
             fragments=[one.to_pb() for one in self.fragments],
-            schema=self.schema.to_pb(),
-            schema_metadata=dict(self.schema.metadata),
+            schema=self.schema.tree.to_pb(),
+            schema_metadata=dict(self.schema.tree.metadata),
             preserves_nullability=self.preserves_nullability,
         )
         message.MergeFromString(self.unknown)
@@ -90,8 +116,8 @@ class Merge:
                 f"a Merge lists every fragment, but fragment {min(missing)} is not among its "
                 f"{len(self.fragments)}"
             )
-        metadata = self.schema.metadata or draft.current.schema.metadata
-        draft.set_schema(Schema(self.schema.fields, metadata))
+        metadata = self.schema.tree.metadata or draft.current.schema.metadata
+        draft.set_schema(Schema(self.schema.tree.fields, metadata))
         merged = draft.assign_row_ids(list(self.fragments))
         if draft.has_row_ids:
             merged = [_stamped(before.get(one.id), one, draft.version) for one in merged]
@@ -108,7 +134,7 @@ class Merge:
         """Return what is left of the schema: rules treat it as touching everything else."""
         return Footprint(
             changed_fragments=frozenset(one.id for one in self.fragments),
-            field_ids=frozenset(one.id for one in self.schema.walk()),
+            field_ids=frozenset(one.id for one in self.schema.tree.walk()),
             may_alter_nullability=not self.preserves_nullability,
         )
 

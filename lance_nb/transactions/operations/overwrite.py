@@ -10,14 +10,19 @@ Source: message ``Transaction.Overwrite`` of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
+
+import pyarrow as pa
 
 from lance_nb._pb import transaction as pb
 from lance_nb.errors import InvalidInputError
+from lance_nb.format.blob_fields import with_blobs
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_list import FragmentList
+from lance_nb.format.frozen_list import FrozenList
+from lance_nb.format.lance_schema import LanceSchema
 from lance_nb.format.manifest import BasePath, Manifest
 from lance_nb.format.schema import Schema
 from lance_nb.format.wire import unknown_bytes
@@ -25,12 +30,14 @@ from lance_nb.transactions.conflict_rules import AGAIN, FINE, NEVER, SAME_KEYS
 from lance_nb.transactions.file_versions import storage_format
 from lance_nb.transactions.footprint import CONFIG, Footprint, Settings
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe, listed
 from lance_nb.transactions.verdicts import Rule
 
+_DEFAULT_VERSION = (2, 2)
 
-@dataclass(frozen=True, slots=True)
-class Overwrite:
+
+@dataclass(frozen=True, slots=True, repr=False, init=False)
+class Overwrite(BaseOperation):
     """Create a dataset, or replace all its rows."""
 
     arm: ClassVar[str] = "overwrite"
@@ -52,31 +59,53 @@ class Overwrite:
         "update_bases": FINE,
     }
 
-    new_schema: Schema
-    fragments: tuple[Fragment, ...]
-    config_upsert_values: Mapping[str, str] = field(default_factory=dict)
-    initial_bases: tuple[BasePath, ...] = ()
-    unknown: bytes = b""
+    new_schema: LanceSchema
+    fragments: Sequence[Fragment]
+    initial_bases: Sequence[BasePath] | None
+    config_upsert_values: Mapping[str, str]
+    unknown: bytes
+
+    def __init__(
+        self,
+        new_schema: LanceSchema | Schema | pa.Schema,
+        fragments: Iterable[Fragment],
+        initial_bases: Iterable[BasePath] | None = None,
+        config_upsert_values: Mapping[str, str] | None = None,
+        unknown: bytes = b"",
+    ) -> None:
+        """Take the schema with its ids, or an Arrow schema that is numbered anew.
+
+        Raises ArgumentError for other values.
+        """
+        added = listed(fragments, Fragment, "fragments")
+        if isinstance(new_schema, pa.Schema):
+            new_schema = _numbered(new_schema, added)
+        bases = FrozenList(initial_bases or ()) or None
+        object.__setattr__(self, "new_schema", LanceSchema.of(new_schema))
+        object.__setattr__(self, "fragments", added)
+        object.__setattr__(self, "initial_bases", bases)
+        object.__setattr__(self, "config_upsert_values", config_upsert_values or {})
+        object.__setattr__(self, "unknown", unknown)
 
     @classmethod
     def from_pb(cls, message: pb.Transaction.Overwrite, path: str = "") -> Overwrite:
         """Read the message. Raises CorruptFileError."""
         return cls(
             Schema.from_pb(message.schema, message.schema_metadata, path),
-            tuple(Fragment.from_pb(one) for one in message.fragments),
+            [Fragment.from_pb(one) for one in message.fragments],
+            [BasePath.from_pb(one) for one in message.initial_bases],
             dict(message.config_upsert_values),
-            tuple(BasePath.from_pb(one) for one in message.initial_bases),
             unknown_bytes(message),
         )
 
     def to_pb(self) -> pb.Transaction.Overwrite:
         """Return the message."""
         message = pb.Transaction.Overwrite(
-            schema=self.new_schema.to_pb(),
-            schema_metadata=dict(self.new_schema.metadata),
+            schema=self.new_schema.tree.to_pb(),
+            schema_metadata=dict(self.new_schema.tree.metadata),
             fragments=[one.to_pb() for one in self.fragments],
             config_upsert_values=dict(self.config_upsert_values),
-            initial_bases=[one.to_pb() for one in self.initial_bases],
+            initial_bases=[one.to_pb() for one in self.initial_bases or ()],
         )
         message.MergeFromString(self.unknown)
         return message
@@ -89,7 +118,7 @@ class Overwrite:
         draft = self._start(ctx)
         draft.set_fragments(FragmentList())
         draft.indices = []
-        draft.set_schema(self.new_schema)
+        draft.set_schema(self.new_schema.tree)
         wanted = storage_format(self.fragments, ctx.options.file_version, draft.manifest)
         config = {**draft.manifest.config, **self.config_upsert_values}
         draft.manifest = replace(draft.manifest, data_format=wanted, config=config)
@@ -98,10 +127,11 @@ class Overwrite:
 
     def _start(self, ctx: ApplyContext) -> Draft:
         if ctx.current is None:
-            ids = [one.id for one in self.initial_bases]
+            bases = tuple(self.initial_bases or ())
+            ids = [one.id for one in bases]
             if len(set(ids)) != len(ids):
                 raise InvalidInputError(f"the ids of base paths must differ, not {ids}")
-            return Draft(ctx, Manifest(0, self.new_schema, base_paths=self.initial_bases))
+            return Draft(ctx, Manifest(0, self.new_schema.tree, base_paths=bases))
         if self.initial_bases:
             raise InvalidInputError(
                 "base paths are registered when a dataset is created; to add some later, use "
@@ -115,9 +145,16 @@ class Overwrite:
         return Footprint(
             supplies_values=True,
             settings=Settings(keys),
-            field_ids=frozenset(one.id for one in self.new_schema.walk()),
+            field_ids=frozenset(one.id for one in self.new_schema.tree.walk()),
         )
 
     def describe(self) -> str:
         """Say in one line what it does."""
         return describe(self)
+
+
+def _numbered(schema: pa.Schema, fragments: Sequence[Fragment]) -> LanceSchema:
+    """Return the schema of a dataset from an Arrow one, blobs as the given files have them."""
+    files = [file for one in fragments for file in one.files]
+    version = files[0].file_version if files else _DEFAULT_VERSION
+    return LanceSchema(Schema.from_arrow(with_blobs(schema, version)))

@@ -13,7 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import pyarrow as pa
+
 from lance_nb._pb import transaction as pb
+from lance_nb.format.lance_schema import LanceSchema
 from lance_nb.format.schema import Schema
 from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.conflict_rules import (
@@ -26,12 +29,12 @@ from lance_nb.transactions.conflict_rules import (
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.index_upkeep import retain_useful
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe
 from lance_nb.transactions.verdicts import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+@dataclass(frozen=True, slots=True, repr=False, init=False)
+class Project(BaseOperation):
     """Drop, rename or reorder columns."""
 
     arm: ClassVar[str] = "project"
@@ -53,9 +56,23 @@ class Project:
         "update_bases": FINE,
     }
 
-    schema: Schema
-    preserves_nullability: bool = False
-    unknown: bytes = b""
+    schema: LanceSchema
+    preserves_nullability: bool
+    unknown: bytes
+
+    def __init__(
+        self,
+        schema: LanceSchema | Schema | pa.Schema,
+        preserves_nullability: bool = False,
+        unknown: bytes = b"",
+    ) -> None:
+        """Take the schema with its ids, or an Arrow schema, whose fields are numbered from 0.
+
+        Raises ArgumentError for other values.
+        """
+        object.__setattr__(self, "schema", LanceSchema.of(schema))
+        object.__setattr__(self, "preserves_nullability", preserves_nullability)
+        object.__setattr__(self, "unknown", unknown)
 
     @classmethod
     def from_pb(cls, message: pb.Transaction.Project, path: str = "") -> Project:
@@ -66,7 +83,7 @@ class Project:
     def to_pb(self) -> pb.Transaction.Project:
         """Return the message."""
         message = pb.Transaction.Project(
-            schema=self.schema.to_pb(), preserves_nullability=self.preserves_nullability
+            schema=self.schema.tree.to_pb(), preserves_nullability=self.preserves_nullability
         )
         message.MergeFromString(self.unknown)
         return message
@@ -74,8 +91,8 @@ class Project:
     def apply(self, ctx: ApplyContext) -> Built:
         """Return the version with the schema."""
         draft = Draft.of(ctx, self)
-        draft.set_schema(Schema(self.schema.fields, draft.current.schema.metadata))
-        left = {one.id for one in self.schema.walk()}
+        draft.set_schema(Schema(self.schema.tree.fields, draft.current.schema.metadata))
+        left = {one.id for one in self.schema.tree.walk()}
         changes = {}
         for one in draft.current.fragments:
             files = tuple(file for file in one.files if not left.isdisjoint(file.fields))
@@ -89,7 +106,7 @@ class Project:
     def footprint(self) -> Footprint:
         """Return what is left of the schema."""
         return Footprint(
-            field_ids=frozenset(one.id for one in self.schema.walk()),
+            field_ids=frozenset(one.id for one in self.schema.tree.walk()),
             may_alter_nullability=not self.preserves_nullability,
         )
 

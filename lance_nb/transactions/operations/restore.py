@@ -18,12 +18,12 @@ from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.conflict_rules import FINE, NEVER, SCHEMA_METADATA_NEVER
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.manifest_building import Draft, check_changeable
-from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe
 from lance_nb.transactions.verdicts import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class Restore:
+@dataclass(frozen=True, slots=True, repr=False)
+class Restore(BaseOperation):
     """Go back to a version."""
 
     arm: ClassVar[str] = "restore"

@@ -13,7 +13,7 @@ Source: message ``Transaction.Rewrite`` of lance.table; fields 1 and 2 only in o
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -28,17 +28,32 @@ from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.index_rules import BOTH_REUSE_INDEX, INDEX_COVERS
 from lance_nb.transactions.index_upkeep import cover_rewritten, remap
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.operation import (
+    ApplyContext,
+    BaseOperation,
+    Built,
+    OperationValue,
+    describe,
+    listed,
+)
 from lance_nb.transactions.verdicts import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class RewriteGroup:
+@dataclass(frozen=True, slots=True, repr=False)
+class RewriteGroup(OperationValue):
     """Fragments, and what they were rewritten to."""
 
-    old_fragments: tuple[Fragment, ...]
-    new_fragments: tuple[Fragment, ...]
+    old_fragments: Sequence[Fragment]
+    new_fragments: Sequence[Fragment]
     unknown: bytes = b""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "old_fragments", listed(self.old_fragments, Fragment, "old_fragments")
+        )
+        object.__setattr__(
+            self, "new_fragments", listed(self.new_fragments, Fragment, "new_fragments")
+        )
 
     @property
     def old_ids(self) -> frozenset[int]:
@@ -46,8 +61,8 @@ class RewriteGroup:
         return frozenset(one.id for one in self.old_fragments)
 
 
-@dataclass(frozen=True, slots=True)
-class RewrittenIndex:
+@dataclass(frozen=True, slots=True, repr=False)
+class RewrittenIndex(OperationValue):
     """The remapped copy of an index; its other properties stay."""
 
     old_id: str
@@ -59,8 +74,8 @@ class RewrittenIndex:
     unknown: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite:
+@dataclass(frozen=True, slots=True, repr=False)
+class Rewrite(BaseOperation):
     """Replace fragments by others with the same rows."""
 
     arm: ClassVar[str] = "rewrite"
@@ -82,11 +97,19 @@ class Rewrite:
         "update_bases": FINE,
     }
 
-    groups: tuple[RewriteGroup, ...]
-    rewritten_indices: tuple[RewrittenIndex, ...] = ()
+    groups: Sequence[RewriteGroup]
+    rewritten_indices: Sequence[RewrittenIndex] = ()
     frag_reuse_index: IndexMetadata | None = None
     legacy: RewriteGroup | None = None
     unknown: bytes = b""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", listed(self.groups, RewriteGroup, "groups"))
+        object.__setattr__(
+            self,
+            "rewritten_indices",
+            listed(self.rewritten_indices, RewrittenIndex, "rewritten_indices"),
+        )
 
     @classmethod
     def from_pb(cls, message: pb.Transaction.Rewrite, path: str = "") -> Rewrite:
@@ -120,7 +143,7 @@ class Rewrite:
     @property
     def all_groups(self) -> tuple[RewriteGroup, ...]:
         """The groups, with that of an old transaction."""
-        return self.groups if self.legacy is None else (*self.groups, self.legacy)
+        return (*self.groups,) if self.legacy is None else (*self.groups, self.legacy)
 
     def apply(self, ctx: ApplyContext) -> Built:
         """Return the version with the new fragments. Raises InvalidInputError."""

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 from lance_nb.errors import NotSupportedError
 from lance_nb.transactions.footprint import Footprint
-from lance_nb.transactions.operation import UNKNOWN_ARM, ApplyContext, Built
+from lance_nb.transactions.operation import UNKNOWN_ARM, ApplyContext, BaseOperation, Built
 from lance_nb.transactions.verdicts import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+@dataclass(frozen=True, slots=True, repr=False)
+class Unknown(BaseOperation):
     """``numbers`` are the field numbers of the operation, empty if none is recorded."""
 
     arm: ClassVar[str] = UNKNOWN_ARM

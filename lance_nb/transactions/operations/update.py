@@ -16,9 +16,9 @@ Source: message ``Transaction.Update`` of lance.table; field 9 is the older form
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
+from enum import StrEnum
 from typing import ClassVar
 
 from pyroaring import BitMap
@@ -46,20 +46,23 @@ from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.index_upkeep import cover_moved, prune_fields, retain_useful
 from lance_nb.transactions.log_index import record_merged_logs
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe, listed
 from lance_nb.transactions.row_lineage import row_ids_of, stamp_moved_rows, stamp_some_updated
 from lance_nb.transactions.verdicts import Rule
 
 
-class UpdateMode(Enum):
+class UpdateMode(StrEnum):
     """How an update was made; the value is pylance's name for it."""
 
     REWRITE_ROWS = "rewrite_rows"
     REWRITE_COLUMNS = "rewrite_columns"
 
+    def __repr__(self) -> str:
+        return repr(self.value)
 
-@dataclass(frozen=True, slots=True)
-class Update:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Update(BaseOperation):
     """Change values of rows."""
 
     arm: ClassVar[str] = "update"
@@ -81,17 +84,46 @@ class Update:
         "update_bases": FINE,
     }
 
-    removed_fragment_ids: tuple[int, ...] = ()
-    updated_fragments: tuple[Fragment, ...] = ()
-    new_fragments: tuple[Fragment, ...] = ()
-    fields_modified: tuple[int, ...] = ()
-    fields_for_preserving_frag_bitmap: tuple[int, ...] = ()
-    update_mode: UpdateMode = UpdateMode.REWRITE_ROWS
-    updated_fragment_offsets: Mapping[int, bytes] = field(default_factory=dict)
+    removed_fragment_ids: Sequence[int] = ()
+    updated_fragments: Sequence[Fragment] = ()
+    new_fragments: Sequence[Fragment] = ()
+    fields_modified: Sequence[int] = ()
+    fields_for_preserving_frag_bitmap: Sequence[int] = ()
+    update_mode: str = ""
+    updated_fragment_offsets: Mapping[int, bytes] | None = None
     inserted_rows: KeyFilter | None = None
     compacted_sstables: tuple[MergedLog, ...] = ()
     offset_lists: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     unknown: bytes = b""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self,
+            "removed_fragment_ids",
+            listed(self.removed_fragment_ids, int, "removed_fragment_ids"),
+        )
+        object.__setattr__(
+            self, "updated_fragments", listed(self.updated_fragments, Fragment, "updated_fragments")
+        )
+        object.__setattr__(
+            self, "new_fragments", listed(self.new_fragments, Fragment, "new_fragments")
+        )
+        object.__setattr__(
+            self, "fields_modified", listed(self.fields_modified, int, "fields_modified")
+        )
+        object.__setattr__(
+            self,
+            "fields_for_preserving_frag_bitmap",
+            listed(
+                self.fields_for_preserving_frag_bitmap, int, "fields_for_preserving_frag_bitmap"
+            ),
+        )
+        try:
+            mode = UpdateMode(self.update_mode or UpdateMode.REWRITE_ROWS)
+        except ValueError as error:
+            names = " or ".join(repr(str(one)) for one in UpdateMode)
+            raise InvalidInputError(f"update_mode is {names}, not {self.update_mode!r}") from error
+        object.__setattr__(self, "update_mode", mode)
 
     @classmethod
     def from_pb(cls, message: pb.Transaction.Update, path: str = "") -> Update:
@@ -105,7 +137,7 @@ class Update:
             tuple(message.fields_modified),
             tuple(message.fields_for_preserving_frag_bitmap),
             UpdateMode.REWRITE_COLUMNS if by_column else UpdateMode.REWRITE_ROWS,
-            dict(message.updated_fragment_offset_bitmaps),
+            dict(message.updated_fragment_offset_bitmaps) or None,
             None if keys is None else KeyFilter.from_pb(keys),
             tuple(MergedLog.from_pb(one, path) for one in message.compacted_sstables),
             {
@@ -126,7 +158,7 @@ class Update:
             fields_modified=self.fields_modified,
             fields_for_preserving_frag_bitmap=self.fields_for_preserving_frag_bitmap,
             update_mode=kind.REWRITE_COLUMNS if by_column else kind.REWRITE_ROWS,
-            updated_fragment_offset_bitmaps=dict(self.updated_fragment_offsets),
+            updated_fragment_offset_bitmaps=dict(self.updated_fragment_offsets or {}),
         )
         if self.inserted_rows is not None:
             message.inserted_rows.CopyFrom(self.inserted_rows.to_pb())
@@ -169,7 +201,7 @@ class Update:
 
     def _bitmaps(self) -> dict[int, BitMap]:
         found = {}
-        for fragment, data in self.updated_fragment_offsets.items():
+        for fragment, data in (self.updated_fragment_offsets or {}).items():
             check_portable(data, "")
             try:
                 found[fragment] = BitMap.deserialize(data)

@@ -19,12 +19,12 @@ from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.conflict_rules import FINE, SAME_BASES
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe
 from lance_nb.transactions.verdicts import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateBases:
+@dataclass(frozen=True, slots=True, repr=False)
+class UpdateBases(BaseOperation):
     """Add base paths."""
 
     arm: ClassVar[str] = "update_bases"

@@ -35,14 +35,20 @@ from lance_nb.transactions.footprint import (
     Settings,
 )
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.operation import (
+    ApplyContext,
+    BaseOperation,
+    Built,
+    OperationValue,
+    describe,
+)
 from lance_nb.transactions.verdicts import Rule
 
 NO_FIELD = -1
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateMap:
+@dataclass(frozen=True, slots=True, repr=False)
+class UpdateMap(OperationValue):
     """Changes of one map: None deletes a key; with ``replace`` nothing of the old map stays."""
 
     updates: Mapping[str, str | None] = field(default_factory=dict)
@@ -106,8 +112,8 @@ class DeprecatedUpdates:
             message.field_metadata[key].metadata.update(one)
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateConfig:
+@dataclass(frozen=True, slots=True, repr=False)
+class UpdateConfig(BaseOperation):
     """Change settings and metadata."""
 
     arm: ClassVar[str] = "update_config"
@@ -132,7 +138,7 @@ class UpdateConfig:
     config_updates: UpdateMap | None = None
     table_metadata_updates: UpdateMap | None = None
     schema_metadata_updates: UpdateMap | None = None
-    field_metadata_updates: Mapping[int, UpdateMap] = field(default_factory=dict)
+    field_metadata_updates: Mapping[int, UpdateMap] | None = None
     deprecated: DeprecatedUpdates | None = None
     unknown: bytes = b""
 
@@ -150,7 +156,7 @@ class UpdateConfig:
             read("config_updates"),
             read("table_metadata_updates"),
             read("schema_metadata_updates"),
-            fields,
+            fields or None,
             DeprecatedUpdates.from_pb(message),
             unknown_bytes(message),
         )
@@ -163,7 +169,7 @@ class UpdateConfig:
             if one is not None:
                 getattr(message, name).CopyFrom(one.to_pb())
                 getattr(message, name).SetInParent()
-        for key, update in self.field_metadata_updates.items():
+        for key, update in (self.field_metadata_updates or {}).items():
             message.field_metadata_updates[key].CopyFrom(update.to_pb())
         if self.deprecated is not None:
             self.deprecated.write_to(message)
@@ -197,7 +203,7 @@ class UpdateConfig:
         return config, self.table_metadata_updates or UpdateMap(), schema
 
     def _fields(self) -> dict[int, UpdateMap]:
-        fields = dict(self.field_metadata_updates)
+        fields = dict(self.field_metadata_updates or {})
         if self.deprecated is not None:
             for key, one in self.deprecated.field_metadata.items():
                 fields[key] = UpdateMap(one, replace=True)

@@ -19,12 +19,12 @@ from lance_nb.transactions.conflict_rules import FINE, NEVER, SAME_LOGS
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.log_index import record_merged_logs
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, Built, describe
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe
 from lance_nb.transactions.verdicts import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateMemWalState:
+@dataclass(frozen=True, slots=True, repr=False)
+class UpdateMemWalState(BaseOperation):
     """Record merged logs."""
 
     arm: ClassVar[str] = "update_mem_wal_state"

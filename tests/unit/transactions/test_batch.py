@@ -25,8 +25,8 @@ def test_several_appends_become_one_version():
 
 def test_properties_are_joined():
     table = Table()
-    one = replace(table.appending(1), properties={"a": "1", "b": "1"})
-    two = replace(table.appending(1), properties={"b": "2"})
+    one = replace(table.appending(1), transaction_properties={"a": "1", "b": "1"})
+    two = replace(table.appending(1), transaction_properties={"b": "2"})
     assert merge_appends([one, two]).properties == {"a": "1", "b": "2"}
 
 

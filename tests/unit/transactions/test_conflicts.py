@@ -40,9 +40,9 @@ def test_a_compatible_pair_says_so() -> None:
 
 
 def test_the_strictest_of_several_rules_counts() -> None:
-    ours = Overwrite(SCHEMA, (), {"k": "1"})
+    ours = Overwrite(SCHEMA, (), (), {"k": "1"})
     assert check(ours, Overwrite(SCHEMA, ())).verdict is Verdict.RETRYABLE
-    both = check(ours, Overwrite(SCHEMA, (), {"k": "2"}))
+    both = check(ours, Overwrite(SCHEMA, (), (), {"k": "2"}))
     assert both.verdict is Verdict.INCOMPATIBLE
     assert "config key 'k'" in both.overlap
 

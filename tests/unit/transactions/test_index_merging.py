@@ -22,25 +22,25 @@ REUSE = index(REUSE_INDEX, kind="FragmentReuse")
 def test_the_log_index_takes_up_what_was_merged_meanwhile() -> None:
     ours = log_index()
     theirs = UpdateMemWalState((LOG,))
-    (merged,) = rebase_index(ours, [(4, theirs)], ()).new_indices
+    (merged,) = rebase_index(ours, [(4, theirs)], ()).added
     assert merged_logs(merged.details) == (LOG,)
     ahead = replace(LOG, generation=99)
     details_ahead = with_merged_logs(b"", [ahead])
-    ours = CreateIndex((replace(ours.new_indices[0], details=details_ahead),))
-    (merged,) = rebase_index(ours, [(4, theirs)], ()).new_indices
+    ours = CreateIndex((replace(ours.added[0], details=details_ahead),))
+    (merged,) = rebase_index(ours, [(4, theirs)], ()).added
     assert merged_logs(merged.details) == (ahead,)
 
 
 def test_a_singleton_that_appeared_meanwhile_is_replaced() -> None:
-    there = replace(log_index().new_indices[0], uuid="11111111-1111-1111-1111-111111111111")
+    there = replace(log_index().added[0], uuid="11111111-1111-1111-1111-111111111111")
     rebased = rebase_index(log_index(), [], (there, index("i", 0)))
-    assert rebased.removed_indices == (there,)
+    assert rebased.removed == (there,)
 
 
 def test_a_clean_up_keeps_the_rewrite_that_came_meanwhile() -> None:
     ours = CreateIndex((replace(REUSE, details=details(SECOND)),))
     theirs = Rewrite((), frag_reuse_index=replace(REUSE, details=details(FIRST, SECOND, THIRD)))
-    (merged,) = rebase_index(ours, [(4, theirs)], ()).new_indices
+    (merged,) = rebase_index(ours, [(4, theirs)], ()).added
     assert moves(merged.details) == moves(details(SECOND, THIRD))
     assert sorted(merged.fragment_ids()) == [6, 7, 8]
 

@@ -120,7 +120,7 @@ def test_an_index_leaves_fragments_whose_column_was_rewritten() -> None:
     versions = Versions(3)
     theirs = Update((), (versions.fragment(1),), (), (0,), (), UpdateMode.REWRITE_COLUMNS)
     transaction = follow(versions, CreateIndex((index("a", 0), index("b", 1))), theirs)
-    covered = [sorted(one.fragment_ids()) for one in transaction.operation.new_indices]
+    covered = [sorted(one.fragment_ids) for one in transaction.operation.new_indices]
     assert covered == [[0, 2], [0, 1, 2]]
     assert transaction.read_version == 1
 

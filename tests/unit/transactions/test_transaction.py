@@ -20,7 +20,7 @@ def test_the_file_is_named_after_read_version_and_uuid() -> None:
 
 def test_the_commit_message_is_a_property() -> None:
     assert Transaction(4, APPEND, "u").message is None
-    assert Transaction(4, APPEND, "u", properties={MESSAGE_PROPERTY: "why"}).message == "why"
+    assert Transaction(4, APPEND, "u", {MESSAGE_PROPERTY: "why"}).message == "why"
 
 
 def test_an_operation_without_content_is_still_that_operation() -> None:

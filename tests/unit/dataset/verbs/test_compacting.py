@@ -135,7 +135,7 @@ def test_an_interrupt_leaves_no_file_and_no_version(make, files):
 
 def test_moves_are_recorded_for_an_index_and_it_stays_in_use(make, rows):
     made = make(max_rows_per_file=2)
-    field = made.lance_schema.field("id").id
+    field = made.lance_schema.field("id").id()
     tree = index("tree", field, covers=(0, 1, 2, 3, 4))
     made._change(CreateIndex((tree,)))
     made.delete("id = 3")
@@ -151,7 +151,7 @@ def test_moves_are_recorded_for_an_index_and_it_stays_in_use(make, rows):
 
 def test_without_a_record_rows_leave_the_index(make):
     made = make(max_rows_per_file=2)
-    tree = index("tree", made.lance_schema.field("id").id, covers=(0, 1, 2, 3, 4))
+    tree = index("tree", made.lance_schema.field("id").id(), covers=(0, 1, 2, 3, 4))
     made._change(CreateIndex((tree,)))
     made.optimize.compact_files(defer_index_remap=False)
     assert made.version == 3
@@ -160,7 +160,7 @@ def test_without_a_record_rows_leave_the_index(make):
 
 def test_a_record_of_others_in_between_is_kept(make, uri, monkeypatch):
     made = make(max_rows_per_file=2)
-    tree = index("tree", made.lance_schema.field("id").id, covers=(0, 1, 2, 3, 4))
+    tree = index("tree", made.lance_schema.field("id").id(), covers=(0, 1, 2, 3, 4))
     made._change(CreateIndex((tree,)))
     first, second = (task.execute(made) for task in made.optimize.plan_compaction(
         target_rows_per_fragment=4).tasks)  # fmt: skip

@@ -47,9 +47,9 @@ def test_a_column_that_comes_back_is_a_new_one(make):
 
 def test_renaming_keeps_values_and_ids(make):
     made = make(NESTED)
-    before = {one.id for one in made.lance_schema.walk()}
+    before = {one.id for one in made.lance_schema.tree.walk()}
     made.alter_columns({"path": "id", "name": "key"}, {"path": "s.y", "name": "text"})
-    assert {one.id for one in made.lance_schema.walk()} == before
+    assert {one.id for one in made.lance_schema.tree.walk()} == before
     assert made.to_table()["key"].to_pylist() == [1, 2, 3]
     assert made.to_table()["s"].to_pylist()[0] == {"x": 1, "text": "a"}
 
@@ -183,7 +183,7 @@ def test_a_struct_gets_new_fields(make):
         {"x": None, "y": None, "z": None, "w": 8},  # the struct is there where either part is
         {"x": 3, "y": None, "z": None, "w": None},
     ]
-    ids = [one.id for one in made.lance_schema.walk()]
+    ids = [one.id for one in made.lance_schema.tree.walk()]
     assert len(ids) == len(set(ids))
     for again in (pa.field("s", pa.struct([("x", pa.int64())])), pa.field("id", pa.int64())):
         with pytest.raises(SchemaMismatchError, match="exists already"):

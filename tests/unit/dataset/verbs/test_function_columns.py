@@ -51,4 +51,4 @@ def test_without_a_checkpoint_nothing_is_known(made):
     (fragment,) = made.opened[1].manifest.fragments
     assert not columns.is_checkpointed
     columns.keep_fragment(fragment)
-    assert columns.known_fragment(fragment, made.lance_schema) is None
+    assert columns.known_fragment(fragment, made.lance_schema.tree) is None

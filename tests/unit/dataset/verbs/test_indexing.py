@@ -15,7 +15,7 @@ from tests.support.versions import index
 def indexed(make):
     """Ten rows in five fragments; an index of two segments covers four of them."""
     made = make(max_rows_per_file=2)
-    field = made.lance_schema.field("id").id
+    field = made.lance_schema.field("id").id()
     first = index("tree", field, covers=(0, 1, 2))
     second = replace(index("second", field, covers=(3,)), name="tree", created_at_ms=99)
     made._change(CreateIndex((first, second)))
@@ -82,7 +82,7 @@ def test_moves_are_remembered_as_long_as_an_index_needs_them(indexed):
     assert indexed.optimize.cleanup_frag_reuse_index() == 0
     with pytest.raises(InvalidInputError, match="cleanup_frag_reuse_index"):
         indexed.drop_index(REUSE_INDEX)
-    built = index("new", indexed.lance_schema.field("id").id, covers=(5,))
+    built = index("new", indexed.lance_schema.field("id").id(), covers=(5,))
     indexed._change(CreateIndex((replace(built, dataset_version=indexed.version),)))
     indexed.drop_index("tree")
     assert indexed.optimize.cleanup_frag_reuse_index() == 1
@@ -92,7 +92,7 @@ def test_moves_are_remembered_as_long_as_an_index_needs_them(indexed):
 
 def test_only_what_is_not_needed_is_forgotten(indexed):
     indexed.optimize.compact_files(target_rows_per_fragment=8)
-    built = index("new", indexed.lance_schema.field("id").id, covers=(5,))
+    built = index("new", indexed.lance_schema.field("id").id(), covers=(5,))
     indexed._change(CreateIndex((replace(built, dataset_version=indexed.version),)))
     indexed.drop_index("tree")
     indexed.delete("id < 3")

@@ -286,7 +286,7 @@ def test_columns_of_both_sides_are_merged(pair: Pair) -> None:
     main.checkout_latest()
     assert main.schema.names == ["id", "title", "m", "d"]
     assert _content(main)[1] == {"id": 1, "title": "n1", "m": 3, "d": 2}
-    assert len({field.id for field in main.lance_schema.walk()}) == 4
+    assert len({field.id for field in main.lance_schema.tree.walk()}) == 4
 
 
 @pytest.mark.parametrize("choice", ["ours", "theirs"])

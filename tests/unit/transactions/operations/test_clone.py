@@ -28,7 +28,7 @@ def cloned(versions: Versions, clone: Clone) -> Built:
 
 
 def test_a_shallow_clone_refers_to_the_files_of_its_source() -> None:
-    built = cloned(source(), Clone(True, 3, "/abs/source", None, "dev"))
+    built = cloned(source(), Clone(True, None, 3, "/abs/source", "dev"))
     assert built.manifest.version == 3
     assert built.manifest.branch == "dev"
     assert built.manifest.base_paths == (BasePath(0, "/abs/source", True),)
@@ -40,11 +40,11 @@ def test_a_shallow_clone_refers_to_the_files_of_its_source() -> None:
 
 def test_a_clone_of_a_clone_keeps_the_older_base() -> None:
     versions = source()
-    versions.built[4] = cloned(versions, Clone(True, 3, "/one"))
+    versions.built[4] = cloned(versions, Clone(True, None, 3, "/one"))
     versions.built[4] = replace(
         versions.built[4], manifest=replace(versions.built[4].manifest, version=4)
     )
-    built = cloned(versions, Clone(True, 4, "/two", "dev"))
+    built = cloned(versions, Clone(True, "dev", 4, "/two"))
     assert [(one.id, one.path, one.name) for one in built.manifest.base_paths] == [
         (0, "/one", None),
         (1, "/two", "dev"),
@@ -54,8 +54,8 @@ def test_a_clone_of_a_clone_keeps_the_older_base() -> None:
 
 def test_a_deep_clone_has_everything_here() -> None:
     versions = source()
-    versions.built[4] = cloned(versions, Clone(True, 3, "/one"))
-    built = cloned(versions, Clone(False, 4, "/two"))
+    versions.built[4] = cloned(versions, Clone(True, None, 3, "/one"))
+    built = cloned(versions, Clone(False, None, 4, "/two"))
     assert built.manifest.base_paths == ()
     assert {file.base_id for one in built.manifest.fragments for file in one.files} == {None}
     assert not built.manifest.reader_feature_flags & BASE_PATHS
@@ -63,4 +63,4 @@ def test_a_deep_clone_has_everything_here() -> None:
 
 def test_it_is_the_first_version_or_nothing() -> None:
     with pytest.raises(DatasetAlreadyExistsError):
-        source().apply(Clone(True, 3, "/abs/source"))
+        source().apply(Clone(True, None, 3, "/abs/source"))

@@ -36,7 +36,7 @@ def test_fragment_ids_go_on_and_indices_go() -> None:
 def test_config_and_table_metadata_stay_and_entries_are_added() -> None:
     versions = Versions(1)
     versions.apply(UpdateConfig(UpdateMap({"k": "v"}), UpdateMap({"t": "1"})))
-    versions.apply(Overwrite(SCHEMA, (), {"l": "w"}))
+    versions.apply(Overwrite(SCHEMA, (), (), {"l": "w"}))
     assert versions.manifest.config == {"k": "v", "l": "w"}
     assert versions.manifest.table_metadata == {"t": "1"}
 
@@ -64,10 +64,10 @@ def test_bases_are_registered_at_creation_only() -> None:
     bases = (BasePath(1, "/one"), BasePath(2, "/two"))
     versions = Versions(1)
     with pytest.raises(InvalidInputError, match="UpdateBases"):
-        versions.apply(Overwrite(SCHEMA, (), {}, bases))
+        versions.apply(Overwrite(SCHEMA, (), bases))
     versions.built.clear()
-    versions.apply(Overwrite(SCHEMA, (), {}, bases))
+    versions.apply(Overwrite(SCHEMA, (), bases))
     assert versions.manifest.base_paths == bases
     versions.built.clear()
     with pytest.raises(InvalidInputError, match="differ"):
-        versions.apply(Overwrite(SCHEMA, (), {}, (bases[0], bases[0])))
+        versions.apply(Overwrite(SCHEMA, (), (bases[0], bases[0])))
