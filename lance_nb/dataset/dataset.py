@@ -266,7 +266,8 @@ class LanceDataset(OpenedVersion):
 
         Rows are given by row id, by row address or by position. Nothing but descriptions is read
         until a file is; files read without a buffer, whatever ``buffer_size``: wrap them in
-        ``io.BufferedReader`` for many small reads. Raises InvalidInputError.
+        ``io.BufferedReader`` for many small reads. Raises InvalidInputError, also for a row that
+        does not exist.
         """
         if buffer_size < 0:
             raise InvalidInputError(f"buffer_size must not be negative, got {buffer_size}")
@@ -286,7 +287,7 @@ class LanceDataset(OpenedVersion):
         """Read the blobs of some rows, as pairs of row address and payload (None for a null).
 
         Rows are given as for ``take_blobs`` and always come in their order; the other arguments are
-        accepted for pylance's sake. Raises InvalidInputError.
+        accepted for pylance's sake. Raises InvalidInputError, also for a row that does not exist.
         """
         positions = table.row_id_index.choose_positions(self._snapshot, ids, addresses, indices)
         found = table.blobs.addressed_blobs(self._snapshot, blob_column, positions)
@@ -307,7 +308,7 @@ class LanceDataset(OpenedVersion):
 
         ``selector`` says what rows are given by: "ids", "addresses" or "indices". Returns ``(number
         of the request, row address, bytes)``, None for a null blob. Raises InvalidInputError for a
-        range that does not lie in its blob.
+        row that does not exist and for a range that does not lie in its blob.
         """
         if selector not in {"ids", "addresses", "indices"}:
             raise InvalidInputError(

@@ -24,21 +24,28 @@ from lance_nb.table.scan_plan import live_counts, num_live_rows
 from lance_nb.table.snapshot import Snapshot
 
 _ADDRESS_SHIFT = np.uint64(32)
+_SHOWN = 5  # missing rows in a message
 _OFFSET_MASK = np.uint64(0xFFFFFFFF)
 U64s = npt.NDArray[np.uint64]
 
 
 def positions_of_ids(snapshot: Snapshot, row_ids: Sequence[int] | pa.Array | np.ndarray) -> Ints:
     """Return the positions (live rows in scan order) of row ids; ids that are gone are left out."""
-    wanted = as_u64(row_ids, "row ids")
+    positions = _of_ids(snapshot, as_u64(row_ids, "row ids"))
+    return positions[positions >= 0]
+
+
+def _of_ids(snapshot: Snapshot, wanted: U64s) -> Ints:
+    """Return the position of each row id, -1 for one that no live row has."""
     if not any(fragment.row_ids is not None for fragment in snapshot.manifest.fragments):
-        return positions_of_addresses(snapshot, wanted)
+        return _of_addresses(snapshot, wanted)
     ids = live_ids(snapshot)
+    if not ids.size:
+        return np.full(wanted.size, -1, np.int64)
     order = np.argsort(ids, kind="stable")
     place = np.searchsorted(ids, wanted, sorter=order)
-    found = order[np.minimum(place, max(ids.size - 1, 0))] if ids.size else place
-    hit = ids[found] == wanted if ids.size else np.zeros(wanted.size, bool)
-    positions: Ints = found[hit].astype(np.int64)
+    found = order[np.minimum(place, ids.size - 1)]
+    positions: Ints = np.where(ids[found] == wanted, found, -1).astype(np.int64)
     return positions
 
 
@@ -49,7 +56,12 @@ def positions_of_addresses(
 
     Raises InvalidInputError for an address in a fragment that does not exist.
     """
-    wanted = as_u64(addresses, "row addresses")
+    positions = _of_addresses(snapshot, as_u64(addresses, "row addresses"))
+    return positions[positions >= 0]
+
+
+def _of_addresses(snapshot: Snapshot, wanted: U64s) -> Ints:
+    """Return the position of each row address, -1 for one of a row that is not there."""
     owners = (wanted >> _ADDRESS_SHIFT).astype(np.int64)
     offsets = (wanted & _OFFSET_MASK).astype(np.int64)
     ends = np.cumsum(live_counts(snapshot))
@@ -68,7 +80,7 @@ def positions_of_addresses(
         hit = place < live.size
         hit[hit] = live[place[hit]] == offsets[mine][hit]
         positions[mine[hit]] = place[hit] + begin
-    return positions[positions >= 0]
+    return positions
 
 
 def choose_positions(
@@ -77,18 +89,34 @@ def choose_positions(
     addresses: Sequence[int] | pa.Array | None,
     indices: Sequence[int] | pa.Array | np.ndarray | None,
 ) -> Sequence[int] | pa.Array | np.ndarray:
-    """Return the positions of rows that are given in one of three ways.
+    """Return the positions of rows that are given in one of three ways, in their order.
 
-    Raises InvalidInputError when it is not exactly one.
+    Raises InvalidInputError when it is not exactly one, and for a row id or an address that no live
+    row has.
     """
     match (ids, addresses, indices):
         case (ids, None, None) if ids is not None:
-            return positions_of_ids(snapshot, ids)
+            wanted = as_u64(ids, "row ids")
+            return _existing(snapshot, wanted, _of_ids(snapshot, wanted), "row id")
         case (None, addresses, None) if addresses is not None:
-            return positions_of_addresses(snapshot, addresses)
+            wanted = as_u64(addresses, "row addresses")
+            return _existing(snapshot, wanted, _of_addresses(snapshot, wanted), "row address")
         case (None, None, indices) if indices is not None:
             return indices
     raise InvalidInputError("name the rows by exactly one of ids, addresses and indices")
+
+
+def _existing(snapshot: Snapshot, wanted: U64s, positions: Ints, what: str) -> Ints:
+    """Return the positions if every row exists. Raises InvalidInputError."""
+    missing = wanted[positions < 0]
+    if missing.size:
+        listed = ", ".join(str(one) for one in missing[:_SHOWN].tolist())
+        more = f" and {missing.size - _SHOWN:,} more" if missing.size > _SHOWN else ""
+        raise InvalidInputError(
+            f"{missing.size:,} of {wanted.size:,} rows do not exist in version {snapshot.version}: "
+            f"no live row has {what} {listed}{more}; such rows were deleted, or never there"
+        )
+    return positions
 
 
 def live_ids(snapshot: Snapshot) -> U64s:

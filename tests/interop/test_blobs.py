@@ -78,6 +78,46 @@ def test_a_blob_file_reads_like_any_other_file(tmp_path: Path, version: str) -> 
         file.readall()
 
 
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
+def test_rows_that_do_not_exist_are_refused_as_pylance_does(tmp_path: Path, stable: bool) -> None:
+    lance = require_pylance()
+    blob = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    payloads = pa.array([bytes(one) for one in range(6)], pa.large_binary())
+    table = pa.table([range(6), payloads], schema=pa.schema([("id", pa.int64()), blob]))
+    lance.write_dataset(
+        table, str(tmp_path), enable_stable_row_ids=stable, max_rows_per_file=3
+    ).delete("id = 1 OR id = 4")
+    theirs, ours = lance.dataset(str(tmp_path)), lance_nb.dataset(tmp_path)
+    second = 3 if stable else 1 << 32
+    cases: list[tuple[dict[str, list[int]], list[int] | None]] = [
+        ({"ids": [0, 2]}, [0, 2]),
+        ({"ids": [2, 0, 2, second]}, [2, 0, 2, 3]),
+        ({"addresses": [(1 << 32) + 2, 0, 0]}, [5, 0, 0]),
+        ({"indices": [3, 0, 3]}, [5, 0, 5]),
+        ({"ids": []}, []),
+        ({"ids": [0, 1, 2]}, None),  # deleted
+        ({"ids": [0, 77]}, None),  # never there
+        ({"ids": [second + 1]}, None),
+        ({"addresses": [0, 1]}, None),
+        ({"addresses": [3]}, None),
+        ({"addresses": [9 << 32]}, None),
+        ({"indices": [0, 4]}, None),
+    ]
+    for given, expected in cases:
+        for dataset in (theirs, ours):
+            if expected is not None:
+                assert [one.size() for one in dataset.take_blobs("b", **given)] == expected
+                assert [len(one) for _, one in dataset.read_blobs("b", **given)] == expected
+                continue
+            for read in (dataset.take_blobs, dataset.read_blobs):
+                with pytest.raises((ValueError, NotImplementedError)):
+                    read("b", **given)
+    with pytest.raises(InvalidInputError, match=r"1 of 3 rows do not exist.*row id 1;"):
+        ours.take_blobs("b", ids=[0, 1, 2])
+    with pytest.raises(InvalidInputError, match="row address 1;"):
+        ours.read_blob_ranges("b", [(1, 0, 0)], selector="addresses")
+
+
 def test_other_columns_hold_no_blobs(tmp_path: Path) -> None:
     write(tmp_path, "2.2")
 

@@ -53,6 +53,19 @@ def test_what_is_no_row_id_is_refused(bad):
         as_u64(bad, "row ids")
 
 
+@pytest.mark.parametrize(("column", "place"), [(ROW_ID, 0), (ROW_ADDRESS, 1)])
+def test_rows_that_do_not_exist_are_named(stores, column, place):
+    snapshot = snapshot_of(stores["stable_ids"], VERSIONS[-1])
+    known = expected("stable_ids", VERSIONS[-1])[column].to_pylist()
+    last = max(known)
+    given: list[object] = [None, None, None]
+    given[place] = [known[0], last + 1000, known[1], last + 1001]
+    with pytest.raises(InvalidInputError, match=rf"2 of 4 rows .* {last + 1000}, {last + 1001};"):
+        choose_positions(snapshot, *given)
+    given[place] = [known[2], known[0], known[2]]
+    assert choose_positions(snapshot, *given).tolist() == [2, 0, 2]
+
+
 def test_rows_are_named_in_exactly_one_way(at):
     snapshot = at(2)
     assert choose_positions(snapshot, None, None, [3]) == [3]
