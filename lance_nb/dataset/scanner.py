@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_nb import table
 from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.errors import InvalidInputError, NotSupportedError
-from lance_nb.table.blob_columns import BLOB_KEY, BLOB_V2_EXTENSION
+from lance_nb.format.blob_fields import BLOB_KEY, BLOB_V2_EXTENSION
 from lance_nb.table.plain_scan import PlainScan, plan_plain
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.snapshot import Snapshot

@@ -25,8 +25,7 @@ from lance_nb.encodings.v2_0.array_encoder import (
     encode_structs,
 )
 from lance_nb.errors import NotSupportedError
-from lance_nb.file.blob_values import Payloads
-from lance_nb.file.blob_writer import write_payloads
+from lance_nb.file.blob_writer import payloads_of, write_payloads
 from lance_nb.file.column_writer import row_runs
 from lance_nb.file.metadata import ARRAY_ENCODING_URL, VALUES_ENCODING, PageMetadata
 from lance_nb.file.sink import FileSink
@@ -35,6 +34,7 @@ from lance_nb.format.logical_types import LARGE_LISTS, LISTS, STRUCT, is_nested
 from lance_nb.format.schema import Field
 
 _LIST_ENTRY_BYTES = 8
+_PLACE_BYTES = 16
 
 
 class ArrayColumnWriter:
@@ -58,6 +58,7 @@ class ArrayColumnWriter:
         self._values: list[pa.Array] = []
         self._counts: list[Ints] = []
         self._nulls: list[Mask | None] = []
+        self._places: list[tuple[Ints, Ints]] = []
         self._waiting_bytes = 0
         self._num_rows = 0
         self._num_pages = 0
@@ -87,6 +88,8 @@ class ArrayColumnWriter:
             if self._nothing is not None and not self._num_pages and not self._counts:
                 self._add_page(encode_lists(np.zeros(0, np.int64), None), 0)
             self._flush_lists()
+        elif self._kind == "blob":
+            self._flush_places()
         elif self._kind == "leaf":
             if self._nothing is not None and not self._num_pages and not self._values:
                 self._add_page(encode_array(self._nothing), 0)
@@ -145,13 +148,24 @@ class ArrayColumnWriter:
 
     def _write_blobs(self, array: pa.Array) -> None:
         """Write the payloads; a null one has size 0 at position 1, an empty one at 0."""
-        payloads = Payloads.of(array)
+        if not len(array):
+            return
+        payloads = payloads_of(array, self._sink, self._path)
         positions = write_payloads(self._sink, payloads)
         nulls = nulls_of(array)
         if nulls is not None:
             positions[nulls] = 1
-        if len(array):
-            self._add_page(encode_places(positions, payloads.sizes), len(array))
+        self._places.append((positions, payloads.sizes))
+        self._waiting_bytes += _PLACE_BYTES * len(array)
+        if self._waiting_bytes >= self._page_bytes:
+            self._flush_places()
+
+    def _flush_places(self) -> None:
+        if not self._places:
+            return
+        positions, sizes = (np.concatenate(one) for one in zip(*self._places, strict=True))
+        self._add_page(encode_places(positions, sizes), positions.size)
+        self._places, self._waiting_bytes = [], 0
 
     # --- leaves ---------------------------------------------------------------------------------
 

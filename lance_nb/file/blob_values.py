@@ -1,25 +1,33 @@
 """Values of blob columns as callers have them, brought into one form, and looked at as bytes.
 
-Layout of the one form: ``struct<data, uri, position, size>``; of a value that is not null exactly
-one of data and uri is set. Plain binary columns and structs with fewer fields are taken, too.
+Layout of the one form: ``BLOB_VALUES``; of a value that is not null exactly one of ``data``,
+``uri`` and ``object`` is set. Plain binary columns are taken, and for blobs of the second
+generation structs of ``data``, ``uri``, ``position`` and ``size`` or some of these.
 
-Limits: payloads stay where they are; what is returned are ranges of the array's buffer.
+Limits: payloads stay where they are; what is returned are ranges of the array's buffer or of stored
+objects.
 Source: ``BlobType`` of pylance 14.0.2.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.encodings.arrow_parts import nulls_of
+from lance_nb.encodings.arrow_parts import list_ranges, nulls_of
 from lance_nb.encodings.base import Bytes, Ints
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
-from lance_nb.format.blob_fields import BLOB_INPUT
+from lance_nb.file.stored_payloads import COPY_BYTES, StoredPayloads
+from lance_nb.format.blob_fields import BLOB_INPUT, BLOB_VALUES
+
+IN_MEMORY = -1
 
 _NO_BYTES: Bytes = np.zeros(0, np.uint8)
+_SPARSE_GAP = 64  # bytes between payloads that are read together: what aligns them
 
 
 def fit_blobs(array: pa.Array, path: str) -> pa.Array:
@@ -27,6 +35,8 @@ def fit_blobs(array: pa.Array, path: str) -> pa.Array:
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     kind = array.type
+    if kind == BLOB_VALUES:
+        return array
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         fields = {"data": array.cast(pa.large_binary())}
     elif pa.types.is_struct(kind):
@@ -40,44 +50,157 @@ def fit_blobs(array: pa.Array, path: str) -> pa.Array:
             raise SchemaMismatchError(
                 f"column {path!r} holds blobs, which have no field {name!r} of type {found.type}"
             )
-    children = [fields.get(one.name, pa.nulls(len(array), one.type)) for one in BLOB_INPUT]
-    nulls = nulls_of(array)
+    return blob_values(fields, nulls_of(array), len(array))
+
+
+def blob_values(
+    fields: dict[str, pa.Array], nulls: np.ndarray | None, num_rows: int
+) -> pa.StructArray:
+    """Return values in the one form from some of its fields; the others are null."""
+    children = [fields.get(one.name, pa.nulls(num_rows, one.type)) for one in BLOB_VALUES]
     mask = None if nulls is None else pa.array(nulls)
-    return pa.StructArray.from_arrays(children, fields=list(BLOB_INPUT), mask=mask)
+    return pa.StructArray.from_arrays(children, fields=list(BLOB_VALUES), mask=mask)
+
+
+def stored_bytes(array: pa.Array) -> Ints | None:
+    """Return how many bytes of stored payloads each row copies, None if no column has any."""
+    kind = array.type
+    if kind == BLOB_VALUES:
+        sizes: Ints = array.field("size").fill_null(0).to_numpy().astype(np.int64)
+        sizes[np.asarray(array.field("object").is_null())] = 0
+        return sizes
+    if pa.types.is_struct(kind):
+        parts = [stored_bytes(array.field(at)) for at in range(kind.num_fields)]
+        known = [one for one in parts if one is not None]
+        return np.sum(known, axis=0) if known else None
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        items = stored_bytes(array.values)
+        if items is None:
+            return None
+        starts, counts = list_ranges(array)
+        before = np.concatenate(([0], np.cumsum(items)))
+        found: Ints = before[starts + counts] - before[starts]
+        return found
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class Payloads:
-    """Bytes of some rows: range ``starts[i]``, ``sizes[i]`` of ``data``; null rows have size 0."""
+    """Bytes of some rows: range ``starts[i]``, ``sizes[i]`` of ``data`` or of a stored object.
+
+    ``objects`` are the numbers of the objects in ``stored``, ``IN_MEMORY`` for ``data``. Null rows
+    have size 0.
+    """
 
     data: Bytes
     starts: Ints
     sizes: Ints
+    objects: Ints
+    stored: StoredPayloads
 
     @classmethod
-    def of(cls, array: pa.Array) -> Payloads:
-        """Look into a large_binary array."""
-        count = len(array)
-        _, offsets_buffer, data_buffer = array.buffers()
-        if offsets_buffer is None or not count:
-            none: Ints = np.zeros(count, np.int64)
-            return cls(_NO_BYTES, none, none)
-        offsets = np.frombuffer(offsets_buffer, np.int64, count + 1, array.offset * 8)
-        data = _NO_BYTES if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
-        sizes = np.diff(offsets)
-        nulls = nulls_of(array)
+    def of(cls, values: pa.StructArray, stored: StoredPayloads) -> Payloads:
+        """Look into an array of blobs in their one form."""
+        data, starts, sizes = _in_memory(values.field("data"))
+        objects = values.field("object")
+        numbers = objects.fill_null(0).to_numpy().astype(np.int64)
+        is_copied = np.asarray(objects.is_valid())
+        numbers[~is_copied] = IN_MEMORY
+        if is_copied.any():
+            position, size = (values.field(one).fill_null(0) for one in ("position", "size"))
+            starts = np.where(is_copied, position.to_numpy().astype(np.int64), starts)
+            sizes = np.where(is_copied, size.to_numpy().astype(np.int64), sizes)
+        nulls = nulls_of(values)
         if nulls is not None:
-            sizes[nulls] = 0
-        return cls(data, offsets[:-1], sizes)
+            sizes = np.where(nulls, 0, sizes)
+        return cls(data, starts, sizes, numbers, stored)
 
-    def chosen(self, rows: Ints) -> Payloads:
+    def with_sizes(self, sizes: Ints) -> Payloads:
+        """Return payloads of other sizes at the same places."""
+        return replace(self, sizes=sizes)
+
+    def chosen(self, rows: Ints | slice) -> Payloads:
         """Return those of some rows."""
-        return Payloads(self.data, self.starts[rows], self.sizes[rows])
+        return Payloads(
+            self.data, self.starts[rows], self.sizes[rows], self.objects[rows], self.stored
+        )
+
+    def groups(self) -> Iterator[Payloads]:
+        """Cut the payloads into parts that are brought into memory one after the other."""
+        count = self.sizes.size
+        is_copied = self.objects != IN_MEMORY
+        if not is_copied.any():
+            yield self
+            return
+        large = is_copied & (self.sizes > COPY_BYTES)
+        begin = np.cumsum(self.sizes) - self.sizes
+        group = begin // COPY_BYTES
+        changes = np.flatnonzero((group[1:] != group[:-1]) | large[1:] | large[:-1]) + 1
+        edges = [0, *changes.tolist(), count]
+        for start, stop in pairwise(edges):
+            yield self.chosen(slice(start, stop))
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether this is one stored payload too large to be brought into memory."""
+        if self.sizes.size != 1 or self.objects[0] == IN_MEMORY:
+            return False
+        return bool(self.sizes[0] > COPY_BYTES)
+
+    def stream(self) -> Iterator[memoryview]:
+        """Read one stored payload piece by piece."""
+        number, start, size = (int(one[0]) for one in (self.objects, self.starts, self.sizes))
+        return self.stored.pieces(number, start, size)
+
+    def blocks(self) -> Iterator[tuple[Ints, Bytes, Ints]]:
+        """Bring a group into memory: rows, bytes, and where in these each of the rows begins."""
+        for number in np.unique(self.objects).tolist():
+            rows = np.flatnonzero(self.objects == number)
+            starts, sizes = self.starts[rows], self.sizes[rows]
+            if number == IN_MEMORY:
+                yield rows, self.data, starts
+                continue
+            first, last = int(starts.min()), int((starts + sizes).max())
+            if last - first <= 2 * int(sizes.sum()) + _SPARSE_GAP * rows.size:
+                (view,) = self.stored.read(number, [(first, last)])
+                yield rows, np.frombuffer(view, np.uint8), starts - first
+                continue
+            ranges = list(zip(starts.tolist(), (starts + sizes).tolist(), strict=True))
+            views = [np.frombuffer(one, np.uint8) for one in self.stored.read(number, ranges)]
+            yield rows, np.concatenate(views), np.cumsum(sizes) - sizes
 
     def pieces(self) -> list[Bytes]:
-        """Return views of the payloads, one by one."""
-        pairs = zip(self.starts.tolist(), self.sizes.tolist(), strict=True)
-        return [self.data[start : start + size] for start, size in pairs]
+        """Bring a group into memory, payload by payload."""
+        found: list[Bytes] = [_NO_BYTES] * self.sizes.size
+        for rows, data, starts in self.blocks():
+            sizes = self.sizes[rows].tolist()
+            for row, start, size in zip(rows.tolist(), starts.tolist(), sizes, strict=True):
+                found[row] = data[start : start + size]
+        return found
+
+    def streams(self) -> Iterator[Iterable[memoryview]]:
+        """Read the payloads one after the other, each as a stream of pieces."""
+        for group in self.groups():
+            if group.is_streamed:
+                yield group.stream()
+            else:
+                yield from ((piece.data,) for piece in group.pieces())
+
+
+def _in_memory(array: pa.Array) -> tuple[Bytes, Ints, Ints]:
+    """Return the bytes of a large_binary array, and where its values lie in them."""
+    count = len(array)
+    _, offsets_buffer, data_buffer = array.buffers()
+    if offsets_buffer is None or not count:
+        none: Ints = np.zeros(count, np.int64)
+        return _NO_BYTES, none, none
+    offsets = np.frombuffer(offsets_buffer, np.int64, count + 1, array.offset * 8)
+    data = _NO_BYTES if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
+    sizes = np.diff(offsets)
+    nulls = nulls_of(array)
+    if nulls is not None:
+        sizes[nulls] = 0
+    return data, offsets[:-1], sizes
 
 
 def check_one_form(has_data: np.ndarray, has_uri: np.ndarray, nulls: np.ndarray, path: str) -> None:

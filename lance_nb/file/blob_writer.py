@@ -14,7 +14,8 @@ kind        payload                                     default
 ==========  ==========================================  =================================
 
 Where external blobs are taken in (``ingest``), values that have a uri are read and stored as the
-others are.
+others are. Payloads that are stored already are copied, the larger ones in pieces, so that memory
+does not grow with them (stored_payloads.py).
 
 Not supported: lists of blobs of the first generation.
 Source: message BlobLayout; files of pylance 14.0.2.
@@ -32,9 +33,8 @@ from lance_nb.encodings.kernels.scatter import scatter
 from lance_nb.encodings.level_builder import Entries, StripedLeaf, page_levels
 from lance_nb.encodings.page_encoder import EncodedPage
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
-from lance_nb.file.blob_values import Payloads, check_one_form
+from lance_nb.file.blob_values import IN_MEMORY, Payloads, check_one_form
 from lance_nb.file.column_writer import LeafWriter
-from lance_nb.file.external_blobs import ExternalPayload
 from lance_nb.file.sink import ALIGNMENT, FileSink
 from lance_nb.file.write_plan import LeafPlan
 from lance_nb.format.blob_fields import DESCRIPTION_V2, blob_threshold
@@ -51,17 +51,38 @@ def write_payloads(sink: FileSink, payloads: Payloads) -> Ints:
     some = np.flatnonzero(payloads.sizes)
     if not some.size:
         return positions
-    kept = payloads.chosen(some)
-    if int(kept.sizes.mean()) > _COPIED_BYTES:
-        positions[some] = [start for start, _ in sink.add_buffers(kept.pieces())]
-        return positions
-    padded = -(-kept.sizes // ALIGNMENT) * ALIGNMENT
+    positions[some] = np.concatenate(
+        [_write_group(sink, group) for group in payloads.chosen(some).groups()]
+    )
+    return positions
+
+
+def _write_group(sink: FileSink, group: Payloads) -> Ints:
+    """Write payloads that are brought into memory together, or one that is too large for that."""
+    if group.is_streamed:
+        return np.array([sink.add_stream(group.stream())], np.int64)
+    if int(group.sizes.mean()) > _COPIED_BYTES:
+        return np.array([start for start, _ in sink.add_buffers(group.pieces())], np.int64)
+    padded = -(-group.sizes // ALIGNMENT) * ALIGNMENT
     places = np.cumsum(padded) - padded
     out: Bytes = np.zeros(int(padded.sum()), np.uint8)
-    scatter(kept.data, kept.starts, kept.sizes, out, places)
+    for rows, data, starts in group.blocks():
+        scatter(data, starts, group.sizes[rows], out, places[rows])
     ((first, _),) = sink.add_buffers([out])
-    positions[some] = places + first
-    return positions
+    return places + first
+
+
+def _check_stored(payloads: Payloads, sink: FileSink, name: str) -> None:
+    """Refuse values that refer to stored objects where the caller has given none."""
+    if not sink.sidecars.takes_stored and bool((payloads.objects != IN_MEMORY).any()):
+        raise InvalidInputError(f"column {name!r}: a blob has a field 'object', which is not known")
+
+
+def payloads_of(values: pa.StructArray, sink: FileSink, name: str) -> Payloads:
+    """Look into blobs in their one form. Raises InvalidInputError."""
+    payloads = Payloads.of(values, sink.sidecars.stored)
+    _check_stored(payloads, sink, name)
+    return payloads
 
 
 def hidden_slots(entries: Entries, num_slots: int) -> Mask:
@@ -86,10 +107,9 @@ class BlobLeafWriter(LeafWriter):
                 f"column {self.plan.field.name!r}: lists of blobs need data_storage_version 2.2 "
                 "(what pylance writes of them in 2.1, it cannot read)"
             )
-        payloads = Payloads.of(leaf.values)
+        payloads = payloads_of(leaf.values, self.sink, self.plan.field.name)
         sizes = np.where(hidden_slots(leaf.entries, len(leaf.values)), 0, payloads.sizes)
-        shown = Payloads(payloads.data, payloads.starts, sizes)
-        self._places.append((write_payloads(self.sink, shown), sizes))
+        self._places.append((write_payloads(self.sink, payloads.with_sizes(sizes)), sizes))
         self.add_entries(leaf.entries, num_rows, 16 * num_rows)
 
     def encoded(self) -> list[EncodedPage]:
@@ -115,25 +135,24 @@ class BlobV2LeafWriter(LeafWriter):
         super().add(StripedLeaf(self._described(leaf.values, hidden), leaf.entries), num_rows)
 
     def _described(self, values: pa.StructArray, hidden: np.ndarray) -> pa.Array:
-        data = values.field(0)
-        has_data, has_uri = (np.asarray(values.field(at).is_valid()) for at in (0, 1))
-        check_one_form(has_data, has_uri, hidden, self.plan.field.name)
-        payloads = Payloads.of(data)
-        sizes = np.where(hidden, 0, payloads.sizes)
+        name = self.plan.field.name
+        payloads = payloads_of(values, self.sink, name)
+        has_uri = np.asarray(values.field("uri").is_valid())
+        has_data = np.asarray(values.field("data").is_valid()) | (payloads.objects != IN_MEMORY)
+        check_one_form(has_data, has_uri, hidden, name)
+        payloads = payloads.with_sizes(np.where(hidden, 0, payloads.sizes))
         outside = has_uri & ~hidden
-        taken = self._taken_in(values, outside)
-        for row, one in taken.items():
-            sizes[row], outside[row] = one.size_bytes, False
+        if self.sink.sidecars.ingests is not None:
+            payloads = self._with_ingested(payloads, values, outside)
+            outside[:] = False
+        sizes = payloads.sizes
         kinds = np.zeros(sizes.size, np.uint8)
         kinds[sizes > self._inline_bytes] = _PACKED
         kinds[sizes > self._packed_bytes] = _OWN
         ids = np.zeros(sizes.size, np.uint32)
-        inline = np.where((kinds == _INLINE) & has_data, sizes, 0)
-        positions = write_payloads(self.sink, Payloads(payloads.data, payloads.starts, inline))
-        for row, one in taken.items():
-            if kinds[row] == _INLINE and one.size_bytes:
-                ((positions[row], _),) = self.sink.add_buffers([bytes(one.read())])
-        self._write_sidecars(payloads, taken, (kinds, positions, ids))
+        inline = payloads.with_sizes(np.where(kinds == _INLINE, sizes, 0))
+        positions = write_payloads(self.sink, inline)
+        self._write_sidecars(payloads, (kinds, positions, ids))
         uris = _no_text(outside.size)
         if bool(outside.any()):
             uris = self._refer(values, outside, (kinds, positions, sizes, ids))
@@ -141,37 +160,37 @@ class BlobV2LeafWriter(LeafWriter):
         arrays = [*map(pa.array, parts), uris]
         return pa.StructArray.from_arrays(arrays, fields=list(DESCRIPTION_V2))
 
-    def _taken_in(self, values: pa.StructArray, outside: np.ndarray) -> dict[int, ExternalPayload]:
-        """Locate what lies elsewhere, by row, if it is to be stored here."""
-        source = self.sink.sidecars.ingests
-        if source is None:
-            return {}
-        uris, starts, sizes = (values.field(at) for at in (1, 2, 3))
-        found = {}
+    def _with_ingested(
+        self, payloads: Payloads, values: pa.StructArray, outside: np.ndarray
+    ) -> Payloads:
+        """Locate what lies elsewhere and is to be stored here: it is copied like the others."""
+        source, stored = self.sink.sidecars.ingests, self.sink.sidecars.stored
+        if source is None or not outside.any():
+            return payloads
+        uris, starts, sizes = (values.field(one) for one in ("uri", "position", "size"))
+        out = (payloads.starts.copy(), payloads.sizes.copy(), payloads.objects.copy())
         for row in np.flatnonzero(outside).tolist():
+            uri = uris[row].as_py()
             try:
-                found[row] = source.locate(
-                    uris[row].as_py(), starts[row].as_py() or 0, sizes[row].as_py()
-                )
+                found = source.locate(uri, starts[row].as_py() or 0, sizes[row].as_py())
             except LanceError as error:
-                error.add_note(f"column {self.plan.field.name!r}: {uris[row].as_py()!r}")
+                error.add_note(f"column {self.plan.field.name!r}: {uri!r}")
                 raise
-        return found
+            number = stored.add(found.store, found.path)
+            for target, value in zip(out, (found.start, found.size_bytes, number), strict=True):
+                target[row] = value
+        return Payloads(payloads.data, *out, stored)
 
-    def _write_sidecars(
-        self,
-        payloads: Payloads,
-        taken: dict[int, ExternalPayload],
-        out: tuple[np.ndarray, Ints, np.ndarray],
-    ) -> None:
+    def _write_sidecars(self, payloads: Payloads, out: tuple[np.ndarray, Ints, np.ndarray]) -> None:
         kinds, positions, ids = out
         beside = np.flatnonzero(kinds != _INLINE)
-        for row, payload in zip(beside.tolist(), payloads.chosen(beside).pieces(), strict=True):
-            data = np.frombuffer(taken[row].read(), np.uint8) if row in taken else payload
+        sidecars, sizes = self.sink.sidecars, payloads.sizes
+        streams = payloads.chosen(beside).streams()
+        for row, pieces in zip(beside.tolist(), streams, strict=True):
             if kinds[row] == _OWN:
-                ids[row] = self.sink.sidecars.add_own(data)
+                ids[row] = sidecars.add_own(pieces)
             else:
-                place = self.sink.sidecars.add_shared(data, self._file_bytes)
+                place = sidecars.add_shared(pieces, int(sizes[row]), self._file_bytes)
                 ids[row], positions[row] = place
 
     def _refer(
@@ -182,17 +201,21 @@ class BlobV2LeafWriter(LeafWriter):
     ) -> pa.Array:
         """Describe what lies elsewhere; returns the URIs, or paths below base paths, of all rows.
 
-        Raises InvalidInputError for what lies below none, unless that is allowed.
+        References that a stored row has already are taken over. Raises InvalidInputError for what
+        lies below none, unless that is allowed.
         """
         sidecars = self.sink.sidecars
         kinds, positions, sizes, ids = out
         kinds[outside] = _EXTERNAL
-        for target, at in ((positions, 2), (sizes, 3)):
-            target[outside] = np.asarray(values.field(at).fill_null(0)).astype(np.int64)[outside]
+        for target, name in ((positions, "position"), (sizes, "size")):
+            target[outside] = np.asarray(values.field(name).fill_null(0)).astype(np.int64)[outside]
         texts = [""] * outside.size
-        given = values.field(1)
+        given, bases = values.field("uri"), values.field("base")
         for row in np.flatnonzero(outside).tolist():
             texts[row] = given[row].as_py()
+            if sidecars.takes_stored and bases[row].is_valid:
+                ids[row] = bases[row].as_py()
+                continue
             below = sidecars.bases.place_of(texts[row])
             if below is not None:
                 ids[row], texts[row] = below

@@ -4,7 +4,6 @@ A base path that is no dataset root takes references to what lies below it; of s
 What is stored then is the id of the base and the path below it.
 
 Limits: a URI names one object; ``position`` and ``size`` choose a part of it, which must lie in it.
-Local files are mapped, remote ones read as a whole range when their turn comes.
 Source: external blobs and ``external_blob_mode="ingest"`` of pylance 14.0.2.
 """
 
@@ -16,7 +15,7 @@ from typing import Self
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.manifest_values import BasePath
-from lance_nb.storage.base import ByteRange, Store
+from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions, open_store, split_uri
 
 
@@ -55,13 +54,6 @@ class ExternalPayload:
     path: str
     start: int
     size_bytes: int
-
-    def read(self) -> memoryview:
-        """Read it. Raises StorageError, ObjectNotFoundError."""
-        if not self.size_bytes:
-            return memoryview(b"")
-        wanted = ByteRange(self.start, self.start + self.size_bytes)
-        return self.store.read_range(self.path, wanted)
 
 
 class ExternalBlobs:

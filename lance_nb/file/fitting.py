@@ -20,7 +20,7 @@ from lance_nb.encodings.jsonb_writer import documents
 from lance_nb.encodings.kernels.ranges import ragged_indices
 from lance_nb.errors import NotSupportedError, SchemaMismatchError
 from lance_nb.file.blob_values import fit_blobs
-from lance_nb.format.blob_fields import is_blob_v2
+from lance_nb.format.blob_fields import BLOB_VALUES, is_blob_v1
 from lance_nb.format.logical_types import JSON, arrow_to_logical
 from lance_nb.format.schema import Field
 
@@ -40,7 +40,9 @@ def fit(array: pa.Array, field: Field, type_: pa.DataType, first_row: int = 0) -
 
 
 def _fit(array: pa.Array, field: Field, type_: pa.DataType, path: str) -> pa.Array:
-    if is_blob_v2(field):
+    if type_ == BLOB_VALUES:
+        if is_blob_v1(field) and array.type != BLOB_VALUES:
+            array = _fit_leaf(array, pa.large_binary(), path)
         return fit_blobs(array, path)
     if isinstance(array.type, pa.BaseExtensionType):
         if field.logical_type == JSON and array.type.extension_name == _JSON_TEXT:

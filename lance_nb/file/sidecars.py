@@ -10,12 +10,12 @@ Source: names and ids of pylance 14.0.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from lance_nb.encodings.base import Bytes
 from lance_nb.errors import LanceError
 from lance_nb.file.external_blobs import NO_BASES, BlobBases, ExternalBlobs
-from lance_nb.storage.base import ObjectWriter, Store
+from lance_nb.file.stored_payloads import StoredPayloads
+from lance_nb.storage.base import Buffer, ObjectWriter, Store
 
 PACK_BYTES = 1024 * 1024 * 1024  # of a shared file
 _ID_BITS = 32
@@ -33,35 +33,47 @@ class Sidecars:
         bases: BlobBases = NO_BASES,
         ingests: ExternalBlobs | None = None,
         pack_bytes: int = PACK_BYTES,
+        stored: StoredPayloads | None = None,
     ) -> None:
-        """``bases``: where external blobs may lie. ``ingests``: they are read and stored here."""
+        """``bases``: where external blobs may lie. ``ingests``: they are read and stored here.
+
+        ``stored``: what values may be copied from; with None they must bring their bytes.
+        """
         self._store = store
         self._folder = data_path.removesuffix(".lance")
         self.allows_external = allows_external
         self.bases = bases
         self.ingests = ingests
         self.pack_bytes = pack_bytes
+        self.takes_stored = stored is not None
+        self.stored = StoredPayloads() if stored is None else stored
         self.paths: list[str] = []
+        self._own: ObjectWriter | None = None
         self._shared: ObjectWriter | None = None
         self._shared_id = self._shared_size = 0
 
-    def add_own(self, payload: Bytes) -> int:
-        """Write a file for one payload; returns its id."""
-        upload = self._create()
-        upload.write([payload.data])
-        upload.finish()
+    def add_own(self, payload: Iterable[Buffer]) -> int:
+        """Write a file for one payload, which comes in pieces; returns its id."""
+        self._own = self._create()
+        for piece in payload:
+            self._own.write([piece])
+        self._own.finish()
+        self._own = None
         return len(self.paths)
 
-    def add_shared(self, payload: Bytes, full_bytes: int) -> tuple[int, int]:
+    def add_shared(
+        self, payload: Iterable[Buffer], size_bytes: int, full_bytes: int
+    ) -> tuple[int, int]:
         """Write a payload behind others; returns the id of the file and the position in it."""
-        if self._shared is not None and self._shared_size + payload.size > full_bytes:
+        if self._shared is not None and self._shared_size + size_bytes > full_bytes:
             self._finish_shared()
         if self._shared is None:
             self._shared = self._create()
             self._shared_id = len(self.paths)
         position = self._shared_size
-        self._shared.write([payload.data])
-        self._shared_size += payload.size
+        for piece in payload:
+            self._shared.write([piece])
+        self._shared_size += size_bytes
         return self._shared_id, position
 
     def finish(self) -> Sequence[str]:
@@ -71,9 +83,10 @@ class Sidecars:
 
     def abort(self) -> None:
         """Remove everything that was written."""
-        if self._shared is not None:
-            self._shared.abort()
-            self._shared = None
+        for upload in (self._own, self._shared):
+            if upload is not None:
+                upload.abort()
+        self._own = self._shared = None
         for path in self.paths:
             try:
                 self._store.delete(path)

@@ -11,7 +11,7 @@ Source: spec page "file format"; messages ColumnMetadata, Page, FileDescriptor o
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,6 +93,16 @@ class FileSink:
         if self._waiting_bytes >= _WRITE_BYTES:
             self._write()
         return places
+
+    def add_stream(self, pieces: Iterable[memoryview]) -> int:
+        """Write one aligned buffer that comes in pieces, each at once; returns its position."""
+        if gap := -self.size_bytes % ALIGNMENT:
+            self._append(_FILLER[:gap])
+        position = self.size_bytes
+        for piece in pieces:
+            self._append(piece)
+            self._write()
+        return position
 
     def _append(self, piece: memoryview | bytes) -> None:
         self._waiting.append(piece)

@@ -34,6 +34,7 @@ from lance_nb.file.leaf_writers import leaf_writer
 from lance_nb.file.metadata import descriptor_bytes
 from lance_nb.file.sidecars import PACK_BYTES, Sidecars
 from lance_nb.file.sink import FileSink
+from lance_nb.file.stored_payloads import StoredPayloads
 from lance_nb.file.versions import DEFAULT_VERSION, WRITABLE_VERSIONS, version_name
 from lance_nb.file.write_plan import ColumnPlan, plan_column
 from lance_nb.format.arrow_schema import field_to_arrow
@@ -52,6 +53,7 @@ class FileOptions:
 
     Blobs may refer to places below ``blob_bases`` and, if ``allows_external_blobs``, to any others;
     ``ingests``: what they refer to is read and stored. ``blob_pack_bytes``: of a shared blob file.
+    ``stored``: the objects that blobs are copied from, where rows are written again.
     """
 
     page_bytes: int = PAGE_BYTES
@@ -60,6 +62,7 @@ class FileOptions:
     blob_bases: BlobBases = NO_BASES
     ingests: ExternalBlobs | None = None
     blob_pack_bytes: int = PACK_BYTES
+    stored: StoredPayloads | None = None
 
     def __post_init__(self) -> None:
         for name in ("page_bytes", "waiting_bytes_max", "blob_pack_bytes"):
@@ -131,6 +134,7 @@ class FileWriter:
             bases=options.blob_bases,
             ingests=options.ingests,
             pack_bytes=options.blob_pack_bytes,
+            stored=options.stored,
         )
         self._sink = FileSink(store.create(path), self._sidecars, learned)
         try:

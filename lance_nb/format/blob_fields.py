@@ -5,6 +5,11 @@ has a struct of extension type ``lance.blob.v2`` (``data`` or ``uri``, with ``po
 ``size`` a part of what is there); its data files hold a packed descriptor of five fields in its
 place, whose parts have no identity (id and parent -1).
 
+File writers take the values of both in one form, ``BLOB_VALUES``: bytes, a reference by URI, or a
+payload that is stored already and copied (``object`` is its number among the objects that the
+writer was given, ``position`` and ``size`` its place there). A reference with ``base`` is taken
+over as it is.
+
 Source: spec page "blob"; schemas and descriptors of pylance 14.0.2.
 """
 
@@ -40,6 +45,7 @@ BLOB_INPUT = pa.struct(
         ("size", pa.uint64()),
     ]
 )
+BLOB_VALUES = pa.struct([*BLOB_INPUT, ("object", pa.uint32()), ("base", pa.uint32())])
 _STORED = pa.struct([("data", pa.large_binary()), ("uri", pa.string())])
 _NO_ID, _PLAIN, _VAR_BINARY = -1, 1, 2
 
@@ -52,6 +58,16 @@ def is_blob_v2(field: Field) -> bool:
 def is_blob_v1(field: Field) -> bool:
     """Tell whether a field is a marked large_binary."""
     return field.metadata.get(BLOB_KEY, b"").lower() == b"true" and not field.children
+
+
+def is_blob(field: Field) -> bool:
+    """Tell whether a field is a blob of any generation."""
+    return is_blob_v1(field) or is_blob_v2(field)
+
+
+def holds_blobs(field: Field) -> bool:
+    """Tell whether a field is a blob, or has one inside."""
+    return any(is_blob(one) for one in field.walk())
 
 
 def descriptor_field(field: Field) -> Field:
@@ -77,8 +93,10 @@ def descriptor_field(field: Field) -> Field:
 
 def input_type(field: Field, storage: pa.DataType) -> pa.DataType:
     """Return the type that values of a field are brought into: blobs in their one form."""
-    if is_blob_v2(field):
-        return BLOB_INPUT
+    if is_blob_v2(field) or (is_blob_v1(field) and pa.types.is_large_binary(storage)):
+        return BLOB_VALUES
+    if not holds_blobs(field):
+        return storage
     if len(field.children) == 1 and (pa.types.is_list(storage) or pa.types.is_large_list(storage)):
         item = storage.value_field
         return _list_of(storage, item.with_type(input_type(field.children[0], item.type)))

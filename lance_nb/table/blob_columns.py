@@ -23,23 +23,19 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.format.blob_fields import (
+    BLOB_KEY,
+    DESCRIPTION_V2,
+    PACKED_KEY,
+    is_blob,
+    is_blob_v2,
+)
 from lance_nb.format.schema import Field
 
-BLOB_KEY = "lance-encoding:blob"
-PACKED_KEY = "lance-encoding:packed"
-BLOB_V2_EXTENSION = "lance.blob.v2"
-
 DESCRIPTION = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
-DESCRIPTION_V2 = pa.struct(
-    [
-        pa.field("kind", pa.uint8(), nullable=False),
-        pa.field("position", pa.uint64(), nullable=False),
-        pa.field("size", pa.uint64(), nullable=False),
-        pa.field("blob_id", pa.uint32(), nullable=False),
-        pa.field("blob_uri", pa.string(), nullable=False),
-    ]
-)
 
+INLINE, PACKED, DEDICATED, EXTERNAL = range(4)
+SIDECARS = (PACKED, DEDICATED)
 _SIDECAR_BITS = 32
 
 
@@ -56,13 +52,6 @@ class BlobPlace:
     sidecar: str | None = None
     uri: str | None = None
     base_id: int | None = None
-
-
-def is_blob(field: Field) -> bool:
-    """Tell whether a field is a blob column of any generation."""
-    if field.extension_name == BLOB_V2_EXTENSION:
-        return True
-    return field.metadata.get(BLOB_KEY) == b"true" and not field.children
 
 
 def scanned_form(field: Field, arrow: pa.Field) -> pa.Field:
@@ -102,7 +91,7 @@ def in_list(arrow: pa.Field, item: pa.Field) -> pa.Field:
 
 
 def _description(field: Field, arrow: pa.Field) -> pa.Field:
-    if field.extension_name != BLOB_V2_EXTENSION:
+    if not is_blob_v2(field):
         return pa.field(arrow.name, DESCRIPTION, arrow.nullable, {BLOB_KEY: "true"})
     metadata = {BLOB_KEY: "true", PACKED_KEY: "true"}
     return pa.field(arrow.name, DESCRIPTION_V2, arrow.nullable, metadata)
@@ -126,13 +115,17 @@ def place_of(description: Mapping[str, object] | None, data_file: str) -> BlobPl
         case 0:
             return BlobPlace(position, size)
         case 1 | 2:
-            bits = f"{blob_id:0{_SIDECAR_BITS}b}"[::-1]
-            stem = data_file.removesuffix(".lance")
-            return BlobPlace(position, size, sidecar=f"{stem}/{bits}.blob")
+            return BlobPlace(position, size, sidecar=sidecar_path(data_file, blob_id))
         case 3:
             uri = str(description["blob_uri"])
             return BlobPlace(position, size or None, uri=uri, base_id=blob_id or None)
     raise NotSupportedError(f"a blob of kind {kind} in {data_file} cannot be read by this release")
+
+
+def sidecar_path(data_file: str, blob_id: int) -> str:
+    """Return the path of a blob file, beside that of its data file."""
+    bits = f"{blob_id:0{_SIDECAR_BITS}b}"[::-1]
+    return f"{data_file.removesuffix('.lance')}/{bits}.blob"
 
 
 def _number(description: Mapping[str, object], name: str) -> int:

@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.errors import ColumnNotFoundError
+from lance_nb.format.blob_fields import is_blob
 from lance_nb.format.field import Field
 from lance_nb.format.logical_types import LARGE_LISTS, LISTS
-from lance_nb.table.blob_columns import in_list, is_blob, is_list
+from lance_nb.table.blob_columns import in_list, is_list
 from lance_nb.table.blobs import BlobFile, described_blobs, read_parts
 from lance_nb.table.projection import ROW_ADDRESS
 from lance_nb.table.scan_options import ScanOptions

@@ -22,10 +22,11 @@ from lance_nb.errors import (
     InvalidInputError,
     NotSupportedError,
 )
+from lance_nb.format.blob_fields import is_blob
 from lance_nb.format.field import Field
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.storage.base import ByteRange, Store
-from lance_nb.table.blob_columns import BlobPlace, is_blob, place_of
+from lance_nb.table.blob_columns import BlobPlace, place_of
 from lance_nb.table.projection import ROW_ADDRESS, project
 from lance_nb.table.row_id_index import choose_positions
 from lance_nb.table.snapshot import Snapshot
@@ -168,12 +169,17 @@ def described_blobs(
 ) -> list[BlobFile | None]:
     """Open the payloads that descriptions of a blob column speak of, given their rows."""
     owners: Ints = np.array([one >> _ADDRESS_SHIFT for one in addresses], np.int64)
-    homes = {number: _home(snapshot, number, field.id) for number in np.unique(owners).tolist()}
+    homes: dict[int, tuple[DataFile, str]] = {}
     sizes: dict[tuple[str, str], int] = {}
-    opened = []
+    opened: list[BlobFile | None] = []
     for description, owner in zip(descriptions, owners.tolist(), strict=True):
-        file = homes[owner]
-        path = file.location(snapshot.manifest.path)
+        if description is None:  # perhaps no file of the fragment has the column
+            opened.append(None)
+            continue
+        if owner not in homes:
+            file = blob_file(snapshot, owner, field.id)
+            homes[owner] = (file, file.location(snapshot.manifest.path))
+        file, path = homes[owner]
         place = place_of(description, path)
         opened.append(None if place is None else _open(snapshot, file, path, place, sizes))
     return opened
@@ -210,9 +216,6 @@ def read_ranges(
     rows = [row for row, _, _ in requests]
     positions = choose_positions(snapshot, **{"ids": None, "addresses": None, "indices": None}
                                  | {selector: rows})  # fmt: skip
-    if len(positions) != len(requests):
-        raise InvalidInputError(f"{len(requests)} rows are asked for by their {selector}, "
-                                f"of which {len(positions)} exist")  # fmt: skip
     found = addressed_blobs(snapshot, column, positions)
     parts: list[tuple[BlobFile, int, int] | None] = []
     for number, ((_, offset, length), (address, file)) in enumerate(
@@ -238,8 +241,8 @@ def _range_of(part: tuple[BlobFile, int, int] | None) -> ByteRange:
     return ByteRange(file.start + offset, file.start + offset + length)
 
 
-def _home(snapshot: Snapshot, fragment_id: int, field_id: int) -> DataFile:
-    """Find the data file of a fragment that holds the blob column."""
+def blob_file(snapshot: Snapshot, fragment_id: int, field_id: int) -> DataFile:
+    """Find the data file of a fragment that holds a blob column. Raises CorruptFileError."""
     fragments = snapshot.manifest.fragments
     position = fragments.position_of(fragment_id)
     fragment: Fragment | None = None if position is None else fragments[position]
@@ -266,6 +269,8 @@ def _open(
         store, name = snapshot.locations.external(place.uri, place.base_id)
     else:
         store, name = snapshot.locations.locate(place.sidecar or path, file.base_id)
+    if place.uri is None:
+        snapshot.locations.check_links(store, name)
     key = (store.uri, name)
     if key not in sizes:
         sizes[key] = store.size(name)

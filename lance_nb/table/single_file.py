@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.file.reader import FileReader
+from lance_nb.format.blob_fields import PACKED_KEY, is_blob
 from lance_nb.format.field import Field
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.manifest import BasePath, Manifest
 from lance_nb.format.schema import Schema
 from lance_nb.storage.registry import StorageOptions, open_store
-from lance_nb.table.blob_columns import PACKED_KEY, is_blob
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
 

@@ -22,16 +22,19 @@ from pyroaring import BitMap
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import LanceError
+from lance_nb.file.fitting import fit
+from lance_nb.format.blob_fields import holds_blobs
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.schema import Schema
+from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.filtered_scan import Selected, quoted, selected_table
 from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.projection import Projection, project
-from lance_nb.table.scan import window_rows
+from lance_nb.table.scan import row_addresses, window_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.column_files import write_columns
-from lance_nb.transactions.fragment_writer import WriteOptions
+from lance_nb.transactions.fragment_writer import WriteOptions, copying
 from lance_nb.transactions.operations.update import Update, UpdateMode
 
 Touched = tuple[Fragment, Ints]
@@ -75,20 +78,25 @@ def rewrite_columns(
     touched: Iterable[Touched],
     values: NewValues,
     options: WriteOptions,
+    *,
+    copies: BlobCopies | None = None,
 ) -> ColumnRewrite:
     """Write the columns of ``part`` anew for every fragment that has rows that change.
 
+    ``copies``: what ``values`` refer to, if there are stored blobs among them.
     Raises CorruptFileError, SchemaMismatchError, StorageError; no file remains then.
     """
     home = snapshot.locations.home
     columns = project(snapshot.manifest.schema, [quoted([one.name]) for one in part])
+    copies = BlobCopies(snapshot) if copies is None else copies
+    options = copying(options, copies)
     records = bool(snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS)
     changed: list[Fragment] = []
     offsets: dict[int, bytes] = {}
     num_rows, is_done = 0, False
     try:
         for fragment, rows in touched:
-            batches = _batches(snapshot, columns, (fragment, rows), values)
+            batches = _batches(snapshot, columns, (fragment, rows), values, copies)
             changed.append(write_columns(home, fragment, part, batches, options))
             num_rows += rows.size
             if records:
@@ -110,7 +118,11 @@ def _remove(snapshot: Snapshot, changed: Iterable[Fragment]) -> None:
 
 
 def _batches(
-    snapshot: Snapshot, columns: Projection, touched: Touched, values: NewValues
+    snapshot: Snapshot,
+    columns: Projection,
+    touched: Touched,
+    values: NewValues,
+    copies: BlobCopies,
 ) -> Iterator[pa.RecordBatch]:
     fragment, rows = touched
     step = window_rows(snapshot, columns, fragment)
@@ -122,9 +134,23 @@ def _batches(
             yield from values(fragment, first, last).to_batches()
             continue
         old = selected_table(snapshot, columns, Selected(fragment, physical, physical, {}))
+        old = copies.table(old, row_addresses(fragment, physical))
         if first < last:
             place = physical - start
             place[rows[first:last] - start] = np.arange(last - first) + old.num_rows
-            new = values(fragment, first, last).cast(old.schema)
+            new = _like(values(fragment, first, last), old.schema, snapshot.manifest.schema)
             old = pa.concat_tables([old, new]).combine_chunks().take(from_integers(place))
         yield from old.to_batches()
+
+
+def _like(new: pa.Table, wanted: pa.Schema, schema: Schema) -> pa.Table:
+    """Return new values in the form of the old ones: bytes of blobs beside stored payloads."""
+    arrays = []
+    for field in wanted:
+        values = new.column(field.name)
+        stored = schema.field(quoted([field.name]))
+        if holds_blobs(stored):
+            arrays.append(fit(values.combine_chunks(), stored, field.type))
+        else:
+            arrays.append(values.cast(field.type))
+    return pa.Table.from_arrays(arrays, schema=wanted)

@@ -8,7 +8,6 @@ HNSW index covers stay as they are: without those rows its graph could not be re
 (reuse_entry.py). With ``defer_index_remap=False`` the index loses them instead.
 
 Limits: of the tasks, those count that fit ``max_source_...`` one after the other, oldest first.
-Blob columns are refused.
 Source: ``lance.optimize`` of pylance 14.0.2.
 """
 
@@ -28,7 +27,6 @@ from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.compaction_options import CompactionOptions
-from lance_nb.transactions.row_rewrite import check_rewritable
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +55,6 @@ def plan_compaction(
     ``indices`` cover what they cover now (table.indices.read_indices). Raises NotSupportedError.
     """
     _check_file_version(snapshot, options)
-    for field in snapshot.manifest.schema.walk():
-        check_rewritable(field)
     on_columns = [one for one in indices if not one.is_system]
     covers = [one.fragment_ids() for one in on_columns]
     fixed = BitMap() if options.defer_index_remap is False else covered_by_graphs(on_columns)

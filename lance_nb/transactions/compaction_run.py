@@ -4,6 +4,8 @@ With stable row ids rows keep their ids and the versions they were created and u
 row addresses change: the result says which rows moved (``row_addrs``, format/fragment_reuse), and
 whoever commits it decides whether that is recorded.
 
+Payloads of blobs are copied from file to file, without being part of a batch.
+
 Limits: memory holds a batch of rows and what does not fill a page yet. ``row_addrs`` is None with
 stable row ids, and when the fragments do not stand in the order of their ids.
 Source: ``CompactionTask.execute`` and ``RewriteResult`` of pylance 14.0.2.
@@ -22,14 +24,15 @@ from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import DeletionFileType, Fragment, RowDatasetVersionMeta
 from lance_nb.format.fragment_reuse import address_map
 from lance_nb.format.row_versions import RowVersionSequence
+from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.deletions import read_deletions
-from lance_nb.table.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
+from lance_nb.table.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.scan_request import plan_request
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.compaction import CompactionTask
 from lance_nb.transactions.compaction_options import CompactionOptions
-from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions
+from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions, copying
 from lance_nb.transactions.row_rewrite import with_row_ids
 
 _BYTES_PER_FILE = WriteOptions().max_bytes_per_file
@@ -98,11 +101,17 @@ def run_task(
     )
     has_ids = bool(snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS)
     lineage: dict[str, list[np.ndarray]] = {ROW_ID: [], CREATED_AT: [], LAST_UPDATED_AT: []}
+    copies = BlobCopies(snapshot)
+    written = copying(written, copies)
+    extras = [*(lineage if has_ids else ()), *([ROW_ADDRESS] if copies else ())]
     with FragmentWriter(snapshot.manifest.schema, snapshot.locations.home, written) as writer:
-        for batch in _rows(snapshot, task, options, [*lineage] if has_ids else []):
+        for batch in _rows(snapshot, task, options, extras):
             for name, known in lineage.items() if has_ids else ():
                 known.append(batch.column(name).to_numpy(zero_copy_only=False))
-            writer.write(batch.drop_columns([*lineage]) if has_ids else batch)
+            rows = batch.drop_columns(extras) if extras else batch
+            if copies:
+                rows = copies.batch(rows, batch.column(ROW_ADDRESS).to_numpy())
+            writer.write(rows)
             if progress is not None:
                 progress(batch.num_rows)
         moved = None if has_ids else _row_addrs(snapshot, task.fragments)

@@ -15,24 +15,29 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from types import TracebackType
 from typing import Self
 
+import numpy as np
 import pyarrow as pa
 
 from lance_nb.encodings.page_encoder import Learned
 from lance_nb.errors import InvalidInputError, LanceError
+from lance_nb.file.blob_values import stored_bytes
 from lance_nb.file.writer import FileOptions, FileWriter, WrittenFile
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
+from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.transactions.file_place import FilePlace
 from lance_nb.transactions.input_schema import writable_part
 from lance_nb.transactions.joined_batches import joined_batches
 
 _RUN_BYTES = 64 * 1024 * 1024
 _RUN_ROWS = 64 * 1024
+_RUNS_PER_FILE = 16  # at least, of payloads that are copied: how exactly a file ends
 _NAME_BITS_BYTES = 3
 
 
@@ -106,6 +111,14 @@ class FragmentWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
+        if self._options.file.stored is None:
+            self._write(batch)
+            return
+        limit = self._options.max_bytes_per_file
+        for run in _payload_runs(batch, min(_RUN_BYTES, max(limit // _RUNS_PER_FILE, 1))):
+            self._write(run)
+
+    def _write(self, batch: pa.RecordBatch) -> None:
         while batch.num_rows:
             writer = self._writer()
             room = self._options.max_rows_per_file - writer.num_rows
@@ -196,6 +209,25 @@ def _fragment(place: FilePlace, written: WrittenFile) -> Fragment:
         place.base_id,
     )
     return Fragment(0, [file], written.num_rows)
+
+
+def copying(options: WriteOptions, copies: BlobCopies) -> WriteOptions:
+    """Return options for files whose blobs are copied from what is stored."""
+    if not copies:
+        return options
+    return replace(options, file=replace(options.file, stored=copies.payloads))
+
+
+def _payload_runs(batch: pa.RecordBatch, run_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Cut a batch whose stored payloads are large, for the same reason."""
+    sizes = [one for one in map(stored_bytes, batch.columns) if one is not None]
+    if not sizes:
+        yield batch
+        return
+    run = np.cumsum(np.sum(sizes, axis=0)) // run_bytes
+    edges = [0, *(np.flatnonzero(np.diff(run)) + 1).tolist(), batch.num_rows]
+    for start, stop in pairwise(edges):
+        yield batch.slice(start, stop - start)
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

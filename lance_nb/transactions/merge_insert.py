@@ -19,16 +19,16 @@ import pyarrow as pa
 
 from lance_nb import table
 from lance_nb.encodings.base import Ints
-from lance_nb.errors import MergeInsertError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment, RowIdMeta
 from lance_nb.format.key_filter import KeyFilter
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.schema import Schema
+from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.column_rewrite import rewrite_columns
 from lance_nb.transactions.deletion_plan import DeletionPlan, deletion_of
-from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions
+from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions, copying
 from lance_nb.transactions.merge_insert_clauses import (
     MergeClauses,
     check_clauses,
@@ -99,11 +99,10 @@ def write_rows(
 ) -> MergePlan:
     """Write matched rows with their new values, and new ones; no file remains after an error."""
     schema = snapshot.manifest.schema
-    maker = RowMaker.of(snapshot, source, schema)
-    if found.changes:
-        maker.check_readable()
+    copies = BlobCopies(snapshot)
+    maker = RowMaker.of(snapshot, source, schema, copies)
     ids = []
-    with FragmentWriter(schema, snapshot.locations.home, options) as writer:
+    with FragmentWriter(schema, snapshot.locations.home, copying(options, copies)) as writer:
         for matches in found.changes:
             ids.append(_row_ids(snapshot, matches))
             for start, stop in windows(matches.source.size, source.row_bytes):
@@ -201,12 +200,8 @@ def write_columns_anew(
 ) -> MergePlan:
     """Write the columns that the source has anew for every fragment with a matched row."""
     part = _changing(source, clauses, snapshot.manifest.schema)
-    maker = RowMaker.of(snapshot, source, part)
-    if maker.blobs:
-        raise MergeInsertError(
-            f"the source has blobs ({', '.join(sorted(maker.blobs))}), which cannot be rewritten "
-            "as columns: use write_mode('rewrite_rows')"
-        )
+    copies = BlobCopies(snapshot)
+    maker = RowMaker.of(snapshot, source, part, copies)
     partners = {one.fragment.id: one for one in found.changes}
 
     def values(fragment: Fragment, first: int, last: int) -> pa.Table:
@@ -214,7 +209,7 @@ def write_columns_anew(
         return maker.updated(fragment, one.physical[first:last], one.source[first:last])
 
     touched = [(one.fragment, one.physical) for one in found.changes]
-    made = rewrite_columns(snapshot, part, touched, values, options)
+    made = rewrite_columns(snapshot, part, touched, values, options, copies=copies)
     return MergePlan(
         DeletionPlan(snapshot.version, "", ()),
         (),

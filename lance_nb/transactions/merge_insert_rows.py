@@ -13,12 +13,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_nb.encodings.base import Ints
-from lance_nb.errors import NotSupportedError, SchemaMismatchError
-from lance_nb.format.blob_fields import is_blob_v1, is_blob_v2
+from lance_nb.errors import SchemaMismatchError
+from lance_nb.format.blob_fields import holds_blobs, is_blob
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Field, Schema
+from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.filtered_scan import Selected, quoted, selected_table
 from lance_nb.table.projection import Projection, project
+from lance_nb.table.scan import row_addresses
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.input_schema import writable_part
 from lance_nb.transactions.merge_insert_source import SourceRows
@@ -26,39 +28,27 @@ from lance_nb.transactions.merge_insert_source import SourceRows
 
 @dataclass(frozen=True, slots=True)
 class RowMaker:
-    """Puts rows together. ``kept`` are the columns that are read from the target."""
+    """Puts rows together. ``kept`` are the columns that are read from the target.
+
+    ``copies`` refers to the blobs of the target that rows keep.
+    """
 
     snapshot: Snapshot
     source: SourceRows
-    fields: tuple[pa.Field, ...]
+    part: Schema
     kept: Projection
-    blobs: frozenset[str]
+    copies: BlobCopies
 
     @classmethod
-    def of(cls, snapshot: Snapshot, source: SourceRows, part: Schema) -> RowMaker:
+    def of(
+        cls, snapshot: Snapshot, source: SourceRows, part: Schema, copies: BlobCopies
+    ) -> RowMaker:
         """Make rows of the columns of ``part``, each of which either side has."""
         given = Schema.from_arrow(source.schema)
         by_name = {one.name: one for one in given}
         kept = [one for one in part if one.name not in by_name or _lacks(one, by_name[one.name])]
-        schema = snapshot.manifest.schema
-        blobs = frozenset(one.name for one in part if _has_blobs(one))
-        return cls(
-            snapshot,
-            source,
-            tuple(part.to_arrow()),
-            project(schema, [quoted([one.name]) for one in kept]),
-            blobs,
-        )
-
-    def check_readable(self) -> None:
-        """Refuse columns whose values cannot be read and written again."""
-        for one in self.kept.columns:
-            if one.field.name in self.blobs:
-                raise NotSupportedError(
-                    f"the source has no column {one.field.name!r}, and matched rows cannot keep "
-                    "their blobs when they are rewritten: give it in the source, or update "
-                    "matched rows alone with write_mode('rewrite_columns')"
-                )
+        names = [quoted([one.name]) for one in kept]
+        return cls(snapshot, source, part, project(snapshot.manifest.schema, names), copies)
 
     def updated(self, fragment: Fragment, physical: Ints, rows: Ints) -> pa.Table:
         """Return matched rows with their new values; ``physical`` ascends."""
@@ -66,6 +56,7 @@ class RowMaker:
         if self.kept.outputs:
             place = Selected(fragment, physical, physical, {})
             old = selected_table(self.snapshot, self.kept, place)
+            old = self.copies.table(old, row_addresses(fragment, physical))
         return self._table(rows, old)
 
     def inserted(self, rows: Ints) -> pa.Table:
@@ -73,19 +64,14 @@ class RowMaker:
         return self._table(rows, None)
 
     def _table(self, rows: Ints, old: pa.Table | None) -> pa.Table:
-        names = [one.name for one in self.fields if one.name in self.source.schema.names]
+        names = [one.name for one in self.part if one.name in self.source.schema.names]
         new = self.source.take(rows, names)
-        arrays, fields = [], []
-        for field in self.fields:
-            mine = _array(new, field.name)
-            if field.name in self.blobs and mine is not None:  # as the source has them
-                arrays.append(mine)
-                fields.append(self.source.schema.field(field.name))
-                continue
+        arrays = []
+        for field, arrow in zip(self.part, self.part.to_arrow(), strict=True):
             before = None if old is None else _array(old, field.name)
-            arrays.append(_fitted(mine, before, field.type, int(rows.size)))
-            fields.append(field.with_nullable(True))
-        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+            mine = _array(new, field.name)
+            arrays.append(_fitted(mine, before, (field, arrow.type), int(rows.size)))
+        return pa.Table.from_arrays(arrays, names=self.part.names)
 
 
 def check_schema(found: pa.Schema, schema: Schema, *, inserts: bool) -> None:
@@ -109,14 +95,10 @@ def check_keys(found: pa.Schema, on: tuple[str, ...]) -> None:
 
 def _lacks(wanted: Field, found: Field) -> bool:
     """Tell whether a struct lacks fields of the dataset's."""
-    if not wanted.children or wanted.logical_type != "struct" or _has_blobs(wanted):
+    if not wanted.children or wanted.logical_type != "struct" or is_blob(wanted):
         return False
     by_name = {one.name: one for one in found.children}
     return any(one.name not in by_name or _lacks(one, by_name[one.name]) for one in wanted.children)
-
-
-def _has_blobs(field: Field) -> bool:
-    return any(is_blob_v1(one) or is_blob_v2(one) for one in field.walk())
 
 
 def _array(table: pa.Table, name: str) -> pa.Array | None:
@@ -127,24 +109,31 @@ def _array(table: pa.Table, name: str) -> pa.Array | None:
 
 
 def _fitted(
-    new: pa.Array | None, old: pa.Array | None, type_: pa.DataType, num_rows: int
+    new: pa.Array | None,
+    old: pa.Array | None,
+    wanted: tuple[Field, pa.DataType],
+    num_rows: int,
 ) -> pa.Array:
-    """Return the new values, completed by old ones or nulls, in the type of the dataset."""
+    """Return the new values, completed by old ones or nulls, in the type of the dataset.
+
+    Blobs stay in the form that either side has them in; a file writer takes both.
+    """
+    field, type_ = wanted
     if new is None:
         return pa.nulls(num_rows, type_) if old is None else old
-    if new.type == type_:
+    if new.type == type_ or is_blob(field):
         return new
     if not pa.types.is_struct(type_):
-        return new.cast(type_)
+        return new if holds_blobs(field) else new.cast(type_)
     children = []
-    for field in type_:
-        mine = _child(new, field.name)
-        before = None if old is None else _child(old, field.name)
-        children.append(_fitted(mine, before, field.type, num_rows))
+    for part, arrow in zip(field.children, type_, strict=True):
+        mine = _child(new, part.name)
+        before = None if old is None else _child(old, part.name)
+        children.append(_fitted(mine, before, (part, arrow.type), num_rows))
     mask = new.is_null() if new.null_count else None
-    fields = [field.with_nullable(True) for field in type_]
+    fields = [pa.field(one.name, made.type) for one, made in zip(type_, children, strict=True)]
     made = pa.StructArray.from_arrays(children, fields=fields, mask=mask)
-    return made if made.type == type_ else made.cast(type_)
+    return made if made.type == type_ or holds_blobs(field) else made.cast(type_)
 
 
 def _child(values: pa.Array, name: str) -> pa.Array | None:

@@ -1,7 +1,8 @@
 """What is cheaper for rows that change: writing them anew, or writing some columns of all rows.
 
 Whole rows cost the width of a row for every row that changes, columns their own width for every row
-of the fragments; both are read and written. Widths are those of the stored columns of one fragment.
+of the fragments; both are read and written. Widths are those of the stored columns of one fragment,
+payloads of blobs included.
 
 Limits: an estimate from one fragment. Moved rows also cost later reads (deletions, small fragments,
 rows that no index covers): that is not counted, nor is it the other way round.
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
+from lance_nb.table.data_statistics import payload_bytes
 from lance_nb.table.fragment_reader import columns_of, open_file
 from lance_nb.table.snapshot import Snapshot
 
@@ -44,5 +46,8 @@ def _widths(snapshot: Snapshot, fragment: Fragment, part: Schema) -> tuple[float
                 size = page.size_bytes or 0
                 whole += size
                 some += size if field in wanted else 0
+    for blob, size in payload_bytes(snapshot, fragment).items():
+        whole += size
+        some += size if blob in wanted else 0
     rows = max(fragment.physical_rows, 1)
     return whole / rows, some / rows

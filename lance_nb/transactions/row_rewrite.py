@@ -3,8 +3,9 @@
 Matching rows are read in windows, the columns that change are computed, and the rows stream into
 new data files. With stable row ids the new fragments bring the ids of their rows along.
 
-Limits: memory holds one window. Columns of blobs hold descriptions when they are read, so that a
-dataset with one is refused.
+Payloads of blobs that stay the same are copied from file to file.
+
+Limits: memory holds one window.
 Source: message ``Transaction.Update`` of lance.table, mode REWRITE_ROWS; ``LanceDataset.update`` of
 pylance 14.0.2.
 """
@@ -19,25 +20,27 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.errors import (
-    ColumnNotFoundError,
-    InvalidInputError,
-    NotSupportedError,
-    PredicateError,
-)
-from lance_nb.format.blob_fields import is_blob_v1, is_blob_v2
+from lance_nb.errors import ColumnNotFoundError, InvalidInputError, PredicateError
+from lance_nb.format.blob_fields import holds_blobs, is_blob
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment, RowIdMeta
 from lance_nb.format.row_id_sequence import RowIdSequence
-from lance_nb.format.schema import Field, Schema
+from lance_nb.format.schema import Schema
+from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.computed_columns import Shape, shape_of
-from lance_nb.table.filtered_scan import RowChoice, Selected, select_rows, selected_table
+from lance_nb.table.filtered_scan import (
+    RowChoice,
+    Selected,
+    quoted,
+    select_rows,
+    selected_table,
+)
 from lance_nb.table.projection import ROW_ID, Projection, project
-from lance_nb.table.scan import window_rows
+from lance_nb.table.scan import row_addresses, window_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.column_rewrite import ColumnRewrite, Touched, rewrite_columns
 from lance_nb.transactions.deletion_plan import DeletionPlan, deletion_of
-from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions
+from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions, copying
 
 Updates = Mapping[str, str]
 
@@ -81,17 +84,18 @@ def rewrite_rows(
     schema = snapshot.manifest.schema
     check_updates(schema, updates)
     change = _Change(snapshot, shape_of(schema, dict(updates)), project(schema, None, [ROW_ID]))
+    copies = BlobCopies(snapshot)
     deletions, ids = [], []
     condition = choice.filter
     if found is None:
         rows = select_rows(snapshot, choice, change.every)
     else:
         rows = _in_windows(snapshot, found, change.every)
-    with FragmentWriter(schema, snapshot.locations.home, options) as writer:
+    with FragmentWriter(schema, snapshot.locations.home, copying(options, copies)) as writer:
         for fragment, windows in groupby(rows, key=lambda one: one.fragment):
             offsets = []
             for window in windows:
-                table = change.table(window)
+                table = change.table(window, copies)
                 ids.append(table.column(ROW_ID).to_numpy())
                 for batch in table.drop_columns([ROW_ID]).to_batches():
                     writer.write(batch)
@@ -141,7 +145,7 @@ def rewrite_values(
     Raises as ``rewrite_rows`` does; no file remains then.
     """
     schema = snapshot.manifest.schema
-    check_updates(schema, updates, by_columns=True)
+    check_updates(schema, updates)
     part = updated_part(schema, updates)
     change = _Change(snapshot, shape_of(schema, dict(updates)), project(schema, []))
     rows_of = {fragment.id: rows for fragment, rows in found}
@@ -160,11 +164,8 @@ def updated_part(schema: Schema, updates: Updates) -> Schema:
     return Schema(tuple(one for one in schema if one.name in updates), schema.metadata)
 
 
-def check_updates(schema: Schema, updates: Updates, *, by_columns: bool = False) -> None:
-    """Check that columns exist and that values are text. Raises InvalidInputError.
-
-    ``by_columns``: only the updated columns are written again.
-    """
+def check_updates(schema: Schema, updates: Updates) -> None:
+    """Check that columns exist and that values are text. Raises InvalidInputError."""
     if not updates:
         raise InvalidInputError(
             'no updates: give a column and an expression, {"price": "price * 2"}'
@@ -177,24 +178,11 @@ def check_updates(schema: Schema, updates: Updates, *, by_columns: bool = False)
                 f"the new value of {name!r} is an SQL expression, text, not {type(text).__name__}; "
                 f'write a string value in quotes: {{"{name}": "\'text\'"}}'
             )
-    for top in schema:
-        if not by_columns or top.name in updates:
-            for field in top.walk():
-                check_rewritable(field)
 
 
 def has_blobs(schema: Schema) -> bool:
-    """Tell whether rows of the schema cannot be rewritten as a whole."""
-    return any(is_blob_v1(field) or is_blob_v2(field) for field in schema.walk())
-
-
-def check_rewritable(field: Field) -> None:
-    """Refuse fields whose rows cannot be read and written again."""
-    if is_blob_v1(field) or is_blob_v2(field):
-        raise NotSupportedError(
-            f"rows with a blob column ({field.name!r}) cannot be rewritten: replace other columns "
-            "with update_columns, or delete the rows and append new ones"
-        )
+    """Tell whether rows of the schema have payloads, which the sizes of data files do not show."""
+    return any(holds_blobs(field) for field in schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,21 +193,31 @@ class _Change:
     shape: Shape
     every: Projection
 
-    def table(self, rows: Selected) -> pa.Table:
+    def table(self, rows: Selected, copies: BlobCopies) -> pa.Table:
         """Read rows, with their new values and their row ids."""
         table = selected_table(self.snapshot, self.every, rows)
         made = self.shape.table(selected_table(self.snapshot, self.shape.source, rows))
+        if copies:
+            addresses = row_addresses(rows.fragment, rows.physical)
+            table = copies.table(table, addresses, without=made.schema.names)
         for name in made.schema.names:
             place = table.schema.get_field_index(name)
-            field = table.schema.field(place)
+            field = self._written(table.schema.field(place))
             table = table.set_column(place, field, cast(made.column(name), field))
         return table
+
+    def _written(self, field: pa.Field) -> pa.Field:
+        """Return the form in which new values of a column are made: of blobs, their bytes."""
+        if is_blob(self.snapshot.manifest.schema.field(quoted([field.name]))):
+            return pa.field(field.name, pa.large_binary(), field.nullable)
+        return field
 
     def values(self, rows: Selected, wanted: pa.Schema) -> pa.Table:
         """Compute the new values of rows, in the types of ``wanted``."""
         made = self.shape.table(selected_table(self.snapshot, self.shape.source, rows))
-        arrays = [cast(made.column(field.name), field) for field in wanted]
-        return pa.Table.from_arrays(arrays, schema=wanted)
+        fields = [self._written(field) for field in wanted]
+        arrays = [cast(made.column(field.name), field) for field in fields]
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def cast(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:

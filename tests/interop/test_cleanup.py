@@ -311,9 +311,37 @@ def test_data_statistics_are_equal(version: str, tmp_path: Path):
     assert [(one.id, one.bytes_on_disk) for one in ours.data_stats().fields] == [
         (one.id, one.bytes_on_disk) for one in theirs.data_stats().fields
     ]
+    assert not any(one.payload_bytes for one in ours.data_stats().fields)
     assert ours.dataset_stats() == theirs.dataset_stats()
     assert ours().num_rows == found.count_rows()
     assert lance_nb.dataset(uri).verify().is_whole
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_payloads_of_blobs_are_counted(version: str, tmp_path: Path):
+    """pylance counts the pages alone; what blob columns have beside them is told apart."""
+    uri = str(tmp_path / "t.lance")
+    blob = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    inner = pa.struct([blob, ("n", pa.int8())])
+    sizes = [5, 0, 70_000, 5_000_000, 12]
+    payloads: list[bytes | None] = [*map(bytes, sizes), None]
+    structs = [{"b": bytes(100), "n": 1}] * 6
+    schema = pa.schema([("id", pa.int64()), blob, ("s", inner)])
+    columns = [range(6), pa.array(payloads, pa.large_binary()), pa.array(structs, inner)]
+    found = lance.write_dataset(
+        pa.table(columns, schema=schema), uri, data_storage_version=version, max_rows_per_file=2
+    )
+    found.delete("id = 2")
+    theirs, ours = (module.dataset(uri).stats.data_stats().fields for module in (lance, lance_nb))
+    assert [(one.id, one.bytes_on_disk - one.payload_bytes) for one in ours] == [
+        (one.id, one.bytes_on_disk) for one in theirs
+    ]
+    payload_bytes = [one.payload_bytes for one in ours if one.payload_bytes]
+    assert payload_bytes == [sum(sizes), 600]
+    space = lance_nb.dataset(uri).space()
+    written = sum(one.stat().st_size for one in (tmp_path / "t.lance").rglob("*") if one.is_file())
+    assert space.total_bytes == written
+    assert space.current_bytes > sum(payload_bytes)
 
 
 def test_manifest_names_are_migrated_as_pylance_does(tmp_path: Path):

@@ -57,10 +57,11 @@ def plan_in_mode(
         raise InvalidInputError(f"mode {mode!r} is not one of {', '.join(map(repr, MODES))}")
     schema = snapshot.manifest.schema
     may_be_columns = mode != "rows" and set(updates) < set(schema.names)
-    by_columns = mode == "columns" or (may_be_columns and has_blobs(schema))
-    choice = RowChoice(check(snapshot, updates, where, by_columns=by_columns))
+    by_columns = mode == "columns"
+    choice = RowChoice(check(snapshot, updates, where))
     options = WriteRequest().write_options(storage_version(snapshot.manifest))
-    is_small = int(snapshot.manifest.fragments.counts().size_bytes.sum()) < SAVED_BYTES_MIN
+    size_bytes = int(snapshot.manifest.fragments.counts().size_bytes.sum())
+    is_small = size_bytes < SAVED_BYTES_MIN and not has_blobs(schema)  # blob files may be large
     if progress is None and not by_columns and (is_small or not may_be_columns):
         return rewrite_rows(snapshot, updates, choice, options)
     found = find_rows(snapshot, choice)
@@ -73,14 +74,12 @@ def plan_in_mode(
     return rewrite_rows(snapshot, updates, choice, options, found, told=told)
 
 
-def check(
-    snapshot: Snapshot, updates: Updates, where: Any, *, by_columns: bool = False
-) -> Filter | None:
+def check(snapshot: Snapshot, updates: Updates, where: Any) -> Filter | None:
     """Check an update before anything is read, and return its filter.
 
-    Raises PredicateError, ColumnNotFoundError, InvalidInputError, NotSupportedError.
+    Raises PredicateError, ColumnNotFoundError, InvalidInputError.
     """
-    check_updates(snapshot.manifest.schema, updates, by_columns=by_columns)
+    check_updates(snapshot.manifest.schema, updates)
     if where is None:
         return None
     return compile_filter(where, project(snapshot.manifest.schema, None).schema)

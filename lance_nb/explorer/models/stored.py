@@ -7,8 +7,8 @@ from typing import Any, Protocol, cast
 
 from lance_nb.errors import NotFoundError, NotSupportedError
 from lance_nb.explorer.models.source import Source
+from lance_nb.format.blob_fields import is_blob
 from lance_nb.format.fragment import Fragment
-from lance_nb.table.blob_columns import is_blob
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.space import Space
 

@@ -17,7 +17,7 @@ from lance_nb.table.data_statistics import DataStatistics, FieldStatistics, data
 
 @dataclass(frozen=True, slots=True)
 class MeasureFragments:
-    """Add up the pages of some fragments; reads metadata of their files."""
+    """Measure some fragments; reads metadata of their files, and descriptions of blobs."""
 
     place: Place
     fragment_ids: tuple[int, ...]
@@ -39,8 +39,9 @@ def plan_statistics(dataset: LanceDataset, *, task_bytes: int = TASK_BYTES) -> P
 
 def added_up(dataset: LanceDataset, parts: Sequence[DataStatistics]) -> DataStatistics:
     """Add up what tasks have measured, in the order of the schema."""
-    sizes = {one.id: 0 for one in dataset.lance_schema.tree.walk()}
+    sizes = {one.id: (0, 0) for one in dataset.lance_schema.tree.walk()}
     for part in parts:
         for one in part.fields:
-            sizes[one.id] += one.bytes_on_disk
-    return DataStatistics([FieldStatistics(*pair) for pair in sizes.items()])
+            stored, payloads = sizes[one.id]
+            sizes[one.id] = stored + one.bytes_on_disk, payloads + one.payload_bytes
+    return DataStatistics([FieldStatistics(one, *pair) for one, pair in sizes.items()])

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb.format.blob_fields import is_blob
 from lance_nb.format.field import Field
 from lance_nb.format.fragment import Fragment
-from lance_nb.table.blob_columns import is_blob
 from lance_nb.table.blobs import BlobFile, described_blobs, read_parts
 from lance_nb.table.diff.columns import ColumnPair
 from lance_nb.table.diff.ends import Ends

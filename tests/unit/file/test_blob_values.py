@@ -7,18 +7,18 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
-from lance_nb.file.blob_values import Payloads, check_one_form, fit_blobs
-from lance_nb.format.blob_fields import BLOB_INPUT
+from lance_nb.file.blob_values import Payloads, check_one_form, fit_blobs, stored_bytes
+from lance_nb.file.stored_payloads import COPY_BYTES, StoredPayloads
+from lance_nb.format.blob_fields import BLOB_VALUES
+from lance_nb.storage.memory import MemoryStore, clear
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
 def test_binary_is_data(kind: pa.DataType):
     fitted = fit_blobs(pa.array([b"a", None], kind), "b")
-    assert fitted.type == BLOB_INPUT
-    assert fitted.to_pylist() == [
-        {"data": b"a", "uri": None, "position": None, "size": None},
-        None,
-    ]
+    assert fitted.type == BLOB_VALUES
+    value = dict.fromkeys(("data", "uri", "position", "size", "object", "base"))
+    assert fitted.to_pylist() == [value | {"data": b"a"}, None]
 
 
 def test_structs_may_have_fewer_fields():
@@ -39,11 +39,72 @@ def test_other_types_are_refused(array: pa.Array):
 
 def test_payloads_are_ranges():
     array = pa.array([b"skipped", b"ab", None, b"", b"cde"], pa.large_binary()).slice(1)
-    payloads = Payloads.of(array)
+    values = fit_blobs(array, "b")
+    payloads = Payloads.of(values, StoredPayloads())
     assert payloads.sizes.tolist() == [2, 0, 0, 3]
     assert [bytes(one) for one in payloads.pieces()] == [b"ab", b"", b"", b"cde"]
     assert [bytes(one) for one in payloads.chosen(np.array([3])).pieces()] == [b"cde"]
-    assert Payloads.of(array.slice(0, 0)).pieces() == []
+    assert Payloads.of(values.slice(0, 0), StoredPayloads()).pieces() == []
+
+
+def stored(
+    places: list[tuple[int, int, int] | bytes | None],
+) -> tuple[pa.StructArray, StoredPayloads, bytes]:
+    """Return values that name (object, position, size), two objects, and the bytes of each."""
+    clear("payloads")
+    store = MemoryStore("payloads")
+    data = np.random.default_rng(1).bytes(3 * COPY_BYTES)
+    source = StoredPayloads()
+    for name in ("a", "b"):
+        store.write(name, data)
+        assert source.add(store, name) == source.add(store, name)
+    rows = [
+        None
+        if one is None
+        else {"data": one}
+        if isinstance(one, bytes)
+        else dict(zip(("object", "position", "size"), one, strict=True))
+        for one in places
+    ]
+    return pa.array(rows, BLOB_VALUES), source, data
+
+
+def test_stored_payloads_come_in_groups_and_pieces():
+    """None is larger than two times what is read at once, in whatever order they come."""
+    places = [
+        (0, 64, 10), None, b"here", (1, 5, COPY_BYTES), (0, 0, 3), (0, 7, COPY_BYTES + 9),
+        (0, 200, 30), (1, 0, 5), (1, COPY_BYTES, 2 * COPY_BYTES), (0, 3, 0),
+        *((0, at, COPY_BYTES // 2) for at in range(6)),
+    ]  # fmt: skip
+    values, source, data = stored(places)
+    payloads = Payloads.of(values, source)
+    found = []
+    for group in payloads.groups():
+        assert group.is_streamed or int(group.sizes.sum()) <= 2 * COPY_BYTES
+    for pieces in payloads.streams():
+        parts = [bytes(one) for one in pieces]
+        assert max(map(len, parts), default=0) <= COPY_BYTES
+        found.append(b"".join(parts))
+    assert found == [
+        b"" if one is None else one if isinstance(one, bytes) else data[one[1] : one[1] + one[2]]
+        for one in places
+    ]
+
+
+def test_bytes_to_copy_are_known_per_row():
+    values, _, _ = stored([(0, 0, 5), None, b"here", (1, 9, 7)])
+    assert stored_bytes(values).tolist() == [5, 0, 0, 7]
+    struct = pa.StructArray.from_arrays([values, values, pa.array([1] * 4)], names=["a", "b", "c"])
+    assert stored_bytes(struct).tolist() == [10, 0, 0, 14]
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 1, 4], pa.int32()), values)
+    assert stored_bytes(lists).tolist() == [5, 0, 7]
+    assert stored_bytes(pa.array([1])) is None
+
+
+def test_an_object_that_was_not_given_is_refused():
+    values, _, _ = stored([(2, 0, 5)])
+    with pytest.raises(InvalidInputError, match="object 2 of 0"):
+        list(Payloads.of(values, StoredPayloads()).streams())
 
 
 @pytest.mark.parametrize(("data", "problem"), [(True, "both"), (False, "neither")])

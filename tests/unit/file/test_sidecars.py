@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterator
+
 import pytest
 
 from lance_nb.file.sidecars import Sidecars
@@ -18,13 +19,14 @@ def store() -> MemoryStore:
     return MemoryStore("sidecars")
 
 
-def payload(text: bytes) -> np.ndarray:
-    return np.frombuffer(text, np.uint8)
+def payload(text: bytes) -> list[bytes]:
+    """Return a payload in two pieces."""
+    return [text[:1], text[1:]]
 
 
 def test_shared_files_fill_up(store: MemoryStore):
     sidecars = Sidecars(store, "data/x.lance")
-    places = [sidecars.add_shared(payload(text), 6) for text in (b"abc", b"def", b"g")]
+    places = [sidecars.add_shared(payload(text), len(text), 6) for text in (b"abc", b"def", b"g")]
     assert places == [(1, 0), (1, 3), (2, 0)]
     assert sidecars.finish() == [ONE, TWO]
     assert bytes(store.read(ONE)) == b"abcdef"
@@ -33,9 +35,9 @@ def test_shared_files_fill_up(store: MemoryStore):
 
 def test_large_payloads_have_their_own(store: MemoryStore):
     sidecars = Sidecars(store, "data/x.lance")
-    assert sidecars.add_shared(payload(b"a"), 100) == (1, 0)
+    assert sidecars.add_shared(payload(b"a"), 1, 100) == (1, 0)
     assert sidecars.add_own(payload(b"big")) == 2
-    assert sidecars.add_shared(payload(b"b"), 100) == (1, 1)
+    assert sidecars.add_shared(payload(b"b"), 1, 100) == (1, 1)
     sidecars.finish()
     assert bytes(store.read(TWO)) == b"big"
     assert bytes(store.read(ONE)) == b"ab"
@@ -44,6 +46,20 @@ def test_large_payloads_have_their_own(store: MemoryStore):
 def test_an_aborted_file_leaves_none(store: MemoryStore):
     sidecars = Sidecars(store, "data/x.lance")
     sidecars.add_own(payload(b"big"))
-    sidecars.add_shared(payload(b"a"), 100)
+    sidecars.add_shared(payload(b"a"), 1, 100)
+    sidecars.abort()
+    assert store.list_recursive("") == []
+
+
+def test_a_payload_that_ends_in_an_error_leaves_none(store: MemoryStore):
+    def broken() -> Iterator[bytes]:
+        yield b"half"
+        raise OSError
+
+    sidecars = Sidecars(store, "data/x.lance")
+    with pytest.raises(OSError):
+        sidecars.add_own(broken())
+    with pytest.raises(OSError):
+        sidecars.add_shared(broken(), 8, 100)
     sidecars.abort()
     assert store.list_recursive("") == []

@@ -7,8 +7,8 @@ import pytest
 
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.blob_fields import (
-    BLOB_INPUT,
     BLOB_V2_EXTENSION,
+    BLOB_VALUES,
     blob_threshold,
     descriptor_field,
     input_type,
@@ -44,7 +44,7 @@ def test_blobs_inside_structs_are_found():
     field = field_of(pa.field("s", pa.struct([MARKED, ("a", pa.int8())])))
     assert is_blob_v2(field.children[0])
     storage = Schema((field,)).to_arrow(storage=True).field(0).type
-    assert input_type(field, storage) == pa.struct([("b", BLOB_INPUT), ("a", pa.int8())])
+    assert input_type(field, storage) == pa.struct([("b", BLOB_VALUES), ("a", pa.int8())])
 
 
 def test_the_second_generation_needs_2_2():

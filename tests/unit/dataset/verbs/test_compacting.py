@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pyarrow as pa
 import pytest
 
 import lance_nb
 from lance_nb.dataset.verbs import compacting
 from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.storage.local import LocalStore
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.transactions.operations.rewrite import Rewrite
 from tests.support.versions import index
@@ -111,12 +114,70 @@ def test_a_deletion_during_a_compaction_is_not_undone(make, uri):
     assert made.count_rows() == 9
 
 
-def test_a_dataset_with_blobs_is_refused(uri):
-    field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
-    table = pa.table({"b": pa.array([b"x", b"y"], pa.large_binary())}).cast(pa.schema([field]))
-    made = lance_nb.write_dataset(table, uri, data_storage_version="2.1", max_rows_per_file=1)
-    with pytest.raises(NotSupportedError, match="blob column"):
-        made.optimize.compact_files()
+MB = 1024 * 1024
+BLOB = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+
+
+@pytest.mark.parametrize(
+    ("version", "verb"), [("2.0", "compact"), ("2.1", "update"), ("2.2", "compact")]
+)
+def test_blobs_are_copied_in_bounded_memory(tmp_path, monkeypatch, version, verb):
+    """72 MiB of payloads, one of 40: of them a group of 8 to 16 MiB and a piece of 8 are held."""
+    sizes = [2 * MB] * 8 + [40 * MB] + [4 * MB] * 4
+    schema = pa.schema([pa.field("id", pa.int64()), BLOB])
+    uri = str(tmp_path / "d")
+    payloads = pa.array([bytes([at]) * size for at, size in enumerate(sizes)], pa.large_binary())
+    table = pa.table([range(len(sizes)), payloads], schema=schema)
+    lance_nb.write_dataset(table, uri, max_rows_per_file=10, data_storage_version=version)
+    del payloads, table
+    # Mapped files cost no memory of the process: count their bytes as those of a remote store.
+    for name in ("read_range", "read_ranges"):
+        monkeypatch.setattr(LocalStore, name, copied(getattr(LocalStore, name)))
+    pool = pa.proxy_memory_pool(pa.default_memory_pool())
+    before = pa.default_memory_pool()
+    made = lance_nb.dataset(uri)
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        if verb == "compact":
+            made.optimize.compact_files()
+        else:
+            made.update({"id": "id"}, mode="rows")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(before)
+    assert peak + pool.max_memory() < 32 * MB
+    assert len(made.get_fragments()) == 1
+    files = made.take_blobs("b", indices=range(len(sizes)))
+    assert [one.size() for one in files] == sizes
+    assert [set(one.readall()) for one in files] == [{at} for at in range(len(sizes))]
+
+
+def copied(read):
+    def copy(*args):
+        found = read(*args)
+        if isinstance(found, list):
+            return [memoryview(bytes(one)) for one in found]
+        return memoryview(bytes(found))
+
+    return copy
+
+
+def test_an_interrupt_leaves_no_blob_files(tmp_path):
+    blobs = pa.array([bytes(100_000)] * 6, pa.large_binary())
+    table = pa.table([blobs], schema=pa.schema([BLOB]))
+    made = lance_nb.write_dataset(table, str(tmp_path), max_rows_per_file=2)
+    before = sorted(tmp_path.rglob("*"))
+
+    def stop(_done, _total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        made.optimize.compact_files(progress=stop)
+    assert [one for one in sorted(tmp_path.rglob("*")) if one.is_file()] == [
+        one for one in before if one.is_file()
+    ]
 
 
 def test_an_interrupt_leaves_no_file_and_no_version(make, files):

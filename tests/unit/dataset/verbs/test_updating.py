@@ -114,12 +114,29 @@ def with_blobs(uri):
     return lance_nb.write_dataset(table, uri, data_storage_version="2.1")
 
 
-def test_rows_with_blobs_are_not_rewritten(uri):
+@pytest.mark.parametrize("mode", ["rows", "columns"])
+def test_rows_take_their_blobs_along(uri, mode):
     made = with_blobs(uri)
-    with pytest.raises(NotSupportedError, match="blob column"):
-        made.update({"id": "2"}, mode="rows")
-    with pytest.raises(NotSupportedError, match="blob column"):
-        made.update({"b": "NULL"})
+    made.update({"id": "7"}, "id = 1", mode=mode)
+    made.update({"b": "X'6e6577'"}, "id = 2", mode=mode)
+    ids = made.to_table(["id"])["id"].to_pylist()
+    found = [one.read() for one in made.take_blobs("b", indices=[0, 1])]
+    assert dict(zip(ids, found, strict=True)) == {7: b"x", 2: b"new"}
+
+
+def test_whole_columns_spare_blobs_from_being_copied(uri):
+    """The payloads are weighed: rows that hold them are dearer than a column of numbers."""
+    field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    schema = pa.schema([pa.field("id", pa.int64()), field])
+    blobs = pa.array([bytes(200_000)] * 30, pa.large_binary())
+    for version in ("2.1", "2.2"):
+        table = pa.table([range(30), blobs], schema=schema)
+        made = lance_nb.write_dataset(table, f"{uri}{version}", data_storage_version=version)
+        made.update({"id": "id + 1"})
+        assert len(made.get_fragments()) == 1
+        assert sum(len(one.metadata.files) for one in made.get_fragments()) == 2
+        made.update({"id": "id + 1"}, "id = 5")
+        assert made.count_rows() == 30
 
 
 def test_other_columns_are_updated_beside_blobs(uri):
