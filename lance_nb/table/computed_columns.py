@@ -40,13 +40,12 @@ class Shape:
         return pa.schema([fields[name] for name in self.names], self.source.metadata)
 
     def _computed_field(self, one: Computed) -> pa.Field:
-        """Return the field; a column that is only renamed keeps its nullability and metadata."""
-        paths = needed_paths(one)
-        if len(paths) == 1 and _output_name(paths[0]) in self.source.schema.names:
-            stored = self.source.schema.field(_output_name(paths[0]))
-            if one.text.strip(" `") == ".".join(paths[0]):
-                return stored.with_name(one.name)
-        return one.field
+        """Return the field; a column that is only renamed or cast keeps its metadata."""
+        path = one.source_path
+        name = None if path is None else _output_name(path)
+        if name is None or name not in self.source.schema.names:
+            return one.field
+        return one.field.with_metadata(self.source.schema.field(name).metadata)
 
     def table(self, read: pa.Table, extras: Mapping[str, pa.Array] | None = None) -> pa.Table:
         """Make the result of what was read for ``source`` and of the extra columns."""

@@ -1,8 +1,9 @@
 """ORDER BY: rows of a scan in the order of some columns, with a limit in bounded memory.
 
-Nulls come last unless ``nulls_first`` says otherwise, NaN is greater than every other number, and
-rows that are equal keep the order of the scan. Only the key columns are decoded to sort; the
-others are read for the rows of the result.
+Nulls come last unless ``nulls_first`` says otherwise, floats are in the total order of IEEE 754
+(-0.0 before 0.0; a NaN after every number, or before if it has the sign), and rows that are equal
+keep the order of the scan. Only the key columns are decoded to sort; the others are read for the
+rows of the result.
 
 Limits: with a limit, memory holds ``offset + limit`` keys and one window; without one, all keys.
 Not supported: sorting by lists, structs and maps.
@@ -26,6 +27,7 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.table.filtered_scan import RowChoice, Selected, select_rows, selected_table
 from lance_nb.table.predicate.coercion import plain
+from lance_nb.table.predicate.comparison import float_rank
 from lance_nb.table.predicate.expression import Column, evaluate
 from lance_nb.table.projection import Projection, bare_table, project
 from lance_nb.table.snapshot import Snapshot
@@ -130,7 +132,7 @@ def key_projection(schema: Schema, orderings: Sequence[ColumnOrdering]) -> Proje
     keys = project(schema, list(names))
     for field in keys.schema:
         type_ = plain(Column((field.name,), field.type)).type
-        if pt.is_nested(type_) or pt.is_null(type_):
+        if pt.is_nested(type_):
             raise NotSupportedError(f"rows cannot be ordered by {field.name!r}, a {field.type}")
     return keys
 
@@ -180,12 +182,8 @@ def sort_keys(table: pa.Table, orderings: Sequence[ColumnOrdering]) -> pa.Table:
         columns[f"{number}null{'-' if one.nulls_first else '+'}"] = pc.is_null(values).cast(
             pa.int8()
         )
-        if pt.is_floating(values.type):
-            lost = pc.is_nan(values)
-            columns[f"{number}nan{direction}"] = lost.cast(pa.int8())
-            # One value for all NaN, and one zero: they are equal to each other.
-            values = pc.add(pc.if_else(lost, pa.scalar(0.0, values.type), values), 0.0)
-        columns[f"{number}value{direction}"] = values
+        if not pt.is_null(values.type):
+            columns[f"{number}value{direction}"] = float_rank(values)
     return pa.table(columns)
 
 

@@ -296,7 +296,9 @@ def refusals(
 ) -> Finding | None:
     """Return a finding if one library alone refuses, or ours by an error that is not its own."""
     ours, theirs = outcomes[OURS].error, outcomes[PYLANCE].error
-    if ours is not None and not isinstance(ours, LanceError) and "read by pylance" not in code:
+    # Not an error of the text itself, which both libraries meet.
+    is_bare = not isinstance(ours, LanceError | None) and type(ours) is not type(theirs)
+    if ours is not None and is_bare and "read by pylance" not in code:
         place = traceback.extract_tb(ours.__traceback__)[-1]
         where = f"{Path(place.filename).stem}.{place.name}"
         text = f"ours raises a bare {type(ours).__name__} in {where}: {ours}"

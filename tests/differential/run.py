@@ -105,7 +105,7 @@ def work() -> None:
             answer["checks"] = sum(1 + len(one.reads) for one in steps)
             if finding is not None:
                 answer["signature"] = finding.signature
-                if finding.signature not in known:
+                if asked["shrinks"] and finding.signature not in known:
                     known.add(finding.signature)
                     small, last = minimal(steps, finding)
                     answer["script"] = script(seed, small, last)
@@ -118,10 +118,12 @@ def work() -> None:
 class Worker:
     """A process that plays cases; it is replaced when it hangs or dies."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path | None = None) -> None:
+        """Start a process, with the package and the generator below ``root`` if given."""
+        environment = None if root is None else {**os.environ, "PYTHONPATH": str(root)}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.differential.run", "--work"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root, env=environment,
         )  # fmt: skip
         self._lines: Queue[str] = Queue()
         threading.Thread(target=self._listen, daemon=True).start()
@@ -132,10 +134,13 @@ class Worker:
             self._lines.put(line)
         self._lines.put("")
 
-    def play(self, seed: int, known: list[str]) -> dict[str, Any] | None:
+    def play(
+        self, seed: int, known: list[str], *, shrinks: bool = True
+    ) -> dict[str, Any] | None:
         """Return the answer for a seed; None when the process died or hangs."""
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"seed": seed, "known": known}) + "\n")
+        asked = {"seed": seed, "known": known, "shrinks": shrinks}
+        self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
         try:
             line = self._lines.get(timeout=CASE_S + SHRINKING_S)
@@ -154,17 +159,15 @@ class Worker:
 class Campaign:
     """Many cases, by several workers, until a time or a number of cases."""
 
-    def __init__(self, first: int, cases: int, seconds: float, *, until: str | None = None) -> None:
+    def __init__(self, first: int, cases: int, seconds: float) -> None:
         self._next = first
         self._last = first + cases if cases else None
         self._deadline = time.monotonic() + seconds
-        self._until = until  # stop at the first finding whose text contains this
         self._lock = threading.Lock()
         self.played = 0
         self.checks = 0
         self.findings: Counter[str] = Counter()
         self.scripts: dict[str, str] = {}
-        self.stopped = False
 
     def run(self, workers: int = WORKERS) -> None:
         """Play until the end."""
@@ -177,7 +180,7 @@ class Campaign:
     def _take(self) -> int | None:
         with self._lock:
             done = self._last is not None and self._next >= self._last
-            if done or self.stopped or time.monotonic() > self._deadline:
+            if done or time.monotonic() > self._deadline:
                 return None
             self._next += 1
             return self._next - 1
@@ -205,8 +208,6 @@ class Campaign:
         if "script" in answer and signature not in self.scripts:
             self.scripts[signature] = answer["script"]
             print(f"\n--- {signature}\n{answer['script']}", flush=True)
-        if self._until is not None:
-            self.stopped = True
 
 
 def main(arguments: list[str]) -> int:
@@ -245,6 +246,3 @@ def main(arguments: list[str]) -> int:
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
-
-
-__all__ = ["Campaign", "Path", "minimal", "play_seed", "script"]

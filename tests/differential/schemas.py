@@ -27,7 +27,7 @@ TEMPORAL = [
 ]  # fmt: skip
 DECIMALS = [pa.decimal128(9, 2), pa.decimal128(38, 10), pa.decimal128(5, -2), pa.decimal256(60, 5)]
 EXTENSIONS = [
-    pa.json_(), pa.uuid(), BFloat16Type(), pa.fixed_shape_tensor(pa.float32(), [2, 3]),
+    pa.json_(), pa.json_(), pa.uuid(), BFloat16Type(), pa.fixed_shape_tensor(pa.float32(), [2, 3]),
 ]  # fmt: skip
 VIEWS = [pa.string_view(), pa.binary_view()]
 KEYS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint32()]

@@ -49,8 +49,7 @@ class Column:
         """Make the values."""
         rng = np.random.default_rng(self.seed)
         nulls = self.nulls if self.nullable else 0.0
-        values = "random" if self.values == "null" and not self.nullable else self.values
-        return build(rng, self.kind, num_rows, values, nulls)
+        return build(rng, self.kind, num_rows, self.values, nulls, required=not self.nullable)
 
     def __repr__(self) -> str:
         parts = [repr(self.name), type_source(self.kind), repr(self.values)]
@@ -121,17 +120,22 @@ class Rows:
         return f"Rows({', '.join([parts[0], f'columns={parts[1]}', *parts[2:]])})"
 
 
-def build(rng: Random, kind: pa.DataType, num_rows: int, values: str, nulls: float) -> pa.Array:
+def build(
+    rng: Random, kind: pa.DataType, num_rows: int, values: str, nulls: float, *,
+    required: bool = False,
+) -> pa.Array:  # fmt: skip
     """Make an array in a distribution; ``nulls`` is the share of null rows."""
-    if num_rows == 0 or values == "null" or pa.types.is_null(kind):
+    if num_rows == 0 or (values == "null" and not required) or pa.types.is_null(kind):
         return _nulls(kind, num_rows)
+    values = "random" if values == "null" else values
+    inner = 0.0 if required else _inner_nulls(rng)
     if values in ("constant", "few", "many", "runs"):
         distinct = {"constant": 1, "few": int(rng.integers(2, 8)), "many": 300,
                     "runs": int(rng.integers(2, 40))}[values]  # fmt: skip
-        pool = fresh(rng, kind, min(distinct, 2 * num_rows), "random", _inner_nulls(rng))
+        pool = fresh(rng, kind, min(distinct, 2 * num_rows), "random", inner)
         array = take(pool, _indices(rng, values, num_rows, len(pool)))
     else:
-        array = fresh(rng, kind, num_rows, values, _inner_nulls(rng))
+        array = fresh(rng, kind, num_rows, values, inner)
     if not nulls:
         return array
     return with_nulls(array, _null_mask(rng, num_rows, nulls), hide=bool(rng.random() < 0.4))
@@ -250,7 +254,7 @@ def fresh(rng: Random, kind: pa.DataType, n: int, values: str, inner_nulls: floa
         buffers = [None, pa.py_buffer(offsets.astype(word).tobytes())]
         return pa.Array.from_buffers(kind, n, buffers, children=[items])
     if types.is_dictionary(kind):
-        return _dictionary(rng, kind, n, values)
+        return _dictionary(rng, kind, n, values, has_nulls=inner_nulls > 0)
     return _leaf(rng, kind, n, values)
 
 
@@ -259,7 +263,8 @@ def _child(rng: Random, of: pa.Field, n: int, values: str, inner_nulls: float) -
         part = _child(rng, of, 10_000, values, inner_nulls)
         return take(part, np.arange(n) % len(part))
     distribution = values if rng.random() < 0.7 else str(rng.choice(DISTRIBUTIONS[:6]))
-    return build(rng, of.type, n, distribution, inner_nulls if of.nullable else 0.0)
+    nulls = inner_nulls if of.nullable else 0.0
+    return build(rng, of.type, n, distribution, nulls, required=not of.nullable)
 
 
 def _offsets(rng: Random, n: int, values: str) -> np.ndarray[Any, Any]:
@@ -293,12 +298,14 @@ def _map(rng: Random, kind: pa.DataType, n: int, values: str, inner_nulls: float
     return pa.Array.from_buffers(kind, n, buffers, children=[entries])
 
 
-def _dictionary(rng: Random, kind: pa.DataType, n: int, values: str) -> pa.Array:
+def _dictionary(
+    rng: Random, kind: pa.DataType, n: int, values: str, *, has_nulls: bool
+) -> pa.Array:
     size = min(n, int(rng.choice((1, 3, 100))), 127)
     items = fresh(rng, kind.value_type, size, values, 0.0)
     if rng.random() < 0.8:
         items = items.unique()
-    if rng.random() < 0.1:
+    if has_nulls and rng.random() < 0.3:
         items = with_nulls(items, rng.random(len(items)) < 0.3, hide=False)
     keys = pa.array(rng.integers(0, len(items), n)).cast(kind.index_type)
     return pa.DictionaryArray.from_arrays(keys, items)

@@ -25,7 +25,7 @@ from lance_nb.dataset.verbs.physical_rows import (
     physical_batches,
     row_ids,
 )
-from lance_nb.dataset.verbs.sources import reader_of
+from lance_nb.dataset.verbs.sources import reader_of, without_views
 from lance_nb.dataset.verbs.writing import file_version_of
 from lance_nb.errors import ColumnNotFoundError, NotSupportedError, SchemaMismatchError
 from lance_nb.format.fragment import Fragment
@@ -76,7 +76,8 @@ def values_of(
     if callable(given) and not hasattr(given, "__arrow_c_stream__"):
         function = given if isinstance(given, BatchUDF) else BatchUDF(given)
         return FunctionColumns(snapshot, function, columns, batch_size)
-    return StreamedColumns(snapshot, reader_of(given, reader_schema), is_whole=is_whole)
+    reader = without_views(reader_of(given, reader_schema))
+    return StreamedColumns(snapshot, reader, is_whole=is_whole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from lance_nb.dataset.verbs.column_values import (
 )
 from lance_nb.dataset.verbs.committing import commit_operation, replanned
 from lance_nb.dataset.verbs.function_columns import FunctionColumns
-from lance_nb.dataset.verbs.sources import reader_of
+from lance_nb.dataset.verbs.sources import reader_of, without_views
 from lance_nb.dataset.verbs.telling import Progress, Told
 from lance_nb.errors import NotSupportedError, SchemaMismatchError
 from lance_nb.format.field import Field
@@ -195,7 +195,7 @@ def forget(transforms: Any) -> None:
 
 def read_right(data: Any, schema: pa.Schema | None) -> pa.Table:
     """Return the table that is joined."""
-    return reader_of(data, schema).read_all()
+    return without_views(reader_of(data, schema)).read_all()
 
 
 def _merged(snapshot: Snapshot, values: ColumnValues, work: Work) -> Operation:

@@ -147,8 +147,10 @@ def without_views(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
 
 
 def _without_views(kind: pa.DataType) -> pa.DataType:
-    if kind in _PLAIN:
-        return _PLAIN[kind]
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind):
+        return pa.binary()
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
     for is_kind, made in _LISTS:
@@ -158,7 +160,6 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-_PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 _LISTS = (
     (pa.types.is_list, pa.list_),
     (pa.types.is_large_list, pa.large_list),

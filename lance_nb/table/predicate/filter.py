@@ -89,6 +89,14 @@ class Computed:
         nullable = self.nullable or pt.is_null(self.expression.type)
         return pa.field(self.name, self.expression.type, nullable)
 
+    @property
+    def source_path(self) -> Path | None:
+        """The one column that is returned as it is or cast, None for any other expression."""
+        found = self.expression
+        while isinstance(found, Call) and found.name.startswith("a cast to "):
+            found = found.operands[0]
+        return found.path if isinstance(found, Column) else None
+
     def values(self, columns: Columns, num_rows: int) -> pa.Array:
         """Compute the column. Raises PredicateError for a row's value."""
         try:

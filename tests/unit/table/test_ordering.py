@@ -44,10 +44,16 @@ def test_nulls_come_last_and_nan_is_the_greatest_number():
 @pytest.mark.parametrize("ascending", [True, False])
 def test_equal_rows_keep_their_order(ascending):
     values = pa.array([0.0, -0.0, 0.0, math.nan, -math.nan] * 3)
-    zeros = [place for place in range(15) if place % 5 < 3]
-    others = [place for place in range(15) if place % 5 >= 3]
+    remainders = [[4], [1], [0, 2], [3]]  # -NaN, -0.0, 0.0, NaN
+    order = [[place for place in range(15) if place % 5 in some] for some in remainders]
 
-    assert places(values, ascending=ascending) == (zeros + others if ascending else others + zeros)
+    found = places(values, ascending=ascending)
+    kinds = order if ascending else order[::-1]
+    assert found == [place for kind in kinds for place in kind]
+
+
+def test_nulls_alone_keep_their_order():
+    assert places(pa.nulls(3)) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("most", [1, 5, 24, 25, 26, 99, 100, 200])
