@@ -7,12 +7,13 @@ twice or written to after its end is refused by name.
 from __future__ import annotations
 
 import os
+from threading import Lock
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
 
-from lance_nb.errors import InvalidInputError
+from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.file.versions import file_version_of
 from lance_nb.file.writer import PAGE_BYTES, FileOptions, FileWriter
 from lance_nb.format.schema import Schema
@@ -20,7 +21,10 @@ from lance_nb.storage.registry import StorageOptions, open_store
 
 
 class LanceFileWriter:
-    """A data file under construction. ``size_bytes`` is None until ``close``."""
+    """A data file under construction. ``size_bytes`` is None until ``close``.
+
+    Threads may share it: each call is atomic, so rows of one ``write_batch`` stay together.
+    """
 
     def __init__(
         self,
@@ -47,49 +51,63 @@ class LanceFileWriter:
         self._metadata: dict[str, bytes] = {}
         self._buffers: list[bytes] = []
         self._writer: FileWriter | None = None
+        self._lock = Lock()
         self.closed = False
         self.size_bytes: int | None = None
         if schema is not None:
             self._writer = self._begin(schema)
 
     def write_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Append rows. Raises SchemaMismatchError, NotSupportedError."""
-        self._check_open()
-        if self._writer is None:
-            self._writer = self._begin(batch.schema)
-        for one in batch.to_batches() if isinstance(batch, pa.Table) else [batch]:
-            self._writer.write(one)
+        """Append rows: all of them, or none when it fails.
+
+        Raises SchemaMismatchError, NotSupportedError; after the latter the file can only be closed,
+        which drops it.
+        """
+        batches = batch.to_batches() if isinstance(batch, pa.Table) else [batch]
+        with self._lock:
+            self._check_open()
+            if self._writer is None:
+                self._writer = self._begin(batch.schema)
+            self._writer.write(*batches)
 
     def add_schema_metadata(self, key: str, value: str) -> None:
         """Add a key to the metadata of the file's schema; before ``close``."""
-        self._check_open()
-        self._metadata[key] = value.encode()
+        with self._lock:
+            self._check_open()
+            self._metadata[key] = value.encode()
 
     def add_global_buffer(self, data: bytes) -> int:
         """Add a buffer of the caller's own; returns its number, from 1 on."""
-        self._check_open()
-        if self._writer is not None:
-            return self._writer.add_global_buffer(data)
-        self._buffers.append(data)
-        return len(self._buffers)
+        with self._lock:
+            self._check_open()
+            if self._writer is not None:
+                return self._writer.add_global_buffer(data)
+            self._buffers.append(data)
+            return len(self._buffers)
 
     def close(self) -> int | None:
         """Finish the file, which appears now; returns its number of rows (None if closed before).
 
-        Raises InvalidInputError when neither a schema nor a batch has told the columns.
+        Raises InvalidInputError when neither a schema nor a batch has told the columns, or when a
+        write failed half-way; the file is dropped then.
         """
-        if self.closed:
-            return None
-        if self._writer is None:
-            raise InvalidInputError(
-                f"{self._name}: no schema was given and no batch written, so the columns are not "
-                "known"
-            )
-        self._writer.add_schema_metadata(self._metadata)
-        written = self._writer.finish()
-        self.closed = True
-        self.size_bytes = written.size_bytes
-        return written.num_rows
+        with self._lock:
+            if self.closed:
+                return None
+            if self._writer is None:
+                raise InvalidInputError(
+                    f"{self._name}: no schema was given and no batch written, so the columns are "
+                    "not known"
+                )
+            self._writer.add_schema_metadata(self._metadata)
+            self.closed = True
+            try:
+                written = self._writer.finish()
+            except LanceError:
+                self._writer.abort()
+                raise
+            self.size_bytes = written.size_bytes
+            return written.num_rows
 
     def _begin(self, schema: pa.Schema) -> FileWriter:
         page_bytes = PAGE_BYTES
@@ -123,8 +141,11 @@ class LanceFileWriter:
     ) -> None:
         if kind is None:
             self.close()
-        elif self._writer is not None and not self.closed:
-            self._writer.abort()
+            return
+        with self._lock:
+            if self._writer is not None and not self.closed:
+                self._writer.abort()
+                self.closed = True
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "open"

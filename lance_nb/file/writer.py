@@ -150,23 +150,32 @@ class FileWriter:
         """Bytes written so far, without what waits for the end of its page."""
         return self._sink.size_bytes
 
-    def write(self, batch: pa.RecordBatch) -> None:
+    def write(self, *batches: pa.RecordBatch) -> None:
         """Append rows; columns are found by name, others are left out.
 
         Raises SchemaMismatchError, which leaves the file as it was; after any other error the file
         can only be aborted.
         """
-        if not batch.num_rows:
-            return
-        arrays = [
-            fit(self._column_of(batch, field.name), field, type_, self.num_rows)
+        self._check_whole()
+        fitted = []
+        num_rows = self.num_rows
+        for batch in batches:
+            if batch.num_rows:
+                fitted.append(self._fitted(batch, num_rows))
+                num_rows += batch.num_rows
+        self._is_whole = False
+        for arrays in fitted:
+            for column, array in zip(self._columns, arrays, strict=True):
+                column.write(array)
+        self.num_rows = num_rows
+        self._is_whole = True
+
+    def _fitted(self, batch: pa.RecordBatch, first_row: int) -> list[pa.Array]:
+        """Return the columns of a batch in the form that is stored."""
+        return [
+            fit(self._column_of(batch, field.name), field, type_, first_row)
             for field, type_ in zip(self._schema, self._types, strict=True)
         ]
-        self._is_whole = False
-        for column, array in zip(self._columns, arrays, strict=True):
-            column.write(array)
-        self.num_rows += batch.num_rows
-        self._is_whole = True
 
     def _column_of(self, batch: pa.RecordBatch, name: str) -> pa.Array:
         found = batch.schema.get_all_field_indices(name)
@@ -185,8 +194,7 @@ class FileWriter:
 
     def finish(self) -> WrittenFile:
         """Write what waits and the tail; the file is durable when this returns."""
-        if not self._is_whole:
-            raise InvalidInputError(f"{self.path}: a write failed half-way, so it must be aborted")
+        self._check_whole()
         for column in self._columns:
             column.finish()
         owners = [owner for column in self._columns for owner in column.owners()]
@@ -202,6 +210,10 @@ class FileWriter:
             self._file_version,
             tuple(self._sidecars.paths),
         )
+
+    def _check_whole(self) -> None:
+        if not self._is_whole:
+            raise InvalidInputError(f"{self.path}: a write failed half-way, so it must be aborted")
 
     def abort(self) -> None:
         """Drop the file; nothing of it remains. Does nothing when it is finished."""
