@@ -242,7 +242,7 @@ def _open_file(
     columns: Sequence[str] | None,
 ) -> _OpenFile:
     opened = open_single_file(path, storage_options)
-    projection = project_nested(opened.snapshot.manifest.schema, columns)
+    projection = project_nested(opened.snapshot.manifest.schema, columns, computed=())
     return _OpenFile(opened.reader, opened.snapshot, projection)
 
 

@@ -12,7 +12,7 @@ Source: spec page "row id and row address"; behaviour of pylance 14.0.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -67,16 +67,21 @@ class Projection:
 
 
 def project(
-    schema: Schema, columns: Sequence[str] | None, row_columns: Sequence[str] = ()
+    schema: Schema,
+    columns: Sequence[str] | None,
+    row_columns: Sequence[str] = (),
+    *,
+    computed: Collection[str] = ROW_COLUMNS,
 ) -> Projection:
     """Resolve column names against the schema; None means every stored column.
 
-    ``row_columns`` come last, also when ``columns`` names them. Raises ColumnNotFoundError,
-    InvalidInputError.
+    ``row_columns`` come last, also when ``columns`` names them. ``computed`` are the names of row
+    columns: nothing for a single file, which may store columns of these names. Raises
+    ColumnNotFoundError, InvalidInputError.
     """
     names = _check_names(schema.names if columns is None else columns)
     names = [name for name in names if name not in row_columns]
-    stored = [name for name in names if name not in ROW_COLUMNS]
+    stored = [name for name in names if name not in computed]
     wanted = schema if columns is None else schema.project(stored)
     arrow = wanted.to_arrow()
     tops = [
@@ -86,7 +91,7 @@ def project(
     position_of = {column.field.name: position for position, column in enumerate(tops)}
     outputs = []
     for name in [*names, *row_columns]:
-        if name in ROW_COLUMNS:
+        if name in computed:
             outputs.append(Output(pa.field(name, pa.uint64()), -1))
         else:
             outputs.append(_stored_output(schema, name, tops, position_of))
@@ -121,21 +126,25 @@ def _is_text(type_: pa.DataType) -> bool:
 
 
 def project_nested(
-    schema: Schema, columns: Sequence[str] | None, row_columns: Sequence[str] = ()
+    schema: Schema,
+    columns: Sequence[str] | None,
+    row_columns: Sequence[str] = (),
+    *,
+    computed: Collection[str] = ROW_COLUMNS,
 ) -> Projection:
     """Do as ``project`` does, but leave nested fields inside their (pruned) structs.
 
     That is the form in which ``take`` returns them.
     """
     if columns is None:
-        return project(schema, None, row_columns)
+        return project(schema, None, row_columns, computed=computed)
     names = _check_names(columns)
     names = [name for name in names if name not in row_columns]
-    pruned = schema.project([name for name in names if name not in ROW_COLUMNS])
-    rows = [name for name in names if name in ROW_COLUMNS]
-    found = project(pruned, None, [*rows, *row_columns])
+    pruned = schema.project([name for name in names if name not in computed])
+    rows = [name for name in names if name in computed]
+    found = project(pruned, None, [*rows, *row_columns], computed=computed)
     by_name = {output.field.name: output for output in found.outputs}
-    tops = [name if name in ROW_COLUMNS else schema.resolve(name)[0].name for name in names]
+    tops = [name if name in computed else schema.resolve(name)[0].name for name in names]
     order = [*dict.fromkeys(tops), *row_columns]
     return Projection(found.columns, tuple(by_name[name] for name in order), found.metadata)
 
