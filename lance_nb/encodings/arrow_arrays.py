@@ -190,6 +190,8 @@ def _from_packed_struct(block: PackedStruct, type_: pa.DataType, validity: Mask 
 
 
 def _from_dictionary(block: Dictionary, type_: pa.DataType, validity: Mask | None) -> pa.Array:
+    if isinstance(block.items, AllNull):
+        return pa.nulls(block.num_values, type_)  # Arrow cannot join dictionaries with null items
     indices = _clean_indices(block, validity)
     if pa.types.is_dictionary(type_):
         wanted = np.dtype(type_.index_type.to_pandas_dtype())

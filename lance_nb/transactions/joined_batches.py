@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_parts import concatenated
+
 
 def joined_batches(
     batches: Iterable[pa.RecordBatch], run_rows: int, run_bytes: int
@@ -31,5 +33,7 @@ def joined_batches(
 def _one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     if len(batches) < 2:
         return batches
-    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
-    return joined
+    columns = [concatenated(parts) for parts in zip(*(one.columns for one in batches), strict=True)]
+    if not columns:
+        return batches
+    return [pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)]

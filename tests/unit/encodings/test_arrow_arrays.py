@@ -125,6 +125,14 @@ def test_the_index_of_a_null_may_be_anything() -> None:
     assert to_arrow(block, pa.string(), MASK).to_pylist() == ["yes", None, "no"]
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int8(), pa.string())])
+def test_a_dictionary_of_nulls_has_no_items(kind: pa.DataType) -> None:
+    array = to_arrow(Dictionary(3, fixed([0, 0, 0], "u1"), AllNull(1)), kind)
+    assert array.type == kind
+    assert array.null_count == 3
+    assert pa.types.is_string(kind) or len(array.dictionary) == 0
+
+
 def test_no_mask_is_no_buffer() -> None:
     assert validity_buffer(None) is None
     assert validity_buffer(MASK).to_pybytes() == b"\x05"

@@ -33,3 +33,18 @@ def test_a_large_batch_is_the_same_memory() -> None:
 
 def test_nothing_gives_nothing() -> None:
     assert list(joined_batches(batches(0, 0), 10, 10)) == []
+
+
+def test_dictionaries_are_joined_and_may_have_null_items() -> None:
+    parts = [
+        pa.record_batch({"d": pa.DictionaryArray.from_arrays(pa.array(keys, pa.int8()), items)})
+        for keys, items in (([0, 1], pa.array(["a", None])), ([1, 0], pa.array(["b", "c"])))
+    ]
+    (found,) = joined_batches(parts, 10, 1 << 20)
+    assert found.schema == parts[0].schema
+    assert found["d"].to_pylist() == ["a", None, "c", "b"]
+
+
+def test_batches_without_columns_keep_their_rows() -> None:
+    rows = pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), 3, [None]))
+    assert [one.num_rows for one in joined_batches([rows, rows], 100, 100)] == [3, 3]
