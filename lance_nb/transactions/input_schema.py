@@ -18,6 +18,7 @@ import pyarrow as pa
 from lance_nb.errors import SchemaMismatchError
 from lance_nb.format.blob_fields import is_blob_v1, is_blob_v2, with_blobs
 from lance_nb.format.schema import Field, Schema
+from lance_nb.transactions.schema_change import check_not_reserved
 
 _SHOWN = 20
 
@@ -93,4 +94,5 @@ def new_schema(found: pa.Schema, file_version: tuple[int, int]) -> Schema:
     In 2.2, binary columns that are marked as blobs become blobs of the second generation. Raises
     NotSupportedError, InvalidInputError.
     """
+    check_not_reserved(found.names)
     return Schema.from_arrow(with_blobs(found, file_version))

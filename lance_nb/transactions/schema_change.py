@@ -20,6 +20,7 @@ import pyarrow as pa
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
 from lance_nb.format.field import Field
 from lance_nb.format.schema import Schema
+from lance_nb.table.projection import ROW_COLUMNS
 
 _FAMILIES: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_integer,
@@ -78,6 +79,8 @@ def _grown(
     for one in added:
         found = by_name.get(one.name)
         if found is None:
+            if parent_id < 0:
+                check_not_reserved([one.name])
             by_name[one.name] = made = _numbered(one, parent_id, ids)
         elif _has_parts(found) and found.logical_type == one.logical_type:
             after, below = _grown(found.children, one.children, found.id, ids)
@@ -190,9 +193,21 @@ def _arrow_type(field: Field) -> pa.DataType:
     return Schema((field,), {}).to_arrow(storage=True).field(0).type
 
 
+def check_not_reserved(names: Iterable[str]) -> None:
+    """Refuse new columns that scans would take for row columns. Raises InvalidInputError."""
+    for name in names:
+        if name in ROW_COLUMNS:
+            raise InvalidInputError(
+                f"the column name {name!r} is reserved: scans compute a column of that name; "
+                "use another one"
+            )
+
+
 def _checked_name(name: str, field: Field) -> str:
     if not isinstance(name, str) or not name:
         raise InvalidInputError(f"a column name is a text, not {name!r}")
+    if field.parent_id < 0:
+        check_not_reserved([name])
     if "." in name and field.parent_id < 0:
         raise SchemaMismatchError(
             f"top-level column {name!r} cannot contain '.': did you mean a field of a struct?"

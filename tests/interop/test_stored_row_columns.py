@@ -72,7 +72,8 @@ def test_every_file_of_every_index_reads_equal(tmp_path: Path) -> None:
     vectors = pa.array(random.random(16 * ROWS, np.float32))
     table = pa.table({
         "i": random.integers(0, 99, ROWS), "s": [f"word{row % 50} text" for row in range(ROWS)],
-        "c": [f"c{row % 5}" for row in range(ROWS)], "l": [[row % 3, row % 7] for row in range(ROWS)],
+        "c": [f"c{row % 5}" for row in range(ROWS)],
+        "l": [[row % 3, row % 7] for row in range(ROWS)],
         "v": pa.FixedSizeListArray.from_arrays(vectors, 16),
     })  # fmt: skip
     data = lance.write_dataset(table, tmp_path / "d")

@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from lance_nb._pb import transaction as pb
 from lance_nb.errors import InvalidInputError
-from lance_nb.format.blob_fields import with_blobs
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.frozen_list import FrozenList
@@ -29,6 +28,7 @@ from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.conflict_rules import AGAIN, FINE, NEVER, SAME_KEYS
 from lance_nb.transactions.file_versions import storage_format
 from lance_nb.transactions.footprint import CONFIG, Footprint, Settings
+from lance_nb.transactions.input_schema import new_schema as dataset_schema
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe, listed
 from lance_nb.transactions.verdicts import Rule
@@ -157,4 +157,4 @@ def _numbered(schema: pa.Schema, fragments: Sequence[Fragment]) -> LanceSchema:
     """Return the schema of a dataset from an Arrow one, blobs as the given files have them."""
     files = [file for one in fragments for file in one.files]
     version = files[0].file_version if files else _DEFAULT_VERSION
-    return LanceSchema(Schema.from_arrow(with_blobs(schema, version)))
+    return LanceSchema(dataset_schema(schema, version))
