@@ -1,6 +1,8 @@
 """Read a 0.1 data file ("legacy"): open it once, then any rows of any leaf.
 
 Pages are found by field id, in a table that says where the page of each field and batch begins.
+The ids are those that the fields had when the file was written; ``own_ids`` leads there from the
+ids that a manifest gives them now, which differ where pylance has repaired ids given out twice.
 
 Limits: see the floors below; the file's own schema says which fields it has.
 Source: verified against pylance 14.0.2.
@@ -9,6 +11,7 @@ Source: verified against pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,12 +67,29 @@ class LegacyReader:
         rows: Rows,
         num_rows: int | None = None,
     ) -> dict[int, list[LeafPart]]:
-        """Decode ``rows`` of each leaf; see ``FileReader.read_leaves``. Pages go by field id."""
+        """Decode ``rows`` of each leaf; see ``FileReader.read_leaves``.
+
+        ``owners`` are ids of this file by field id (``own_ids``).
+        """
         last = int(rows.stops[-1]) if rows.stops.size else 0
         if last > self.num_rows or num_rows not in {None, self.num_rows}:
             expected = f"{last if num_rows is None else num_rows} rows"
             raise CorruptFileError(self.path, None, expected, f"{self.num_rows} rows")
-        return self._pages.read_leaves(leaves, rows)
+        own = [_renamed(leaf, owners) for leaf in leaves]
+        found = self._pages.read_leaves(own, rows)
+        return {leaf.field_id: found[one.field_id] for leaf, one in zip(leaves, own, strict=True)}
+
+    def own_ids(self, fields: Sequence[int]) -> dict[int, int]:
+        """Map the field ids that a manifest lists for this file to those in the file.
+
+        An id that the file does not know stands where the field does in the file's schema.
+        """
+        known = [one.id for one in self.schema.walk()]
+        own = {one: one for one in fields}
+        if not own.keys() <= set(known) and len(fields) == len(known):
+            pairs = zip(fields, sorted(known), strict=True)
+            own.update((one, mine) for one, mine in pairs if one not in known)
+        return own
 
     def batch_sizes(self) -> Ints:
         """Return the rows of each batch: every field has one page per batch."""
@@ -100,6 +120,14 @@ class LegacyReader:
                     _text(row.get("min_value")),
                     _text(row.get("max_value")),
                 )
+
+
+def _renamed(leaf: Leaf, owners: Mapping[int, int]) -> Leaf:
+    """Return the leaf with the field ids of the file."""
+    if owners.get(leaf.field_id, leaf.field_id) == leaf.field_id and not leaf.ancestors:
+        return leaf
+    ancestors = tuple((owners.get(field, field), type_) for field, type_ in leaf.ancestors)
+    return replace(leaf, field_id=owners.get(leaf.field_id, leaf.field_id), ancestors=ancestors)
 
 
 def _statistics_of(statistics: pa.Table | None, field_id: int, batch: int) -> dict[str, Any]:

@@ -20,6 +20,9 @@ from lance_nb.format.wire import unknown_bytes
 DEPTH_MAX = 100
 TOP = -1
 
+# Field 11, ``storage_class``: releases 0.17 to 0.33 or so wrote it, always with this value unless
+# blobs lay in a second dataset. It has no meaning any more; pylance drops it, too.
+_STORAGE_CLASS = b"\x5a\x07default"
 _NO_METADATA: Mapping[str, bytes] = {}
 
 
@@ -198,7 +201,7 @@ def _from_pb(message: pb.Field, children: tuple[Field, ...]) -> Field:
         message.encoding,
         location,
         keys,
-        unknown_bytes(message),
+        unknown_bytes(message).removeprefix(_STORAGE_CLASS),
     )
 
 

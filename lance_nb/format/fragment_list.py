@@ -4,14 +4,19 @@ A manifest of 100,000 fragments opens in a few milliseconds because nothing here
 ``counts`` decodes only the numbers, all at once, and checks them: it is what row counts, statistics
 and the planning of scans start from.
 
-Limits: ids fit 32 bits; sums of rows and of bytes stay below 2**62.
+Row counts of manifests that name no writer (up to 0.8.0) can be wrong (``has_counts``): they are
+left out, as if they had never been recorded, so that readers count in the files. The bytes stay.
+
+Limits: ids fit 32 bits; sums of rows and of bytes stay below 2**62. Fragment ids may repeat (the
+releases before 0.17 could commit that): such a list can be read in its order, but nothing can be
+looked up or replaced in it by id.
 Source: ``Manifest.fragments``; message ``FragmentCounts`` is our counting view of ``DataFragment``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import overload
 
 import numpy as np
@@ -19,7 +24,7 @@ import numpy.typing as npt
 
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import Fragment
-from lance_nb.format.fragment_counting import count_all
+from lance_nb.format.fragment_counting import DELETED, ROWS, count_all
 from lance_nb.format.fragment_wire import FragmentWire, Joined
 from lance_nb.format.wire import U32_MAX
 
@@ -48,14 +53,23 @@ class FragmentCounts:
 
 
 class FragmentList(Sequence[Fragment]):
-    """An immutable sequence of fragments over their serialized form."""
+    """An immutable sequence of fragments over their serialized form.
 
-    __slots__ = ("_cache", "_counts", "_path", "_wire", "raw")
+    ``has_counts`` False: the row counts in the bytes cannot be trusted, and are not shown.
+    """
+
+    __slots__ = ("_cache", "_counts", "_path", "_wire", "has_counts", "raw")
 
     def __init__(
-        self, raw: Sequence[bytes] = (), path: str = "", wire: FragmentWire | None = None
+        self,
+        raw: Sequence[bytes] = (),
+        path: str = "",
+        wire: FragmentWire | None = None,
+        *,
+        has_counts: bool = True,
     ) -> None:
         self.raw = raw
+        self.has_counts = has_counts
         self._path = path
         self._cache: dict[int, Fragment] = {}
         self._counts: FragmentCounts | None = None
@@ -78,11 +92,14 @@ class FragmentList(Sequence[Fragment]):
     def __getitem__(self, index: slice) -> FragmentList: ...
     def __getitem__(self, index: int | slice) -> Fragment | FragmentList:
         if isinstance(index, slice):
-            return FragmentList(self.raw[index], self._path)
+            return FragmentList(self.raw[index], self._path, has_counts=self.has_counts)
         position = index + len(self.raw) if index < 0 else index
         found = self._cache.get(position)
         if found is None:
-            found = self._cache[position] = Fragment.from_bytes(self.raw[position], self._path)
+            found = Fragment.from_bytes(self.raw[position], self._path)
+            if not self.has_counts:
+                found = without_counts(found)
+            self._cache[position] = found
         return found
 
     def __iter__(self) -> Iterator[Fragment]:
@@ -97,25 +114,58 @@ class FragmentList(Sequence[Fragment]):
         return f"FragmentList({len(self.raw)} fragments)"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return FragmentList, (list(self.raw), self._path)
+        return _rebuilt, (list(self.raw), self._path, self.has_counts)
 
     def counts(self) -> FragmentCounts:
         """Return the numbers of every fragment, checked.
 
-        Raises CorruptFileError for duplicate or too large ids, more deleted rows than rows, or sums
-        that no dataset can have.
+        Raises CorruptFileError for too large ids, more deleted rows than rows, or sums that no
+        dataset can have.
         """
         if self._counts is None:
-            self._counts = checked_counts(self.raw, self._path)
+            numbers = count_all(self.raw, self._path)
+            if not self.has_counts:
+                numbers[[ROWS, DELETED]] = 0
+            self._counts = _checked(FragmentCounts(*numbers), self._path)
         return self._counts
 
+    def repeated_id(self) -> int | None:
+        """Return the lowest id that several fragments have, None if all ids differ."""
+        ordered = np.sort(self.counts().ids)
+        twice = np.flatnonzero(ordered[1:] == ordered[:-1])
+        return int(ordered[twice[0]]) if len(twice) else None
+
+    def check_ids_differ(self) -> None:
+        """Raise CorruptFileError if several fragments have one id."""
+        repeated = self.repeated_id()
+        if repeated is not None:
+            raise self._repeats(repeated)
+
     def position_of(self, fragment_id: int) -> int | None:
-        """Return the position of a fragment id in the list, None if there is none."""
+        """Return the position of a fragment id in the list, None if there is none.
+
+        Raises CorruptFileError if several fragments have it.
+        """
         found = np.flatnonzero(self.counts().ids == fragment_id)
+        if len(found) > 1:
+            raise self._repeats(fragment_id)
         return int(found[0]) if len(found) else None
 
+    def place_of(self, fragment: Fragment) -> int | None:
+        """Return the position of a fragment of this list, also among others of its id.
+
+        A fragment that is not in the list takes the place of the one that has its id.
+        """
+        found = np.flatnonzero(self.counts().ids == fragment.id).tolist()
+        if len(found) > 1:
+            found = [at for at in found if self[at] == fragment]
+        return found[0] if found else None
+
     def with_ids(self, fragment_ids: Iterable[int]) -> dict[int, Fragment]:
-        """Return the fragments that have one of these ids, by id; only they are decoded."""
+        """Return the fragments that have one of these ids, by id; only they are decoded.
+
+        Raises CorruptFileError if several fragments have one of them.
+        """
         positions = self.positions_of(fragment_ids)
         return {fragment.id: fragment for fragment in map(self.__getitem__, positions)}
 
@@ -123,7 +173,8 @@ class FragmentList(Sequence[Fragment]):
         """Return the list with others behind it; decodes and copies nothing that is here."""
         more = [one.to_bytes() for one in fragments]
         raw = self.raw.followed_by(more) if isinstance(self.raw, Joined) else Joined(self.raw, more)
-        return FragmentList(raw, self._path, self._wire.followed_by(more))
+        wire = self._wire.followed_by(more)
+        return FragmentList(raw, self._path, wire, has_counts=self.has_counts)
 
     def wire(self) -> list[bytes | memoryview]:
         """Return the field ``fragments`` of the Manifest message, serialized, in pieces."""
@@ -146,8 +197,9 @@ class FragmentList(Sequence[Fragment]):
         if gone:
             dropped = set(gone)
             raw = [one for at, one in enumerate(raw) if at not in dropped]
-        found = FragmentList(raw, self._path)
-        found._counts = _patched(counts, put, data, gone, self._path)
+        found = FragmentList(raw, self._path, has_counts=self.has_counts)
+        if self.has_counts:
+            found._counts = _patched(counts, put, data, gone, self._path)
         return found
 
     def in_order(self) -> FragmentList:
@@ -155,18 +207,39 @@ class FragmentList(Sequence[Fragment]):
         ids = self.counts().ids
         if bool((ids[1:] > ids[:-1]).all()):
             return self
-        return FragmentList([self.raw[at] for at in np.argsort(ids).tolist()], self._path)
+        raw = [self.raw[at] for at in np.argsort(ids, kind="stable").tolist()]
+        return FragmentList(raw, self._path, has_counts=self.has_counts)
 
     def positions_of(self, fragment_ids: Iterable[int]) -> list[int]:
-        """Return the positions of those ids that are in the list, ascending."""
+        """Return the positions of those ids that are in the list, ascending.
+
+        Raises CorruptFileError if several fragments have one of them.
+        """
         wanted = np.fromiter(fragment_ids, np.int64)
-        found: list[int] = np.flatnonzero(np.isin(self.counts().ids, wanted)).tolist()
-        return found
+        ids = self.counts().ids
+        found = np.flatnonzero(np.isin(ids, wanted))
+        ordered = np.sort(ids[found])
+        twice = np.flatnonzero(ordered[1:] == ordered[:-1])
+        if len(twice):
+            raise self._repeats(int(ordered[twice[0]]))
+        positions: list[int] = found.tolist()
+        return positions
+
+    def _repeats(self, fragment_id: int) -> CorruptFileError:
+        expected = "fragment ids that differ"
+        return CorruptFileError(self._path, None, expected, f"fragment id {fragment_id} twice")
 
 
-def checked_counts(raw: Sequence[bytes], path: str) -> FragmentCounts:
-    """Count fragments and refuse impossible numbers."""
-    return _checked(FragmentCounts(*count_all(raw, path)), path)
+def without_counts(fragment: Fragment) -> Fragment:
+    """Return the fragment as if its rows and its deleted rows had never been counted."""
+    deletions = fragment.deletion_file
+    if deletions is not None:
+        deletions = replace(deletions, num_deleted_rows=0)
+    return replace(fragment, physical_rows=0, deletion_file=deletions)
+
+
+def _rebuilt(raw: Sequence[bytes], path: str, has_counts: bool) -> FragmentList:
+    return FragmentList(raw, path, has_counts=has_counts)
 
 
 def _patched(
@@ -188,7 +261,6 @@ def _checked(counts: FragmentCounts, path: str) -> FragmentCounts:
     for column in (counts.physical_rows, counts.num_deleted_rows, counts.size_bytes):
         if column.sum(dtype=np.float64) >= _SUM_MAX:
             raise CorruptFileError(path, None, f"sums below {_SUM_MAX}", "a larger one")
-    _check_ids_differ(counts.ids, path)
     rows, deleted = counts.physical_rows, counts.num_deleted_rows
     too_many = np.flatnonzero((deleted > rows) & (rows > 0))
     if len(too_many):
@@ -196,11 +268,3 @@ def _checked(counts: FragmentCounts, path: str) -> FragmentCounts:
         expected = f"at most {rows[at]} deleted rows in fragment {counts.ids[at]}"
         raise CorruptFileError(path, None, expected, f"{deleted[at]} deleted rows")
     return counts
-
-
-def _check_ids_differ(ids: Counts64, path: str) -> None:
-    ordered = np.sort(ids)
-    twice = np.flatnonzero(ordered[1:] == ordered[:-1])
-    if len(twice):
-        found = f"fragment id {int(ordered[twice[0]])} twice"
-        raise CorruptFileError(path, None, "fragment ids that differ", found)

@@ -37,6 +37,7 @@ __all__ = [
     "parse_manifest_tail",
 ]
 
+_LEGACY_NAMES = ("", "0.1", "legacy")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS_MAX = 253_402_300_799  # the end of the year 9999
 _SECONDS_MIN = -62_135_596_800  # the beginning of the year 1
@@ -48,6 +49,8 @@ class Manifest:
 
     ``timestamp_ns`` counts from the epoch, UTC. ``clustering`` and ``fragment_tree`` are serialized
     messages. ``raw`` is the serialized Manifest message that was parsed, empty for a built one.
+    ``preamble``: the bytes before the first section. In 0.1 datasets they hold the values of
+    dictionaries, at places that fields name, so every version carries them at the same place.
     """
 
     version: int
@@ -77,6 +80,7 @@ class Manifest:
     size_bytes: int = field(default=0, compare=False)
     path: str = field(default="", compare=False)
     raw: bytes | memoryview = field(default=b"", compare=False, repr=False)
+    preamble: bytes = field(default=b"", compare=False, repr=False)
 
     @property
     def timestamp(self) -> datetime | None:
@@ -111,6 +115,7 @@ class Manifest:
         raw: bytes | memoryview = b"",
         sections: tuple[Section | None, Section | None] = (None, None),
         size_bytes: int = 0,
+        preamble: bytes = b"",
     ) -> Manifest:
         """Read the message; ``raw`` is what it was parsed from, ``sections`` what goes with it."""
         unknown = unknown_bytes(message)
@@ -118,7 +123,9 @@ class Manifest:
         return cls(
             version=message.version,
             schema=Schema.from_pb(message.fields, message.schema_metadata, path),
-            fragments=FragmentList(message.fragments, path, wire),
+            fragments=FragmentList(
+                message.fragments, path, wire, has_counts=message.HasField("writer_version")
+            ),
             timestamp_ns=timestamp_ns_of(message, path),
             tag=message.tag,
             reader_feature_flags=message.reader_feature_flags,
@@ -143,6 +150,7 @@ class Manifest:
             size_bytes=size_bytes,
             path=path,
             raw=raw,
+            preamble=preamble,
         )
 
     def to_pb(self) -> pb.Manifest:
@@ -204,14 +212,22 @@ class Manifest:
         The section offsets are computed; those of the file this manifest came from are not used.
         """
         message = self._frame()
+        preamble = self.live_preamble
         if index_section is not None:
-            message.index_section = 0
+            message.index_section = len(preamble)
         if transaction is not None:
-            message.transaction_section = framing.section_size(index_section)
+            message.transaction_section = len(preamble) + framing.section_size(index_section)
         sections = [one for one in (index_section, transaction) if one is not None]
         schema = pb.Manifest(fields=self.schema.to_pb()).SerializeToString(deterministic=True)
         frame = message.SerializeToString(deterministic=True)
-        return framing.build_file(sections, [schema, *self.fragments.wire(), frame])
+        return framing.build_file(sections, [schema, *self.fragments.wire(), frame], preamble)
+
+    @property
+    def live_preamble(self) -> bytes:
+        """The preamble, empty when no field names values in it any more."""
+        if self.preamble and any(one.dictionary for one in self.schema.walk()):
+            return self.preamble
+        return b""
 
 
 def parse_manifest(data: bytes | memoryview, path: str) -> Manifest:
@@ -234,11 +250,26 @@ def parse_manifest_tail(tail: bytes | memoryview, file_size: int, path: str) -> 
     message, raw, position = found
     view = memoryview(tail)
     index_at, transaction_at = section_offsets(message)
+    preamble = b""
+    if _has_dictionaries(message):
+        if len(view) < file_size:
+            return file_size
+        starts = [one for one in (index_at, transaction_at) if one is not None]
+        preamble = bytes(view[: min([*starts, position])])
     sections = (
         framing.section(view, file_size, index_at, position, path),
         framing.section(view, file_size, transaction_at, position, path),
     )
-    return Manifest.from_pb(message, path, raw=raw, sections=sections, size_bytes=file_size)
+    return Manifest.from_pb(
+        message, path, raw=raw, sections=sections, size_bytes=file_size, preamble=preamble
+    )
+
+
+def _has_dictionaries(message: pb.Manifest) -> bool:
+    """Tell whether values of dictionaries stand before the sections, as in 0.1 datasets."""
+    if message.HasField("data_format") and message.data_format.version not in _LEGACY_NAMES:
+        return False
+    return any(one.HasField("dictionary") and one.dictionary.length for one in message.fields)
 
 
 def message_of(

@@ -2,6 +2,7 @@
 
 Layout (little endian, no padding)::
 
+    values of dictionaries          only of 0.1 datasets, at Field.dictionary.offset
     [u32 length | IndexSection]     optional, at Manifest.index_section
     [u32 length | Transaction]      optional, at Manifest.transaction_section
     u32 length | Manifest           at P
@@ -103,16 +104,19 @@ def section_size(data: bytes | None) -> int:
     return 0 if data is None else _LENGTH.size + len(data)
 
 
-def build_file(sections: list[bytes], message: Sequence[bytes | memoryview]) -> bytes:
+def build_file(
+    sections: list[bytes], message: Sequence[bytes | memoryview], preamble: bytes = b""
+) -> bytes:
     """Return the bytes of a manifest file with these sections in front of the manifest.
 
-    ``message`` is the serialized Manifest, in pieces. Raises CorruptFileError.
+    ``message`` is the serialized Manifest, in pieces; ``preamble`` goes before the sections. Raises
+    CorruptFileError.
     """
-    parts: list[bytes | memoryview] = []
+    parts: list[bytes | memoryview] = [preamble]
     for pieces in (*([data] for data in sections), message):
         size_bytes = sum(len(piece) for piece in pieces)
         if size_bytes > U32_MAX:
             raise CorruptFileError("", None, "sections of at most 4 GiB", f"{size_bytes} bytes")
         parts += [_LENGTH.pack(size_bytes), *pieces]
-    position = sum(section_size(data) for data in sections)
+    position = len(preamble) + sum(section_size(data) for data in sections)
     return b"".join([*parts, FOOTER.pack(position, *FOOTER_VERSION, MAGIC)])

@@ -54,8 +54,8 @@ class FragmentTotals(NamedTuple):
 
     @property
     def num_rows(self) -> int:
-        """Live rows."""
-        return self.physical_rows - self.num_deleted_rows
+        """Live rows as the manifest counts them; releases up to 0.8.0 could count too few."""
+        return max(self.physical_rows - self.num_deleted_rows, 0)
 
     def to_metadata(self) -> dict[str, str]:
         """Return the ``metadata`` of an entry of ``versions()``."""
@@ -221,22 +221,27 @@ def parse_summary_tail(
         message.branch if message.HasField("branch") else None,
         message.transaction_file,
         framing.section(view, file_size, transaction_at, position, path),
-        _totals(raw, known, list(message.fragments), memo, path),
+        _totals(raw, known, message, memo, path),
         file_size,
         path,
     )
 
 
 def _totals(
-    raw: memoryview, known: tuple[int, int], added: list[bytes], memo: TotalsMemo, path: str
+    raw: memoryview, known: tuple[int, int], message: pb.Manifest, memo: TotalsMemo, path: str
 ) -> FragmentTotals:
-    """Add up the fragments: those that the memo knows and those that it does not."""
+    """Add up the fragments: those that the memo knows and those that it does not.
+
+    Where no writer is named, the numbers of deleted rows are not checked: they can be wrong.
+    """
     before = memo.sums(known[0])
+    added = list(message.fragments)
+    limit = 0 if message.HasField("writer_version") else _SUM_MAX
     sums: Ints | list[list[int]]
     if len(added) <= _FEW_FRAGMENTS:
-        sums = _running_sums_of_few(before, [count_one(one, path) for one in added], path)
+        sums = _running_sums_of_few(before, [count_one(one, path) for one in added], limit, path)
     else:
-        sums = _running_sums(before, count_all(added, path).T, path)
+        sums = _running_sums(before, count_all(added, path).T, limit, path)
     memo.keep(raw, known, added, sums)
     last = list(map(int, sums[-1])) if added else before
     return FragmentTotals(
@@ -244,10 +249,13 @@ def _totals(
     )
 
 
-def _running_sums(before: list[int], counts: Ints, path: str) -> Ints:
-    """Return the sums up to each fragment. Raises CorruptFileError for impossible numbers."""
+def _running_sums(before: list[int], counts: Ints, limit: int, path: str) -> Ints:
+    """Return the sums up to each fragment. Raises CorruptFileError for impossible numbers.
+
+    ``limit``: so many rows may be deleted that a fragment does not have.
+    """
     rows, deleted = counts[:, ROWS], counts[:, DELETED]
-    too_many = (deleted > rows) & (rows > 0)
+    too_many = (deleted - rows > limit) & (rows > 0)
     if too_many.any():
         at = int(np.argmax(too_many))
         raise _too_many_deleted(path, rows[at], deleted[at])
@@ -257,10 +265,12 @@ def _running_sums(before: list[int], counts: Ints, path: str) -> Ints:
     return sums
 
 
-def _running_sums_of_few(before: list[int], counts: list[list[int]], path: str) -> list[list[int]]:
+def _running_sums_of_few(
+    before: list[int], counts: list[list[int]], limit: int, path: str
+) -> list[list[int]]:
     sums = [before]
     for one in counts:
-        if one[DELETED] > one[ROWS] > 0:
+        if one[DELETED] - one[ROWS] > limit and one[ROWS]:
             raise _too_many_deleted(path, one[ROWS], one[DELETED])
         sums.append([total + number for total, number in zip(sums[-1], one, strict=True)])
     if max(sums[-1]) >= _SUM_MAX:

@@ -2,6 +2,8 @@
 
 A fragment's columns may lie in several data files (a column that was added or rewritten later has a
 file of its own); each file says which field ids it holds. A field that no file holds reads as null.
+Of a field that several files hold, the first file counts: releases up to 0.10.5 gave the ids of
+dropped columns to new ones, and pylance reads such fragments so.
 
 Limits: rows are addressed by their physical offset in the fragment, deleted rows included.
 Source: messages DataFragment and DataFile of lance.table.
@@ -17,6 +19,7 @@ import pyarrow as pa
 from lance_nb.encodings.base import Rows
 from lance_nb.errors import CorruptFileError, NotSupportedError, ObjectNotFoundError
 from lance_nb.file.columns import Leaf, LeafPart, assemble, leaves_of
+from lance_nb.file.legacy_reader import LegacyReader
 from lance_nb.file.opening import DataFileReader
 from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
 from lance_nb.format.schema import Field
@@ -50,7 +53,10 @@ def read_rows(
     found: dict[int, list[LeafPart]] = {}
     for number, file_leaves in plan.wanted.items():
         reader = open_file(snapshot, fragment, fragment.files[number])
-        found |= _read_leaves(reader, file_leaves, plan.owners[number], (rows, expected))
+        owners: Mapping[int, int] = plan.owners[number]
+        if isinstance(reader, LegacyReader):
+            owners = reader.own_ids(fragment.files[number].fields)
+        found |= _read_leaves(reader, file_leaves, owners, (rows, expected))
     return [
         _assemble(fragment, plan, number, found, rows.num_rows) for number in range(len(columns))
     ]
@@ -88,8 +94,9 @@ def _plan(snapshot: Snapshot, fragment: Fragment, columns: Sequence[Column]) -> 
 
 def _made_plan(fragment: Fragment, columns: Sequence[Column], files: tuple[Hashable, ...]) -> _Plan:
     by_file = [columns_of(fragment, file) for file in fragment.files]
-    homes = {field_id: number for number, one in enumerate(by_file) for field_id in one}
-    owners = {field_id: column for one in by_file for field_id, column in one.items()}
+    last_first = list(enumerate(by_file))[::-1]  # so that the first file prevails
+    homes = {field_id: number for number, one in last_first for field_id in one}
+    owners = {field_id: column for _, one in last_first for field_id, column in one.items()}
     wanted: dict[int, list[Leaf]] = {}
     leaves: list[list[Leaf]] = []
     for column in columns:

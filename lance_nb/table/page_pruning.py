@@ -139,7 +139,7 @@ def _pages(snapshot: Snapshot, fragment: Fragment, column: Column) -> _Pages | N
         table = reader.statistics()
     except CorruptFileError:
         return None  # whoever reads the pages will do without
-    name, sizes = str(field.id), reader.batch_sizes()
+    name, sizes = str(reader.own_ids(file.fields)[field.id]), reader.batch_sizes()
     if table is None or name not in table.column_names or table.num_rows != sizes.size:
         return None
     if int(sizes.sum()) > ROWS_MAX:

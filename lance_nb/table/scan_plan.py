@@ -59,7 +59,7 @@ def _tasks(
     snapshot: Snapshot, limit: int | None, offset: int, fragments: Sequence[Fragment] | None
 ) -> Iterator[FragmentTask]:
     whole = snapshot.manifest.fragments
-    whole.counts()  # refuses ids that occur twice and impossible numbers
+    whole.counts()  # refuses impossible numbers
     at, position = skipped(snapshot, offset) if fragments is None else (0, 0)
     left = limit
     firsts = None if fragments is None else first_rows(snapshot, fragments)
@@ -147,7 +147,7 @@ def first_rows(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None) 
         return
     ends = np.cumsum(live_counts(snapshot))
     for fragment in fragments:
-        place = snapshot.manifest.fragments.position_of(fragment.id)
+        place = snapshot.manifest.fragments.place_of(fragment)
         yield int(ends[place - 1]) if place else 0
 
 

@@ -92,14 +92,14 @@ def windows_of(
 
 def promising(snapshot: Snapshot, windows: Iterable[Window], condition: Filter) -> Iterator[Window]:
     """Yield windows without the rows that statistics rule out."""
-    known: tuple[int, np.ndarray | None] = (-1, None)
+    known: tuple[Fragment | None, np.ndarray | None] = (None, None)
     for window in windows:
         fragment = window.fragment
         if not any(file.is_legacy for file in fragment.files):
             yield window
             continue
-        if known[0] != fragment.id:
-            known = (fragment.id, table.page_pruning.rows_that_may_pass(
+        if known[0] is not fragment:  # ids may repeat
+            known = (fragment, table.page_pruning.rows_that_may_pass(
                 snapshot, fragment, condition))  # fmt: skip
         may_pass = known[1]
         physical = window.physical()

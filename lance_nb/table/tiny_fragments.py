@@ -29,8 +29,9 @@ _MISSES_MAX = 8  # so many fragments of another kind, and the rest is not tried
 
 def is_worth_it(snapshot: Snapshot, projection: Projection) -> bool:
     """Tell whether a scan of all rows has many small fragments and columns that may be constant."""
-    rows = snapshot.manifest.fragments.counts().physical_rows
-    if int(rows.sum()) > ROWS_MEAN_MAX * len(rows):
+    fragments = snapshot.manifest.fragments
+    rows = fragments.counts().physical_rows
+    if not fragments.has_counts or int(rows.sum()) > ROWS_MEAN_MAX * len(rows):
         return False
     return bool(projection.outputs) and all(
         output.source >= 0 and not output.path and _is_number(projection, output.source)

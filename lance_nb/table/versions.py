@@ -100,9 +100,10 @@ def load_manifest(home: Store, name: ManifestName) -> Manifest:
     if known is not None:
         return _checked(known, name.version)
     parsed = parse_manifest_tail(tail, size, where)
-    if isinstance(parsed, int):
-        tail, size = home.read_tail(path, parsed)
-        parsed = parse_manifest_tail(tail, size, where)
+    for _ in range(2):  # the message may ask for what stands before it
+        if isinstance(parsed, int):
+            tail, size = home.read_tail(path, parsed)
+            parsed = parse_manifest_tail(tail, size, where)
     if isinstance(parsed, int):
         raise CorruptFileError(where, None, f"{parsed} bytes", f"{size} bytes")
     remember(where, tail, size, _checked(parsed, name.version))

@@ -221,6 +221,7 @@ class _Commit:
             load,
             self._options.environment.clock(),
             self._options.build,
+            open_snapshot=self._place.snapshot,
         )
         return build(self._transaction, context, self._options.apply)
 

@@ -18,6 +18,7 @@ from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.locations import Locations
 from lance_nb.table.refs import branch_store
+from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.manifest_slots import ManifestSlots, slots_of
 from lance_nb.transactions.operation import ApplyContext, BuildOptions, Built, Snapshotted
@@ -56,6 +57,10 @@ class CommitPlace:
         """Return the place of a branch in the store that holds the dataset."""
         home = branch_store(root, branch)
         return cls(root, home, branch, slots_of(home), allow_bases, storage_options)
+
+    def snapshot(self, manifest: Manifest) -> Snapshot:
+        """Return a version of this branch, ready to be read."""
+        return Snapshot(manifest, self.locations(manifest), self.branch)
 
     def locations(self, manifest: Manifest) -> Locations:
         """Return where the files of a version of this branch are."""

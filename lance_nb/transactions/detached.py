@@ -45,6 +45,7 @@ def commit_detached(
             source.snapshotted,
             options.environment.clock(),
             replace(options.build, detached_version=number),
+            open_snapshot=place.snapshot,
         )
         built = build(transaction, context)
         name = ManifestName(number, NamingScheme.V2, detached=True)

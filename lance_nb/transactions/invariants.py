@@ -63,7 +63,8 @@ def _list_problems(built: Built, current: Manifest | None) -> Iterator[str]:
             ids = built.manifest.fragments.counts().ids.tolist()
         except CorruptFileError as error:
             yield f"its fragments are wrong ({error})"
-    if len(set(ids)) < len(ids):
+    is_clone = current is None and bool(built.writers)  # it changes no fragment
+    if len(set(ids)) < len(ids) and not is_clone:
         yield "two fragments have the same id"
     if ids and (highest is None or max(ids) > highest):
         yield f"there is a fragment {max(ids)}, and the highest id is said to be {highest}"

@@ -23,10 +23,12 @@ from lance_nb.format.fragment import TOMBSTONE, Fragment
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.fragment_reuse import follow
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.format.manifest import Manifest, WriterVersion
+from lance_nb.format.manifest import DataStorageFormat, Manifest, WriterVersion
 from lance_nb.format.schema import Schema
 from lance_nb.format.wire import U32_MAX
+from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.feature_words import flag_words
+from lance_nb.transactions.old_manifests import may_need_repair
 from lance_nb.transactions.operation import ApplyContext, Built, Operation, operation_name
 from lance_nb.transactions.row_lineage import assign_row_ids, stamp_new_rows
 
@@ -50,6 +52,8 @@ class Draft:
         self._only_appended = True
         self._fresh: dict[int, Fragment] = {}
         self._max_fragment_id = current.max_fragment_id
+        if self._max_fragment_id is None or may_need_repair(current.writer_version):
+            self.use_fragment_ids(current.fragments.counts().ids.tolist())
 
     @classmethod
     def of(cls, ctx: ApplyContext, operation: Operation) -> Draft:
@@ -79,10 +83,7 @@ class Draft:
     @property
     def max_fragment_id(self) -> int:
         """The highest fragment id ever used; -1 if there never was one."""
-        known = self._max_fragment_id
-        if known is not None:
-            return known
-        return int(self.manifest.fragments.counts().ids.max(initial=-1))
+        return -1 if self._max_fragment_id is None else self._max_fragment_id
 
     def number(
         self, fragments: Iterable[Fragment], *, keep_reserved: bool = False
@@ -175,6 +176,19 @@ class Draft:
         )
         return fragment if len(files) == len(fragment.files) else replace(fragment, files=files)
 
+    def _data_format(self) -> DataStorageFormat | None:
+        """Return the format of new data: as it is said, or (before 0.16) that of the data files."""
+        if self.manifest.data_format is not None or not self.current.version:
+            return self.manifest.data_format
+        source = self.manifest if len(self.manifest.fragments) else self.current
+        return DataStorageFormat("lance", storage_version(source))
+
+    def _writers(self) -> tuple[WriterVersion | None, ...]:
+        """Return who wrote the versions that this one is made of."""
+        if not self.current.version:
+            return ()
+        return self.current.writer_version, self.manifest.writer_version
+
     def _has_deletions(self) -> bool:
         if self._only_appended:  # the others have not changed: do not look at 100,000 of them
             before = bool(self.current.reader_feature_flags & DELETION_FILES)
@@ -188,6 +202,9 @@ class Draft:
         if not self._only_appended:  # as pylance does: a rewrite puts reserved ids anywhere
             in_order = self.manifest.fragments.in_order()
             self.manifest = replace(self.manifest, fragments=in_order)
+        writers = self._writers()
+        if any(map(may_need_repair, writers)):  # a restored version may not say which ids it has
+            self.use_fragment_ids(self.manifest.fragments.counts().ids.tolist())
         reader, writer = flag_words(
             self.manifest,
             self.indices,
@@ -197,6 +214,7 @@ class Draft:
         )
         manifest = replace(
             self.manifest,
+            data_format=self._data_format(),
             version=self.version,
             timestamp_ns=self.ctx.timestamp_ns,
             max_fragment_id=self._max_fragment_id,
@@ -212,7 +230,7 @@ class Draft:
             raw=b"",
         )
         fresh = tuple(self._fresh.values())
-        return Built(manifest, tuple(self.indices), fresh, self._only_appended)
+        return Built(manifest, tuple(self.indices), fresh, self._only_appended, writers)
 
 
 def check_changeable(current: Manifest) -> None:

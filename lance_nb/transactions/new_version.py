@@ -38,10 +38,11 @@ def prepare(home: Store, built: Built, transaction: Transaction, name: ManifestN
     indices = tuple(_settled(home, one) for one in built.indices)
     index_section = build_index_section(indices) if indices else None
     data = built.manifest.to_bytes(index_section=index_section, transaction=inline)
+    start = len(built.manifest.live_preamble)
     manifest = replace(
         built.manifest,
-        index_section=None if index_section is None else Section(0, index_section),
-        transaction_section=Section(section_size(index_section), inline),
+        index_section=None if index_section is None else Section(start, index_section),
+        transaction_section=Section(start + section_size(index_section), inline),
         size_bytes=len(data),
         path=f"{home.uri}/{name.path}",
     )

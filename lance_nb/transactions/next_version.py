@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lance_nb.transactions.invariants import check_invariants
+from lance_nb.transactions.old_manifests import may_need_repair, repaired
 from lance_nb.transactions.operation import ApplyContext, Built
 from lance_nb.transactions.transaction import Transaction
 
@@ -20,6 +21,8 @@ def build(
 ) -> Built:
     """Apply a transaction and check the outcome; ``apply`` makes it instead of the operation.
 
+    What old releases left wrong in the version before is repaired.
+
     Raises what the operation raises, and InternalError for an outcome that no dataset may have:
     such a version is never written.
     """
@@ -29,5 +32,8 @@ def build(
     if built.manifest.transaction_file != name or built.manifest.tag != transaction.tag:
         manifest = replace(built.manifest, transaction_file=name, tag=transaction.tag)
         built = replace(built, manifest=manifest)
+    if any(map(may_need_repair, built.writers)):
+        is_clone = transaction.operation.arm == "clone"
+        built = repaired(built, ctx.open_snapshot, is_clone=is_clone)
     check_invariants(built, ctx)
     return built

@@ -19,8 +19,9 @@ from lance_nb.errors import ArgumentError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.frozen_list import FrozenList
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.format.manifest import Manifest
+from lance_nb.format.manifest import Manifest, WriterVersion
 from lance_nb.format.operation_details import DESCRIBERS
+from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.verdicts import Rule
 
@@ -60,6 +61,7 @@ class ApplyContext:
     ``current`` is None when the dataset does not exist yet. ``load_version`` gives any version of
     the same branch with its indices; for a Clone it is the *source*'s.
     ``transaction_file`` and ``tag`` are what the version records of its transaction.
+    ``open_snapshot`` gives access to the files of a version, for what old releases did not count.
     """
 
     current: Manifest | None
@@ -69,6 +71,7 @@ class ApplyContext:
     options: BuildOptions = field(default_factory=BuildOptions)
     transaction_file: str = ""
     tag: str = ""
+    open_snapshot: Callable[[Manifest], Snapshot] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +79,15 @@ class Built:
     """A new version, not yet written: a manifest without sections, and its indices.
 
     ``fresh``: the fragments that this version adds or changes. ``only_appended``: those before them
-    are as they were.
+    are as they were. ``writers``: who wrote the versions that it is made of, None where one does
+    not say. Some left states that are repaired before it is written (old_manifests.py).
     """
 
     manifest: Manifest
     indices: tuple[IndexMetadata, ...]
     fresh: tuple[Fragment, ...] = ()
     only_appended: bool = False
+    writers: tuple[WriterVersion | None, ...] = ()
 
 
 class OperationValue:

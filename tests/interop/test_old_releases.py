@@ -17,11 +17,13 @@ from tests.unit.dataset.test_old_releases import PATHS
 pytestmark = pytest.mark.interop
 
 # What pylance 14.0.2 refuses and lance_nb reads: fragments of files of 2.0 and 0.1 together, 2.2
-# files of the releases before 2.2 was settled, columns that releases of 2023 added.
+# files of the releases before 2.2 was settled, columns that releases of 2023 added, two fragments
+# of one id.
 REFUSED = {
     "pylance_0_12_3/history_2_0",
     "pylance_0_4_21/history_legacy",
     "pylance_0_5_10/history_legacy",
+    "pylance_0_16_0/fragment_id_twice_in_one_version",
     "pylance_1_0_4/types_2_2",
     "pylance_1_0_4/many_2_2",
 }

@@ -182,7 +182,13 @@ def _applied(
 ) -> Snapshot:
     """Return the version that a commit would make if nobody else had committed."""
     base = source.load(snapshot.version)
-    context = ApplyContext(base.manifest, base.indices, source.snapshotted, time.time_ns())
+    context = ApplyContext(
+        base.manifest,
+        base.indices,
+        source.snapshotted,
+        time.time_ns(),
+        open_snapshot=lambda manifest: session.snapshot(manifest, snapshot.branch),
+    )
     built = build(Transaction(staged.read_version, staged.operation, "preview"), context)
     staged.pending.remember(snapshot.locations.home, snapshot.deletions)
     return session.snapshot(built.manifest, snapshot.branch)

@@ -38,8 +38,8 @@ class Side:
 
     @classmethod
     def of(cls, snapshot: Snapshot, indices: tuple[IndexMetadata, ...]) -> Side:
-        """Look at a version. Raises CorruptFileError."""
-        snapshot.manifest.fragments.counts()  # refuses ids that are there twice
+        """Look at a version. Raises CorruptFileError when two fragments have one id."""
+        snapshot.manifest.fragments.check_ids_differ()
         fragments = {one.id: one for one in snapshot.manifest.fragments}
         return cls(snapshot, indices, fragments, Places(snapshot.locations))
 

@@ -123,7 +123,11 @@ class Outcome:
         """Return the version that a commit would make now; files to be copied are not there yet."""
         target = self.target
         context = ApplyContext(
-            target.manifest, target.indices, _no_version, target.manifest.timestamp_ns or 0
+            target.manifest,
+            target.indices,
+            _no_version,
+            target.manifest.timestamp_ns or 0,
+            open_snapshot=lambda manifest: replace(target.snapshot, manifest=manifest),
         )
         transaction = Transaction(target.version, self.operation(), "preview")
         built = build(transaction, context, self.apply)

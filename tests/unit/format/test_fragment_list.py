@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,10 +14,12 @@ from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_counting import ROUNDS_MAX, count_all, count_one
 from lance_nb.format.fragment_list import FragmentList
-from lance_nb.format.manifest import Manifest
+from lance_nb.format.manifest import Manifest, WriterVersion, parse_manifest
 from lance_nb.format.manifest_summary import TotalsMemo, parse_summary
 from lance_nb.format.schema import Schema
 from tests.support.manifests import flipped, fragment
+
+WRITER = WriterVersion("lance", "0.9.0")
 
 
 def test_it_is_a_sequence_over_bytes():
@@ -51,7 +54,6 @@ def test_counts_of_a_small_list():
 @pytest.mark.parametrize(
     ("fragments", "reason"),
     [
-        ([fragment(1), fragment(1)], "fragment id 1 twice"),
         ([fragment(2**40)], "32-bit"),
         ([fragment(1, 10, 11)], "at most 10 deleted rows in fragment 1"),
         ([fragment(1, 100, 2**60)], "at most 100 deleted"),
@@ -129,7 +131,8 @@ def test_unusual_encodings_are_left_to_the_parser():
 @pytest.mark.parametrize("memo", [None, TotalsMemo()])
 def test_totals_of_impossible_fragments_are_damage(memo: TotalsMemo | None):
     for one in (fragment(1, 10, 11), fragment(1, 2**62), fragment(1, 2**64 - 1)):
-        data = Manifest(1, Schema(()), FragmentList.of([one])).to_bytes()
+        manifest = Manifest(1, Schema(()), FragmentList.of([one]), writer_version=WRITER)
+        data = manifest.to_bytes()
         with pytest.raises(CorruptFileError):
             parse_summary(data, "x", memo)
 
@@ -146,8 +149,49 @@ def test_fragments_are_found_replaced_and_removed_by_id() -> None:
 
 def test_replaced_fragments_are_checked_like_others() -> None:
     fragments = FragmentList.of([fragment(1), fragment(2)])
-    with pytest.raises(CorruptFileError, match="fragment id 2 twice"):
-        fragments.replaced({1: fragment(2)})
+    with pytest.raises(CorruptFileError, match="at most 10 deleted"):
+        fragments.replaced({1: fragment(2, 10, 11)})
+
+
+def test_fragments_of_one_id_are_read_in_order_and_never_looked_up_by_it() -> None:
+    fragments = FragmentList.of([fragment(1, 5), fragment(4), fragment(1, 7)])
+    assert fragments.counts().physical_rows.tolist() == [5, 100, 7]
+    assert fragments.repeated_id() == 1
+    assert [fragments.place_of(one) for one in fragments] == [0, 1, 2]
+    assert fragments.place_of(fragment(1, 9)) is None
+    assert [one.physical_rows for one in fragments.in_order()] == [5, 7, 100]
+    assert (fragments.position_of(4), list(fragments.with_ids([4, 9]))) == (1, [4])
+    for look_up in (
+        lambda: fragments.position_of(1),
+        lambda: fragments.with_ids([4, 1]),
+        lambda: fragments.replaced({1: None}),
+        fragments.check_ids_differ,
+    ):
+        with pytest.raises(CorruptFileError, match="fragment id 1 twice"):
+            look_up()
+    assert FragmentList.of([fragment(1), fragment(2)]).repeated_id() is None
+
+
+def test_counts_that_are_not_trusted_are_left_out_and_the_bytes_stay() -> None:
+    """A manifest without a writer: 90 of 100 rows are counted, and 10 deleted ones twice."""
+    raw = [fragment(1, 90, 10).to_bytes(), fragment(2, 4, 12).to_bytes(), fragment(3).to_bytes()]
+    manifest = Manifest(1, Schema(()), FragmentList(raw))
+    assert manifest.to_bytes() == replace(manifest, writer_version=None).to_bytes()
+    read = parse_manifest(manifest.to_bytes(), "m").fragments
+    named = parse_manifest(replace(manifest, writer_version=WRITER).to_bytes(), "m").fragments
+
+    with pytest.raises(CorruptFileError, match="at most 4 deleted"):
+        named.counts()
+    for one in (
+        read, pickle.loads(pickle.dumps(read)), read[:], read.appended([]), read.replaced({}),  # noqa: S301
+        read.in_order(),
+    ):  # fmt: skip
+        assert not one.has_counts
+        assert list(one.raw) == raw
+        assert [(f.physical_rows, f.num_deleted_rows) for f in one] == [(0, 0)] * 3
+        assert [f.deletion_file is not None for f in one] == [True, True, False]
+        assert one.counts().num_rows.tolist() == [0, 0, 0]
+        assert one.counts().num_deletion_files.tolist() == [1, 1, 0]
 
 
 def test_a_list_in_order_is_itself() -> None:

@@ -12,7 +12,7 @@ from lance_nb.errors import CorruptFileError
 from lance_nb.format import manifest_summary as summaries
 from lance_nb.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
 from lance_nb.format.fragment_list import FragmentList
-from lance_nb.format.manifest import Manifest
+from lance_nb.format.manifest import Manifest, WriterVersion
 from lance_nb.format.manifest_framing import build_file
 from lance_nb.format.manifest_summary import TotalsMemo, parse_summary
 from lance_nb.format.schema import Schema
@@ -23,8 +23,19 @@ def fragment(number: int, rows: int = 10, name: str = "a") -> Fragment:
     return Fragment(number, (file,), rows)
 
 
-def manifest_file(version: int, fragments: list[Fragment]) -> bytes:
-    made = Manifest(version, Schema(()), FragmentList.of(fragments), timestamp_ns=version)
+WRITER = WriterVersion("lance", "0.9.0")
+
+
+def manifest_file(
+    version: int, fragments: list[Fragment], writer: WriterVersion | None = WRITER
+) -> bytes:
+    made = Manifest(
+        version,
+        Schema(()),
+        FragmentList.of(fragments),
+        timestamp_ns=version,
+        writer_version=writer,
+    )
     return made.to_bytes(transaction=b"\x08\x01")
 
 
@@ -86,6 +97,18 @@ def test_a_message_in_another_order_is_counted_and_not_shared():
     assert parse_summary(build_file([], [whole + late]), "x").totals.num_fragments == 44
 
 
+def test_counts_of_a_manifest_without_a_writer_are_shown_and_not_checked():
+    """Release 0.8.0 counted more deleted rows than rows; the list of versions is shown anyway."""
+    deletions = DeletionFile(1, 1, DeletionFileType.BITMAP, 12)
+    bad = Fragment(50, (), 4, deletions)
+    for before in (BASE, BASE[:3]):
+        data = manifest_file(2, [*before, bad], writer=None)
+        totals = parse_summary(data, "x", TotalsMemo()).totals
+        assert totals.physical_rows == sum(one.physical_rows for one in before) + 4
+        assert totals.num_deleted_rows == 12
+    assert parse_summary(manifest_file(2, [bad], writer=None), "x").totals.num_rows == 0
+
+
 def test_impossible_counts_are_damage_with_and_without_a_memo():
     deletions = DeletionFile(1, 1, DeletionFileType.BITMAP, num_deleted_rows=11)
     bad = Fragment(50, (), 10, deletions)
@@ -94,6 +117,8 @@ def test_impossible_counts_are_damage_with_and_without_a_memo():
     for known in (memo, None):
         with pytest.raises(CorruptFileError):
             parse_summary(manifest_file(2, [*BASE, bad]), "x", known)
+        with pytest.raises(CorruptFileError):
+            parse_summary(manifest_file(2, [*BASE[:3], bad]), "x", known)
     half = [fragment(n, 2**61) for n in (60, 61)]
     parse_summary(manifest_file(3, half[:1]), "x", memo)
     with pytest.raises(CorruptFileError, match="2\\*\\*62"):

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.errors import CorruptFileError, InvalidInputError
+from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.storage.registry import open_store
@@ -74,7 +74,7 @@ def test_a_scan_may_be_kept_to_some_fragments(at):
     assert plan(snapshot, fragments=[]) == []
 
 
-def test_fragments_of_one_id_are_refused_before_anything_is_read(at):
+def test_fragments_of_one_id_are_read_in_the_order_of_the_manifest(at):
     from dataclasses import replace
 
     snapshot = at(4)
@@ -82,8 +82,12 @@ def test_fragments_of_one_id_are_refused_before_anything_is_read(at):
     doubled = replace(
         snapshot, manifest=replace(snapshot.manifest, fragments=FragmentList(raw, "m"))
     )
-    with pytest.raises(CorruptFileError, match="fragment id 0 twice"):
-        plan(doubled, limit=1)
+    every = doubled.manifest.fragments
+    tasks = list(plan_scan(doubled))
+    assert [one.fragment for one in tasks] == list(every)
+    assert [one.fragment for one in plan_scan(doubled, fragments=[every[-2]])] == [every[-2]]
+    (last,) = plan_scan(doubled, offset=sum(one.num_rows for one in tasks[:-1]))
+    assert (last.fragment, last.num_rows) == (every[0], tasks[0].num_rows)
 
 
 def test_live_rows_are_those_not_deleted(at):

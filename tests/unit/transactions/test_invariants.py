@@ -45,7 +45,7 @@ def test_fragment_ids_differ_and_are_new() -> None:
     refuse(versions, replace(built, fresh=built.fresh * 2), "same id")
     twice = FragmentList.of([taken, taken])
     manifest = replace(built.manifest, fragments=twice)
-    refuse(versions, replace(built, manifest=manifest, only_appended=False), "fragment id 1 twice")
+    refuse(versions, replace(built, manifest=manifest, only_appended=False), "same id")
 
 
 def test_the_highest_id_is_said() -> None:
