@@ -38,11 +38,45 @@ from lance_nb.errors import (
 
 if _typing.TYPE_CHECKING:
     from lance_nb.dataset.base_paths import DatasetBasePath
+    from lance_nb.dataset.cache_session import CacheSession as Session
     from lance_nb.dataset.creating import write_dataset, write_fragments
-    from lance_nb.dataset.file_reader import LanceFileReader
+    from lance_nb.dataset.file_reader import (
+        LanceBufferDescriptor,
+        LanceColumnMetadata,
+        LanceFileMetadata,
+        LanceFileReader,
+        LanceFileStatistics,
+        LancePageMetadata,
+        ReaderResults,
+    )
+    from lance_nb.dataset.file_session import LanceFileSession, ListResult
     from lance_nb.dataset.file_writer import LanceFileWriter
+    from lance_nb.dataset.fragment import FragmentSession
+    from lance_nb.dataset.merge_insert import MergeInsertBuilder
     from lance_nb.dataset.operations import LanceOperation
+    from lance_nb.dataset.optimize import DatasetOptimizer
+    from lance_nb.dataset.refs import Branches, Tags
+    from lance_nb.dataset.result_types import (
+        Branch,
+        BulkCommitResult,
+        DeleteResult,
+        ExecuteResult,
+        IndexInformation,
+        Tag,
+        UpdateResult,
+        Version,
+        VersionRef,
+    )
+    from lance_nb.dataset.scanner import ScanStatistics
     from lance_nb.dataset.scanner_builder import ScannerBuilder
+    from lance_nb.dataset.sql import SqlQuery, SqlQueryBuilder
+    from lance_nb.dataset.stats import LanceStats
+    from lance_nb.dataset.storage_access import (
+        IOStats,
+        StorageOptionsAccessor,
+        bytes_read_counter,
+        iops_counter,
+    )
     from lance_nb.dataset.two_versions import diff
     from lance_nb.dataset.verbs.batch_udf import BatchUDF, BatchUDFCheckpoint, batch_udf
     from lance_nb.dataset.verbs.compaction_steps import (
@@ -55,6 +89,8 @@ if _typing.TYPE_CHECKING:
     )
     from lance_nb.dataset.verbs.comparing import DatasetDelta
     from lance_nb.explorer.app import Explorer, explore
+    from lance_nb.file.versions import stable_version
+    from lance_nb.format.bitmap import Bitmap
     from lance_nb.format.fragment import (
         DataFile,
         DeletionFile,
@@ -68,7 +104,8 @@ if _typing.TYPE_CHECKING:
     from lance_nb.format.schema_json import json_to_schema, schema_to_json
     from lance_nb.magic.provenance import provenance
     from lance_nb.magic.shell import load_ipython_extension, unload_ipython_extension
-    from lance_nb.table.blobs import BlobFile
+    from lance_nb.table.blobs import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
+    from lance_nb.table.data_statistics import DataStatistics, FieldStatistics
     from lance_nb.table.diff import Diff
     from lance_nb.transactions.cleanup_result import (
         CleanupCandidateFile,
@@ -76,14 +113,20 @@ if _typing.TYPE_CHECKING:
         CleanupReferencedBranch,
         CleanupStats,
     )
+    from lance_nb.transactions.commit_options import CommitLock
     from lance_nb.transactions.transaction import Transaction
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "DEFAULT_BLOB_BUFFER_SIZE",
     "BatchUDF",
     "BatchUDFCheckpoint",
+    "Bitmap",
     "BlobFile",
+    "Branch",
+    "Branches",
+    "BulkCommitResult",
     "CleanupCandidateFile",
     "CleanupExplanation",
     "CleanupReferencedBranch",
@@ -91,6 +134,7 @@ __all__ = [
     "ColumnNotFoundError",
     "CommitConflictError",
     "CommitError",
+    "CommitLock",
     "CommitStateUnknownError",
     "Compaction",
     "CompactionMetrics",
@@ -99,48 +143,79 @@ __all__ = [
     "CompactionTask",
     "CorruptFileError",
     "DataFile",
+    "DataStatistics",
     "DatasetBasePath",
     "DatasetDelta",
     "DatasetNotFoundError",
+    "DatasetOptimizer",
     "DatasetStats",
+    "DeleteResult",
     "DeletionFile",
     "Diff",
+    "ExecuteResult",
     "Explorer",
+    "FieldStatistics",
     "FormatError",
     "FragmentMetadata",
+    "FragmentSession",
+    "IOStats",
     "Index",
     "IndexFile",
+    "IndexInformation",
     "InvalidInputError",
+    "LanceBufferDescriptor",
+    "LanceColumnMetadata",
     "LanceDataset",
     "LanceError",
     "LanceField",
+    "LanceFileMetadata",
     "LanceFileReader",
+    "LanceFileSession",
+    "LanceFileStatistics",
     "LanceFileWriter",
     "LanceFragment",
     "LanceOperation",
+    "LancePageMetadata",
     "LanceScanner",
     "LanceSchema",
+    "LanceStats",
+    "ListResult",
+    "MergeInsertBuilder",
     "NotFoundError",
     "NotSupportedError",
+    "ReaderResults",
     "RefNotFoundError",
     "RewriteResult",
     "RowDatasetVersionMeta",
     "RowIdMeta",
     "RowIdSequence",
+    "ScanStatistics",
     "ScannerBuilder",
+    "Session",
+    "SqlQuery",
+    "SqlQueryBuilder",
     "StorageError",
+    "StorageOptionsAccessor",
+    "Tag",
+    "Tags",
     "Transaction",
+    "UpdateResult",
+    "Version",
     "VersionNotFoundError",
+    "VersionRef",
     "__version__",
     "batch_udf",
+    "bytes_read_counter",
     "dataset",
     "diff",
     "errors",
     "explore",
+    "iops_counter",
     "json_to_schema",
     "load_ipython_extension",
     "provenance",
     "schema_to_json",
+    "stable_version",
     "unload_ipython_extension",
     "write_dataset",
     "write_fragments",
@@ -167,6 +242,43 @@ _LAZY = {
     "CompactionPlan": "lance_nb.dataset.verbs.compaction_steps",
     "CompactionTask": "lance_nb.dataset.verbs.compaction_steps",
     "RewriteResult": "lance_nb.dataset.verbs.compaction_steps",
+    "Bitmap": "lance_nb.format.bitmap",
+    "Branch": "lance_nb.dataset.result_types",
+    "Branches": "lance_nb.dataset.refs",
+    "BulkCommitResult": "lance_nb.dataset.result_types",
+    "CommitLock": "lance_nb.transactions.commit_options",
+    "DEFAULT_BLOB_BUFFER_SIZE": "lance_nb.table.blobs",
+    "DataStatistics": "lance_nb.table.data_statistics",
+    "DatasetOptimizer": "lance_nb.dataset.optimize",
+    "DeleteResult": "lance_nb.dataset.result_types",
+    "ExecuteResult": "lance_nb.dataset.result_types",
+    "FieldStatistics": "lance_nb.table.data_statistics",
+    "FragmentSession": "lance_nb.dataset.fragment",
+    "IOStats": "lance_nb.dataset.storage_access",
+    "IndexInformation": "lance_nb.dataset.result_types",
+    "LanceBufferDescriptor": "lance_nb.dataset.file_reader",
+    "LanceColumnMetadata": "lance_nb.dataset.file_reader",
+    "LanceFileMetadata": "lance_nb.dataset.file_reader",
+    "LanceFileSession": "lance_nb.dataset.file_session",
+    "LanceFileStatistics": "lance_nb.dataset.file_reader",
+    "LancePageMetadata": "lance_nb.dataset.file_reader",
+    "LanceStats": "lance_nb.dataset.stats",
+    "ListResult": "lance_nb.dataset.file_session",
+    "MergeInsertBuilder": "lance_nb.dataset.merge_insert",
+    "ReaderResults": "lance_nb.dataset.file_reader",
+    "ScanStatistics": "lance_nb.dataset.scanner",
+    "Session": "lance_nb.dataset.cache_session:CacheSession",
+    "SqlQuery": "lance_nb.dataset.sql",
+    "SqlQueryBuilder": "lance_nb.dataset.sql",
+    "StorageOptionsAccessor": "lance_nb.dataset.storage_access",
+    "Tag": "lance_nb.dataset.result_types",
+    "Tags": "lance_nb.dataset.refs",
+    "UpdateResult": "lance_nb.dataset.result_types",
+    "Version": "lance_nb.dataset.result_types",
+    "VersionRef": "lance_nb.dataset.result_types",
+    "bytes_read_counter": "lance_nb.dataset.storage_access",
+    "iops_counter": "lance_nb.dataset.storage_access",
+    "stable_version": "lance_nb.file.versions",
     "DataFile": "lance_nb.format.fragment",
     "DeletionFile": "lance_nb.format.fragment",
     "RowDatasetVersionMeta": "lance_nb.format.fragment",

@@ -15,7 +15,7 @@
     │   ├── VersionNotFoundError (ValueError)
     │   ├── RefNotFoundError (ValueError)
     │   ├── ColumnNotFoundError (ValueError, OSError)
-    │   └── ObjectNotFoundError (FileNotFoundError)
+    │   └── ObjectNotFoundError (FileNotFoundError, ValueError)
     ├── AlreadyExistsError                         pick another name
     │   ├── DatasetAlreadyExistsError (OSError)
     │   ├── RefConflictError (ValueError)
@@ -195,7 +195,7 @@ class IndexNotFoundError(NotFoundError, KeyError, RuntimeError):
         return clip(f"no index named {self.name!r}; indices: {shown}")
 
 
-class ObjectNotFoundError(NotFoundError, FileNotFoundError):
+class ObjectNotFoundError(NotFoundError, FileNotFoundError, ValueError):
     """A stored object (file) does not exist."""
 
     def __init__(self, path: str, needed_by: str = "") -> None:

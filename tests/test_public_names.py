@@ -24,9 +24,9 @@ NAMES = list(getattr(lance_nb, "__all__", []))
 HEAVY = ("ipywidgets", "anywidget", "IPython", "pandas", "pyspark", "numba", "duckdb", "lance")
 
 
-def test_all_is_sorted_and_has_no_name_twice() -> None:
+def test_all_has_no_name_twice() -> None:
     assert NAMES
-    assert sorted(set(NAMES)) == NAMES
+    assert len(set(NAMES)) == len(NAMES)
 
 
 def test_all_lists_every_public_name_and_no_other() -> None:
@@ -79,6 +79,61 @@ def test_examples_of_public_names_run(
         runner.run(example, out=lines.append)
 
     assert lines == []
+
+
+# Callables that take any arguments, and why.
+TAKES_ANY = {
+    "LanceDataset.alter_columns": "any number of alterations, as in pylance",
+    "LanceDataset.create_index": "parameters of the kind of index, as in pylance",
+    "LanceDataset.create_scalar_index": "parameters of the kind of index, as in pylance",
+    "DatasetOptimizer.optimize_indices": "parameters of the kind of index, as in pylance",
+    "LanceScanner.from_dataset": "refuses whatever it is given, as in pylance",
+    "LanceScanner.from_fragment": "refuses whatever it is given, as in pylance",
+    "LanceScanner.from_batches": "refuses whatever it is given, as in pylance",
+}
+
+
+def ours(owner: type) -> set[str]:
+    """Return the public members that classes of the package define."""
+    classes = [one for one in owner.__mro__ if one.__module__.startswith("lance_nb")]
+    return {name for one in classes for name in vars(one) if not name.startswith("_")}
+
+
+def takes_any(place: str, value: object) -> list[str]:
+    """Return the place of a callable that hides arguments behind ``*args`` or ``**options``."""
+    try:
+        found = inspect.signature(value).parameters.values()  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return []
+    hides = any(one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in found)
+    return [place] if hides else []
+
+
+def test_signatures_show_every_argument() -> None:
+    found = []
+    for name in NAMES:
+        value = getattr(lance_nb, name)
+        if inspect.isfunction(value):
+            found += takes_any(name, value)
+        elif inspect.isclass(value) and value.__module__.startswith("lance_nb"):
+            if not issubclass(value, Exception):
+                found += takes_any(name, value)
+            for member in ours(value):
+                if inspect.isroutine(getattr(value, member)):
+                    found += takes_any(f"{name}.{member}", getattr(value, member))
+
+    assert sorted(found) == sorted(TAKES_ANY)
+
+
+def test_scanner_builder_lists_its_options_as_methods() -> None:
+    builder = lance_nb.ScannerBuilder
+    scanner = set(inspect.signature(lance_nb.LanceDataset.scanner).parameters) - {"self"}
+    other_names = {"fragments", "full_text_query", "index_segments", "row_addr_allowlist",
+                   "row_addr_blocklist"}  # fmt: skip
+
+    assert scanner - other_names <= set(dir(builder))
+    assert "__getattr__" not in vars(builder)
+    assert inspect.signature(builder.limit).parameters["n"].default is None
 
 
 def test_dataset_is_the_function_whatever_is_imported_first() -> None:

@@ -12,53 +12,55 @@ from lance_nb.dataset.base_paths import DatasetBasePath, registered
 from lance_nb.dataset.base_trust import remember_created
 from lance_nb.dataset.dataset import LanceDataset
 from lance_nb.dataset.destination import Destination, destination
-from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.dataset.version_opening import (
+    NO_URI,
+    check_lock,
+    check_refused,
+    storage_version_of,
+)
+from lance_nb.errors import InvalidInputError
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.auto_cleanup import settings
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.cache_session import CacheSession
     from lance_nb.format.fragment import Fragment
     from lance_nb.transactions.commit_options import CommitLock
     from lance_nb.transactions.fragment_writer import WriteProgress
     from lance_nb.transactions.transaction import Transaction
 
-# Arguments of pylance's that tune how it works and cannot change what is written.
-_WITHOUT_EFFECT = frozenset({"max_rows_per_group", "data_cache_bytes", "session"})
-# Arguments that would change what is written, and why they cannot.
-_REFUSED = {
-    "base_store_params": "one set of storage_options serves every place",
-    "namespace_client": "give the URI of the dataset",
-    "table_id": "give the URI of the dataset",
-    "use_legacy_format": "files of version 0.1 are read, not written; leave it out",
-}
-
-
 def write_dataset(
     data_obj: Any,
-    uri: Destination,
+    uri: Destination | None = None,
     schema: pa.Schema | None = None,
     mode: str = "create",
     *,
     max_rows_per_file: int = 1024 * 1024,
+    max_rows_per_group: int = 1024,
     max_bytes_per_file: int = 90 * 1024**3,
+    data_cache_bytes: int | None = None,
     max_page_bytes: int | None = None,
+    commit_lock: CommitLock | None = None,
+    progress: Callable[[WriteProgress], None] | None = None,
+    storage_options: StorageOptions | None = None,
     data_storage_version: str | None = None,
+    use_legacy_format: bool | None = None,
     enable_v2_manifest_paths: bool = True,
     enable_stable_row_ids: bool = False,
-    storage_options: StorageOptions | None = None,
-    commit_lock: CommitLock | None = None,
+    auto_cleanup_options: Mapping[str, int] | None = None,
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
-    progress: Callable[[WriteProgress], None] | None = None,
-    external_blob_mode: Literal["reference", "ingest"] = "reference",
-    allow_external_blob_outside_bases: bool = False,
-    blob_pack_file_size_threshold: int | None = None,
-    auto_cleanup_options: Mapping[str, int] | None = None,
     initial_bases: Sequence[DatasetBasePath] | None = None,
     target_bases: Sequence[str] | None = None,
     target_all_bases: bool | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+    external_blob_mode: Literal["reference", "ingest"] = "reference",
+    allow_external_blob_outside_bases: bool = False,
+    blob_pack_file_size_threshold: int | None = None,
+    namespace_client: object = None,
+    table_id: Sequence[str] | None = None,
+    session: CacheSession | None = None,
     allow_bases: Sequence[str] = (),
-    **others: Any,
 ) -> LanceDataset:
     """Write rows as a new version of the dataset at ``uri`` and return it, opened there.
 
@@ -75,18 +77,37 @@ def write_dataset(
     place outside of the dataset must be trusted: named by its path, by ``allow_bases`` or in the
     environment (see lance_nb.dataset.base_trust).
 
-    Arguments of pylance's that cannot change the result are accepted; others are refused. Raises
-    DatasetAlreadyExistsError, SchemaMismatchError, InvalidInputError, NotSupportedError,
-    CommitConflictError, CommitStateUnknownError, StorageError.
+    ``max_rows_per_file``, ``max_bytes_per_file``: where a new file begins. ``max_page_bytes``:
+    about the size of a page. ``data_storage_version``: "2.0", "2.1", "2.2" (default) or "stable".
+    ``enable_stable_row_ids`` and ``enable_v2_manifest_paths`` matter for a new dataset.
+    ``commit_lock`` and ``session``: see ``lance_nb.dataset``; the handle that is returned keeps
+    both. ``max_rows_per_group`` and ``data_cache_bytes`` tune pylance's writer and have no effect;
+    ``use_legacy_format`` is deprecated; ``base_store_params``, ``namespace_client`` and
+    ``table_id`` are refused.
+
+    Raises DatasetAlreadyExistsError, SchemaMismatchError, InvalidInputError, NotSupportedError,
+    CommitConflictError, CommitStateUnknownError, StorageError. Example::
+
+        ds = lance_nb.write_dataset(pa.table({"id": [1, 2]}), uri)
+        ds = lance_nb.write_dataset(pa.table({"id": [3]}), uri, mode="append")
     """
-    _check_unused(others)
+    check_refused({
+        "base_store_params": base_store_params,
+        "namespace_client": namespace_client,
+        "table_id": table_id,
+    })
+    if uri is None:
+        raise InvalidInputError(NO_URI)
+    check_lock(commit_lock)
     verbs.writing.check_mode(mode)
-    session, current = destination(uri, storage_options, allow_bases)
+    place, current = destination(
+        uri, storage_options, allow_bases, session=session, commit_lock=commit_lock
+    )
     request = verbs.writing.WriteRequest(
         max_rows_per_file=max_rows_per_file,
         max_bytes_per_file=max_bytes_per_file,
         max_page_bytes=max_page_bytes,
-        data_storage_version=data_storage_version,
+        data_storage_version=storage_version_of(data_storage_version, use_legacy_format),
         enable_v2_manifest_paths=enable_v2_manifest_paths,
         enable_stable_row_ids=enable_stable_row_ids,
         commit_lock=commit_lock,
@@ -102,10 +123,10 @@ def write_dataset(
         config={} if auto_cleanup_options is None else settings(auto_cleanup_options),
     )
     places = verbs.base_targets.named_places(current, request)
-    session, current = verbs.base_targets.trusted(session, current, places)
-    made = verbs.writing.write(session, current, data_obj, request, mode=mode, schema=schema)
-    remember_created(session.root.uri, places)
-    return LanceDataset(session, made)
+    place, current = verbs.base_targets.trusted(place, current, places)
+    made = verbs.writing.write(place, current, data_obj, request, mode=mode, schema=schema)
+    remember_created(place.root.uri, places)
+    return LanceDataset.from_opened(place, made)
 
 
 def write_fragments(
@@ -116,34 +137,48 @@ def write_fragments(
     return_transaction: bool = False,
     mode: str = "append",
     max_rows_per_file: int = 1024 * 1024,
+    max_rows_per_group: int | None = 1024,
     max_bytes_per_file: int = 90 * 1024**3,
+    data_cache_bytes: int | None = None,
     max_page_bytes: int | None = None,
-    data_storage_version: str | None = None,
-    enable_stable_row_ids: bool = False,
-    storage_options: StorageOptions | None = None,
     progress: Callable[[WriteProgress], None] | None = None,
-    external_blob_mode: Literal["reference", "ingest"] = "reference",
-    allow_external_blob_outside_bases: bool = False,
-    initial_bases: Sequence[DatasetBasePath] | None = None,
+    data_storage_version: str | None = None,
+    use_legacy_format: bool | None = None,
+    storage_options: StorageOptions | None = None,
+    enable_stable_row_ids: bool = False,
     target_bases: Sequence[str] | None = None,
     target_all_bases: bool | None = None,
+    initial_bases: Sequence[DatasetBasePath] | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+    external_blob_mode: Literal["reference", "ingest"] = "reference",
+    allow_external_blob_outside_bases: bool = False,
+    namespace_client: object = None,
+    table_id: Sequence[str] | None = None,
+    session: CacheSession | None = None,
     allow_bases: Sequence[str] = (),
-    **others: Any,
 ) -> list[Fragment] | Transaction:
     """Write rows as fragments that belong to no version yet; commit them with LanceOperation.
 
     With mode "append" they get the field ids of the dataset, else new ones. With
     ``return_transaction`` the transaction that would add them is returned. Base paths as for
-    ``write_dataset``. Raises as it does.
+    ``write_dataset``, as the other arguments. Raises as it does. Example::
+
+        fragments = lance_nb.write_fragments(pa.table({"id": [4]}), ds)
+        append = lance_nb.LanceOperation.Append(fragments)
+        ds = lance_nb.LanceDataset.commit(ds, append, ds.version)
     """
-    _check_unused(others)
+    check_refused({
+        "base_store_params": base_store_params,
+        "namespace_client": namespace_client,
+        "table_id": table_id,
+    })
     verbs.writing.check_mode(mode)
-    session, current = destination(dataset_uri, storage_options, allow_bases)
+    place, current = destination(dataset_uri, storage_options, allow_bases, session=session)
     request = verbs.writing.WriteRequest(
         max_rows_per_file=max_rows_per_file,
         max_bytes_per_file=max_bytes_per_file,
         max_page_bytes=max_page_bytes,
-        data_storage_version=data_storage_version,
+        data_storage_version=storage_version_of(data_storage_version, use_legacy_format),
         enable_stable_row_ids=enable_stable_row_ids,
         progress=progress,
         external_blob_mode=external_blob_mode,
@@ -153,18 +188,8 @@ def write_fragments(
         target_all_bases=target_all_bases,
     )
     places = verbs.base_targets.named_places(current, request)
-    session, current = verbs.base_targets.trusted(session, current, places)
+    place, current = verbs.base_targets.trusted(place, current, places)
     made = verbs.fragments.write_fragments(
-        session, current, data, request, mode=mode, schema=schema
+        place, current, data, request, mode=mode, schema=schema
     )
     return made if return_transaction else verbs.fragments.fragments_of(made)
-
-
-def _check_unused(options: Mapping[str, Any]) -> None:
-    for name, value in options.items():
-        if name in _WITHOUT_EFFECT:
-            continue
-        if name not in _REFUSED:
-            raise InvalidInputError(f"write_dataset takes no argument {name!r}")
-        if value:
-            raise NotSupportedError(f"{name} is not supported: {_REFUSED[name]}")

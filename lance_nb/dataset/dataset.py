@@ -7,10 +7,10 @@ method is a short call of a function of ``lance_nb.dataset.verbs`` or of a floor
 
 from __future__ import annotations
 
-import inspect
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from datetime import timedelta
 from typing import (
     TYPE_CHECKING,
@@ -30,22 +30,25 @@ import pyarrow as pa
 from lance_nb import table
 from lance_nb.dataset import display, verbs
 from lance_nb.dataset.base_paths import DatasetBasePath, as_values
+from lance_nb.dataset.cache_session import CacheSession
 from lance_nb.dataset.destination import Destination, destination
 from lance_nb.dataset.fragment import LanceFragment
 from lance_nb.dataset.inspection import Inspection
 from lance_nb.dataset.merge_insert import MergeInsertBuilder
 from lance_nb.dataset.opened import OpenedVersion
-from lance_nb.dataset.optimize import Optimize
+from lance_nb.dataset.optimize import DatasetOptimizer
 from lance_nb.dataset.refs import Branches, Tags
-from lance_nb.dataset.scanner import (
-    LanceScanner,
-    ScanOptions,
-    check_unused,
-    is_unused,
-    reads_payloads,
-)
+from lance_nb.dataset.scanner import BlobHandling, LanceScanner, ScanStatistics
+from lance_nb.dataset.scanner_builder import scan
 from lance_nb.dataset.sql import SqlQueryBuilder
 from lance_nb.dataset.stats import LanceStats
+from lance_nb.dataset.storage_access import IOStats, StorageOptionsAccessor
+from lance_nb.dataset.version_opening import (
+    check_lock,
+    check_refused,
+    open_version,
+    warn_deprecated_cache_size,
+)
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.manifest_values import BasePath
@@ -56,11 +59,14 @@ from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.storage_version import storage_version
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.file_session import LanceFileSession
+    from lance_nb.dataset.result_types import BulkCommitResult, DeleteResult, UpdateResult
+    from lance_nb.dataset.session import Session
     from lance_nb.dataset.verbs.bisecting import Bisection, Statement
     from lance_nb.dataset.verbs.comparing import DatasetDelta
-    from lance_nb.dataset.verbs.merge_options import ChangeWishes
     from lance_nb.dataset.verbs.merge_plan import MergePlan
     from lance_nb.dataset.verbs.staging import Stage
+    from lance_nb.format.bitmap import Bitmap
     from lance_nb.format.transaction_summary import TransactionSummary
     from lance_nb.table.blobs import BlobFile
     from lance_nb.table.diff import Diff
@@ -79,9 +85,12 @@ if TYPE_CHECKING:
 
 __all__ = ["LanceDataset"]
 
+Columns: TypeAlias = Sequence[str] | Mapping[str, str] | None
 # Row ids, row addresses or positions.
 Rows: TypeAlias = "Sequence[int] | pa.Array | np.ndarray"
 Values: TypeAlias = Mapping[str, str | None]
+# 512 KiB; a number, because the module of blobs is loaded when it is needed.
+DEFAULT_BLOB_BUFFER_SIZE = 524288
 # Called with what is done and what there is to do.
 Progress: TypeAlias = Callable[[int, int], object]
 
@@ -102,7 +111,82 @@ class CleanupWishes(TypedDict, total=False):
 
 
 class LanceDataset(OpenedVersion):
-    """A dataset at one version. Create one with ``lance_nb.dataset(uri)``."""
+    """A dataset at one version. Open one with ``lance_nb.dataset(uri)`` or ``LanceDataset(uri)``.
+
+    Example::
+
+        ds = lance_nb.LanceDataset(uri, version=1)
+        ds.count_rows(), ds.schema.names
+    """
+
+    _default_scan_options: Mapping[str, Any] | None = None
+
+    def __init__(
+        self,
+        uri: str | os.PathLike[str],
+        version: Ref | None = None,
+        block_size: int | None = None,
+        index_cache_size: int | None = None,
+        metadata_cache_size: int | None = None,
+        commit_lock: CommitLock | None = None,
+        storage_options: StorageOptions | None = None,
+        serialized_manifest: bytes | None = None,
+        default_scan_options: Mapping[str, Any] | None = None,
+        metadata_cache_size_bytes: int | None = None,
+        index_cache_size_bytes: int | None = None,
+        read_params: Mapping[str, Any] | None = None,
+        session: CacheSession | None = None,
+        namespace_client: object = None,
+        table_id: Sequence[str] | None = None,
+        namespace_client_managed_versioning: bool = False,
+        base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+        *,
+        allow_bases: Sequence[str] = (),
+    ) -> None:
+        """Open a version; the arguments are those of ``lance_nb.dataset``, which has ``asof`` too.
+
+        ``serialized_manifest`` has no effect: the manifest is read from the dataset.
+        """
+        warn_deprecated_cache_size(index_cache_size)
+        check_refused({
+            "namespace_client": namespace_client,
+            "table_id": table_id,
+            "namespace_client_managed_versioning": namespace_client_managed_versioning,
+            "base_store_params": base_store_params,
+        })
+        opened = open_version(
+            uri,
+            version,
+            storage_options=storage_options,
+            allow_bases=allow_bases,
+            session=session,
+            commit_lock=commit_lock,
+        )
+        super().__init__(*opened)
+        self._default_scan_options = default_scan_options
+
+    @classmethod
+    def from_opened(
+        cls,
+        session: Session,
+        snapshot: Snapshot,
+        default_scan_options: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Return a handle of a version that is open already."""
+        made = cls.__new__(cls)
+        OpenedVersion.__init__(made, session, snapshot)
+        made._default_scan_options = default_scan_options  # noqa: SLF001 - its own class
+        return made
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of what a scan returns: ``default_scan_options`` may add or leave columns.
+
+        Raises as ``scanner`` does where they do not fit.
+        """
+        if self._default_scan_options is None:
+            return self.stored_schema
+        return self.scanner().projected_schema
 
     def __repr__(self) -> str:
         where = f"{self.branch or 'main'}:{self.version}"
@@ -113,86 +197,453 @@ class LanceDataset(OpenedVersion):
 
     # --- rows in scan order -----------------------------------------------------------------------
 
-    def count_rows(self, filter: Any = None, **options: Any) -> int:
-        """Count the rows, from the manifest; with a filter, those that pass it."""
-        if filter is None and not options:
+    def count_rows(
+        self, filter: Any = None, *, fragments: Iterable[LanceFragment] | None = None
+    ) -> int:
+        """Count the rows, from the manifest; with a filter, those that pass it.
+
+        ``fragments``, our own argument, counts in these only. ``default_scan_options`` do not
+        matter. Raises PredicateError. Example::
+
+            total, few = ds.count_rows(), ds.count_rows("id < 9")
+        """
+        if filter is None and fragments is None:
             return int(live_counts(self._snapshot).sum())
-        return self.scanner([], filter, **options).count_rows()
+        return scan(
+            self, {"columns": [], "filter": filter, "fragments": fragments}
+        ).count_rows()
 
     def __len__(self) -> int:
         return self.count_rows()
 
     def scanner(
         self,
-        columns: Sequence[str] | Mapping[str, str] | None = None,
+        columns: Columns = None,
         filter: Any = None,
         limit: int | None = None,
         offset: int | None = None,
         nearest: Mapping[str, Any] | None = None,
-        *,
         batch_size: int | None = None,
-        blob_handling: str | None = None,
+        batch_size_bytes: int | None = None,
+        batch_readahead: int | None = None,
+        fragment_readahead: int | None = None,
+        scan_in_order: bool | None = None,
         fragments: Iterable[LanceFragment] | None = None,
-        order_by: Any = None,
+        index_segments: Iterable[Any] | None = None,
+        full_text_query: Any = None,
+        *,
         prefilter: bool | None = None,
         with_row_id: bool | None = None,
         with_row_address: bool | None = None,
+        use_stats: bool | None = None,
+        fast_search: bool | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | list[str] | None = None,
+        blob_handling: BlobHandling | None = None,
+        use_scalar_index: bool | None = None,
         include_deleted_rows: bool | None = None,
+        scan_stats_callback: Callable[[ScanStatistics], None] | None = None,
         strict_batch_size: bool | None = None,
+        order_by: Any = None,
         disable_scoring_autoprojection: bool | None = None,
-        keep_dictionaries: bool = False,
-        **unused: Any,
+        row_addr_allowlist: bytes | None = None,
+        row_addr_blocklist: bytes | None = None,
+        keep_dictionaries: bool | None = None,
     ) -> LanceScanner:
         """Describe a scan; nothing is read until its result is asked for.
 
-        ``columns``: names, or a dict of name to SQL expression. ``filter``: SQL text or a pyarrow
-        expression; it accepts more than pylance's (see lance_nb.table.predicate). ``nearest``: an
-        exact vector search (see lance_nb.table.nearest), before the filter unless ``prefilter``.
-        ``blob_handling="all_binary"`` returns the payloads of blobs, not their descriptions.
-        ``keep_dictionaries`` is our own: top-level columns of strings and bytes come as Arrow
-        dictionaries, which costs nothing where they are stored so (few distinct values) and a pass
-        over the values where they are not; each chunk has a dictionary of its own
-        (``pyarrow.Table.unify_dictionaries`` makes them one).
-        Arguments of pylance's that cannot change the result are accepted; others are refused.
-        Raises PredicateError, ColumnNotFoundError, InvalidInputError, NotSupportedError.
+        Arguments that are None have the value of ``default_scan_options``, if the dataset was
+        opened with them. Rows and columns:
+
+        ``columns``: names, or a dict of name to SQL expression; dotted names pull nested fields up.
+        ``filter``: SQL text or a pyarrow expression; it accepts more than pylance's (see
+        lance_nb.table.predicate). ``limit``, ``offset``: in rows of the result. ``order_by``: names
+        or ``ColumnOrdering`` values. ``fragments``: read only these. ``with_row_id``,
+        ``with_row_address``: add ``_rowid``, ``_rowaddr``. ``include_deleted_rows``: return deleted
+        rows too, with a null ``_rowid``. ``blob_handling``: "all_binary" returns the bytes of
+        blobs, else their descriptions. ``keep_dictionaries`` is our own: top-level columns of
+        strings and bytes come as Arrow dictionaries, which costs nothing where they are stored so
+        (few distinct values) and a pass over the values where they are not; each chunk has a
+        dictionary of its own (``pyarrow.Table.unify_dictionaries`` makes them one).
+
+        Searches: ``nearest``: an exact vector search (see lance_nb.table.nearest), before the
+        filter unless ``prefilter``; ``disable_scoring_autoprojection`` leaves ``_distance`` out.
+
+        Batches: ``batch_size`` in rows, 8,192 or the environment variable
+        LANCE_DEFAULT_BATCH_SIZE; ``strict_batch_size`` fills every batch but the last.
+        ``scan_stats_callback`` is called with a ScanStatistics when the scan has been read.
+
+        ``batch_size_bytes``, ``batch_readahead``, ``fragment_readahead``, ``scan_in_order``,
+        ``use_stats``, ``io_buffer_size``, ``late_materialization`` and ``use_scalar_index`` tune
+        pylance's reads, cannot change the result, and have no effect. ``full_text_query``,
+        ``fast_search``, ``index_segments``, ``row_addr_allowlist`` and ``row_addr_blocklist`` need
+        an index and are refused.
+
+        Raises PredicateError, ColumnNotFoundError, InvalidInputError, NotSupportedError. Example::
+
+            scan = ds.scanner(columns=["id"], filter="id < 9", limit=4)
+            rows = scan.to_table()
         """
-        check_unused(unused)
-        only = None if fragments is None else tuple(one.metadata for one in fragments)
-        options = ScanOptions(
-            columns, filter, limit, offset, nearest, batch_size, bool(with_row_id),
-            bool(with_row_address), only, bool(prefilter), bool(include_deleted_rows),
-            bool(strict_batch_size), order_by, not disable_scoring_autoprojection,
-            reads_payloads(blob_handling),
-            keep_dictionaries=bool(keep_dictionaries),
-        )  # fmt: skip
-        return LanceScanner(OpenedVersion(*self.opened), options)
+        arguments = {
+            "columns": columns,
+            "filter": filter,
+            "limit": limit,
+            "offset": offset,
+            "nearest": nearest,
+            "batch_size": batch_size,
+            "batch_size_bytes": batch_size_bytes,
+            "batch_readahead": batch_readahead,
+            "fragment_readahead": fragment_readahead,
+            "scan_in_order": scan_in_order,
+            "fragments": fragments,
+            "index_segments": index_segments,
+            "full_text_query": full_text_query,
+            "prefilter": prefilter,
+            "with_row_id": with_row_id,
+            "with_row_address": with_row_address,
+            "use_stats": use_stats,
+            "fast_search": fast_search,
+            "io_buffer_size": io_buffer_size,
+            "late_materialization": late_materialization,
+            "blob_handling": blob_handling,
+            "use_scalar_index": use_scalar_index,
+            "include_deleted_rows": include_deleted_rows,
+            "scan_stats_callback": scan_stats_callback,
+            "strict_batch_size": strict_batch_size,
+            "order_by": order_by,
+            "disable_scoring_autoprojection": disable_scoring_autoprojection,
+            "row_addr_allowlist": row_addr_allowlist,
+            "row_addr_blocklist": row_addr_blocklist,
+            "keep_dictionaries": keep_dictionaries,
+        }
+        return scan(self, arguments, self._default_scan_options)
 
     def to_table(
-        self, columns: Sequence[str] | Mapping[str, str] | None = None, *args: Any, **options: Any
+        self,
+        columns: Columns = None,
+        filter: Any = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        batch_size: int | None = None,
+        batch_size_bytes: int | None = None,
+        batch_readahead: int | None = None,
+        fragment_readahead: int | None = None,
+        scan_in_order: bool | None = None,
+        *,
+        fragments: Iterable[LanceFragment] | None = None,
+        index_segments: Iterable[Any] | None = None,
+        full_text_query: Any = None,
+        prefilter: bool | None = None,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        use_stats: bool | None = None,
+        fast_search: bool | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | list[str] | None = None,
+        blob_handling: BlobHandling | None = None,
+        use_scalar_index: bool | None = None,
+        include_deleted_rows: bool | None = None,
+        scan_stats_callback: Callable[[ScanStatistics], None] | None = None,
+        strict_batch_size: bool | None = None,
+        order_by: Any = None,
+        disable_scoring_autoprojection: bool | None = None,
+        row_addr_allowlist: bytes | None = None,
+        row_addr_blocklist: bytes | None = None,
+        keep_dictionaries: bool | None = None,
     ) -> pa.Table:
-        """Read rows into a table; arguments as for ``scanner``."""
-        return self.scanner(columns, *args, **options).to_table()
+        """Read rows into one table. The arguments are those of ``scanner``.
+
+        Example::
+
+            first = ds.to_table(["id"], filter="id < 9", limit=4)
+        """
+        return self.scanner(
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            nearest=nearest,
+            batch_size=batch_size,
+            batch_size_bytes=batch_size_bytes,
+            batch_readahead=batch_readahead,
+            fragment_readahead=fragment_readahead,
+            scan_in_order=scan_in_order,
+            fragments=fragments,
+            index_segments=index_segments,
+            full_text_query=full_text_query,
+            prefilter=prefilter,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            use_stats=use_stats,
+            fast_search=fast_search,
+            io_buffer_size=io_buffer_size,
+            late_materialization=late_materialization,
+            blob_handling=blob_handling,
+            use_scalar_index=use_scalar_index,
+            include_deleted_rows=include_deleted_rows,
+            scan_stats_callback=scan_stats_callback,
+            strict_batch_size=strict_batch_size,
+            order_by=order_by,
+            disable_scoring_autoprojection=disable_scoring_autoprojection,
+            row_addr_allowlist=row_addr_allowlist,
+            row_addr_blocklist=row_addr_blocklist,
+            keep_dictionaries=keep_dictionaries,
+        ).to_table()
 
     def to_batches(
-        self, columns: Sequence[str] | Mapping[str, str] | None = None, *args: Any, **options: Any
+        self,
+        columns: Columns = None,
+        filter: Any = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        batch_size: int | None = None,
+        batch_size_bytes: int | None = None,
+        batch_readahead: int | None = None,
+        fragment_readahead: int | None = None,
+        scan_in_order: bool | None = None,
+        *,
+        fragments: Iterable[LanceFragment] | None = None,
+        index_segments: Iterable[Any] | None = None,
+        full_text_query: Any = None,
+        prefilter: bool | None = None,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        use_stats: bool | None = None,
+        fast_search: bool | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | list[str] | None = None,
+        blob_handling: BlobHandling | None = None,
+        use_scalar_index: bool | None = None,
+        include_deleted_rows: bool | None = None,
+        scan_stats_callback: Callable[[ScanStatistics], None] | None = None,
+        strict_batch_size: bool | None = None,
+        order_by: Any = None,
+        disable_scoring_autoprojection: bool | None = None,
+        row_addr_allowlist: bytes | None = None,
+        row_addr_blocklist: bytes | None = None,
+        keep_dictionaries: bool | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Read rows batch by batch in bounded memory; arguments as for ``scanner``."""
-        return self.scanner(columns, *args, **options).to_batches()
+        """Read rows batch by batch in bounded memory. The arguments are those of ``scanner``.
 
-    def to_pandas(self, *args: Any, blob_mode: str = "lazy", **options: Any) -> Any:
-        """Read rows into a pandas DataFrame; arguments as for ``scanner``.
+        Example::
 
-        ``blob_mode`` says how blobs come: as files ("lazy"), as "bytes" or as "descriptions".
-        Arguments that the scanner does not know go to ``pyarrow.Table.to_pandas``.
+            total = sum(batch.num_rows for batch in ds.to_batches(["id"], batch_size=1000))
         """
-        known = inspect.signature(LanceDataset.scanner).parameters
-        mine = {name: one for name, one in options.items() if name in known or is_unused(name)}
-        others = {name: one for name, one in options.items() if name not in mine}
-        return self.scanner(*args, **mine).to_pandas(blob_mode=blob_mode, **others)
+        return self.scanner(
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            nearest=nearest,
+            batch_size=batch_size,
+            batch_size_bytes=batch_size_bytes,
+            batch_readahead=batch_readahead,
+            fragment_readahead=fragment_readahead,
+            scan_in_order=scan_in_order,
+            fragments=fragments,
+            index_segments=index_segments,
+            full_text_query=full_text_query,
+            prefilter=prefilter,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            use_stats=use_stats,
+            fast_search=fast_search,
+            io_buffer_size=io_buffer_size,
+            late_materialization=late_materialization,
+            blob_handling=blob_handling,
+            use_scalar_index=use_scalar_index,
+            include_deleted_rows=include_deleted_rows,
+            scan_stats_callback=scan_stats_callback,
+            strict_batch_size=strict_batch_size,
+            order_by=order_by,
+            disable_scoring_autoprojection=disable_scoring_autoprojection,
+            row_addr_allowlist=row_addr_allowlist,
+            row_addr_blocklist=row_addr_blocklist,
+            keep_dictionaries=keep_dictionaries,
+        ).to_batches()
 
-    def head(self, num_rows: int, **options: Any) -> pa.Table:
-        """Read the first rows; options as for ``scanner``."""
-        return self.scanner(limit=num_rows, **options).to_table()
+    def to_pandas(
+        self,
+        columns: Columns = None,
+        filter: Any = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        batch_size: int | None = None,
+        batch_readahead: int | None = None,
+        fragment_readahead: int | None = None,
+        scan_in_order: bool | None = None,
+        *,
+        batch_size_bytes: int | None = None,
+        fragments: Iterable[LanceFragment] | None = None,
+        index_segments: Iterable[Any] | None = None,
+        full_text_query: Any = None,
+        prefilter: bool | None = None,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        use_stats: bool | None = None,
+        fast_search: bool | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | list[str] | None = None,
+        use_scalar_index: bool | None = None,
+        include_deleted_rows: bool | None = None,
+        scan_stats_callback: Callable[[ScanStatistics], None] | None = None,
+        strict_batch_size: bool | None = None,
+        order_by: Any = None,
+        disable_scoring_autoprojection: bool | None = None,
+        row_addr_allowlist: bytes | None = None,
+        row_addr_blocklist: bytes | None = None,
+        keep_dictionaries: bool | None = None,
+        blob_mode: str = "lazy",
+        memory_pool: pa.MemoryPool | None = None,
+        categories: Sequence[str] | None = None,
+        strings_to_categorical: bool = False,
+        zero_copy_only: bool = False,
+        integer_object_nulls: bool = False,
+        date_as_object: bool = True,
+        timestamp_as_object: bool = False,
+        use_threads: bool = True,
+        deduplicate_objects: bool = True,
+        ignore_metadata: bool = False,
+        safe: bool = True,
+        split_blocks: bool = False,
+        self_destruct: bool = False,
+        maps_as_pydicts: Literal["lossy", "strict"] | None = None,
+        types_mapper: Callable[[pa.DataType], Any] | None = None,
+        coerce_temporal_nanoseconds: bool = False,
+    ) -> Any:
+        """Read rows into a pandas DataFrame.
+
+        The arguments up to ``keep_dictionaries`` are those of ``scanner``, those from
+        ``memory_pool`` on go to ``pyarrow.Table.to_pandas``. ``blob_mode`` says how blobs come: as
+        files ("lazy"), as "bytes" or as "descriptions". Raises as ``scanner``. Example::
+
+            frame = ds.to_pandas(["id"], limit=4)
+        """
+        return self.scanner(
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            nearest=nearest,
+            batch_size=batch_size,
+            batch_readahead=batch_readahead,
+            fragment_readahead=fragment_readahead,
+            scan_in_order=scan_in_order,
+            batch_size_bytes=batch_size_bytes,
+            fragments=fragments,
+            index_segments=index_segments,
+            full_text_query=full_text_query,
+            prefilter=prefilter,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            use_stats=use_stats,
+            fast_search=fast_search,
+            io_buffer_size=io_buffer_size,
+            late_materialization=late_materialization,
+            use_scalar_index=use_scalar_index,
+            include_deleted_rows=include_deleted_rows,
+            scan_stats_callback=scan_stats_callback,
+            strict_batch_size=strict_batch_size,
+            order_by=order_by,
+            disable_scoring_autoprojection=disable_scoring_autoprojection,
+            row_addr_allowlist=row_addr_allowlist,
+            row_addr_blocklist=row_addr_blocklist,
+            keep_dictionaries=keep_dictionaries,
+        ).to_pandas(
+            blob_mode=blob_mode,
+            memory_pool=memory_pool,
+            categories=categories,
+            strings_to_categorical=strings_to_categorical,
+            zero_copy_only=zero_copy_only,
+            integer_object_nulls=integer_object_nulls,
+            date_as_object=date_as_object,
+            timestamp_as_object=timestamp_as_object,
+            use_threads=use_threads,
+            deduplicate_objects=deduplicate_objects,
+            ignore_metadata=ignore_metadata,
+            safe=safe,
+            split_blocks=split_blocks,
+            self_destruct=self_destruct,
+            maps_as_pydicts=maps_as_pydicts,
+            types_mapper=types_mapper,
+            coerce_temporal_nanoseconds=coerce_temporal_nanoseconds,
+        )
+
+    def head(
+        self,
+        num_rows: int,
+        *,
+        columns: Columns = None,
+        filter: Any = None,
+        offset: int | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        batch_size: int | None = None,
+        batch_size_bytes: int | None = None,
+        batch_readahead: int | None = None,
+        fragment_readahead: int | None = None,
+        scan_in_order: bool | None = None,
+        fragments: Iterable[LanceFragment] | None = None,
+        index_segments: Iterable[Any] | None = None,
+        full_text_query: Any = None,
+        prefilter: bool | None = None,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        use_stats: bool | None = None,
+        fast_search: bool | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | list[str] | None = None,
+        blob_handling: BlobHandling | None = None,
+        use_scalar_index: bool | None = None,
+        include_deleted_rows: bool | None = None,
+        scan_stats_callback: Callable[[ScanStatistics], None] | None = None,
+        strict_batch_size: bool | None = None,
+        order_by: Any = None,
+        disable_scoring_autoprojection: bool | None = None,
+        row_addr_allowlist: bytes | None = None,
+        row_addr_blocklist: bytes | None = None,
+        keep_dictionaries: bool | None = None,
+    ) -> pa.Table:
+        """Read the first ``num_rows`` rows. The other arguments are those of ``scanner``.
+
+        Example::
+
+            preview = ds.head(5, columns=["id"])
+        """
+        return self.scanner(
+            limit=num_rows,
+            columns=columns,
+            filter=filter,
+            offset=offset,
+            nearest=nearest,
+            batch_size=batch_size,
+            batch_size_bytes=batch_size_bytes,
+            batch_readahead=batch_readahead,
+            fragment_readahead=fragment_readahead,
+            scan_in_order=scan_in_order,
+            fragments=fragments,
+            index_segments=index_segments,
+            full_text_query=full_text_query,
+            prefilter=prefilter,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            use_stats=use_stats,
+            fast_search=fast_search,
+            io_buffer_size=io_buffer_size,
+            late_materialization=late_materialization,
+            blob_handling=blob_handling,
+            use_scalar_index=use_scalar_index,
+            include_deleted_rows=include_deleted_rows,
+            scan_stats_callback=scan_stats_callback,
+            strict_batch_size=strict_batch_size,
+            order_by=order_by,
+            disable_scoring_autoprojection=disable_scoring_autoprojection,
+            row_addr_allowlist=row_addr_allowlist,
+            row_addr_blocklist=row_addr_blocklist,
+            keep_dictionaries=keep_dictionaries,
+        ).to_table()
 
     def slice(
         self, start: int, end: int, columns: Sequence[str] | Mapping[str, str] | None = None
@@ -211,21 +662,28 @@ class LanceDataset(OpenedVersion):
         """
         return SqlQueryBuilder(self, sql)
 
-    def fragment_ids(self) -> list[int]:
-        """List the ids of the fragments, ascending. pylance returns them as a set of its own."""
-        return sorted(self._snapshot.manifest.fragments.counts().ids.tolist())
+    def fragment_ids(self) -> Bitmap:
+        """Return the ids of the fragments as a set, which is iterated in ascending order."""
+        from lance_nb.format.bitmap import Bitmap
+
+        return Bitmap(self._snapshot.manifest.fragments.counts().ids.tolist())
 
     def get_fragments(self, filter: Any = None) -> list[LanceFragment]:
         """List the fragments in scan order. Raises InvalidInputError for a ``filter``."""
         if filter is not None:
             raise InvalidInputError("get_fragments() does not support filter yet")
-        return [LanceFragment(self, one) for one in self._snapshot.manifest.fragments]
+        pinned = copy(self)  # this handle may move to another version
+        return [
+            LanceFragment(pinned, None, fragment=one) for one in self._snapshot.manifest.fragments
+        ]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """Return the fragment with that id, None if there is none."""
         fragments = self._snapshot.manifest.fragments
         position = fragments.position_of(fragment_id)
-        return None if position is None else LanceFragment(self, fragments[position])
+        if position is None:
+            return None
+        return LanceFragment(copy(self), None, fragment=fragments[position])
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Offer all rows as an Arrow stream (pandas, polars, duckdb, pyarrow read it)."""
@@ -260,19 +718,21 @@ class LanceDataset(OpenedVersion):
         addresses: Rows | None = None,
         indices: Rows | None = None,
         *,
-        buffer_size: int = 0,
+        buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE,
     ) -> list[BlobFile | None]:
         """Open the blobs of some rows as files; None for a null blob.
 
         Rows are given by row id, by row address or by position. Nothing but descriptions is read
-        until a file is; files read without a buffer, whatever ``buffer_size``: wrap them in
-        ``io.BufferedReader`` for many small reads. Raises InvalidInputError, also for a row that
-        does not exist.
+        until a file is. ``buffer_size``: a file reads ahead so many bytes (512 KiB by default), so
+        that many small reads are few requests; 0 reads exactly what is asked for. Raises
+        InvalidInputError, also for a row that does not exist. Example::
+
+            first = ds.take_blobs("image", indices=[0])[0]
         """
-        if buffer_size < 0:
-            raise InvalidInputError(f"buffer_size must not be negative, got {buffer_size}")
         positions = table.row_id_index.choose_positions(self._snapshot, ids, addresses, indices)
-        return table.blobs.open_blobs(self._snapshot, blob_column, positions)
+        return table.blobs.open_blobs(
+            self._snapshot, blob_column, positions, buffer_size
+        )
 
     def read_blobs(
         self,
@@ -369,7 +829,7 @@ class LanceDataset(OpenedVersion):
     @property
     def schema_metadata(self) -> dict[str, str]:
         """Metadata of the Arrow schema, as text."""
-        found = self.schema.metadata or {}
+        found = self.stored_schema.metadata or {}
         return {key.decode(): value.decode(errors="replace") for key, value in found.items()}
 
     def get_version(self) -> dict[str, Any]:
@@ -470,7 +930,7 @@ class LanceDataset(OpenedVersion):
         and for the latest. Raises VersionNotFoundError, RefNotFoundError.
         """
         target = resolve(self._session.root, version, self.branch)
-        return type(self)(self._session, self._session.load(target))
+        return self._at(self._session, self._session.load(target))
 
     def checkout_latest(self) -> Self:
         """Move this object to the newest version of its branch, and return it.
@@ -596,14 +1056,53 @@ class LanceDataset(OpenedVersion):
 
     # --- rows in and out, settings ----------------------------------------------------------------
 
-    def insert(self, data: Any, *, mode: str = "append", **options: Any) -> None:
-        """Write rows and commit them; options as for ``lance_nb.write_dataset``.
+    def insert(
+        self,
+        data: Any,
+        *,
+        mode: str = "append",
+        schema: pa.Schema | None = None,
+        max_rows_per_file: int = 1024 * 1024,
+        max_rows_per_group: int = 1024,
+        max_bytes_per_file: int = 90 * 1024**3,
+        data_cache_bytes: int | None = None,
+        max_page_bytes: int | None = None,
+        commit_lock: CommitLock | None = None,
+        progress: Any = None,
+        data_storage_version: str | None = None,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+        target_bases: Sequence[str] | None = None,
+        target_all_bases: bool | None = None,
+        external_blob_mode: Literal["reference", "ingest"] = "reference",
+        allow_external_blob_outside_bases: bool = False,
+        blob_pack_file_size_threshold: int | None = None,
+    ) -> None:
+        """Write rows and commit them; this object stands at the new version afterwards.
 
-        Raises SchemaMismatchError, CommitError, CommitStateUnknownError, StorageError.
+        The arguments are those of ``lance_nb.write_dataset`` that concern a dataset that exists.
+        Raises SchemaMismatchError, CommitError, CommitStateUnknownError, StorageError. Example::
+
+            ds.insert(rows, mode="append", commit_message="more rows")
         """
-        request = verbs.writing.WriteRequest(**options)
+        check_lock(commit_lock)
+        request = verbs.writing.WriteRequest(
+            max_rows_per_file=max_rows_per_file,
+            max_bytes_per_file=max_bytes_per_file,
+            max_page_bytes=max_page_bytes,
+            data_storage_version=data_storage_version,
+            commit_lock=commit_lock,
+            commit_message=commit_message,
+            transaction_properties=transaction_properties or {},
+            progress=progress,
+            external_blob_mode=external_blob_mode,
+            allow_external_blob_outside_bases=allow_external_blob_outside_bases,
+            blob_pack_file_size_threshold=blob_pack_file_size_threshold,
+            target_bases=target_bases,
+            target_all_bases=target_all_bases,
+        )
         self._snapshot = verbs.writing.write(
-            self._session, self._snapshot, data, request, mode=mode
+            self._session, self._snapshot, data, request, mode=mode, schema=schema
         )
 
     def delete(
@@ -613,7 +1112,7 @@ class LanceDataset(OpenedVersion):
         conflict_retries: int = 10,
         retry_timeout: timedelta = _RETRY_TIMEOUT,
         progress: Progress | None = None,
-    ) -> dict[str, int]:
+    ) -> DeleteResult:
         """Delete the rows that pass a filter (SQL text or a pyarrow expression).
 
         Returns ``{"num_deleted_rows": n}``. A version is made even when no row passes, as pylance
@@ -640,7 +1139,7 @@ class LanceDataset(OpenedVersion):
         *,
         mode: str = "auto",
         progress: Progress | None = None,
-    ) -> dict[str, int]:
+    ) -> UpdateResult:
         """Give columns new values, SQL expressions over the old ones, in rows that pass a filter.
 
         ``mode`` is ours: "rows" moves the rows to new files, as pylance does (their row ids stay
@@ -698,7 +1197,7 @@ class LanceDataset(OpenedVersion):
     def update_schema_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
         """Change the schema's metadata as ``update_config`` does; return the new metadata."""
         self._change(verbs.configuring.change_schema_metadata(values, replace))
-        metadata = self.schema.metadata or {}
+        metadata = self.stored_schema.metadata or {}
         return {key.decode(): value.decode() for key, value in metadata.items()}
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
@@ -761,7 +1260,7 @@ class LanceDataset(OpenedVersion):
         None is the unenforced primary key of the schema; with it, two writers that insert the same
         key at the same time never both succeed. Raises ColumnNotFoundError, InvalidInputError.
         """
-        return MergeInsertBuilder(self, on, self._moved)
+        return MergeInsertBuilder(self, on)
 
     def _moved(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -884,7 +1383,13 @@ class LanceDataset(OpenedVersion):
         """
         self._snapshot = verbs.indexing.drop(self._session, self._snapshot, name)
 
-    def prewarm_index(self, name: str, **options: Any) -> NoReturn:
+    def prewarm_index(
+        self,
+        name: str,
+        *,
+        with_position: bool = False,
+        index_segments: Iterable[Any] | None = None,
+    ) -> NoReturn:
         """Raise NotSupportedError: files of indices are not read. Raises IndexNotFoundError."""
         table.indices.segments_of(self._snapshot, name)
         raise NotSupportedError(
@@ -899,28 +1404,125 @@ class LanceDataset(OpenedVersion):
         name: str | None = None,
         *,
         replace: bool = True,
-        **options: Any,
+        train: bool = True,
+        fragment_ids: Sequence[int] | None = None,
+        index_uuid: str | None = None,
+        progress_callback: Callable[[Any], object] | None = None,
+        format_version: int | str | None = None,
+        document_granularity: Any = None,
+        **parameters: Any,
     ) -> None:
         """Build a BTREE index on a column, in memory, for pylance's queries.
 
+        ``replace``: an index of that name is built anew. The arguments from ``train`` on, and the
+        ``parameters`` of other kinds of index, are refused where they are given.
         ``lance_nb.spark.create_scalar_index`` builds it in parts. Filters here do not look into
         indices. Raises ColumnNotFoundError, InvalidInputError, and NotSupportedError for kinds and
-        options that only pylance has.
+        options that only pylance has. Example::
+
+            ds.create_scalar_index("id", "BTREE")
         """
         kind = str(index_type)
-        if options:
-            call = f"create_scalar_index({column!r}, {kind!r}, {next(iter(options))}=...)"
-            raise NotSupportedError(verbs.index_building.not_built(self.uri, call))
+        given = {
+            "train": None if train else train,
+            "fragment_ids": fragment_ids,
+            "index_uuid": index_uuid,
+            "progress_callback": progress_callback,
+            "format_version": format_version,
+            "document_granularity": document_granularity,
+            **parameters,
+        }
+        for option, value in given.items():
+            if value is not None:
+                call = f"create_scalar_index({column!r}, {kind!r}, {option}=...)"
+                raise NotSupportedError(verbs.index_building.not_built(self.uri, call))
         self._snapshot = verbs.index_building.create(
             self._session, self._snapshot, column, kind, name, replace=replace
         )
 
-    def create_index(self, column: Any, index_type: Any, *args: Any, **options: Any) -> None:
-        """Raise NotSupportedError: indices are built by pylance. Raises ColumnNotFoundError."""
+    def create_index(
+        self,
+        column: str | Sequence[str],
+        index_type: str,
+        name: str | None = None,
+        metric: str = "L2",
+        replace: bool = False,
+        num_partitions: int | None = None,
+        ivf_centroids: Any = None,
+        pq_codebook: Any = None,
+        num_sub_vectors: int | None = None,
+        accelerator: Any = None,
+        index_cache_size: int | None = None,
+        shuffle_partition_batches: int | None = None,
+        shuffle_partition_concurrency: int | None = None,
+        ivf_centroids_file: str | None = None,
+        precomputed_partition_dataset: str | None = None,
+        storage_options: StorageOptions | None = None,
+        filter_nan: bool = True,
+        train: bool = True,
+        fragment_ids: Sequence[int] | None = None,
+        index_uuid: str | None = None,
+        *,
+        target_partition_size: int | None = None,
+        streaming_sample_rate: int | None = None,
+        streaming_coreset_rate: int | None = None,
+        streaming_refine_passes: int | None = None,
+        skip_transpose: bool = False,
+        progress_callback: Callable[[Any], object] | None = None,
+        **parameters: Any,
+    ) -> NoReturn:
+        """Raise NotSupportedError: vector indices are built by pylance.
+
+        The arguments are pylance's. Raises ColumnNotFoundError for a column that does not exist.
+        """
         for one in [column] if isinstance(column, str) else column:
             self.lance_schema.tree.field(one)
         call = f"create_index({column!r}, {str(index_type)!r})"
         raise NotSupportedError(verbs.index_building.not_built(self.uri, call))
+
+    # --- storage ----------------------------------------------------------------------------------
+
+    def session(self) -> CacheSession:
+        """Return the caches of this dataset, to open others with: ``dataset(uri, session=...)``."""
+        return CacheSession.of(self._session.files, self._session.deletions)
+
+    @property
+    def initial_storage_options(self) -> dict[str, Any] | None:
+        """The storage options that the dataset was opened with, None if there were none."""
+        options = self._session.storage_options
+        return None if options is None else dict(options)
+
+    def latest_storage_options(self) -> dict[str, Any] | None:
+        """Return the storage options; they do not change while a dataset is open."""
+        return self.initial_storage_options
+
+    @property
+    def storage_options_accessor(self) -> StorageOptionsAccessor | None:
+        """The storage options behind pylance's interface, None if there are none."""
+        options = self._session.storage_options
+        return None if options is None else StorageOptionsAccessor(options)
+
+    def new_file_session(self) -> LanceFileSession:
+        """Return a session that reads and writes single files below the dataset's root.
+
+        Example::
+
+            names = ds.new_file_session().list("data")
+        """
+        from lance_nb.dataset.file_session import LanceFileSession
+
+        return LanceFileSession(self._session.root.uri, self._session.storage_options)
+
+    def io_stats_snapshot(self) -> IOStats:
+        """Return reads and writes since the dataset was opened or ``io_stats_incremental`` called.
+
+        The whole process is counted, see lance_nb.dataset.storage_access.
+        """
+        return self._session.io.stats()
+
+    def io_stats_incremental(self) -> IOStats:
+        """Return what ``io_stats_snapshot`` returns, and count from zero again."""
+        return self._session.io.restart()
 
     # --- branches and copies ----------------------------------------------------------------------
 
@@ -936,7 +1538,7 @@ class LanceDataset(OpenedVersion):
         """
         del storage_options  # the ones this dataset was opened with hold for its branches too
         made = verbs.branching.create_branch(self._session, self._snapshot, branch, reference)
-        return type(self)(self._session, made)
+        return self._at(self._session, made)
 
     def shallow_clone(
         self,
@@ -952,7 +1554,7 @@ class LanceDataset(OpenedVersion):
         """
         target = verbs.branching.target_of(self._session, self._snapshot, reference)
         made = verbs.branching.shallow_clone(self._session, target, target_path, storage_options)
-        return type(self)(*made)
+        return self._at(*made, keeps_options=False)
 
     def deep_clone(
         self,
@@ -971,7 +1573,7 @@ class LanceDataset(OpenedVersion):
         made = verbs.branching.deep_clone(
             self._session, target, target_path, storage_options, progress
         )
-        return type(self)(*made)
+        return self._at(*made, keeps_options=False)
 
     def migrate_manifest_paths_v2(self) -> None:
         """Rename the manifests of this branch to the names that list the newest version first.
@@ -986,19 +1588,24 @@ class LanceDataset(OpenedVersion):
         self,
         version: Ref,
         *,
+        on_conflict: str = "fail",
+        key: str | Sequence[str] | None = None,
+        copy: bool = False,
+        pin: bool = True,
         dry_run: bool = False,
         message: str | None = None,
         progress: Progress | None = None,
-        **wishes: Unpack[ChangeWishes],
     ) -> MergePlan:
         """Do the change that made a version (7, ("dev", 7), a tag) on the newest version here.
 
-        Wishes are those of ``branches.merge``, without ``strategy``. This object stands at the
-        version that it made, unless ``dry_run``. Raises InvalidInputError if there is nothing to
-        do, CommitConflictError if what the change touches has been changed here,
+        ``on_conflict``, ``key``, ``copy`` and ``pin`` are those of ``branches.merge``. This object
+        stands at the version that it made, unless ``dry_run``. Raises InvalidInputError if there is
+        nothing to do, CommitConflictError if what the change touches has been changed here,
         VersionNotFoundError.
         """
-        options = verbs.merge_options.options_of(**wishes)
+        options = verbs.merge_options.options_of(
+            on_conflict=on_conflict, key=key, copy=copy, pin=pin
+        )
         plan = verbs.merging.plan_pick(
             *self.opened, version, options, progress if dry_run else None
         )
@@ -1044,24 +1651,45 @@ class LanceDataset(OpenedVersion):
         base_uri: Destination,
         operation: Operation | Transaction,
         read_version: int | None = None,
-        *,
         commit_lock: CommitLock | None = None,
         storage_options: StorageOptions | None = None,
         enable_v2_manifest_paths: bool | None = None,
-        detached: bool = False,
+        detached: bool | None = False,
         max_retries: int = _COMMIT_RETRIES,
+        *,
         commit_message: str | None = None,
         enable_stable_row_ids: bool | None = None,
+        namespace_client: object = None,
+        table_id: Sequence[str] | None = None,
+        namespace_client_managed_versioning: bool = False,
         commit_timeout: timedelta | None = _COMMIT_TIMEOUT,
+        base_store_params: Mapping[str, Mapping[str, str]] | None = None,
     ) -> Self:
         """Commit an operation, or a whole transaction, and return the version that it made.
 
-        ``read_version``: the version that the operation was made for; Overwrite and Restore can do
-        without. ``detached`` makes a version outside of the history. A transaction that was
-        committed before is recognised by its uuid and not committed twice. Raises
-        InvalidInputError, DatasetNotFoundError, CommitConflictError, RetryableCommitConflictError,
-        TooMuchWriteContentionError, CommitStateUnknownError, StorageError.
+        ``base_uri``: the dataset, or its URI. ``read_version``: the version that the operation was
+        made for; Overwrite and Restore can do without. ``commit_lock``: see ``lance_nb.dataset``.
+        ``detached`` makes a version outside of the history. ``max_retries``: attempts after the
+        first, each on a newer version. ``commit_message`` becomes a property of the transaction.
+        ``enable_v2_manifest_paths`` and ``enable_stable_row_ids`` matter for a new dataset. A
+        transaction that was committed before is recognised by its uuid and not committed twice.
+        ``base_store_params`` and the arguments of namespaces are refused.
+
+        Raises InvalidInputError, DatasetNotFoundError, CommitConflictError,
+        RetryableCommitConflictError, TooMuchWriteContentionError, CommitStateUnknownError,
+        StorageError. Example::
+
+            fragments = lance_nb.write_fragments(rows, ds)
+            append = lance_nb.LanceOperation.Append(fragments)
+            ds = lance_nb.LanceDataset.commit(ds, append, ds.version)
         """
+        check_refused({
+            "namespace_client": namespace_client,
+            "table_id": table_id,
+            "namespace_client_managed_versioning": namespace_client_managed_versioning,
+            "base_store_params": base_store_params,
+        })
+        check_lock(commit_lock)
         session, current = destination(base_uri, storage_options)
         options = verbs.transacting.options_of(
             max_retries=max_retries,
@@ -1076,25 +1704,31 @@ class LanceDataset(OpenedVersion):
         transaction = verbs.transacting.transaction_of(operation, read_version, {}, uuid)
         is_pinned = read_version is not None or transaction is operation
         made = verbs.transacting.commit(session, current, transaction, options, is_pinned=is_pinned)
-        return cls(session, made)
+        return cls.from_opened(session, made)
 
     @classmethod
     def commit_batch(
         cls,
         dest: Destination,
         transactions: Sequence[Transaction],
-        *,
         commit_lock: CommitLock | None = None,
         storage_options: StorageOptions | None = None,
         enable_v2_manifest_paths: bool | None = None,
-        detached: bool = False,
+        detached: bool | None = False,
         max_retries: int = _COMMIT_RETRIES,
+        base_store_params: Mapping[str, Mapping[str, str]] | None = None,
         commit_timeout: timedelta | None = _COMMIT_TIMEOUT,
-    ) -> dict[str, Any]:
+    ) -> BulkCommitResult:
         """Commit several appends as one version: ``{"dataset": ..., "merged": Transaction}``.
 
-        Raises InvalidInputError, NotSupportedError for other operations, and as ``commit`` does.
+        The arguments are those of ``commit``. Raises InvalidInputError, NotSupportedError for other
+        operations, and as ``commit`` does. Example::
+
+            made = lance_nb.write_fragments(rows, ds, return_transaction=True)
+            ds = lance_nb.LanceDataset.commit_batch(ds, [made])["dataset"]
         """
+        check_refused({"base_store_params": base_store_params})
+        check_lock(commit_lock)
         session, current = destination(dest, storage_options)
         if current is None:
             raise DatasetNotFoundError(session.root.uri)
@@ -1108,7 +1742,7 @@ class LanceDataset(OpenedVersion):
         made, merged = verbs.transacting.commit_batch(
             session, current.branch, transactions, options
         )
-        return {"dataset": cls(session, made), "merged": merged}
+        return {"dataset": cls.from_opened(session, made), "merged": merged}
 
     def stage(self) -> Stage:
         """Collect edits of this version, preview them, then commit or discard them together."""
@@ -1132,9 +1766,9 @@ class LanceDataset(OpenedVersion):
     # --- maintenance ------------------------------------------------------------------------------
 
     @property
-    def optimize(self) -> Optimize:
+    def optimize(self) -> DatasetOptimizer:
         """Compaction of this dataset, and what else keeps it fast."""
-        return Optimize(self)
+        return DatasetOptimizer(self)
 
     def _compact(self, given: Any, progress: Progress | None) -> CompactionMetrics:
         self._snapshot, metrics = verbs.compaction_steps.compact(
@@ -1284,19 +1918,35 @@ class LanceDataset(OpenedVersion):
         """Raise NotSupportedError: Lance has no partitions."""
         raise NotSupportedError("Lance datasets are not partitioned")
 
-    def join(self, right_dataset: Any, keys: Any, *args: Any, **options: Any) -> NoReturn:
-        """Raise NotSupportedError: join the tables of two scans."""
+    def join(
+        self,
+        right_dataset: Any,
+        keys: Any,
+        right_keys: Any = None,
+        join_type: str = "left outer",
+        left_suffix: str | None = None,
+        right_suffix: str | None = None,
+        coalesce_keys: bool = True,
+        use_threads: bool = True,
+    ) -> NoReturn:
+        """Raise NotSupportedError, as pylance does: join the tables of two scans."""
         raise NotSupportedError("datasets cannot be joined; join tables: ds.to_table().join(...)")
 
     def join_asof(
-        self, right_dataset: Any, on: Any, by: Any, *args: Any, **options: Any
+        self,
+        right_dataset: Any,
+        on: Any,
+        by: Any,
+        tolerance: Any = None,
+        right_on: Any = None,
+        right_by: Any = None,
     ) -> NoReturn:
         """Raise NotSupportedError: join the tables of two scans."""
         raise NotSupportedError(
             "datasets cannot be joined; join tables: ds.to_table().join_asof(...)"
         )
 
-    def sort_by(self, sorting: Any, **options: Any) -> NoReturn:
+    def sort_by(self, sorting: Any) -> NoReturn:
         """Raise NotSupportedError: a scan sorts, with ``order_by``."""
         raise NotSupportedError("a dataset has an order of its own; scan with order_by=...")
 
@@ -1311,3 +1961,8 @@ class LanceDataset(OpenedVersion):
     def filter(self, expression: Any) -> NoReturn:
         """Raise NotSupportedError: a scan filters, with ``filter``."""
         raise NotSupportedError("a dataset has all its rows; scan with filter=...")
+
+    def _at(self, session: Session, snapshot: Snapshot, *, keeps_options: bool = True) -> Self:
+        """Return a handle of another version; of this dataset it has the same options."""
+        defaults = self._default_scan_options if keeps_options else None
+        return type(self).from_opened(session, snapshot, defaults)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.dataset.public_location import PublicLocation
+from lance_nb.dataset.version_opening import check_refused
 from lance_nb.errors import InternalError, InvalidInputError
 from lance_nb.file.page_listing import describe
 from lance_nb.file.reader import FileReader
@@ -59,6 +60,9 @@ class LanceFileMetadata:
     minor_version: int
     global_buffers: tuple[LanceBufferDescriptor, ...]
     columns: tuple[LanceColumnMetadata, ...]
+    num_data_bytes: int = 0
+    num_column_metadata_bytes: int = 0
+    num_global_buffer_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +113,16 @@ class LanceFileReader:
         path: str | os.PathLike[str],
         storage_options: StorageOptions | None = None,
         columns: Sequence[str] | None = None,
+        *,
+        namespace_client: object = None,
+        table_id: Sequence[str] | None = None,
     ) -> None:
         """Open the file at ``path``; ``columns`` chooses what is read, nested ones by dots.
 
+        ``namespace_client`` and ``table_id`` are refused.
         Raises ObjectNotFoundError, CorruptFileError, NotSupportedError, ColumnNotFoundError.
         """
+        check_refused({"namespace_client": namespace_client, "table_id": table_id})
         self._path, self._options, self._columns = path, storage_options, columns
         self._file: _OpenFile | None = _open_file(path, storage_options, columns)
         self._location: PublicLocation | None = None  # of a reader that was unpickled
@@ -156,12 +165,24 @@ class LanceFileReader:
         """Return the number of rows."""
         return self._reader.num_rows
 
-    def read_all(self, *, batch_size: int = DEFAULT_BATCH_ROWS) -> ReaderResults:
-        """Read every row."""
+    def read_all(
+        self, *, batch_size: int = DEFAULT_BATCH_ROWS, batch_readahead: int = 16
+    ) -> ReaderResults:
+        """Read every row. ``batch_readahead`` tunes pylance's reader and has no effect.
+
+        Example::
+
+            rows = lance_nb.LanceFileReader(path).read_all().to_table()
+        """
         return self._results(self._batches(0, self.num_rows(), batch_size))
 
     def read_range(
-        self, start: int, num_rows: int, *, batch_size: int = DEFAULT_BATCH_ROWS
+        self,
+        start: int,
+        num_rows: int,
+        *,
+        batch_size: int = DEFAULT_BATCH_ROWS,
+        batch_readahead: int = 16,
     ) -> ReaderResults:
         """Read ``num_rows`` rows from ``start`` on. Raises InvalidInputError outside the file."""
         if start < 0 or num_rows < 0 or start + num_rows > self.num_rows():
@@ -175,6 +196,7 @@ class LanceFileReader:
         indices: Sequence[int] | pa.Array | np.ndarray,
         *,
         batch_size: int = DEFAULT_BATCH_ROWS,
+        batch_readahead: int = 16,
     ) -> ReaderResults:
         """Read the rows at ``indices``, in their order. Raises InvalidInputError outside the file.
 
@@ -186,13 +208,18 @@ class LanceFileReader:
     def metadata(self) -> LanceFileMetadata:
         """Describe the file: schema, version, columns and pages."""
         major, minor = self._reader.file_version
+        footer, buffers = self._reader.footer, self._reader.global_buffers()
+        buffer_bytes = sum(size for _, size in buffers)
         return LanceFileMetadata(
             self._snapshot.manifest.schema.to_arrow(),
             self.num_rows(),
             major,
             minor,
-            tuple(LanceBufferDescriptor(*one) for one in self._reader.global_buffers()),
+            tuple(LanceBufferDescriptor(*one) for one in buffers),
             tuple(self._column(column) for column in range(self._reader.num_columns)),
+            footer.column_metadata_start - buffer_bytes,
+            footer.global_table_start - footer.column_metadata_start,
+            buffer_bytes,
         )
 
     def file_statistics(self) -> LanceFileStatistics:

@@ -7,12 +7,14 @@ twice or written to after its end is refused by name.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from threading import Lock
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
 
+from lance_nb.dataset.version_opening import check_refused
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.file.versions import file_version_of
 from lance_nb.file.writer import PAGE_BYTES, FileOptions, FileWriter
@@ -34,13 +36,18 @@ class LanceFileWriter:
         data_cache_bytes: int | None = None,
         version: str | None = None,
         storage_options: StorageOptions | None = None,
+        namespace_client: object = None,
+        table_id: Sequence[str] | None = None,
         max_page_bytes: int | None = None,
     ) -> None:
         """Begin the file at ``path``; without a schema, the first batch tells it.
 
+        ``namespace_client`` and ``table_id`` are refused.
+
         ``data_cache_bytes`` is shared by the columns (8 MiB each by default), a page is at most
         about ``max_page_bytes``. Raises InvalidInputError, NotSupportedError, StorageError.
         """
+        check_refused({"namespace_client": namespace_client, "table_id": table_id})
         self._folder, _, self._name = os.fspath(path).rpartition("/")
         if not self._name:
             raise InvalidInputError(f"{os.fspath(path)!r} does not name a file")

@@ -3,32 +3,90 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from lance_nb import table
 from lance_nb.dataset import verbs
-from lance_nb.dataset.scanner import LanceScanner
+from lance_nb.dataset.scanner import BlobHandling, LanceScanner
+from lance_nb.dataset.scanner_builder import scan
+from lance_nb.dataset.version_opening import (
+    check_refused,
+    check_session,
+    storage_version_of,
+)
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import DataFile, DeletionFile, Fragment
 from lance_nb.table.fragment_reader import num_physical_rows
-from lance_nb.table.projection import project_nested
+from lance_nb.table.projection import ROW_ADDRESS, project_nested
 from lance_nb.table.scan_plan import first_rows, num_live_rows
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.cache_session import CacheSession
     from lance_nb.dataset.dataset import LanceDataset
     from lance_nb.format.lance_schema import LanceSchema
+    from lance_nb.storage.registry import StorageOptions
+
+Columns: TypeAlias = Sequence[str] | Mapping[str, str] | None
+
+
+class FragmentSession:
+    """Takes rows of one fragment again and again. Created by ``LanceFragment.open_session``."""
+
+    def __init__(
+        self, fragment: LanceFragment, columns: Sequence[str] | None, *, with_row_address: bool
+    ) -> None:
+        self._fragment = fragment
+        self._columns = columns
+        self._with_row_address = with_row_address
+
+    def take(self, indices: Sequence[int] | pa.Array | np.ndarray) -> pa.Table:
+        """Read the rows at positions of the fragment, in that order; as ``LanceFragment.take``."""
+        return self._fragment._taken(  # noqa: SLF001 - made for it
+            indices, self._columns, [ROW_ADDRESS] if self._with_row_address else []
+        )
 
 
 class LanceFragment:
-    """A group of rows that were written together. Created by ``LanceDataset.get_fragments``."""
+    """A group of rows that were written together, at one version of a dataset.
 
-    def __init__(self, dataset: LanceDataset, metadata: Fragment) -> None:
-        self._dataset = dataset
-        self._metadata = metadata
+    Created by ``LanceDataset.get_fragments`` or from an id. Example::
+
+        fragment = lance_nb.LanceFragment(ds, 0)
+        fragment.count_rows(), fragment.data_files()
+    """
+
+    def __init__(
+        self,
+        dataset: LanceDataset,
+        fragment_id: int | None = None,
+        *,
+        fragment: Fragment | None = None,
+    ) -> None:
+        """Describe the fragment with that id, or one whose metadata is known.
+
+        Raises InvalidInputError when there is none.
+        """
+        if fragment is None:
+            if fragment_id is None:
+                raise InvalidInputError("either fragment or fragment_id must be specified")
+            found = dataset.get_fragment(fragment_id)
+            if found is None:
+                raise InvalidInputError(
+                    f"fragment {fragment_id} does not exist in version {dataset.version}: "
+                    "ds.fragment_ids() lists those that do"
+                )
+            dataset, fragment = found.dataset, found.metadata
+        self._dataset: LanceDataset = dataset
+        self._metadata: Fragment = fragment
+
+    @property
+    def dataset(self) -> LanceDataset:
+        """The dataset, at the version that the fragment was found in. Not in pylance."""
+        return self._dataset
 
     @property
     def fragment_id(self) -> int:
@@ -43,7 +101,7 @@ class LanceFragment:
     @property
     def schema(self) -> pa.Schema:
         """Arrow schema of the dataset."""
-        return self._dataset.schema
+        return self._dataset.stored_schema
 
     @property
     def physical_schema(self) -> NoReturn:
@@ -81,47 +139,304 @@ class LanceFragment:
         """Return the deletion file, None if no row is deleted."""
         return self._metadata.deletion_file
 
-    def scanner(self, **options: Any) -> LanceScanner:
-        """Describe a scan of this fragment; options as for ``LanceDataset.scanner``."""
-        return self._dataset.scanner(fragments=[self], **options)
+    def scanner(
+        self,
+        *,
+        columns: Columns = None,
+        batch_size: int | None = None,
+        filter: Any = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        batch_readahead: int = 16,
+        blob_handling: BlobHandling | None = None,
+        order_by: Any = None,
+        use_scalar_index: bool | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | list[str] | None = None,
+        include_deleted_rows: bool | None = None,
+        batch_size_bytes: int | None = None,
+        strict_batch_size: bool | None = None,
+        keep_dictionaries: bool | None = None,
+    ) -> LanceScanner:
+        """Describe a scan of this fragment; nothing is read until its result is asked for.
+
+        The arguments are those of ``LanceDataset.scanner``; ``default_scan_options`` of the dataset
+        do not matter. Raises PredicateError, ColumnNotFoundError, InvalidInputError. Example::
+
+            scan = ds.get_fragments()[0].scanner(columns=["id"], limit=4)
+        """
+        arguments = {
+            "columns": columns,
+            "batch_size": batch_size,
+            "filter": filter,
+            "limit": limit,
+            "offset": offset,
+            "with_row_id": with_row_id,
+            "with_row_address": with_row_address,
+            "batch_readahead": batch_readahead,
+            "blob_handling": blob_handling,
+            "order_by": order_by,
+            "use_scalar_index": use_scalar_index,
+            "io_buffer_size": io_buffer_size,
+            "late_materialization": late_materialization,
+            "include_deleted_rows": include_deleted_rows,
+            "batch_size_bytes": batch_size_bytes,
+            "strict_batch_size": strict_batch_size,
+            "keep_dictionaries": keep_dictionaries,
+            "fragments": [self],
+        }
+        return scan(self._dataset, arguments)
 
     def to_table(
-        self, columns: Sequence[str] | Mapping[str, str] | None = None, **options: Any
+        self,
+        columns: Columns = None,
+        filter: Any = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        blob_handling: BlobHandling | None = None,
+        order_by: Any = None,
+        use_scalar_index: bool | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | list[str] | None = None,
+        include_deleted_rows: bool | None = None,
+        batch_size_bytes: int | None = None,
+        strict_batch_size: bool | None = None,
+        *,
+        keep_dictionaries: bool | None = None,
     ) -> pa.Table:
-        """Read rows of this fragment; options as for ``LanceDataset.scanner``."""
-        return self.scanner(columns=columns, **options).to_table()
+        """Read rows of this fragment into one table. The arguments are those of ``scanner``.
+
+        Example::
+
+            rows = ds.get_fragments()[0].to_table(["id"], filter="id < 9")
+        """
+        return self.scanner(
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            blob_handling=blob_handling,
+            order_by=order_by,
+            use_scalar_index=use_scalar_index,
+            io_buffer_size=io_buffer_size,
+            late_materialization=late_materialization,
+            include_deleted_rows=include_deleted_rows,
+            batch_size_bytes=batch_size_bytes,
+            strict_batch_size=strict_batch_size,
+            keep_dictionaries=keep_dictionaries,
+        ).to_table()
 
     def to_batches(
-        self, columns: Sequence[str] | Mapping[str, str] | None = None, **options: Any
+        self,
+        columns: Columns = None,
+        *,
+        batch_size: int | None = None,
+        filter: Any = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        batch_readahead: int = 16,
+        blob_handling: BlobHandling | None = None,
+        order_by: Any = None,
+        use_scalar_index: bool | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | list[str] | None = None,
+        include_deleted_rows: bool | None = None,
+        batch_size_bytes: int | None = None,
+        strict_batch_size: bool | None = None,
+        keep_dictionaries: bool | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Read rows of this fragment batch by batch."""
-        return self.scanner(columns=columns, **options).to_batches()
+        """Read rows of this fragment batch by batch. The arguments are those of ``scanner``.
+
+        Example::
+
+            batches = list(ds.get_fragments()[0].to_batches(columns=["id"], batch_size=100))
+        """
+        return self.scanner(
+            columns=columns,
+            batch_size=batch_size,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            batch_readahead=batch_readahead,
+            blob_handling=blob_handling,
+            order_by=order_by,
+            use_scalar_index=use_scalar_index,
+            io_buffer_size=io_buffer_size,
+            late_materialization=late_materialization,
+            include_deleted_rows=include_deleted_rows,
+            batch_size_bytes=batch_size_bytes,
+            strict_batch_size=strict_batch_size,
+            keep_dictionaries=keep_dictionaries,
+        ).to_batches()
 
     def take(
-        self, indices: Sequence[int] | pa.Array | np.ndarray, columns: Sequence[str] | None = None
+        self,
+        indices: Sequence[int] | pa.Array | np.ndarray,
+        columns: Sequence[str] | None = None,
     ) -> pa.Table:
         """Read the rows at positions of this fragment (deleted rows are not counted), in order.
 
-        Raises InvalidInputError for a position that does not exist.
+        Raises InvalidInputError for a position that does not exist. Example::
+
+            rows = ds.get_fragments()[0].take([2, 0], columns=["id"])
         """
+        return self._taken(indices, columns, [])
+
+    def open_session(
+        self, columns: Sequence[str] | None = None, with_row_address: bool | None = None
+    ) -> FragmentSession:
+        """Return a session that takes rows of this fragment, with ``_rowaddr`` if asked for.
+
+        Example::
+
+            session = ds.get_fragments()[0].open_session(["id"])
+            session.take([0]), session.take([1])
+        """
+        return FragmentSession(self, columns, with_row_address=bool(with_row_address))
+
+    def validate(self) -> None:
+        """Check the files of this fragment without decoding values; as ``LanceDataset.validate``.
+
+        Raises CorruptFileError, ObjectNotFoundError (both OSErrors).
+        """
+        verbs.verifying.validate(self._dataset.opened[1], [self._metadata])
+
+    def _taken(
+        self,
+        indices: Sequence[int] | pa.Array | np.ndarray,
+        columns: Sequence[str] | None,
+        row_columns: Sequence[str],
+    ) -> pa.Table:
         snapshot = self._dataset.opened[1]
         first = next(first_rows(snapshot, [self._metadata]))
         wanted = np.asarray(indices, np.int64)
         count = self.count_rows()
         if wanted.size and not 0 <= int(wanted.min()) <= int(wanted.max()) < count:
             raise InvalidInputError(f"positions of fragment {self.fragment_id} are below {count}")
-        projection = project_nested(snapshot.manifest.schema, columns)
+        projection = project_nested(snapshot.manifest.schema, columns, row_columns)
         return table.take.take_rows(snapshot, projection, wanted + first)
 
     def to_pandas(
-        self, columns: Sequence[str] | Mapping[str, str] | None = None, **options: Any
+        self,
+        columns: Columns = None,
+        filter: Any = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        batch_size: int | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        blob_mode: str = "lazy",
+        order_by: Any = None,
+        *,
+        memory_pool: pa.MemoryPool | None = None,
+        categories: Sequence[str] | None = None,
+        strings_to_categorical: bool = False,
+        zero_copy_only: bool = False,
+        integer_object_nulls: bool = False,
+        date_as_object: bool = True,
+        timestamp_as_object: bool = False,
+        use_threads: bool = True,
+        deduplicate_objects: bool = True,
+        ignore_metadata: bool = False,
+        safe: bool = True,
+        split_blocks: bool = False,
+        self_destruct: bool = False,
+        maps_as_pydicts: Literal["lossy", "strict"] | None = None,
+        types_mapper: Callable[[pa.DataType], Any] | None = None,
+        coerce_temporal_nanoseconds: bool = False,
     ) -> Any:
-        """Read rows of this fragment into a pandas DataFrame; as ``LanceDataset.to_pandas``."""
-        return self._dataset.to_pandas(columns, fragments=[self], **options)
+        """Read rows of this fragment into a pandas DataFrame.
 
-    def head(self, num_rows: int, columns: Sequence[str] | None = None, **options: Any) -> pa.Table:
-        """Read the first rows of this fragment."""
-        return self.to_table(columns, limit=num_rows, **options)
+        The arguments up to ``order_by`` are those of ``scanner``; ``blob_mode`` is that of
+        ``LanceDataset.to_pandas``; the others go to ``pyarrow.Table.to_pandas``. Example::
+
+            frame = ds.get_fragments()[0].to_pandas(["id"], limit=4)
+        """
+        return self.scanner(
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            batch_size=batch_size,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            order_by=order_by,
+        ).to_pandas(
+            blob_mode=blob_mode,
+            memory_pool=memory_pool,
+            categories=categories,
+            strings_to_categorical=strings_to_categorical,
+            zero_copy_only=zero_copy_only,
+            integer_object_nulls=integer_object_nulls,
+            date_as_object=date_as_object,
+            timestamp_as_object=timestamp_as_object,
+            use_threads=use_threads,
+            deduplicate_objects=deduplicate_objects,
+            ignore_metadata=ignore_metadata,
+            safe=safe,
+            split_blocks=split_blocks,
+            self_destruct=self_destruct,
+            maps_as_pydicts=maps_as_pydicts,
+            types_mapper=types_mapper,
+            coerce_temporal_nanoseconds=coerce_temporal_nanoseconds,
+        )
+
+    def head(
+        self,
+        num_rows: int,
+        columns: Columns = None,
+        *,
+        batch_size: int | None = None,
+        filter: Any = None,
+        offset: int | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        batch_readahead: int = 16,
+        blob_handling: BlobHandling | None = None,
+        order_by: Any = None,
+        use_scalar_index: bool | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | list[str] | None = None,
+        include_deleted_rows: bool | None = None,
+        batch_size_bytes: int | None = None,
+        strict_batch_size: bool | None = None,
+        keep_dictionaries: bool | None = None,
+    ) -> pa.Table:
+        """Read the first ``num_rows`` rows of this fragment, or those that pass ``filter``.
+
+        All arguments but ``num_rows`` are our own, those of ``scanner``. Example::
+
+            preview = ds.get_fragments()[0].head(5)
+        """
+        return self.scanner(
+            limit=num_rows,
+            columns=columns,
+            batch_size=batch_size,
+            filter=filter,
+            offset=offset,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            batch_readahead=batch_readahead,
+            blob_handling=blob_handling,
+            order_by=order_by,
+            use_scalar_index=use_scalar_index,
+            io_buffer_size=io_buffer_size,
+            late_materialization=late_materialization,
+            include_deleted_rows=include_deleted_rows,
+            batch_size_bytes=batch_size_bytes,
+            strict_batch_size=strict_batch_size,
+            keep_dictionaries=keep_dictionaries,
+        ).to_table()
 
     # --- steps of a distributed write: fragments out, committed by LanceDataset.commit -----------
 
@@ -131,15 +446,46 @@ class LanceFragment:
         data: Any,
         fragment_id: int | None = None,
         schema: pa.Schema | None = None,
-        *,
+        max_rows_per_group: int | None = 1024,
+        progress: Any = None,
         mode: str = "append",
-        **options: Any,
+        *,
+        data_storage_version: str | None = None,
+        use_legacy_format: bool | None = None,
+        storage_options: StorageOptions | None = None,
+        namespace_client: object = None,
+        table_id: Sequence[str] | None = None,
+        session: CacheSession | None = None,
+        max_page_bytes: int | None = None,
+        enable_stable_row_ids: bool = False,
+        external_blob_mode: Literal["reference", "ingest"] = "reference",
+        allow_external_blob_outside_bases: bool = False,
+        allow_bases: Sequence[str] = (),
     ) -> Fragment:
-        """Write rows as one fragment; options as for ``lance_nb.write_fragments``.
+        """Write rows as one fragment, however many they are; nothing is committed.
 
-        Raises SchemaMismatchError, InvalidInputError, StorageError.
+        The arguments are those of ``lance_nb.write_fragments``. Raises SchemaMismatchError,
+        InvalidInputError, StorageError. Example::
+
+            fragment = lance_nb.LanceFragment.create(uri, rows)
+            append = lance_nb.LanceOperation.Append([fragment])
         """
-        made = verbs.fragments.create_one(dataset_uri, data, schema, mode=mode, **options)
+        check_refused({"namespace_client": namespace_client, "table_id": table_id})
+        check_session(session)
+        made = verbs.fragments.create_one(
+            dataset_uri,
+            data,
+            schema,
+            mode=mode,
+            storage_options=storage_options,
+            allow_bases=allow_bases,
+            progress=progress,
+            data_storage_version=storage_version_of(data_storage_version, use_legacy_format),
+            max_page_bytes=max_page_bytes,
+            enable_stable_row_ids=enable_stable_row_ids,
+            external_blob_mode=external_blob_mode,
+            allow_external_blob_outside_bases=allow_external_blob_outside_bases,
+        )
         return made if fragment_id is None else verbs.fragments.numbered(made, fragment_id)
 
     @staticmethod

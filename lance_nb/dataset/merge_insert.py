@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import pyarrow as pa
 
 from lance_nb.dataset import verbs
-from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.errors import ArgumentError, InvalidInputError, MergeInsertError
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.dataset import LanceDataset
+    from lance_nb.dataset.result_types import ExecuteResult
     from lance_nb.format.schema import Schema
-    from lance_nb.table.snapshot import Snapshot
     from lance_nb.transactions.transaction import Transaction
 
 _RETRIES = 10
@@ -81,15 +81,9 @@ class MergeInsertBuilder(MergeClauseBuilder):
     the write mode by cost.
     """
 
-    def __init__(
-        self,
-        dataset: OpenedVersion,
-        on: str | Iterable[str] | None,
-        moved: Callable[[Snapshot], None],
-    ) -> None:
+    def __init__(self, dataset: LanceDataset, on: str | Iterable[str] | None = None) -> None:
         super().__init__(dataset.lance_schema.tree, on)
         self._dataset = dataset
-        self._moved = moved
         self._retries = _RETRIES
         self._timeout = _RETRY_TIMEOUT
 
@@ -170,7 +164,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
 
     def execute(
         self, data_obj: Any, *, schema: pa.Schema | None = None, progress: Progress | None = None
-    ) -> dict[str, int]:
+    ) -> ExecuteResult:
         """Merge ``data_obj`` (what ``write_dataset`` takes) and commit.
 
         Returns ``num_inserted_rows``, ``num_updated_rows`` and ``num_deleted_rows``; a version is
@@ -190,8 +184,8 @@ class MergeInsertBuilder(MergeClauseBuilder):
                 timeout_s=self._timeout.total_seconds(),
                 progress=progress,
             )
-        self._moved(made)
-        return stats
+        self._dataset._moved(made)  # noqa: SLF001 - made by it
+        return cast("ExecuteResult", stats)
 
     def execute_uncommitted(
         self, data_obj: Any, *, schema: pa.Schema | None = None, progress: Progress | None = None
@@ -202,6 +196,22 @@ class MergeInsertBuilder(MergeClauseBuilder):
             return verbs.upserting.execute_uncommitted(
                 session, snapshot, self._clauses, source, progress
             )
+
+    def execute_batches(
+        self, new_data: Any, *, schema: pa.Schema | None = None
+    ) -> ExecuteResult:
+        """Do as ``execute``; pylance's name for rows that lie in memory and can be read again."""
+        return self.execute(new_data, schema=schema)
+
+    def execute_uncommitted_batches(
+        self, new_data: Any, *, schema: pa.Schema | None = None
+    ) -> tuple[Transaction, dict[str, int]]:
+        """Do as ``execute_uncommitted``; pylance's name for rows that lie in memory."""
+        return self.execute_uncommitted(new_data, schema=schema)
+
+    def analyze_plan_batches(self, new_data: Any, *, schema: pa.Schema | None = None) -> str:
+        """Do as ``analyze_plan``; pylance's name for rows that lie in memory."""
+        return self.analyze_plan(new_data, schema=schema)
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
         """Describe what a merge of a source of this schema does, in our engine's own words."""

@@ -84,6 +84,11 @@ class OpenedVersion:
     @property
     def schema(self) -> pa.Schema:
         """Arrow schema."""
+        return self.stored_schema
+
+    @property
+    def stored_schema(self) -> pa.Schema:
+        """Arrow schema of the stored columns, whatever ``default_scan_options`` say."""
         known = self._snapshot.projections  # made once per version: long, with 2,000 columns
         found: pa.Schema | None = known.get(_SCHEMA)
         if found is None:

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], object]
 
-_NOT_OPTIONS = frozenset({"self", "progress", "more"})
+_NOT_OPTIONS = frozenset({"self", "progress"})
 
 
-class Optimize:
+class DatasetOptimizer:
     """Maintenance of one dataset. Created by ``LanceDataset.optimize``."""
 
     def __init__(self, dataset: LanceDataset) -> None:
@@ -44,7 +44,6 @@ class Optimize:
         excluded_fragment_ids: Sequence[int] | None = None,
         data_storage_version: str | None = None,
         progress: Progress | None = None,
-        **more: Any,
     ) -> CompactionMetrics:
         """Join small fragments and drop deleted rows, as one new version; rows stay in order.
 
@@ -66,19 +65,46 @@ class Optimize:
         binary copies), CommitConflictError, TooMuchWriteContentionError.
         """
         given = {name: value for name, value in locals().items() if name not in _NOT_OPTIONS}
-        return self._dataset._compact({**given, **more}, progress)  # noqa: SLF001
+        return self._dataset._compact(given, progress)  # noqa: SLF001
 
-    def plan_compaction(self, **options: Any) -> CompactionPlan:
-        """Plan a compaction without running it; options as for ``compact_files``."""
+    def plan_compaction(
+        self,
+        *,
+        target_rows_per_fragment: int | None = None,
+        max_rows_per_group: int | None = None,
+        max_bytes_per_file: int | None = None,
+        materialize_deletions: bool | None = None,
+        materialize_deletions_threshold: float | None = None,
+        defer_index_remap: bool | None = None,
+        num_threads: int | None = None,
+        batch_size: int | None = None,
+        compaction_mode: str | None = None,
+        binary_copy_read_batch_bytes: int | None = None,
+        max_source_fragments: int | None = None,
+        max_source_rows: int | None = None,
+        max_source_bytes: int | None = None,
+        excluded_fragment_ids: Sequence[int] | None = None,
+        data_storage_version: str | None = None,
+    ) -> CompactionPlan:
+        """Plan a compaction without running it; the arguments are those of ``compact_files``.
+
+        Example::
+
+            plan = ds.optimize.plan_compaction(target_rows_per_fragment=1000)
+            plan.num_tasks()
+        """
+        options = {name: value for name, value in locals().items() if name not in _NOT_OPTIONS}
         return verbs.compaction_steps.Compaction.plan(self._dataset, options)
 
     def commit_compaction(
-        self, rewrites: Iterable[RewriteResult], **options: Any
+        self, rewrites: Iterable[RewriteResult], *, defer_index_remap: bool | None = None
     ) -> CompactionMetrics:
         """Commit what the tasks of a plan returned, all or some of them.
 
-        Raises RetryableCommitConflictError when others changed a fragment that was rewritten.
+        ``defer_index_remap``: as for ``compact_files``. Raises RetryableCommitConflictError when
+        others changed a fragment that was rewritten.
         """
+        options = {"defer_index_remap": defer_index_remap}
         return self._dataset._commit_compaction(rewrites, options)  # noqa: SLF001
 
     def cleanup_frag_reuse_index(self) -> int:
@@ -89,7 +115,7 @@ class Optimize:
         """
         return self._dataset._cleanup_reuse()  # noqa: SLF001
 
-    def enable_auto_cleanup(self, auto_cleanup_config: Mapping[str, int], **_: Any) -> None:
+    def enable_auto_cleanup(self, auto_cleanup_config: Mapping[str, int]) -> None:
         """Clean up old versions by itself: every ``interval`` versions those that are older.
 
         ``auto_cleanup_config`` has "interval" and "older_than_seconds". Whoever commits a version
@@ -97,12 +123,12 @@ class Optimize:
         """
         self._dataset.update_config(table.auto_cleanup.settings(auto_cleanup_config))
 
-    def disable_auto_cleanup(self, **_: Any) -> None:
+    def disable_auto_cleanup(self) -> None:
         """Clean up only when asked to."""
         keys = [table.auto_cleanup.INTERVAL, table.auto_cleanup.OLDER_THAN]
         self._dataset.delete_config_keys(keys)
 
-    def optimize_indices(self, **options: Any) -> NoReturn:
+    def optimize_indices(self, **_parameters: Any) -> NoReturn:
         """Raise NotSupportedError: indices are built and extended by pylance."""
         raise NotSupportedError(
             "indices cannot be extended here yet; rows they do not cover are found by scanning "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lance_nb.dataset import verbs
@@ -11,9 +11,6 @@ from lance_nb.dataset.opened import VersionPart
 from lance_nb.table import refs
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
-    from lance_nb.dataset.verbs.merge_options import MergeWishes
     from lance_nb.dataset.verbs.merge_plan import MergePlan, Progress
     from lance_nb.dataset.verbs.merging import MergeSource
     from lance_nb.format.refs import Branch, Tag
@@ -131,14 +128,21 @@ class Branches(VersionPart):
         source: MergeSource,
         into: str | None = None,
         *,
+        strategy: str = "auto",
+        on_conflict: str = "fail",
+        key: str | Sequence[str] | None = None,
+        copy: bool = False,
+        pin: bool = True,
         progress: Progress | None = None,
-        **wishes: Unpack[MergeWishes],
     ) -> MergePlan:
         """Find out what ``merge`` would do; writes nothing. ``.commit()`` does it.
 
+        The arguments are those of ``merge``.
         ``progress`` is called with the versions read, and those known to be needed so far.
         """
-        options = verbs.merge_options.options_of(**wishes)
+        options = verbs.merge_options.options_of(
+            strategy=strategy, on_conflict=on_conflict, key=key, copy=copy, pin=pin
+        )
         branch = self._snapshot.branch
         return verbs.merging.plan_branch(
             self._session, branch, source, into, options, progress=progress
@@ -152,14 +156,18 @@ class Branches(VersionPart):
         squash: bool = True,
         dry_run: bool = False,
         message: str | None = None,
+        strategy: str = "auto",
+        on_conflict: str = "fail",
+        key: str | Sequence[str] | None = None,
+        copy: bool = False,
+        pin: bool = True,
         progress: Progress | None = None,
-        **wishes: Unpack[MergeWishes],
     ) -> MergePlan:
         """Bring what a branch did since it forked (or was merged last) into another branch.
 
         ``source`` is a branch, a tag or ``(branch, version)``; "main" is main. ``into`` is a
         branch, by default the one that is open. All of it becomes one version, or with
-        ``squash=False`` one per version of the source. Wishes, all by name: ``strategy="auto"``,
+        ``squash=False`` one per version of the source. ``strategy``: "auto",
         "fast-forward" (refuse if ``into`` has moved) or "replay"; ``on_conflict`` decides where
         both sides changed the same: "fail", "ours" (``into`` stays) or "theirs" (the source is
         taken); ``key`` names columns that identify a row; without it stable row ids or the
@@ -174,12 +182,23 @@ class Branches(VersionPart):
         CommitConflictError (nothing was changed), RefNotFoundError, VersionNotFoundError,
         InvalidInputError, TooMuchWriteContentionError, StorageError.
         """
+        plan = self.plan_merge(
+            source,
+            into,
+            strategy=strategy,
+            on_conflict=on_conflict,
+            key=key,
+            copy=copy,
+            pin=pin,
+            progress=progress if dry_run else None,
+        )
         if dry_run:
-            return self.plan_merge(source, into, progress=progress, **wishes)
-        plan = self.plan_merge(source, into, **wishes)
+            return plan
         if squash:
             return plan.commit(message, progress=progress)
-        options = verbs.merge_options.options_of(**wishes)
+        options = verbs.merge_options.options_of(
+            strategy=strategy, on_conflict=on_conflict, key=key, copy=copy, pin=pin
+        )
         return verbs.merging.merge_one_by_one(self._session, plan, options, message, progress)
 
 

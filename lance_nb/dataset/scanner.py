@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import pyarrow as pa
 
@@ -12,6 +13,7 @@ from lance_nb import table
 from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.blob_fields import BLOB_KEY, BLOB_V2_EXTENSION
+from lance_nb.storage import meter
 from lance_nb.table.plain_scan import PlainScan, plan_plain
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.snapshot import Snapshot
@@ -20,61 +22,61 @@ if TYPE_CHECKING:
     from lance_nb.table.blob_scan import BlobScan
     from lance_nb.table.scan_request import ScanRequest
 
-__all__ = ["LanceScanner", "ScanOptions", "check_unused"]
+__all__ = ["BlobHandling", "LanceScanner", "ScanOptions", "ScanStatistics"]
 
-# Arguments of pylance's scanner that tune how it works and cannot change what it returns.
-_WITHOUT_EFFECT = frozenset({
-    "batch_size_bytes", "batch_readahead", "fragment_readahead", "scan_in_order", "use_stats",
-    "io_buffer_size", "late_materialization", "use_scalar_index", "scan_stats_callback",
-})  # fmt: skip
-# Arguments that would change the result, and what to do instead.
-_REFUSED = {
-    "full_text_query": "full-text search needs an index; filter with LIKE, ILIKE or regexp_like",
-    "fast_search": "no index is used here, so that every row is searched; leave fast_search out",
-    "index_segments": "no index is used here; leave index_segments out",
-    "row_addr_allowlist": "filter by _rowaddr instead: filter='_rowaddr IN (...)'",
-    "row_addr_blocklist": "filter by _rowaddr instead: filter='_rowaddr NOT IN (...)'",
-    "substrait_aggregate": "aggregate the table that the scan returns",
-}
 BLOB_MODES = ("lazy", "bytes", "descriptions")
 BLOB_HANDLING = ("all_binary", "all_descriptions", "blobs_descriptions")
 
 
-def is_unused(name: str) -> bool:
-    """Tell whether an argument is one of pylance's that ``check_unused`` judges."""
-    return name in _WITHOUT_EFFECT or name in _REFUSED
+BlobHandling: TypeAlias = Literal["all_binary", "blobs_descriptions", "all_descriptions"]
 
 
-def check_unused(options: dict[str, Any]) -> None:
-    """Refuse arguments that are unknown, or that would change the result if they worked."""
-    for name, value in options.items():
-        if name in _WITHOUT_EFFECT:
-            continue
-        if name not in _REFUSED:
-            raise InvalidInputError(f"a scan takes no argument {name!r}")
-        if value:
-            raise NotSupportedError(f"{name} is not supported: {_REFUSED[name]}")
+@dataclass(frozen=True, slots=True)
+class ScanStatistics:
+    """What a scan cost, for ``scan_stats_callback``.
 
+    ``iops`` and ``requests`` are reads of the store, ``bytes_read`` the bytes that they returned;
+    reads of others that ran meanwhile in this process are counted too. Scans use no index, so what
+    is said of indices is 0. ``all_counts``: "rows_returned"; ``all_times``: "elapsed", in
+    nanoseconds.
+    """
 
-def reads_payloads(blob_handling: str | None) -> bool:
-    """Tell whether a scan is to return the payloads of blobs, not their descriptions."""
-    if blob_handling not in (None, *BLOB_HANDLING):
-        raise InvalidInputError(
-            f"Invalid blob_handling: {blob_handling}. Expected one of: {', '.join(BLOB_HANDLING)}"
-        )
-    return blob_handling == "all_binary"
+    iops: int = 0
+    requests: int = 0
+    bytes_read: int = 0
+    indices_loaded: int = 0
+    parts_loaded: int = 0
+    index_comparisons: int = 0
+    index_cache_hits: int = 0
+    index_cache_misses: int = 0
+    all_counts: Mapping[str, int] = field(default_factory=dict)
+    all_times: Mapping[str, int] = field(default_factory=dict)
 
 
 class LanceScanner:
-    """A planned read of one version. Created by ``LanceDataset.scanner``."""
+    """A planned read of one version. Created by ``LanceDataset.scanner``.
 
-    def __init__(self, version: OpenedVersion, options: ScanOptions) -> None:
+    Example::
+
+        scanner = ds.scanner(columns=["id"], filter="id < 9")
+        scanner.count_rows(), scanner.to_table()
+
+    ``on_statistics`` is called when the rows have been read; a pickled scanner is without it.
+    """
+
+    def __init__(
+        self,
+        version: OpenedVersion,
+        options: ScanOptions,
+        on_statistics: Callable[[ScanStatistics], object] | None = None,
+    ) -> None:
         self._version = version
         self._options = options
+        self._on_statistics = on_statistics
         self._plan: PlainScan | ScanRequest | BlobScan | None = _planned(version, options)
 
     def __copy__(self) -> LanceScanner:
-        return LanceScanner(self._version, self._options)
+        return LanceScanner(self._version, self._options, self._on_statistics)
 
     def __deepcopy__(self, memo: object) -> LanceScanner:
         return self.__copy__()
@@ -100,28 +102,85 @@ class LanceScanner:
     @property
     def dataset_schema(self) -> pa.Schema:
         """Arrow schema of the dataset."""
-        return self._snapshot.manifest.schema.to_arrow()
+        return self._version.schema
 
     def to_table(self) -> pa.Table:
         """Read everything into one table."""
-        return self._request.table()
+        if self._on_statistics is None:
+            return self._request.table()
+        before = _Costs()
+        rows = self._request.table()
+        self._on_statistics(before.since(rows.num_rows))
+        return rows
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read batch by batch (8,192 rows unless ``batch_size`` says otherwise)."""
-        return self._request.batches()
+        if self._on_statistics is None:
+            return self._request.batches()
+        return self._counted(self._request.batches(), self._on_statistics)
+
+    def _counted(
+        self,
+        batches: Iterator[pa.RecordBatch],
+        on_statistics: Callable[[ScanStatistics], object],
+    ) -> Iterator[pa.RecordBatch]:
+        before, num_rows = _Costs(), 0
+        for batch in batches:
+            num_rows += batch.num_rows
+            yield batch
+        on_statistics(before.since(num_rows))
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Read batch by batch behind pyarrow's reader interface."""
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
 
-    def to_pandas(self, *, blob_mode: str = "lazy", **options: Any) -> Any:
-        """Read everything into a pandas DataFrame; options as for ``pyarrow.Table.to_pandas``.
+    def to_pandas(
+        self,
+        *,
+        blob_mode: str = "lazy",
+        memory_pool: pa.MemoryPool | None = None,
+        categories: Sequence[str] | None = None,
+        strings_to_categorical: bool = False,
+        zero_copy_only: bool = False,
+        integer_object_nulls: bool = False,
+        date_as_object: bool = True,
+        timestamp_as_object: bool = False,
+        use_threads: bool = True,
+        deduplicate_objects: bool = True,
+        ignore_metadata: bool = False,
+        safe: bool = True,
+        split_blocks: bool = False,
+        self_destruct: bool = False,
+        maps_as_pydicts: Literal["lossy", "strict"] | None = None,
+        types_mapper: Callable[[pa.DataType], Any] | None = None,
+        coerce_temporal_nanoseconds: bool = False,
+    ) -> Any:
+        """Read everything into a pandas DataFrame.
 
+        The arguments from ``memory_pool`` on are those of ``pyarrow.Table.to_pandas``.
         ``blob_mode``: blobs at the top come as ``BlobFile`` ("lazy") or all as "bytes" or as
         "descriptions". Raises InvalidInputError for another one.
         """
         if blob_mode not in BLOB_MODES:
             raise InvalidInputError(f"blob_mode is one of {', '.join(BLOB_MODES)}, not {blob_mode}")
+        options: dict[str, Any] = {
+            "memory_pool": memory_pool,
+            "categories": categories,
+            "strings_to_categorical": strings_to_categorical,
+            "zero_copy_only": zero_copy_only,
+            "integer_object_nulls": integer_object_nulls,
+            "date_as_object": date_as_object,
+            "timestamp_as_object": timestamp_as_object,
+            "use_threads": use_threads,
+            "deduplicate_objects": deduplicate_objects,
+            "ignore_metadata": ignore_metadata,
+            "safe": safe,
+            "split_blocks": split_blocks,
+            "self_destruct": self_destruct,
+            "maps_as_pydicts": maps_as_pydicts,
+            "types_mapper": types_mapper,
+            "coerce_temporal_nanoseconds": coerce_temporal_nanoseconds,
+        }
         if self._options.blob_payloads or blob_mode == "descriptions":
             return self.to_table().to_pandas(**options)
         if not self._shows_blobs():
@@ -141,6 +200,24 @@ class LanceScanner:
         return any(
             BLOB_KEY.encode() in (field.metadata or {}) for field in self.projected_schema
         ) or any(field.extension_name == BLOB_V2_EXTENSION for field in schema.walk())
+
+    @staticmethod
+    def from_dataset(*_args: Any, **_options: Any) -> NoReturn:
+        """Raise NotSupportedError, as in pylance: use ``LanceDataset.scanner``."""
+        raise NotSupportedError("a scanner is made by dataset.scanner()")
+
+    @staticmethod
+    def from_fragment(*_args: Any, **_options: Any) -> NoReturn:
+        """Raise NotSupportedError, as in pylance: use ``LanceFragment.scanner``."""
+        raise NotSupportedError("a scanner is made by fragment.scanner()")
+
+    @staticmethod
+    def from_batches(*_args: Any, **_options: Any) -> NoReturn:
+        """Raise NotSupportedError, as in pylance: batches are not a dataset."""
+        raise NotSupportedError(
+            "a scan reads a dataset; filter batches by pyarrow.dataset.Scanner.from_batches, or "
+            "write them first"
+        )
 
     def scan_batches(self) -> Iterator[pa.RecordBatch]:
         """Read batch by batch; pyarrow's name for ``to_batches``."""
@@ -181,6 +258,26 @@ class LanceScanner:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
 
+class _Costs:
+    """What this process had read, and the time, when a scan began."""
+
+    def __init__(self) -> None:
+        self._before = meter.totals()
+        self._started_ns = time.perf_counter_ns()
+
+    def since(self, num_rows: int) -> ScanStatistics:
+        """Return what a scan of so many rows has cost until now."""
+        now, before = meter.totals(), self._before
+        reads = now.read_requests - before.read_requests
+        return ScanStatistics(
+            reads,
+            reads,
+            now.read_bytes - before.read_bytes,
+            all_counts={"rows_returned": num_rows},
+            all_times={"elapsed": time.perf_counter_ns() - self._started_ns},
+        )
+
+
 def _planned(version: OpenedVersion, options: ScanOptions) -> PlainScan | ScanRequest | BlobScan:
     snapshot = version.opened[1]
     if options.blob_payloads:
@@ -196,4 +293,5 @@ def _restored(
     """Return a scan that is planned, on a version that is opened, when it is first used."""
     made = kind.__new__(kind)
     made._version, made._options, made._plan = version, options, None  # noqa: SLF001
+    made._on_statistics = None  # noqa: SLF001
     return made

@@ -1,32 +1,46 @@
-"""ScannerBuilder: a scan put together option by option, as pylance's class of that name."""
+"""ScannerBuilder: a scan that is put together option by option; every other scan uses it too.
+
+Names, arguments and defaults are those of pylance's class, so that ``default_scan_options`` written
+for pylance work. Arguments that tune how pylance reads, and cannot change what is read, are checked
+and have no effect.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+import os
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from lance_nb.errors import InvalidInputError
+from lance_nb.dataset.scanner import BLOB_HANDLING, LanceScanner
+from lance_nb.errors import ArgumentError, InvalidInputError, NotSupportedError
+from lance_nb.table.scan_options import ScanOptions
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
     from lance_nb.dataset.fragment import LanceFragment
-    from lance_nb.dataset.scanner import LanceScanner
 
-# Options whose method has the name of the scanner's argument and takes its value.
-_PLAIN = frozenset({
-    "batch_readahead", "batch_size", "batch_size_bytes", "blob_handling", "columns", "fast_search",
-    "filter", "fragment_readahead", "include_deleted_rows", "io_buffer_size",
-    "late_materialization", "limit", "offset", "order_by", "prefilter", "scan_in_order",
-    "scan_stats_callback", "strict_batch_size", "substrait_aggregate", "use_scalar_index",
-    "use_stats", "with_row_address", "with_row_id",
-})  # fmt: skip
+DEFAULT_BATCH_SIZE = "LANCE_DEFAULT_BATCH_SIZE"
+
+# Arguments that would change the result, and what to do instead.
+_REFUSED = {
+    "full_text_query": "full-text search needs an index; filter with LIKE, ILIKE or regexp_like",
+    "fast_search": "no index is used here, so that every row is searched; leave fast_search out",
+    "index_segments": "no index is used here; leave index_segments out",
+    "row_addr_allowlist": "filter by _rowaddr instead: filter='_rowaddr IN (...)'",
+    "row_addr_blocklist": "filter by _rowaddr instead: filter='_rowaddr NOT IN (...)'",
+    "substrait_aggregate": "aggregate the table that the scan returns",
+}
 
 
 class ScannerBuilder:
-    """Collects options; ``to_scanner`` checks them. Every method returns the builder.
+    """Collects the options of a scan; ``to_scanner`` plans it. Every method returns the builder.
 
-    Besides the methods below there is one for every argument of ``LanceDataset.scanner``:
-    ``limit``, ``offset``, ``columns``, ``filter``, ``batch_size``, ``with_row_id`` and so on.
+    An option that is set twice has the second value. Example::
+
+        scanner = ScannerBuilder(ds).columns(["id"]).filter("id < 9").limit(4).to_scanner()
+        rows = scanner.to_table()
     """
 
     def __init__(self, ds: LanceDataset) -> None:
@@ -34,73 +48,303 @@ class ScannerBuilder:
         self._options: dict[str, Any] = {}
 
     def apply_defaults(self, default_opts: Mapping[str, Any]) -> Self:
-        """Set several options by name. Raises InvalidInputError for an unknown one."""
+        """Call the methods that ``default_opts`` names; a dict is passed as named arguments.
+
+        Raises InvalidInputError for a name that is no method.
+        """
         for name, value in default_opts.items():
-            setter = getattr(self, name, None)
+            setter = None if name.startswith("_") else getattr(self, name, None)
             if setter is None:
                 raise InvalidInputError(f"Unknown option {name}")
-            if isinstance(value, Mapping):
+            if isinstance(value, Mapping) and name not in ("columns", "filter"):
                 setter(**value)
             else:
                 setter(value)
         return self
 
-    def nearest(self, column: str, q: Any, k: int | None = None, **options: Any) -> Self:
-        """Search the vectors nearest to ``q``; options as in ``nearest`` of the scanner."""
-        given = {"column": column, "q": q, "k": k, **options}
-        return self._set("nearest", {name: one for name, one in given.items() if one is not None})
+    # --- which rows and columns -------------------------------------------------------------------
+
+    def columns(self, cols: Sequence[str] | Mapping[str, str] | None = None) -> Self:
+        """Choose columns by name, or compute them: a dict of name to SQL expression.
+
+        None returns every column. Raises ArgumentError (a TypeError) for a single text.
+        """
+        if isinstance(cols, str) or not isinstance(cols, Sequence | Mapping | None):
+            raise ArgumentError(
+                "columns must be a list or dict[name, expression], got "
+                f"{type(cols)}: write columns=[{cols!r}] for one column"
+            )
+        return self._set("columns", cols)
+
+    def filter(self, filter: Any) -> Self:
+        """Return only the rows that pass a filter: SQL text or a pyarrow expression.
+
+        A dict may hold it under "expr_filter", as in pylance; its "search_filter" is refused.
+        """
+        if not isinstance(filter, Mapping):
+            return self._set("filter", filter)
+        if filter.get("search_filter") is not None:
+            raise NotSupportedError(
+                "a search as a filter needs an index; use nearest= with prefilter=True"
+            )
+        return self._set("filter", filter.get("expr_filter"))
+
+    def limit(self, n: int | None = None) -> Self:
+        """Return at most ``n`` rows. Raises InvalidInputError for a negative number."""
+        if n is not None and int(n) < 0:
+            raise InvalidInputError(f"Limit must be non-negative, got {n}")
+        return self._set("limit", n)
+
+    def offset(self, n: int | None = None) -> Self:
+        """Skip ``n`` rows of the result. Raises InvalidInputError for a negative number."""
+        if n is not None and int(n) < 0:
+            raise InvalidInputError(f"Offset must be non-negative, got {n}")
+        return self._set("offset", n)
 
     def with_fragments(self, fragments: Iterable[LanceFragment] | None) -> Self:
-        """Read some fragments only."""
-        return self._set("fragments", fragments)
+        """Read some fragments only. Raises ArgumentError (a TypeError) for other objects."""
+        if fragments is None:
+            return self._set("fragments", None)
+        chosen = tuple(fragments)
+        for fragment in chosen:
+            if not hasattr(fragment, "metadata") or not hasattr(fragment, "fragment_id"):
+                raise ArgumentError(
+                    "fragments must be an iterable of LanceFragment. Got "
+                    f"{type(fragment)} instead: ds.get_fragments() lists them"
+                )
+        return self._set("fragments", chosen)
 
-    def with_index_segments(self, index_segments: Sequence[Any] | None) -> Self:
-        """Choose index segments: refused when the scan is made, as no index is used."""
-        return self._set("index_segments", index_segments)
+    def include_deleted_rows(self, flag: bool) -> Self:
+        """Return deleted rows too, with a null ``_rowid``; needs ``with_row_id``."""
+        return self._set("include_deleted_rows", flag)
+
+    def with_row_id(self, with_row_id: bool = True) -> Self:
+        """Add the column ``_rowid``."""
+        return self._set("with_row_id", with_row_id)
+
+    def with_row_address(self, with_row_address: bool = True) -> Self:
+        """Add the column ``_rowaddr``: ``fragment id << 32 | offset in the fragment``."""
+        return self._set("with_row_address", with_row_address)
+
+    def order_by(self, orderings: Iterable[Any] | None) -> Self:
+        """Sort the rows by columns: names, or ``ColumnOrdering`` values."""
+        return self._set("order_by", orderings)
+
+    def blob_handling(self, blob_handling: str | None) -> Self:
+        """Choose how blobs are returned: "all_binary" for their bytes, else descriptions.
+
+        Raises InvalidInputError for another word.
+        """
+        if blob_handling not in (None, *BLOB_HANDLING):
+            raise InvalidInputError(
+                f"Invalid blob_handling: {blob_handling}. Expected one of: "
+                + ", ".join(BLOB_HANDLING)
+            )
+        return self._set("blob_handling", blob_handling)
+
+    def keep_dictionaries(self, keep: bool = True) -> Self:
+        """Return top-level columns of strings and bytes as Arrow dictionaries. Not in pylance."""
+        return self._set("keep_dictionaries", keep)
+
+    # --- searches ---------------------------------------------------------------------------------
+
+    def nearest(
+        self,
+        column: str,
+        q: Any,
+        k: int | None = None,
+        metric: str | None = None,
+        nprobes: int | None = None,
+        minimum_nprobes: int | None = None,
+        maximum_nprobes: int | None = None,
+        refine_factor: int | None = None,
+        use_index: bool = True,
+        ef: int | None = None,
+        query_parallelism: int | None = None,
+        approx_mode: Literal["fast", "normal", "accurate"] = "normal",
+        distance_range: tuple[float | None, float | None] | None = None,
+        search_effort: float | None = None,
+    ) -> Self:
+        """Return the ``k`` rows (10 by default) whose vectors are nearest to ``q``, exactly.
+
+        ``metric``: "l2" (default), "cosine", "dot" or "hamming". ``distance_range``: least
+        distance, and one above the greatest. The other arguments steer indices, which are not
+        used. What is wrong with the search is raised by ``to_scanner``.
+        """
+        given = {
+            "column": column, "q": q, "k": k, "metric": metric, "distance_range": distance_range,
+        }  # fmt: skip
+        return self.nearest_query({n: value for n, value in given.items() if value is not None})
+
+    def nearest_query(self, query: Any) -> Self:
+        """Search with the arguments of ``nearest`` as one dict. Not in pylance."""
+        return self._set("nearest", query)
+
+    def prefilter(self, prefilter: bool) -> Self:
+        """Search among the rows that pass the filter, instead of filtering what was found."""
+        return self._set("prefilter", prefilter)
 
     def disable_scoring_autoprojection(self, disable: bool = True) -> Self:
         """Leave the distance out of a search's result unless it is asked for."""
         return self._set("disable_scoring_autoprojection", disable)
 
     def full_text_search(self, query: Any, columns: Sequence[str] | None = None) -> Self:
-        """Search texts: refused when the scan is made, as no index is used."""
+        """Search texts: ``to_scanner`` raises NotSupportedError, as no index is used."""
         return self._set("full_text_query", {"query": query, "columns": columns})
+
+    def fast_search(self, flag: bool) -> Self:
+        """Search indexed rows only: ``to_scanner`` raises NotSupportedError if it is true."""
+        return self._set("fast_search", flag)
+
+    def with_index_segments(self, index_segments: Iterable[Any] | None) -> Self:
+        """Choose index segments: ``to_scanner`` raises NotSupportedError, as none is used."""
+        return self._set("index_segments", index_segments)
 
     def row_addr_prefilter(
         self, allowlist: bytes | None = None, blocklist: bytes | None = None
     ) -> Self:
-        """Choose rows by address: refused when the scan is made; filter by ``_rowaddr``."""
+        """Choose rows by address: ``to_scanner`` raises NotSupportedError; filter by _rowaddr."""
         self._set("row_addr_allowlist", allowlist)
         return self._set("row_addr_blocklist", blocklist)
 
+    def substrait_aggregate(self, aggregate: bytes) -> Self:
+        """Aggregate: ``to_scanner`` raises NotSupportedError; aggregate the table instead."""
+        return self._set("substrait_aggregate", aggregate)
+
+    # --- batches ----------------------------------------------------------------------------------
+
+    def batch_size(self, batch_size: int) -> Self:
+        """Limit the rows of a batch: 8,192, or the variable LANCE_DEFAULT_BATCH_SIZE."""
+        return self._set("batch_size", batch_size)
+
+    def strict_batch_size(self, strict_batch_size: bool = False) -> Self:
+        """Fill every batch but the last to ``batch_size``."""
+        return self._set("strict_batch_size", strict_batch_size)
+
+    # --- without effect ---------------------------------------------------------------------------
+
+    def batch_size_bytes(self, batch_size_bytes: int) -> Self:
+        """Do nothing: it tunes pylance's reads and cannot change the rows."""
+        return self
+
+    def io_buffer_size(self, io_buffer_size: int) -> Self:
+        """Do nothing: it tunes pylance's reads and cannot change the rows."""
+        return self
+
+    def batch_readahead(self, nbatches: int | None = None) -> Self:
+        """Do nothing but check the number, which is positive. Raises InvalidInputError."""
+        if nbatches is not None and int(nbatches) <= 0:
+            raise InvalidInputError(f"batch_readahead must be greater than 0, got {nbatches}")
+        return self
+
+    def fragment_readahead(self, nfragments: int | None = None) -> Self:
+        """Do nothing but check the number, which is not negative. Raises InvalidInputError."""
+        if nfragments is not None and int(nfragments) < 0:
+            raise InvalidInputError(f"fragment_readahead must be non-negative, got {nfragments}")
+        return self
+
+    def scan_in_order(self, scan_in_order: bool = True) -> Self:
+        """Do nothing: rows always come in the order of the dataset."""
+        return self
+
+    def late_materialization(self, late_materialization: bool | list[str]) -> Self:
+        """Do nothing: which columns are decoded late is decided by cost."""
+        return self
+
+    def use_stats(self, use_stats: bool = True) -> Self:
+        """Do nothing: statistics are used where they are stored."""
+        return self
+
+    def use_scalar_index(self, use_scalar_index: bool = True) -> Self:
+        """Do nothing: scans do not read indices."""
+        return self
+
+    def scan_stats_callback(self, callback: Callable[[Any], None]) -> Self:
+        """Call ``callback`` with a ``ScanStatistics`` when the scan has been read to its end."""
+        return self._set("scan_stats_callback", callback)
+
+    # --- the scan ---------------------------------------------------------------------------------
+
     def to_scanner(self) -> LanceScanner:
-        """Make the scan; raises as ``LanceDataset.scanner``."""
-        return self.ds.scanner(**self._options)
+        """Plan the scan.
+
+        Raises PredicateError, ColumnNotFoundError, InvalidInputError, NotSupportedError.
+        """
+        given = self._options
+        for name, reason in _REFUSED.items():
+            if given.get(name):
+                raise NotSupportedError(f"{name} is not supported: {reason}")
+        batch_size = given.get("batch_size")
+        fragments = given.get("fragments")
+        options = ScanOptions(
+            given.get("columns"),
+            given.get("filter"),
+            given.get("limit"),
+            given.get("offset"),
+            given.get("nearest"),
+            _default_batch_size() if batch_size is None else batch_size,
+            bool(given.get("with_row_id")),
+            bool(given.get("with_row_address")),
+            None if fragments is None else tuple(one.metadata for one in fragments),
+            bool(given.get("prefilter")),
+            bool(given.get("include_deleted_rows")),
+            bool(given.get("strict_batch_size")),
+            given.get("order_by"),
+            not given.get("disable_scoring_autoprojection"),
+            given.get("blob_handling") == "all_binary",
+            bool(given.get("keep_dictionaries")),
+        )
+        # A copy: the handle may move to another version before the scan is read.
+        return LanceScanner(copy(self.ds), options, given.get("scan_stats_callback"))
 
     def _set(self, name: str, value: Any) -> Self:
         self._options[name] = value
         return self
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in _PLAIN:
-            raise AttributeError(f"ScannerBuilder has no option {name!r}")
 
-        default = _DEFAULTS.get(name)
-
-        def setter(value: Any = default) -> ScannerBuilder:
-            return self._set(name, value)
-
-        return setter
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *_PLAIN})
-
-
-_DEFAULTS: dict[str, Any] = {
-    "with_row_id": True,
-    "with_row_address": True,
-    "scan_in_order": True,
-    "use_stats": True,
-    "use_scalar_index": True,
-    "strict_batch_size": False,
+# Arguments of ``LanceDataset.scanner`` whose method has another name.
+_METHODS = {
+    "fragments": "with_fragments",
+    "index_segments": "with_index_segments",
+    "nearest": "nearest_query",
 }
+
+
+def scan(
+    dataset: LanceDataset, arguments: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
+) -> LanceScanner:
+    """Plan a scan from the arguments of ``LanceDataset.scanner``; None means not given.
+
+    ``defaults`` are the dataset's ``default_scan_options``, named as the builder's methods are.
+    """
+    builder = ScannerBuilder(dataset)
+    if defaults:
+        builder.apply_defaults(defaults)
+    for name, value in arguments.items():
+        if value is None:
+            continue
+        if name == "full_text_query":
+            query = value if isinstance(value, Mapping) else {"query": value}
+            builder.full_text_search(**query)
+        elif name == "row_addr_allowlist":
+            builder.row_addr_prefilter(allowlist=value)
+        elif name == "row_addr_blocklist":
+            builder.row_addr_prefilter(arguments.get("row_addr_allowlist"), value)
+        else:
+            getattr(builder, _METHODS.get(name, name))(value)
+    return builder.to_scanner()
+
+
+def _default_batch_size() -> int | None:
+    """Return the batch size of the environment, with a warning None if it is no number."""
+    text = os.environ.get(DEFAULT_BATCH_SIZE)
+    if text is None:
+        return None
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    warnings.warn(
+        f"the environment variable {DEFAULT_BATCH_SIZE} is {text!r}: expected a number of rows "
+        "above 0; the default of 8192 rows is used",
+        stacklevel=5,
+    )
+    return None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lance_nb import table
 from lance_nb.dataset.base_trust import created_bases, trusted_bases
+from lance_nb.dataset.storage_access import IOCounter
 from lance_nb.errors import NotSupportedError
 from lance_nb.format.manifest import BasePath, Manifest
 from lance_nb.storage.base import Store
@@ -25,8 +26,10 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions import external
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.cache_session import CacheSession
     from lance_nb.table.history import VersionLog
     from lance_nb.table.ref_files import RefFiles
+    from lance_nb.transactions.commit_options import CommitLock
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class Session:
     deletions: DeletionCache = field(default_factory=DeletionCache, repr=False)
     logs: dict[str | None, VersionLog] = field(default_factory=dict, repr=False)
     asked_uri: str = ""
+    commit_lock: CommitLock | None = field(default=None, repr=False)
+    io: IOCounter = field(default_factory=IOCounter, repr=False, compare=False)
     _ref_files: list[RefFiles] = field(default_factory=list, repr=False, compare=False)
 
     @property
@@ -105,15 +110,29 @@ def open_session(
     uri: str | os.PathLike[str],
     storage_options: StorageOptions | None = None,
     allow_bases: Sequence[str] = (),
+    *,
+    caches: CacheSession | None = None,
+    commit_lock: CommitLock | None = None,
 ) -> Session:
     """Return the session of a dataset that may or may not exist (nothing is read yet).
 
     ``allow_bases``: see lance_nb.dataset.base_trust, which adds those of the environment.
-    Raises InvalidInputError, NotSupportedError.
+    ``caches`` are shared with other datasets; ``commit_lock`` is taken by every commit. Raises
+    InvalidInputError, NotSupportedError.
     """
     bases = trusted_bases(allow_bases)
-    if not external.is_configured(uri, storage_options):
-        return Session(open_store(uri, storage_options), bases, storage_options)
-    root = external.opening.open_root(uri, storage_options)
-    asked = "" if external.opening.is_plain(uri) else str(uri)
-    return Session(root, bases, storage_options, asked_uri=asked)
+    root: Store
+    if external.is_configured(uri, storage_options):
+        root = external.opening.open_root(uri, storage_options)
+        asked = "" if external.opening.is_plain(uri) else str(uri)
+    else:
+        root, asked = open_store(uri, storage_options), ""
+    return Session(
+        root,
+        bases,
+        storage_options,
+        files=FileCache() if caches is None else caches.files,
+        deletions=DeletionCache() if caches is None else caches.deletions,
+        asked_uri=asked,
+        commit_lock=commit_lock,
+    )

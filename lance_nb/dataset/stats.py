@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DatasetStats:
-    """Counts of one version, from its manifest alone."""
+    """Counts of one version, from its manifest alone.
+
+    ``num_small_files``: fragments of fewer than 1,024 live rows.
+    """
 
     num_rows: int
     num_deleted_rows: int
@@ -24,6 +27,7 @@ class DatasetStats:
     num_data_files: int
     num_deletion_files: int
     size_bytes: int
+    num_small_files: int
 
 
 class LanceStats:
@@ -46,6 +50,7 @@ class LanceStats:
             int(counts.num_data_files.sum()),
             int(counts.num_deletion_files.sum()),
             int(counts.size_bytes.sum()),
+            self.dataset_stats()["num_small_files"],
         )
 
     def dataset_stats(self, max_rows_per_group: int = 1024) -> dict[str, int]:

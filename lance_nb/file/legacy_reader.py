@@ -50,6 +50,11 @@ class LegacyReader:
         return self._source.size_bytes
 
     @property
+    def metadata_bytes(self) -> int:
+        """Bytes of the metadata that is held in memory: the ends of batches."""
+        return int(self._metadata.pages.batch_ends.nbytes)
+
+    @property
     def num_rows(self) -> int:
         """Rows of all batches."""
         ends = self._metadata.pages.batch_ends

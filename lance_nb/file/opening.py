@@ -47,6 +47,11 @@ class DataFileReader(Protocol):
         """Rows in the file."""
         ...
 
+    @property
+    def metadata_bytes(self) -> int:
+        """Bytes of the metadata that is held in memory."""
+        ...
+
     def read_leaves(
         self,
         leaves: Sequence[Leaf],

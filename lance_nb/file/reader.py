@@ -72,6 +72,12 @@ class FileReader:
         return self._source.size_bytes
 
     @property
+    def metadata_bytes(self) -> int:
+        """Bytes of the metadata that is held in memory: columns that have been asked for."""
+        held = sum(self._column_table[number][1] for number in list(self._columns))
+        return held + len(self._column_table) * TABLE_ENTRY_BYTES
+
+    @property
     def file_version(self) -> tuple[int, int]:
         """Version of the file format, (2, 2) for example."""
         return self.footer.file_version

@@ -38,3 +38,8 @@ def file_version_of(name: str | None) -> tuple[int, int]:
 def version_name(file_version: tuple[int, int]) -> str:
     """Return the name, "2.2" for example."""
     return f"{file_version[0]}.{file_version[1]}"
+
+
+def stable_version() -> str:
+    """Return the file version that ``data_storage_version="stable"`` stands for."""
+    return version_name(_NAMES["stable"])

@@ -65,6 +65,11 @@ class DeletionVector:
         """Build from a bitmap, lowest bit first, set where the row is deleted."""
         return cls(BitMap.deserialize(bitmap_from_bits(bits)))
 
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the bitmap, as it is serialized."""
+        return len(self._bitmap.serialize())
+
     def __len__(self) -> int:
         return len(self._bitmap)
 

@@ -94,7 +94,7 @@ class Place:
 
     def dataset(self) -> LanceDataset:
         """Open the version as a dataset."""
-        return LanceDataset(*self.open())
+        return LanceDataset.from_opened(*self.open())
 
     def fragments(self, ids: Collection[int]) -> list[LanceFragment]:
         """Open some fragments of the version."""

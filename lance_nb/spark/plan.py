@@ -71,7 +71,7 @@ def commit_write(
     environment = replace(Environment(), new_uuid=lambda: plan.operation_id)
     options = CommitOptions(message=label.message, environment=environment, build=build)
     properties = dict(label.properties)
-    return LanceDataset(
+    return LanceDataset.from_opened(
         session, commit_staged(session, plan.place.branch, staged, options, properties)
     )
 

@@ -218,7 +218,7 @@ class FsspecStore:
     def write(self, path: str, data: Buffer) -> None:
         """Create or replace an object."""
         full = self._full(path)
-        meter.count(memoryview(data).nbytes)
+        meter.count_write(memoryview(data).nbytes)
         with self._guard(path):
             self._fs.pipe_file(full, bytes(data))
 
@@ -247,7 +247,7 @@ class FsspecStore:
         self._create(strategy, path, bytes(data))
 
     def _create(self, strategy: ExclusiveCreate, path: str, data: bytes) -> None:
-        meter.count(len(data))
+        meter.count_write(len(data))
         for wait_s in (*_BUSY_WAITS_S, None):
             guard = DriverErrors(join_uri(self._uri, path), self._secrets, strategy)
             try:

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from lance_nb.errors import InternalError, StorageError
+from lance_nb.storage import meter
 from lance_nb.storage.base import Buffer
 
 
@@ -31,6 +32,7 @@ class FsspecObjectWriter:
     def write(self, pieces: Sequence[Buffer]) -> None:
         """Append pieces of bytes."""
         upload = self._open_upload()
+        meter.count_write(sum(memoryview(piece).nbytes for piece in pieces))
         try:
             with self._guard:
                 for piece in pieces:

@@ -177,7 +177,7 @@ class LocalStore:
 
     def write(self, path: str, data: Buffer) -> None:
         """Create or replace a file, durably."""
-        meter.count(memoryview(data).nbytes)
+        meter.count_write(memoryview(data).nbytes)
         full = self._full(path)
         temporary = write_temporary(full, data)
         try:
@@ -192,7 +192,7 @@ class LocalStore:
 
     def write_new(self, path: str, data: Buffer) -> None:
         """Create a file of a name that nobody has; see ``write_new`` in base."""
-        meter.count(memoryview(data).nbytes)
+        meter.count_write(memoryview(data).nbytes)
         writer = self.create(path)
         writer.write([data])
         writer.finish()
@@ -205,7 +205,7 @@ class LocalStore:
 
     def write_if_absent(self, path: str, data: Buffer) -> None:
         """Create a file by hard link, durably; see Store for the outcomes."""
-        meter.count(memoryview(data).nbytes)
+        meter.count_write(memoryview(data).nbytes)
         full = self._full(path)
         temporary = write_temporary(full, data)
         try:

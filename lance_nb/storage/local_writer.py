@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from lance_nb.errors import InternalError, StorageError
+from lance_nb.storage import meter
 from lance_nb.storage.base import Buffer
 from lance_nb.storage.early_writeback import EarlyWriteback
 from lance_nb.storage.local_files import (
@@ -47,6 +48,7 @@ class LocalObjectWriter:
         if self._descriptor < 0:
             raise InternalError(f"{self._full} is written to after its end")
         views = [view for view in (memoryview(one).cast("B") for one in pieces) if view]
+        meter.count_write(sum(view.nbytes for view in views))
         try:
             with translated(self._full):
                 while views:

@@ -147,7 +147,7 @@ class MemoryStore:
         """Create or replace an object."""
         key = self._key(path)
         entry = (bytes(data), datetime.now(UTC))
-        meter.count(len(entry[0]))
+        meter.count_write(len(entry[0]))
         with self._root.lock:
             self._root.objects[key] = entry
 
@@ -155,7 +155,7 @@ class MemoryStore:
         """Create an object unless there is one."""
         key = self._key(path)
         entry = (bytes(data), datetime.now(UTC))
-        meter.count(len(entry[0]))
+        meter.count_write(len(entry[0]))
         with self._root.lock:
             if self._root.objects.setdefault(key, entry) is not entry:
                 raise ObjectExistsError(join_uri(self.uri, path))

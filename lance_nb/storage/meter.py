@@ -3,8 +3,7 @@
 Whoever wants to know what an action cost reads the meter before and after it. Stores count each
 read, listing, and question about an object; a mapped file counts the ranges that are looked at.
 
-Limits: one meter per process, so actions that run side by side are counted together. Writes count
-as requests with the bytes they send.
+Limits: one meter per process, so actions that run side by side are counted together.
 """
 
 from __future__ import annotations
@@ -14,34 +13,60 @@ from typing import NamedTuple
 
 
 class Reading(NamedTuple):
-    """What the meter shows."""
+    """Requests of any kind, and the bytes that they moved."""
 
     requests: int
     size_bytes: int
 
 
-class _Meter:
-    """Two counters that threads share."""
+class Totals(NamedTuple):
+    """Reads (listings and questions about objects among them) and writes."""
 
-    __slots__ = ("lock", "requests", "size_bytes")
+    read_requests: int
+    read_bytes: int
+    write_requests: int
+    written_bytes: int
+
+
+class _Meter:
+    """Counters that threads share."""
+
+    __slots__ = ("lock", "read_bytes", "read_requests", "write_requests", "written_bytes")
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.requests = 0
-        self.size_bytes = 0
+        self.read_requests = self.read_bytes = 0
+        self.write_requests = self.written_bytes = 0
 
 
 _meter = _Meter()
 
 
 def count(size_bytes: int = 0, requests: int = 1) -> None:
-    """Add requests, and the bytes that they moved."""
+    """Add requests that read, and the bytes that they returned."""
     with _meter.lock:
-        _meter.requests += requests
-        _meter.size_bytes += size_bytes
+        _meter.read_requests += requests
+        _meter.read_bytes += size_bytes
+
+
+def count_write(size_bytes: int) -> None:
+    """Add a request that wrote, and the bytes that it sent."""
+    with _meter.lock:
+        _meter.write_requests += 1
+        _meter.written_bytes += size_bytes
+
+
+def totals() -> Totals:
+    """Return what has been counted so far, reads and writes apart."""
+    with _meter.lock:
+        return Totals(
+            _meter.read_requests, _meter.read_bytes, _meter.write_requests, _meter.written_bytes
+        )
 
 
 def reading() -> Reading:
     """Return what has been counted so far."""
-    with _meter.lock:
-        return Reading(_meter.requests, _meter.size_bytes)
+    now = totals()
+    return Reading(
+        now.read_requests + now.write_requests, now.read_bytes + now.written_bytes
+    )

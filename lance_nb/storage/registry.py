@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, cast
 from urllib.parse import unquote
 
-from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.errors import ArgumentError, InvalidInputError, NotSupportedError
 from lance_nb.storage.base import Store, absolute_path
 
 StorageOptions = Mapping[str, Any]
@@ -63,7 +63,7 @@ def split_uri(uri: str | os.PathLike[str]) -> tuple[str, str]:
     That is a path for ``file``, the name after ``memory://``, else the whole URI.
     """
     if not isinstance(uri, (str, os.PathLike)):
-        raise InvalidInputError(f"a dataset URI is text or a path, not {type(uri).__name__}")
+        raise ArgumentError(f"a dataset URI is text or a path, not {type(uri).__name__}")
     text = os.fspath(uri)
     if not isinstance(text, str) or not text.strip():
         raise InvalidInputError("the dataset URI is empty")

@@ -17,6 +17,7 @@ import numpy as np
 
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import (
+    ArgumentError,
     CorruptFileError,
     InternalError,
     InvalidInputError,
@@ -32,13 +33,29 @@ from lance_nb.table.row_id_index import choose_positions
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import take_rows
 
+DEFAULT_BLOB_BUFFER_SIZE = 512 * 1024
 _ADDRESS_SHIFT = 32
 
 
-class BlobFile(io.RawIOBase):
-    """One payload, opened for reading. Reads only the bytes that are asked for."""
+class BlobFile(io.BufferedIOBase):
+    """One payload, opened for reading: a binary file, as ``open(path, "rb")`` returns.
 
-    def __init__(self, store: Store, path: str, start: int, size_bytes: int) -> None:
+    ``read``, ``read1`` and ``readinto`` read ``buffer_size`` bytes ahead, so that many small reads
+    are few requests; 0 reads exactly what is asked for. ``read_range`` and ``read_ranges`` use
+    neither the buffer nor the position. Example::
+
+        with ds.take_blobs("image", indices=[0])[0] as file:
+            header = file.read(16)
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        path: str,
+        start: int,
+        size_bytes: int,
+        buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE,
+    ) -> None:
         """Describe the payload: ``size_bytes`` bytes at ``start`` of an object."""
         super().__init__()
         self._store = store
@@ -46,6 +63,9 @@ class BlobFile(io.RawIOBase):
         self._start = start
         self._size = size_bytes
         self._position = 0
+        self.buffer_size = buffer_size
+        self._ahead = b""  # what was read ahead, from this position of the payload on
+        self._ahead_start = 0
 
     def __reduce__(self) -> NoReturn:
         raise NotSupportedError(
@@ -88,7 +108,7 @@ class BlobFile(io.RawIOBase):
         self._check_open()
         return self._position
 
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move to a position in the payload; past its end is allowed, before its start is not."""
         self._check_open()
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}.get(whence)
@@ -97,13 +117,29 @@ class BlobFile(io.RawIOBase):
         self._position = base + offset
         return self._position
 
-    def readinto(self, buffer: Any, /) -> int:
-        """Fill ``buffer`` from the position on; returns how many bytes there were."""
+    def read(self, size: int | None = -1) -> bytes:
+        """Read ``size`` bytes from the position on, fewer at the end; all of them if negative."""
+        if size is None or size < 0:
+            return self.readall()
         self._check_open()
-        view = memoryview(buffer).cast("B")
-        data = self.read_range(self._position, len(view))
-        view[: len(data)] = data
+        data = self._read_ahead(size)
         self._position += len(data)
+        return data
+
+    def read1(self, size: int = -1) -> bytes:
+        """Read up to ``size`` bytes with at most one request (8 KiB if negative)."""
+        return self.read(io.DEFAULT_BUFFER_SIZE if size < 0 else size)
+
+    def readinto(self, b: Any) -> int:
+        """Fill a buffer from the position on; returns how many bytes there were.
+
+        Raises ArgumentError (a TypeError) for a buffer that cannot be written to.
+        """
+        view = memoryview(b).cast("B")
+        if view.readonly:
+            raise ArgumentError(f"a buffer to read into must be writable, not {type(b).__name__}")
+        data = self.read(len(view))
+        view[: len(data)] = data
         return len(data)
 
     def readall(self) -> bytes:
@@ -112,6 +148,18 @@ class BlobFile(io.RawIOBase):
         data = self.read_range(self._position, self._size - self._position)
         self._position += len(data)
         return data
+
+    def _read_ahead(self, length: int) -> bytes:
+        """Return ``length`` bytes at the position, from what was read ahead if they are there."""
+        stop = min(self._position + length, self._size)
+        ahead_stop = self._ahead_start + len(self._ahead)
+        if not self._ahead_start <= self._position <= stop <= ahead_stop:
+            if length >= self.buffer_size:
+                return self.read_range(self._position, length)
+            self._ahead = self.read_range(self._position, self.buffer_size)
+            self._ahead_start = self._position
+        start = self._position - self._ahead_start
+        return self._ahead[start : start + length]
 
     def read_range(self, offset: int, length: int) -> bytes:
         """Read ``length`` bytes at ``offset`` (fewer at the end), without moving."""
@@ -137,14 +185,30 @@ class BlobFile(io.RawIOBase):
 
 
 def open_blobs(
-    snapshot: Snapshot, column: str, positions: Sequence[int] | np.ndarray
+    snapshot: Snapshot,
+    column: str,
+    positions: Sequence[int] | np.ndarray,
+    buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE,
 ) -> list[BlobFile | None]:
     """Open the payloads of the rows at ``positions``; None for a null blob.
 
-    ``column`` may be inside structs. Raises InvalidInputError for a column that holds no blobs or a
-    row that does not exist.
+    ``column`` may be inside structs. ``buffer_size``: see BlobFile. Raises InvalidInputError for a
+    column that holds no blobs or a row that does not exist.
     """
-    return [file for _, file in addressed_blobs(snapshot, column, positions)]
+    check_buffer_size(buffer_size)
+    files = [file for _, file in addressed_blobs(snapshot, column, positions)]
+    for file in files:
+        if file is not None:
+            file.buffer_size = buffer_size
+    return files
+
+
+def check_buffer_size(buffer_size: int) -> None:
+    """Raise ArgumentError (a TypeError) or InvalidInputError for what is no number of bytes."""
+    if isinstance(buffer_size, bool) or not isinstance(buffer_size, int):
+        raise ArgumentError(f"buffer_size must be an int, got {type(buffer_size).__name__}")
+    if buffer_size < 0:
+        raise InvalidInputError(f"buffer_size must not be negative, got {buffer_size}")
 
 
 def addressed_blobs(

@@ -47,3 +47,8 @@ class DeletionCache:
             self._lengths[key] = len(vector)
             while len(self._vectors) > self._vectors_max:
                 self._vectors.popitem(last=False)
+
+    def size_bytes(self) -> int:
+        """Return about how many bytes the vectors hold."""
+        with self._lock:
+            return sum(vector.size_bytes for vector in self._vectors.values())

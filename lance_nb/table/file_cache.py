@@ -36,3 +36,9 @@ class FileCache:
             while len(self._open) > self._files_max:
                 self._open.popitem(last=False)
         return reader
+
+    def size_bytes(self) -> int:
+        """Return about how many bytes of metadata the open files hold."""
+        with self._lock:
+            readers = list(self._open.values())
+        return sum(reader.metadata_bytes for reader in readers)

@@ -246,7 +246,7 @@ class _Commit:
 
     def _claim(self, name: ManifestName, data: bytes) -> bool:
         claimed = claim_under_lock(
-            self._options.commit_lock,
+            self._options.commit_lock or self._place.commit_lock,
             self._place.slots,
             name,
             data,

@@ -35,7 +35,8 @@ TIMEOUT_S = 1800.0
 class CommitPlace:
     """One branch of one dataset. ``home`` is its folder: the root itself on main.
 
-    ``allow_bases`` and ``storage_options``: see table/locations.
+    ``allow_bases`` and ``storage_options``: see table/locations. ``commit_lock`` is taken by every
+    commit whose options name no other.
     """
 
     root: Store
@@ -44,6 +45,7 @@ class CommitPlace:
     slots: ManifestSlots
     allow_bases: tuple[str, ...] = ()
     storage_options: StorageOptions | None = field(default=None, repr=False)
+    commit_lock: CommitLock | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -53,10 +55,12 @@ class CommitPlace:
         *,
         allow_bases: tuple[str, ...] = (),
         storage_options: StorageOptions | None = None,
+        commit_lock: CommitLock | None = None,
     ) -> CommitPlace:
         """Return the place of a branch in the store that holds the dataset."""
         home = branch_store(root, branch)
-        return cls(root, home, branch, slots_of(home), allow_bases, storage_options)
+        slots = slots_of(home)
+        return cls(root, home, branch, slots, allow_bases, storage_options, commit_lock)
 
     def snapshot(self, manifest: Manifest) -> Snapshot:
         """Return a version of this branch, ready to be read."""

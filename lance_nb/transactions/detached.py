@@ -52,7 +52,7 @@ def commit_detached(
         version = prepare(place.home, built, transaction, name)
         write_transaction_file(place.home, version)
         claimed = claim_under_lock(
-            options.commit_lock,
+            options.commit_lock or place.commit_lock,
             place.slots,
             name,
             version.data,

@@ -73,7 +73,7 @@ class WatchedStore:
 def open_over(store: Any, ref: Ref | None = None) -> LanceDataset:
     """Open a dataset over a store of a test's own."""
     session = Session(store)
-    return LanceDataset(session, session.load(resolve(store, ref, None)))
+    return LanceDataset.from_opened(session, session.load(resolve(store, ref, None)))
 
 
 def snapshot_of(store: Any, ref: Ref | None = None) -> Snapshot:

@@ -267,13 +267,12 @@ def test_blobs_in_frames(tmp_path: Path) -> None:
         assert list(frame.columns) == ["blob", "id"]
 
 
-def test_opening_takes_every_argument_of_pylance(pair: Any) -> None:
-    theirs = set(inspect.signature(require_pylance().dataset).parameters)
-    known = {"uri", "version", "asof", "storage_options"}
-    for name in theirs - known:
-        assert lance_nb.dataset(pair[0].uri, **{name: None}).version == 3
-    assert lance_nb.dataset(pair[0].uri, block_size=4096, index_cache_size=9).version == 3
-    with pytest.raises(NotImplementedError, match="give the options to each scan"):
-        lance_nb.dataset(pair[0].uri, default_scan_options={"with_row_id": True})
-    with pytest.raises(ValueError, match="takes no argument 'nope'"):
+def test_opening_refuses_what_it_cannot_honour(pair: Any) -> None:
+    for name in ("namespace_client", "table_id", "base_store_params"):
+        with pytest.raises(NotImplementedError, match=name):
+            lance_nb.dataset(pair[0].uri, **{name: {"a": {"b": "c"}}})
+    with pytest.raises(TypeError, match="nope"):
         lance_nb.dataset(pair[0].uri, nope=1)
+    with pytest.warns(DeprecationWarning, match="index_cache_size"):
+        assert lance_nb.dataset(pair[0].uri, block_size=4096, index_cache_size=9).version == 3
+

@@ -45,6 +45,9 @@ _NATIVE = ("lance", "lance.lance")
 _INTERNAL = {"LOGGER", "T"}
 _BY_KEYWORD = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+# Classes whose members count: pylance's own, native ones among them, and those of pyarrow that
+# its datasets, fragments and scanners derive from.
+_COMPARED_BASES = ("lance", "_lib", "builtins", "pyarrow._dataset")
 # Members that every exception, enumeration, dict and tuple has are not pylance's.
 _FOREIGN = (BaseException, enum.Enum, dict, tuple, str, int, object)
 
@@ -206,13 +209,13 @@ def members(owner: type) -> list[str]:
     inherited = {
         name
         for base in inspect.getmro(owner)
-        if not base.__module__.startswith(("lance", "builtins", "pyarrow._dataset"))
+        if not base.__module__.startswith(_COMPARED_BASES)
         for name in vars(base)
     }
     own = {
         name
         for base in inspect.getmro(owner)
-        if base.__module__.startswith(("lance", "builtins", "pyarrow._dataset"))
+        if base.__module__.startswith(_COMPARED_BASES)
         for name in vars(base)
     }
     return sorted(found - foreign - (inherited - own))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from tests.support.api_absences import reason_for
+from tests.support.api_absences import REFUSED, reason_for
 from tests.support.api_comparison import NOT_COMPARED, Entry, compare
 
 
@@ -28,6 +28,13 @@ def report(entries: Sequence[Entry], *, lists_all: bool = False) -> list[str]:
     shown = [one for one in different if lists_all or one.cause in (None, one.place)]
     lines.append("")
     lines += [f"{one.place}: {one.problem}; {reason_for(one) or 'NOT LISTED'}" for one in shown]
+    lines.append("")
+    lines += [
+        f"{one.place}: present so that positions fit, refused when given; {REFUSED[name]}"
+        for one in entries
+        if one.is_parameter and (name := one.place.rpartition("(")[2][:-1]) in REFUSED
+        if one.problem is None
+    ]
     lines.append("")
     lines += [f"not compared: {name}: {reason}" for name, reason in NOT_COMPARED.items()]
     return lines

@@ -40,15 +40,14 @@ _TABLES = (
 )
 
 
-class BatchInfo(NamedTuple):
-    """Which batch: the fragment, and the number of the batch in it."""
-
-    fragment_id: int
-    batch_index: int
-
-
 class BatchUDFCheckpoint:
     """Finished batches and fragments on disk."""
+
+    class BatchInfo(NamedTuple):
+        """Which batch: the fragment, and the number of the batch in it."""
+
+        fragment_id: int
+        batch_index: int
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)

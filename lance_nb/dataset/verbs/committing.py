@@ -41,6 +41,7 @@ def place_of(session: Session, branch: str | None) -> CommitPlace:
         branch,
         allow_bases=session.trusted_bases,
         storage_options=session.storage_options,
+        commit_lock=session.commit_lock,
     )
 
 

@@ -90,9 +90,9 @@ class RewriteResult:
         return json.dumps(value, separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, text: str) -> RewriteResult:
+    def from_json(cls, json: str) -> RewriteResult:
         """Read what ``json`` returned. Raises InvalidInputError."""
-        value = _parsed(text, "original_fragments", "new_fragments", "read_version")
+        value = _parsed(json, "original_fragments", "new_fragments", "read_version")
         rows = value.get("row_addrs")
         return cls(
             Rewritten(
@@ -146,9 +146,9 @@ class CompactionTask:
         return json.dumps(value, separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, text: str) -> CompactionTask:
+    def from_json(cls, json: str) -> CompactionTask:
         """Read what ``json`` returned. Raises InvalidInputError."""
-        value = _parsed(text, "task", "read_version", "options")
+        value = _parsed(json, "task", "read_version", "options")
         return _task_of(value["task"], int(value["read_version"]), _options_of(value["options"]))
 
 
@@ -176,9 +176,9 @@ class CompactionPlan:
         return json.dumps(value, separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, text: str) -> CompactionPlan:
+    def from_json(cls, json: str) -> CompactionPlan:
         """Read what ``json`` returned. Raises InvalidInputError."""
-        value = _parsed(text, "tasks", "read_version", "options")
+        value = _parsed(json, "tasks", "read_version", "options")
         version, options = int(value["read_version"]), _options_of(value["options"])
         tasks = tuple(_task_of(one, version, options) for one in value["tasks"])
         return cls(version, tasks, options)
@@ -203,7 +203,7 @@ class Compaction:
         dataset: LanceDataset, options: Mapping[str, Any] | None = None
     ) -> CompactionMetrics:
         """Plan, run and commit, as ``ds.optimize.compact_files`` does."""
-        return dataset.optimize.compact_files(**(options or {}))
+        return dataset._compact(options or {}, None)  # noqa: SLF001 - the same floor
 
     @staticmethod
     def commit(
@@ -216,7 +216,7 @@ class Compaction:
         Of ``options`` only ``defer_index_remap`` matters here. Raises RetryableCommitConflictError
         when others changed a fragment that was rewritten: plan again.
         """
-        return dataset.optimize.commit_compaction(rewrites, **(options or {}))
+        return dataset._commit_compaction(rewrites, options or {})  # noqa: SLF001 - the same floor
 
 
 def compact(

@@ -83,7 +83,9 @@ def create_one(
     place: Destination, data: Any, schema: pa.Schema | None, *, mode: str, **options: Any
 ) -> Fragment:
     """Write rows as one fragment, however many they are."""
-    session, current = destination(place, options.pop("storage_options", None))
+    session, current = destination(
+        place, options.pop("storage_options", None), options.pop("allow_bases", ())
+    )
     request = writing.WriteRequest(
         **options, max_rows_per_file=_ONE_FILE, max_bytes_per_file=_ONE_FILE
     )

@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.dataset.verbs.batch_udf import BatchInfo, BatchUDF, as_batch
+from lance_nb.dataset.verbs.batch_udf import BatchUDF, BatchUDFCheckpoint, as_batch
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import DataFile, Fragment
@@ -46,7 +46,7 @@ class FunctionColumns:
         self._columns = list(snapshot.manifest.schema.names if columns is None else columns)
         self._batch_size = batch_size
         self._wanted = function.output_schema
-        self._first: tuple[BatchInfo, pa.RecordBatch] | None = None
+        self._first: tuple[BatchUDFCheckpoint.BatchInfo, pa.RecordBatch] | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -61,7 +61,7 @@ class FunctionColumns:
                 cache.insert_schema(self._wanted)
         return self._wanted
 
-    def _first_made(self) -> tuple[BatchInfo, pa.RecordBatch]:
+    def _first_made(self) -> tuple[BatchUDFCheckpoint.BatchInfo, pa.RecordBatch]:
         for fragment in self._snapshot.manifest.fragments:
             self._begin(fragment)
             for info, rows, _ in self._rows(fragment):
@@ -120,7 +120,9 @@ class FunctionColumns:
 
     # --- batches ----------------------------------------------------------------------------------
 
-    def _rows(self, fragment: Fragment) -> Iterator[tuple[BatchInfo, pa.RecordBatch, np.ndarray]]:
+    def _rows(
+        self, fragment: Fragment
+    ) -> Iterator[tuple[BatchUDFCheckpoint.BatchInfo, pa.RecordBatch, np.ndarray]]:
         """Yield the live rows of every batch of physical rows, and which of those are live."""
         options = ScanOptions(
             [name for name in self._columns if name not in (ROW_ID, ROW_ADDRESS)],
@@ -136,14 +138,14 @@ class FunctionColumns:
             rows = stored.select(self._columns)
             if not is_live.all():
                 rows = rows.take(from_integers(np.flatnonzero(is_live)))
-            yield BatchInfo(fragment.id, index), rows, is_live
+            yield BatchUDFCheckpoint.BatchInfo(fragment.id, index), rows, is_live
 
-    def _result(self, info: BatchInfo, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _result(self, info: BatchUDFCheckpoint.BatchInfo, rows: pa.RecordBatch) -> pa.RecordBatch:
         if self._first is not None and self._first[0] == info:
             return self._first[1]
         return self._computed(info, rows)
 
-    def _computed(self, info: BatchInfo, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _computed(self, info: BatchUDFCheckpoint.BatchInfo, rows: pa.RecordBatch) -> pa.RecordBatch:
         cache = self._function.cache
         known = None if cache is None else cache.get_batch(info)
         if known is not None and known.num_rows == rows.num_rows:

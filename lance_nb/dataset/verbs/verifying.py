@@ -5,12 +5,13 @@ Source: ``LanceDataset.validate`` of pylance 14.0.2; ``verify`` is ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.space import read_all
 from lance_nb.errors import CorruptFileError
+from lance_nb.format.fragment import Fragment
 from lance_nb.format.manifest_files import VersionFiles
 from lance_nb.table.dangling import Dataset
 from lance_nb.table.deletion_cache import DeletionCache
@@ -26,11 +27,11 @@ from lance_nb.table.verification_report import Verification
 Progress = Callable[[int, int], object]
 
 
-def validate(snapshot: Snapshot) -> None:
-    """Check the fragments of a version; raise the first thing that is wrong."""
+def validate(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None) -> None:
+    """Check fragments of a version, all by default; raise the first thing that is wrong."""
     snapshot = replace(snapshot, files=FileCache(), deletions=DeletionCache())  # look again
     snapshot.manifest.fragments.counts()
-    for fragment in snapshot.manifest.fragments:
+    for fragment in snapshot.manifest.fragments if fragments is None else fragments:
         for check in cheap_checks(snapshot, fragment):
             check.run()
 

@@ -76,7 +76,7 @@ class Deck:
                 return one
         stage.check_usable()
         with self._alone(Teller()):
-            card = Card(LanceDataset(*stage.opened), Wish(IN_CODE, {}), {})
+            card = Card(LanceDataset.from_opened(*stage.opened), Wish(IN_CODE, {}), {})
             card.adopt(stage)
             self.cards.append(card)
             return card

@@ -187,7 +187,7 @@ class DiffView(LanceWidget):
         newer: Source
         if isinstance(a, Diff):
             opened = cast("OpenedSession", a.ends.source)
-            older, newer = (LanceDataset(opened, one) for one in (a.ends.a, a.ends.b))
+            older, newer = (LanceDataset.from_opened(opened, one) for one in (a.ends.a, a.ends.b))
             key = a.matched_by.key or None if key is None else key
         elif b is None:
             newer = open_source(a)

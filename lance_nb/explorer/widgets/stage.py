@@ -67,7 +67,7 @@ class StagePanel(LanceWidget):
     ) -> None:
         """Show what is staged on a dataset, or a stage that was made in code as a card there."""
         if isinstance(dataset, Stage):
-            dataset = deck_of(LanceDataset(*dataset.opened)).adopt(dataset).dataset
+            dataset = deck_of(LanceDataset.from_opened(*dataset.opened)).adopt(dataset).dataset
         super().__init__(dataset, height=height, read_only=read_only)
 
     @classmethod

@@ -73,7 +73,7 @@ class CommitCopy:
         environment = replace(Environment(), new_uuid=lambda: plan.operation_id)
         options = CommitOptions(message=label.message, environment=environment)
         done = commit_clone(source, version, place, options, is_shallow=False)
-        return LanceDataset(made, made.snapshot(done.manifest, None))
+        return LanceDataset.from_opened(made, made.snapshot(done.manifest, None))
 
 
 def plan_clone(

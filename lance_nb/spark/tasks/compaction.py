@@ -45,7 +45,7 @@ class CommitRewrites:
         """Commit; what others changed meanwhile is a conflict, and nothing is doubled."""
         session, _ = plan.place.open()
         made, _ = compacting.commit(session, plan.place.branch, results, self.options)
-        return LanceDataset(session, made)
+        return LanceDataset.from_opened(session, made)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import pytest
 
 import lance_nb
 from lance_nb import BatchUDF, BatchUDFCheckpoint, batch_udf
-from lance_nb.dataset.verbs.batch_udf import BatchInfo, as_batch
+from lance_nb.dataset.verbs.batch_udf import as_batch
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
 
 BATCH = pa.record_batch({"a": [1, 2]})
@@ -28,14 +28,14 @@ def test_a_decorated_function_can_still_be_called():
 def test_a_checkpoint_keeps_batches_and_fragments(tmp_path):
     kept = BatchUDFCheckpoint(tmp_path / "c.sqlite")
     kept.begin(3, "x")
-    assert kept.get_batch(BatchInfo(3, 0)) is None
-    kept.insert_batch(BatchInfo(3, 0), BATCH)
+    assert kept.get_batch(BatchUDFCheckpoint.BatchInfo(3, 0)) is None
+    kept.insert_batch(BatchUDFCheckpoint.BatchInfo(3, 0), BATCH)
     again = BatchUDFCheckpoint(str(tmp_path / "c.sqlite"))
     again.begin(3, "x")
-    assert again.get_batch(BatchInfo(3, 0)).equals(BATCH)
+    assert again.get_batch(BatchUDFCheckpoint.BatchInfo(3, 0)).equals(BATCH)
     again.insert_fragment(3, "{}")
     assert again.get_fragment(3) == "{}"
-    assert again.get_batch(BatchInfo(3, 0)) is None
+    assert again.get_batch(BatchUDFCheckpoint.BatchInfo(3, 0)) is None
     again.begin(3, "of something else")
     assert again.get_fragment(3) is None
     again.cleanup()
@@ -53,7 +53,7 @@ def test_what_is_no_checkpoint_is_refused_or_made_again(tmp_path):
     with sqlite3.connect(place) as connection:
         connection.execute("INSERT INTO batches VALUES (0, 0, x'80')")
     connection.close()
-    assert kept.get_batch(BatchInfo(0, 0)) is None
+    assert kept.get_batch(BatchUDFCheckpoint.BatchInfo(0, 0)) is None
 
 
 def test_results_of_several_kinds_become_batches():

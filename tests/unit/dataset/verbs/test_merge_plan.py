@@ -42,5 +42,5 @@ def test_planning_ends_when_it_is_told_to(main: LanceDataset) -> None:
 
 
 def test_an_argument_that_does_not_exist_is_told(main: LanceDataset) -> None:
-    with pytest.raises(TypeError, match="no argument 'squish'"):
+    with pytest.raises(TypeError, match="argument 'squish'"):
         main.branches.plan_merge("dev", squish=True)  # type: ignore[call-arg]

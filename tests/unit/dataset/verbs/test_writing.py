@@ -142,7 +142,7 @@ def test_rows_of_another_file_version_are_refused(make, rows, uri):
     ("options", "error"),
     [
         ({"mode": "upsert"}, InvalidInputError),
-        ({"nonsense": 1}, InvalidInputError),
+        ({"nonsense": 1}, TypeError),
         ({"data_storage_version": "9.9"}, InvalidInputError),
         ({"max_rows_per_file": 0}, InvalidInputError),
         ({"target_bases": ["x"]}, BasePathError),

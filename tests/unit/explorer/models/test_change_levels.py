@@ -45,7 +45,7 @@ def test_a_version_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) 
     manifests = sorted((tmp_path / "d.lance" / "_versions").iterdir())
     broken = next(one for one in manifests if int(one.stem) in (3, 2**64 - 1 - 3))
     broken.write_bytes(b"no manifest")
-    fresh = type(dataset)(type(dataset.opened[0])(dataset.opened[0].root), diff.ends.b)
+    fresh = type(dataset).from_opened(type(dataset.opened[0])(dataset.opened[0].root), diff.ends.b)
     found = change_level(fresh.diff(1), "transactions", 0, 50)
     operations = shown(found)[1]
     assert operations[4] == "Damaged"

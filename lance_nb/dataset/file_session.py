@@ -1,0 +1,161 @@
+"""LanceFileSession: read, write and list the files below one place, as pylance's class.
+
+Paths are relative to the place, with ``/`` between their parts; they cannot leave it.
+
+Not supported: the writers of packed and dedicated blob files; ``write_dataset`` writes blobs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from lance_nb.dataset.file_reader import LanceFileReader
+from lance_nb.dataset.file_writer import LanceFileWriter
+from lance_nb.dataset.version_opening import check_refused
+from lance_nb.errors import InvalidInputError, ObjectNotFoundError, StorageError
+from lance_nb.storage.base import ByteRange, check_path, check_prefix, join_uri
+from lance_nb.storage.registry import StorageOptions, open_store
+
+_COPY_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ListResult:
+    """The folders and the files directly in a folder; both are paths below the session's place."""
+
+    common_prefixes: list[str]
+    objects: list[str]
+
+
+class LanceFileSession:
+    """Files below one place. Example::
+
+    session = ds.new_file_session()
+    names = session.list("data")
+    rows = session.open_reader(names[0]).read_all().to_table()
+    """  # noqa: D400 - the example is part of the first line
+
+    def __init__(
+        self,
+        base_path: str | os.PathLike[str],
+        storage_options: StorageOptions | None = None,
+        namespace_client: object = None,
+        table_id: Sequence[str] | None = None,
+    ) -> None:
+        """Open a place: a folder, or a URI with the options of its store.
+
+        ``namespace_client`` and ``table_id`` are refused. Raises InvalidInputError,
+        NotSupportedError.
+        """
+        check_refused({"namespace_client": namespace_client, "table_id": table_id})
+        self._base = os.fspath(base_path)
+        self._options = storage_options
+        self._store = open_store(base_path, storage_options)
+
+    def open_reader(self, path: str, columns: Sequence[str] | None = None) -> LanceFileReader:
+        """Open a data file; arguments and errors as of ``LanceFileReader``."""
+        return LanceFileReader(self._full(path), self._options, columns)
+
+    def open_writer(
+        self,
+        path: str,
+        *,
+        schema: pa.Schema | None = None,
+        data_cache_bytes: int | None = None,
+        version: str | None = None,
+        keep_original_array: bool | None = None,
+        max_page_bytes: int | None = None,
+    ) -> LanceFileWriter:
+        """Begin a data file; arguments and errors as of ``LanceFileWriter``.
+
+        ``keep_original_array`` tunes pylance's writer and has no effect.
+        """
+        return LanceFileWriter(
+            self._full(path),
+            schema,
+            data_cache_bytes=data_cache_bytes,
+            version=version,
+            storage_options=self._options,
+            max_page_bytes=max_page_bytes,
+        )
+
+    def contains(self, path: str) -> bool:
+        """Tell whether there is a file at ``path``; of a path that leaves the place, False."""
+        try:
+            checked = check_path(path)
+        except InvalidInputError:
+            return False
+        return self._store.exists(checked)
+
+    def list(self, path: str | None = None) -> list[str]:
+        """List the files below the folder ``path`` at any depth; none if there is no folder."""
+        prefix = check_prefix(path or "")
+        return [join_uri(prefix, one.name) if prefix else one.name
+                for one in self._store.list_recursive(prefix)]  # fmt: skip
+
+    def list_with_delimiter(self, path: str | None = None) -> ListResult:
+        """List what is directly in the folder ``path``, folders and files apart."""
+        prefix = check_prefix(path or "")
+        depth = len(prefix) + 1 if prefix else 0
+        folders: set[str] = set()
+        objects = []
+        for name in self.list(prefix):
+            folder, slash, _ = name[depth:].partition("/")
+            if slash:
+                folders.add(name[:depth] + folder)
+            else:
+                objects.append(name)
+        return ListResult(sorted(folders), sorted(objects))
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Read ``length`` bytes from ``offset`` on.
+
+        Raises ObjectNotFoundError, CorruptFileError where the file is shorter, StorageError.
+        """
+        if offset < 0 or length < 0:
+            raise InvalidInputError(f"offset {offset} and length {length} must not be negative")
+        return bytes(self._store.read_range(check_path(path), ByteRange(offset, offset + length)))
+
+    def delete_file(self, path: str) -> None:
+        """Delete a file. Raises ObjectNotFoundError if there is none."""
+        if not self._store.exists(check_path(path)):
+            raise ObjectNotFoundError(join_uri(self._store.uri, path))
+        self._store.delete(path)
+
+    def upload_file(self, local_path: str | Path, remote_path: str) -> None:
+        """Copy a local file to ``remote_path``. Raises StorageError."""
+        path = check_path(remote_path)
+        try:
+            with Path(local_path).open("rb") as source:
+                writer = self._store.create(path)
+                while piece := source.read(_COPY_BYTES):
+                    writer.write([piece])
+                writer.finish()
+        except StorageError:
+            raise
+        except OSError as exc:
+            raise StorageError(str(local_path), str(exc)) from exc
+
+    def download_file(self, remote_path: str, local_path: str | Path) -> None:
+        """Copy a file to a local path, replacing what is there.
+
+        Raises ObjectNotFoundError, StorageError.
+        """
+        size = self._store.size(check_path(remote_path))
+        try:
+            with Path(local_path).open("wb") as target:
+                for start in range(0, size, _COPY_BYTES):
+                    wanted = ByteRange(start, min(start + _COPY_BYTES, size))
+                    target.write(self._store.read_range(remote_path, wanted))
+        except StorageError:
+            raise
+        except OSError as exc:
+            raise StorageError(str(local_path), str(exc)) from exc
+
+    def _full(self, path: str) -> str:
+        return join_uri(self._base, check_path(path))

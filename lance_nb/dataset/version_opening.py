@@ -1,0 +1,116 @@
+"""Open a version of a dataset: URI and ref in, session and snapshot out."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import date, datetime
+from typing import Any
+
+from lance_nb.dataset.cache_session import CacheSession
+from lance_nb.dataset.session import Session, open_session
+from lance_nb.errors import ArgumentError, InvalidInputError, NotSupportedError
+from lance_nb.storage.registry import StorageOptions
+from lance_nb.table.refs import Ref, Target, resolve
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.table.versions import version_asof
+
+NO_URI = "the URI of a dataset is needed, for example 'data/images.lance'"
+
+# Arguments of pylance's that would change what is opened or written, and what to do instead.
+_REFUSED = {
+    "base_store_params": "all stores are opened with storage_options",
+    "namespace_client": "open and write the dataset by its URI",
+    "table_id": "open and write the dataset by its URI",
+    "namespace_client_managed_versioning": "open and write the dataset by its URI",
+}
+
+
+def open_version(
+    uri: str | os.PathLike[str] | None,
+    version: Ref | None,
+    asof: datetime | date | str | None = None,
+    *,
+    storage_options: StorageOptions | None = None,
+    allow_bases: Sequence[str] = (),
+    session: CacheSession | None = None,
+    commit_lock: Callable[[int], AbstractContextManager[Any]] | None = None,
+) -> tuple[Session, Snapshot]:
+    """Open the version that ``version`` names, else that of the time ``asof``, else the newest.
+
+    Raises DatasetNotFoundError, VersionNotFoundError, RefNotFoundError, InvalidInputError.
+    """
+    if uri is None:
+        raise InvalidInputError(NO_URI)
+    check_session(session)
+    check_lock(commit_lock)
+    opened = open_session(
+        uri, storage_options, allow_bases, caches=session, commit_lock=commit_lock
+    )
+    target = resolve(opened.root, version, None)
+    if version is None and asof is not None:
+        name = version_asof(opened.home(None), _moment(asof))
+        target = Target(None, name.version)
+    return opened, opened.load(target)
+
+
+def check_session(session: object) -> None:
+    """Raise ArgumentError (a TypeError) for what is no ``lance_nb.Session``."""
+    if session is not None and not isinstance(session, CacheSession):
+        raise ArgumentError(f"session is a lance_nb.Session, not {type(session).__name__}")
+
+
+def check_lock(commit_lock: object) -> None:
+    """Raise ArgumentError (a TypeError) for a commit lock that cannot be called."""
+    if commit_lock is not None and not callable(commit_lock):
+        raise ArgumentError(
+            f"commit_lock must be a function, got {type(commit_lock)}: it is called with a version "
+            "and returns a context manager"
+        )
+
+
+def check_refused(arguments: Mapping[str, object]) -> None:
+    """Raise NotSupportedError for arguments of pylance's that are given and cannot be honoured."""
+    for name, value in arguments.items():
+        if value:
+            raise NotSupportedError(f"{name} is not supported: {_REFUSED[name]}")
+
+
+def storage_version_of(version: str | None, use_legacy_format: bool | None) -> str | None:
+    """Return the file version to write, given the argument that pylance has deprecated."""
+    if use_legacy_format is None:
+        return version
+    warnings.warn(
+        "use_legacy_format is deprecated, use data_storage_version instead",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    return "legacy" if use_legacy_format else "stable"
+
+
+def warn_deprecated_cache_size(index_cache_size: int | None) -> None:
+    """Warn, as pylance does, that the argument has another name now."""
+    if index_cache_size is not None:
+        warnings.warn(
+            "index_cache_size is deprecated, use index_cache_size_bytes; neither has an effect, "
+            "as scans do not read indices",
+            DeprecationWarning,
+            stacklevel=4,
+        )
+
+
+def _moment(asof: datetime | date | str) -> datetime:
+    if isinstance(asof, str):
+        try:
+            asof = datetime.fromisoformat(asof)
+        except ValueError as exc:
+            raise InvalidInputError(
+                f"asof {asof!r} is not an ISO 8601 time such as 2026-08-01T12:00:00"
+            ) from exc
+    if isinstance(asof, datetime):
+        return asof.astimezone()
+    if isinstance(asof, date):
+        return datetime(asof.year, asof.month, asof.day).astimezone()
+    raise InvalidInputError(f"asof is a datetime, a date or text, not {type(asof).__name__}")

@@ -1,0 +1,103 @@
+"""Bitmap: a set of non-negative 64-bit integers, as pylance hands out fragment ids and offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, MutableSet
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from lance_nb.errors import ArgumentError, InvalidInputError
+
+_SHOWN_MAX = 20
+
+
+class Bitmap(MutableSet[int]):
+    """A mutable set of integers from 0 to 2**64 - 1, in ascending order; like ``set`` otherwise.
+
+    Example::
+
+        ids = lance_nb.Bitmap([3, 1])
+        2 in ids, list(ids | {2}), ids == {1, 3}
+    """
+
+    __slots__ = ("_bits",)
+
+    def __init__(
+        self, values: Iterable[int] | pa.Array | pa.ChunkedArray | None = None
+    ) -> None:
+        """Collect values. Raises ArgumentError for what is no integer, or does not fit."""
+        self._bits = BitMap64()
+        if values is not None:
+            self.update(values)
+
+    def __len__(self) -> int:
+        return len(self._bits)
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, int) and 0 <= value < 1 << 64 and value in self._bits
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._bits)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def add(self, value: int) -> None:
+        """Add a value. Raises ArgumentError."""
+        self._bits.add(_checked(value))
+
+    def discard(self, value: int) -> None:
+        """Remove a value if it is there."""
+        if value in self:
+            self._bits.discard(value)
+
+    def update(self, values: Iterable[int] | pa.Array | pa.ChunkedArray) -> None:
+        """Add several values. Raises ArgumentError."""
+        if isinstance(values, Bitmap):
+            self._bits |= values._bits  # noqa: SLF001 - its own class
+            return
+        found = values.to_pylist() if isinstance(values, pa.Array | pa.ChunkedArray) else values
+        self._bits.update(_checked(value) for value in found)
+
+    def copy(self) -> Bitmap:
+        """Return another set of the same values."""
+        return Bitmap(self)
+
+    def intersection(self, other: Iterable[int]) -> Bitmap:
+        """Return the values that are in both."""
+        return Bitmap(self & Bitmap(other))
+
+    def union(self, other: Iterable[int]) -> Bitmap:
+        """Return the values that are in either."""
+        return Bitmap(self | Bitmap(other))
+
+    def difference(self, other: Iterable[int]) -> Bitmap:
+        """Return the values that are not in the other."""
+        return Bitmap(self - Bitmap(other))
+
+    def symmetric_difference(self, other: Iterable[int]) -> Bitmap:
+        """Return the values that are in one of both."""
+        return Bitmap(self ^ Bitmap(other))
+
+    def issubset(self, other: Iterable[int]) -> bool:
+        """Tell whether every value is in the other."""
+        return self <= Bitmap(other)
+
+    def issuperset(self, other: Iterable[int]) -> bool:
+        """Tell whether every value of the other is here."""
+        return self >= Bitmap(other)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(str(value) for value, _ in zip(self, range(_SHOWN_MAX), strict=False))
+        more = ", ..." if len(self) > _SHOWN_MAX else ""
+        return f"Bitmap({{{shown}{more}}})"
+
+
+def _checked(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        if not hasattr(value, "__index__") or isinstance(value, bool):
+            raise ArgumentError(f"a bitmap holds integers, not {type(value).__name__}")
+        value = int(value.__index__())
+    if not 0 <= value < 1 << 64:
+        raise InvalidInputError(f"a bitmap holds integers from 0 to 2**64 - 1, not {value}")
+    return value
