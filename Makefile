@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint notebooks protos screenshot clean race simulate stateful
+.PHONY: bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint notebooks protos screenshot clean race simulate stateful
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -191,6 +191,12 @@ simulate: $(VENV)/.stamp-test  ## many seeded histories of writers that meet and
 
 stateful: $(VENV)/.stamp-test  ## random sequences of every verb against a model; RUNS=10000 SEED=1
 	$(PY) -m tests.stateful.sequences $(or $(RUNS),10000) $(SEED)
+
+differential: $(VENV)/.stamp-test  ## random schemas, histories and reads against pylance; MINUTES=30 SEED= CASES=
+	$(PY) -m tests.differential.run --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES))
+
+differential-planted: $(VENV)/.stamp-test  ## how soon the differential cases find each of some planted defects
+	$(PY) -m tests.differential.planted
 
 conflict-grid: $(VENV)/.stamp-test  ## print which changes get along with which others, as one table
 	@$(PY) -m tests.support.print_grid

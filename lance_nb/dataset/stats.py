@@ -54,13 +54,16 @@ class LanceStats:
         )
 
     def dataset_stats(self, max_rows_per_group: int = 1024) -> dict[str, int]:
-        """Count deleted rows, fragments, and those of fewer rows than ``max_rows_per_group``."""
+        """Count deleted rows, fragments, and those of fewer rows than ``max_rows_per_group``.
+
+        The rows of a fragment are those in its files, deleted ones too, as in pylance.
+        """
         snapshot = self._dataset.opened[1]
         counts = snapshot.manifest.fragments.counts()
         return {
             "num_deleted_rows": int(counts.num_deleted_rows.sum()),
             "num_fragments": len(counts.ids),
-            "num_small_files": int((live_counts(snapshot) < max_rows_per_group).sum()),
+            "num_small_files": int((counts.physical_rows < max_rows_per_group).sum()),
         }
 
     def data_stats(self, *, progress: Callable[[int, int], object] | None = None) -> DataStatistics:

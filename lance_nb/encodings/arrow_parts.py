@@ -74,7 +74,16 @@ def without_null_items(array: pa.DictionaryArray) -> pa.DictionaryArray:
     """Return a dictionary array of which null slots have null keys, and no item is null."""
     if not array.dictionary.null_count:
         return array
-    return array.dictionary_decode().dictionary_encode().cast(array.type)
+    # Not by encoding anew: Arrow takes NaNs of any payload, and both zeros, as one item.
+    known = np.asarray(array.dictionary.is_valid())
+    place = np.maximum(np.cumsum(known) - 1, 0)
+    keys = np.asarray(array.indices.fill_null(0)).astype(np.int64)
+    gone = ~known[keys]
+    if array.null_count:
+        gone |= np.asarray(array.indices.is_null())
+    indices = pa.array(place[keys], array.type.index_type, mask=gone)
+    items = array.dictionary.drop_null()
+    return pa.DictionaryArray.from_arrays(indices, items, ordered=array.type.ordered)
 
 
 def concatenated(arrays: Sequence[pa.Array]) -> pa.Array:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from lance_nb.encodings import jsonb
 from lance_nb.encodings.arrow_arrays import to_arrow, to_dictionary, validity_buffer
-from lance_nb.encodings.arrow_parts import concatenated, fixed_size_items
+from lance_nb.encodings.arrow_parts import concatenated, fixed_size_items, without_null_items
 from lance_nb.encodings.base import DecodedPage
 from lance_nb.encodings.repdef import Level, Mask, concat_levels, unravel
 from lance_nb.errors import CorruptFileError, NotSupportedError
@@ -151,10 +151,11 @@ def stored_type(field: Field, type_: pa.DataType) -> pa.DataType:
 def shown(stored: pa.Array, field: Field, type_: pa.DataType) -> pa.Array:
     """Return a leaf's values, which have the stored type, as values of ``type_``.
 
-    Raises CorruptFileError for bytes that are no such values, NotSupportedError.
+    Nulls of a dictionary are null keys, never null items: Arrow cannot join dictionaries with
+    those. Raises CorruptFileError for bytes that are no such values, NotSupportedError.
     """
     if stored.type == type_:
-        return stored
+        return without_null_items(stored) if pa.types.is_dictionary(type_) else stored
     if isinstance(type_, pa.BaseExtensionType):
         if field.logical_type == JSON:
             values = _json_texts(stored, type_.storage_type)

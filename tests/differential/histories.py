@@ -12,12 +12,24 @@ import pyarrow as pa
 
 from tests.differential.play import OURS, PYLANCE, Player, Step
 from tests.differential.reads import State, condition, leaf_paths, literal, quoted, reads_for
-from tests.differential.schemas import field_source, plain_metadata, random_field, random_name
+from tests.differential.schemas import (
+    BLOB_KEY,
+    BlobType,
+    field_source,
+    plain_metadata,
+    random_field,
+    random_name,
+)
 from tests.differential.values import DISTRIBUTIONS, NULL_SHARES, Column, Rows
 from tests.support.reading import decoded
 
 MAX_STEPS = 7
 NUM_READS = 5
+
+
+def is_blob(field: pa.Field) -> bool:
+    """Tell whether a column holds blobs of either kind."""
+    return isinstance(field.type, BlobType) or BLOB_KEY in plain_metadata(field)
 
 
 def column_for(chance: random.Random, field: pa.Field) -> Column:
@@ -156,12 +168,15 @@ class Author:
     def update(self, state: State) -> Step:
         chance = self.chance
         paths = leaf_paths(state.schema)
+        blobs = {f"`{one.name}`" for one in state.schema if is_blob(one)}
         tops = [path for path in sorted(paths) if "`.`" not in path and path != "`uid`"]
         values = {}
         for path in chance.sample(tops, min(len(tops), chance.choice((1, 1, 2)))):
             name = path.strip("`")
             known = [literal(one, paths[path]) for one in state.samples.get(path, [])]
-            options = [one for one in known if one is not None] + ["NULL", path]
+            options = [one for one in known if one is not None] + ["NULL"]
+            if path not in blobs:
+                options.append(path)
             if name == "key":
                 options += ["key + 1", "uid % 5"]
             values[name] = chance.choice(options)
@@ -237,7 +252,7 @@ class Author:
 
     def alter(self, state: State) -> Step | None:
         field = self.chance.choice(list(state.schema))
-        if field.name in ("uid", "key"):
+        if field.name in ("uid", "key") or pa.types.is_null(field.type):
             return None
         kinds = {
             pa.int64(): "pa.int32()", pa.int32(): "pa.int64()", pa.int8(): "pa.int16()",
@@ -250,7 +265,8 @@ class Author:
         wanted = None if isinstance(field.type, pa.BaseExtensionType) else kinds.get(field.type)
         if wanted is not None and self.chance.random() < 0.8:
             text = f"'data_type': {wanted}"
-        return Step(self._actor(), f"ds.alter_columns({{'path': {quoted(field.name)!r}, {text}}})")
+        path = quoted(field.name)
+        return Step(self._actor(), f"ds.alter_columns({{'path': {path!r}, {text}}})")
 
     def compact(self, state: State) -> Step:
         options = f"target_rows_per_fragment={self.chance.choice((10, 100, 100000))}"
@@ -259,6 +275,18 @@ class Author:
         if self.chance.random() < 0.3:
             options += ", num_threads=1"
         return Step(self._actor(), f"ds.optimize.compact_files({options})", ordered=False)
+
+    def update_columns(self, state: State) -> Step | None:
+        """Rewrite a column in place: its old values become a tombstone in the data file."""
+        fields = [
+            one for one in state.schema if one.name not in ("uid", "key") and not is_blob(one)
+        ]
+        if not fields or self.branch is not None or state.count == 0:
+            return None
+        rows = Rows(self.chance.choice((1, 30, 150)),
+                    (column_for(self.chance, self.chance.choice(fields)),),
+                    self.chance.randint(0, 40), key=False)  # fmt: skip
+        return Step(self._actor(), "update_columns(lance, ds, t)", rows)
 
     def restore(self, state: State) -> Step:
         return Step(self._actor(), f"opened({self.chance.choice(state.versions or [1])}).restore()")
@@ -293,7 +321,8 @@ OPERATIONS: dict[Callable[[Author, State], Step | None], float] = {
     Author.append: 5, Author.overwrite: 1, Author.delete: 4, Author.truncate: 0.2,
     Author.update: 3, Author.merge_insert: 3, Author.add_expression: 1, Author.add_nulls: 1,
     Author.add_values: 1, Author.join: 1, Author.drop_columns: 1.5, Author.rename: 0.7,
-    Author.alter: 1, Author.compact: 2, Author.restore: 0.7, Author.tag: 0.4,
+    Author.alter: 1, Author.update_columns: 1, Author.compact: 2, Author.restore: 0.7,
+    Author.tag: 0.4,
     Author.make_branch: 0.8, Author.index: 0.5, Author.stale: 0.3,
 }  # fmt: skip
 

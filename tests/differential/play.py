@@ -216,6 +216,7 @@ class Player:
         names = {
             "lance": module, "uri": str(root), "t": table, "pa": pa, "pc": pc, "np": np,
             "opened": opened, "joined": joined, "together": together, "by_row_id": by_row_id,
+            "update_columns": update_columns,
             "by": OurOrdering if actor == OURS else TheirOrdering,
         }  # fmt: skip
 
@@ -256,6 +257,14 @@ def together(tables: Sequence[pa.Table]) -> pa.Table | None:
     """Put tables together."""
     found = list(tables)
     return pa.concat_tables(found) if found else None
+
+
+def update_columns(module: Any, dataset: Any, table: pa.Table) -> None:
+    """Rewrite columns of the first fragment by uid, and commit that."""
+    fragment = dataset.get_fragments()[0]
+    updated, fields = fragment.update_columns(table, left_on="uid", right_on="uid")
+    operation = module.LanceOperation.Update(updated_fragments=[updated], fields_modified=fields)
+    module.LanceDataset.commit(dataset.uri, operation, read_version=dataset.version)
 
 
 def by_uid(table: pa.Table) -> pa.Table:

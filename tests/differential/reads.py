@@ -159,7 +159,9 @@ def expression(chance: random.Random, state: State) -> str:
     if pa.types.is_string(kind):
         choices += [f"upper({path})", f"length({path})", f"{path} || '!'"]
     if pa.types.is_list(kind):
-        choices += [f"array_length({path})", f"{path}[1]"]
+        choices.append(f"array_length({path})")
+        if not isinstance(kind.value_type, pa.BaseExtensionType):
+            choices.append(f"{path}[1]")
     return chance.choice(choices)
 
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.errors import SchemaMismatchError
+from lance_nb.errors import NotSupportedError, SchemaMismatchError
 from lance_nb.table.ordering import ColumnOrdering
-from tests.support.reading import same
+from tests.support.reading import decoded, same
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop
@@ -245,3 +245,56 @@ def test_a_source_of_a_type_that_cannot_be_hashed(tmp_path: Path) -> None:
     ours, _ = both(tmp_path / "d", table)
     ours.merge_insert("k").when_matched_update_all().execute(table)
     assert ours.to_table().equals(table)
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("values", [
+    pa.array([1.5, None], pa.float64()),
+    pa.array([np.nan, None, -0.0, 0.0, -np.nan], pa.float64()),
+    pa.array(["a", None]),
+], ids=["number", "floats", "text"])  # fmt: skip
+def test_rows_of_dictionaries_with_null_items(
+    tmp_path: Path, version: str, values: pa.Array
+) -> None:
+    keys = pa.array([*range(len(values)), None], pa.int32())
+    column = pa.DictionaryArray.from_arrays(keys, values)
+    table = pa.table({"k": range(len(column)), "d": column})
+    ours, theirs = both(tmp_path / "d", table, data_storage_version=version)
+    ours.insert(table.slice(1))
+    theirs.checkout_latest()
+    picked = [len(column) + 1, 0, 2, 1]
+    for got, want in (
+        (ours.take(picked), theirs.take(picked)),
+        (ours.to_table(order_by=["k"]), theirs.to_table(order_by=["k"])),
+        (joined(ours.to_batches(batch_size=5)), theirs.to_table()),
+        (ours.to_table(filter="k > 0"), theirs.to_table(filter="k > 0")),
+    ):
+        assert got.schema == want.schema
+        rows = [(table["k"].to_numpy().argsort(kind="stable")) for table in (got, want)]
+        one, other = (
+            decoded(table["d"]).combine_chunks().take(order)
+            for table, order in zip((got, want), rows, strict=True)
+        )
+        assert same(one, other)
+
+
+def joined(batches: Any) -> pa.Table:
+    return pa.Table.from_batches(batches)
+
+
+def test_small_fragments_are_counted_with_their_deleted_rows(tmp_path: Path) -> None:
+    ours, theirs = both(tmp_path / "d", pa.table({"k": range(50)}), max_rows_per_file=30)
+    ours.delete("k < 25")
+    theirs.checkout_latest()
+    for size in (5, 6, 20, 21, 30, 31):
+        assert ours.stats.dataset_stats(size) == theirs.stats.dataset_stats(size)
+
+
+def test_a_copy_of_a_blob_column_is_refused(tmp_path: Path) -> None:
+    blobs = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    table = pa.table([[b"x", None]], schema=pa.schema([blobs]))
+    ours, _ = both(tmp_path / "d", table, data_storage_version="2.1")
+    with pytest.raises(NotSupportedError, match="copy of the blobs of 'b'"):
+        ours.add_columns({"c": "b"})
+    ours.add_columns({"c": "b IS NULL"})
+    assert ours.to_table(columns=["c"])["c"].to_pylist() == [False, True]

@@ -14,7 +14,7 @@ import lance_nb
 from lance_nb.dataset.file_reader import LanceFileReader
 from lance_nb.dataset.scanner_builder import ScannerBuilder
 from lance_nb.errors import LanceError
-from tests.interop.test_random_datasets import check
+from tests.support.reading import check
 from tests.support.requirements import require_package, require_pylance
 
 pytestmark = pytest.mark.interop

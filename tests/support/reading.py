@@ -161,3 +161,12 @@ def decoded(data: pa.ChunkedArray) -> pa.ChunkedArray:
         return data
     chunks = [chunk.dictionary_decode() for chunk in data.chunks]
     return pa.chunked_array(chunks, data.type.value_type)
+
+
+def check(ours: pa.Table, theirs: pa.Table, place: object) -> None:
+    """Compare tables: names, types, metadata, and values to the bit."""
+    assert ours.schema.equals(theirs.schema, check_metadata=True), place
+    for name, got, expected in zip(ours.column_names, ours.columns, theirs.columns, strict=True):
+        got.validate(full=True)
+        one, other = decoded(got), decoded(expected)
+        assert same(one, other), f"{place}, {name}: {first_difference(one, other)}"

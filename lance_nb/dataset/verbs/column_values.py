@@ -28,6 +28,7 @@ from lance_nb.dataset.verbs.physical_rows import (
 from lance_nb.dataset.verbs.sources import reader_of, without_views
 from lance_nb.dataset.verbs.writing import file_version_of
 from lance_nb.errors import ColumnNotFoundError, NotSupportedError, SchemaMismatchError
+from lance_nb.format.blob_fields import is_blob
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
@@ -91,8 +92,17 @@ class ExpressionColumns:
     @property
     def schema(self) -> pa.Schema:
         """The columns that are made, without the metadata of columns that they only copy."""
+        for name, text in self.expressions.items():
+            if text.strip(" `") in self._blob_columns():
+                raise NotSupportedError(
+                    f"column {name!r} would be a copy of the blobs of {text!r}, which are read one "
+                    "by one: hand in the payloads as a stream of batches"
+                )
         made = plan_request(self.snapshot, ScanOptions(self.expressions)).schema
         return pa.schema([field.remove_metadata() for field in made])
+
+    def _blob_columns(self) -> set[str]:
+        return {field.name for field in self.snapshot.manifest.schema if is_blob(field)}
 
     def batches(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
         """Compute the values."""
