@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +15,11 @@ from lance_nb.errors import InternalError, InvalidInputError
 from lance_nb.file.page_listing import describe
 from lance_nb.file.reader import FileReader
 from lance_nb.storage.registry import StorageOptions, split_uri
+from lance_nb.table.blob_scan import batch_with_payloads, binary_schema
 from lance_nb.table.projection import Projection, project_nested
 from lance_nb.table.scan import scan_batches
 from lance_nb.table.scan_plan import plan_scan
-from lance_nb.table.single_file import open_single_file
+from lance_nb.table.single_file import FRAGMENT_ID, open_single_file
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import take_rows
 
@@ -97,14 +98,18 @@ class ReaderResults:
 
 @dataclass(frozen=True, slots=True)
 class _OpenFile:
+    """``schema`` is that of the result: blobs are bytes where the projection has descriptions."""
+
     reader: FileReader
     snapshot: Snapshot
     projection: Projection
+    schema: pa.Schema
 
 
 class LanceFileReader:
     """An open data file (version 2.0 and later).
 
+    Blobs are read as bytes, those of a batch at a time; see ``batch_size``.
     It can be pickled, without credentials, and is then opened when it is first used.
     """
 
@@ -211,7 +216,7 @@ class LanceFileReader:
         footer, buffers = self._reader.footer, self._reader.global_buffers()
         buffer_bytes = sum(size for _, size in buffers)
         return LanceFileMetadata(
-            self._snapshot.manifest.schema.to_arrow(),
+            self._reader.schema.to_arrow(),
             self.num_rows(),
             major,
             minor,
@@ -254,10 +259,14 @@ class LanceFileReader:
         tasks = plan_scan(self._snapshot, num_rows, start)
         return scan_batches(self._snapshot, self._projection, tasks, batch_size)
 
-    def _results(self, batches: Iterator[pa.RecordBatch] | list[pa.RecordBatch]) -> ReaderResults:
-        return ReaderResults(
-            pa.RecordBatchReader.from_batches(self._projection.schema, iter(batches))
-        )
+    def _results(self, batches: Iterable[pa.RecordBatch]) -> ReaderResults:
+        schema = self._opened.schema
+        if not schema.equals(self._projection.schema, check_metadata=True):
+            batches = (
+                batch_with_payloads(self._snapshot, self._projection, batch, FRAGMENT_ID)
+                for batch in batches
+            )
+        return ReaderResults(pa.RecordBatchReader.from_batches(schema, iter(batches)))
 
     def __repr__(self) -> str:
         return f"<lance_nb.LanceFileReader {self._reader.path!r}: {self.num_rows()} rows>"
@@ -270,7 +279,8 @@ def _open_file(
 ) -> _OpenFile:
     opened = open_single_file(path, storage_options)
     projection = project_nested(opened.snapshot.manifest.schema, columns, computed=())
-    return _OpenFile(opened.reader, opened.snapshot, projection)
+    schema = binary_schema(projection)
+    return _OpenFile(opened.reader, opened.snapshot, projection, schema)
 
 
 def _restored(

@@ -286,7 +286,8 @@ class LanceFragment:
     ) -> pa.Table:
         """Read the rows at positions of this fragment (deleted rows are not counted), in order.
 
-        Raises InvalidInputError for a position that does not exist. Example::
+        Blobs are read as bytes. Raises InvalidInputError for a position that does not exist.
+        Example::
 
             rows = ds.get_fragments()[0].take([2, 0], columns=["id"])
         """
@@ -324,7 +325,15 @@ class LanceFragment:
         if wanted.size and not 0 <= int(wanted.min()) <= int(wanted.max()) < count:
             raise InvalidInputError(f"positions of fragment {self.fragment_id} are below {count}")
         projection = project_nested(snapshot.manifest.schema, columns, row_columns)
-        return table.take.take_rows(snapshot, projection, wanted + first)
+        rows = table.take.take_rows(snapshot, projection, wanted + first)
+        schema = table.blob_scan.binary_schema(projection)
+        if schema.equals(rows.schema):
+            return rows
+        batches = [
+            table.blob_scan.batch_with_payloads(snapshot, projection, batch, self.fragment_id)
+            for batch in rows.to_batches()
+        ]
+        return pa.Table.from_batches(batches, schema)
 
     def to_pandas(
         self,

@@ -15,14 +15,14 @@ Source: spec page "blob"; schemas and descriptors of pylance 14.0.2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.field import TOP, Field
-from lance_nb.format.logical_types import EXTENSION_NAME
+from lance_nb.format.logical_types import EXTENSION_NAME, STRUCT
 
 BLOB_KEY = "lance-encoding:blob"
 PACKED_KEY = "lance-encoding:packed"
@@ -89,6 +89,26 @@ def descriptor_field(field: Field) -> Field:
     if not field.children:
         return field
     return replace(field, children=tuple(descriptor_field(child) for child in field.children))
+
+
+def without_descriptors(fields: Iterable[Field]) -> tuple[Field, ...]:
+    """Undo ``descriptor_field`` for the fields of a data file.
+
+    The parts of descriptors have no parent either, so they stand among the fields at the top.
+    """
+    names = DESCRIPTION_V2.names
+    return tuple(
+        _described(field) for field in fields if field.id != _NO_ID or field.name not in names
+    )
+
+
+def _described(field: Field) -> Field:
+    marks = (field.metadata.get(PACKED_KEY), field.metadata.get(BLOB_KEY))
+    if field.children:
+        return replace(field, children=tuple(map(_described, field.children)))
+    if field.logical_type != STRUCT or marks != (b"true", b"true"):
+        return field
+    return replace(field, extension_name=BLOB_V2_EXTENSION)
 
 
 def input_type(field: Field, storage: pa.DataType) -> pa.DataType:

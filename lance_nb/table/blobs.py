@@ -34,7 +34,7 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import take_rows
 
 DEFAULT_BLOB_BUFFER_SIZE = 512 * 1024
-_ADDRESS_SHIFT = 32
+ADDRESS_SHIFT = 32
 
 
 class BlobFile(io.BufferedIOBase):
@@ -232,7 +232,7 @@ def described_blobs(
     addresses: Sequence[int],
 ) -> list[BlobFile | None]:
     """Open the payloads that descriptions of a blob column speak of, given their rows."""
-    owners: Ints = np.array([one >> _ADDRESS_SHIFT for one in addresses], np.int64)
+    owners: Ints = np.array([one >> ADDRESS_SHIFT for one in addresses], np.int64)
     homes: dict[int, tuple[DataFile, str]] = {}
     sizes: dict[tuple[str, str], int] = {}
     opened: list[BlobFile | None] = []

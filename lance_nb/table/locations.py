@@ -20,7 +20,7 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lance_nb.errors import CorruptFileError, InvalidInputError
+from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_nb.format.layout import check_relative_path
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import Store
@@ -34,7 +34,7 @@ class Locations:
     """Resolves a path and a base id to a store and a path in it.
 
     ``root`` is the dataset's root store, ``home`` the store of the branch (the root itself on
-    main).
+    main). ``has_external`` is False for a data file on its own, whose blobs are beside it.
     """
 
     root: Store
@@ -44,6 +44,7 @@ class Locations:
     options: StorageOptions | None = field(default=None, repr=False)
     opened: dict[int, Store] = field(default_factory=dict)
     checked: set[str] = field(default_factory=set)  # for links
+    has_external: bool = True
 
     def locate(self, path: str, base_id: int | None) -> tuple[Store, str]:
         """Return the store and the path in it; ``path`` is below a dataset root ("data/x.lance").
@@ -86,8 +87,13 @@ class Locations:
     def external(self, uri: str, base_id: int | None) -> tuple[Store, str]:
         """Locate an object outside of the usual folders: a URI, or a path below a base path.
 
-        Raises InvalidInputError for a place that has not been allowed.
+        Raises InvalidInputError for a place that has not been allowed, NotSupportedError where
+        none is.
         """
+        if not self.has_external:
+            raise NotSupportedError(
+                f"{uri!r} is outside of the data file; open the dataset to read external blobs"
+            )
         if base_id is not None:
             return self._store(self.base(base_id)), check_relative_path(uri)
         folder, _, name = uri.rpartition("/")

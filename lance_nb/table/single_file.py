@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.file.reader import FileReader
-from lance_nb.format.blob_fields import PACKED_KEY, is_blob
+from lance_nb.format.blob_fields import PACKED_KEY, is_blob, without_descriptors
 from lance_nb.format.field import Field
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.fragment_list import FragmentList
@@ -26,6 +26,7 @@ from lance_nb.storage.registry import StorageOptions, open_store
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
 
+FRAGMENT_ID = 0
 _BASE_ID = 0
 _PACKED_KEYS = (PACKED_KEY, "packed")
 
@@ -50,14 +51,16 @@ def open_single_file(
         raise InvalidInputError(f"{os.fspath(uri)!r} does not name a file")
     store = open_store(folder or ".", storage_options)
     # Whoever names a file means it, whatever links lead there.
-    locations = Locations(store, store, (BasePath(_BASE_ID, store.uri),), ("/",))
+    bases = (BasePath(_BASE_ID, store.uri),)
+    locations = Locations(store, store, bases, ("/",), has_external=False)
     snapshot = Snapshot(Manifest(1, Schema(())), locations)
     reader = snapshot.files.get(store, name)
     if not isinstance(reader, FileReader):
         raise NotSupportedError(f"{name}: a 0.1 file has no descriptor; open its dataset instead")
-    schema = reader.schema
+    stored = reader.schema
+    schema = Schema(without_descriptors(stored.fields), stored.metadata)
     file = data_file(reader, schema, name, _BASE_ID)
-    fragment = Fragment(0, (file,), reader.num_rows)
+    fragment = Fragment(FRAGMENT_ID, (file,), reader.num_rows)
     manifest = Manifest(1, schema, FragmentList.of([fragment]), path=name)
     return SingleFile(reader, Snapshot(manifest, locations, None, snapshot.files))
 
