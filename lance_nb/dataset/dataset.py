@@ -930,6 +930,8 @@ class LanceDataset(OpenedVersion):
         and for the latest. Raises VersionNotFoundError, RefNotFoundError.
         """
         target = resolve(self._session.root, version, self.branch)
+        if target == Target(self.branch, self.version):
+            return copy(self)  # also when it has been cleaned up: it is here
         return self._at(self._session, self._session.load(target))
 
     def checkout_latest(self) -> Self:
@@ -1197,8 +1199,7 @@ class LanceDataset(OpenedVersion):
     def update_schema_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
         """Change the schema's metadata as ``update_config`` does; return the new metadata."""
         self._change(verbs.configuring.change_schema_metadata(values, replace))
-        metadata = self.stored_schema.metadata or {}
-        return {key.decode(): value.decode() for key, value in metadata.items()}
+        return self.schema_metadata
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
         """Put new metadata in the place of the schema's metadata."""

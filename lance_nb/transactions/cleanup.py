@@ -45,7 +45,6 @@ from lance_nb.table.survey import (
     refs_of,
     take_survey,
 )
-from lance_nb.table.versions import describe_versions
 from lance_nb.transactions.cleanup_result import CleanupStats, stats_of
 from lance_nb.transactions.environment import Environment
 
@@ -129,9 +128,8 @@ class Cleanup:
 
     def _choose(self, survey: Survey) -> list[ManifestName]:
         line = survey.lines.get(self._folder)
-        if line is None or self._current not in line.numbers:
-            shown = describe_versions(list(line.names)) if line else "none"
-            raise VersionNotFoundError(self._store(survey).uri, self._current, shown)
+        if line is None:
+            raise VersionNotFoundError(self._store(survey).uri, self._current, "none")
         return removable(
             self._policy,
             line.names,

@@ -22,6 +22,7 @@ Source: spec page "transactions" (commit protocol), pylance 14.0.2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from lance_nb.errors import (
@@ -43,6 +44,7 @@ from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Com
 from lance_nb.transactions.deletion_files import read_deletion_file, write_deletion_file
 from lance_nb.transactions.detached import commit_detached
 from lance_nb.transactions.late_v1 import settle_v1
+from lance_nb.transactions.lost_changes import lost_change_problem
 from lance_nb.transactions.new_version import (
     prepare,
     with_message,
@@ -54,7 +56,7 @@ from lance_nb.transactions.operation import ApplyContext, Built
 from lance_nb.transactions.rebase import RebaseContext, rebase
 from lance_nb.transactions.slot_lock import claim_under_lock
 from lance_nb.transactions.transaction import Transaction
-from lance_nb.transactions.version_source import Version, VersionSource
+from lance_nb.transactions.version_source import Version, VersionSource, unknowable
 
 DEFAULTS = CommitOptions()
 _CREATING = ("overwrite", "clone")
@@ -170,7 +172,8 @@ class _Commit:
         """Rebase over every version since the last look; return ours if it is among them."""
         theirs = []
         self._source.load_ahead(range(self._seen + 1, head.version + 1))
-        for version in range(self._seen + 1, head.version + 1):
+        there = self._source.there(self._seen + 1, head)
+        for version in there:
             one = self._source.transaction(version)
             landed = self._landed(version, one, number)
             if landed is not None:
@@ -181,10 +184,24 @@ class _Commit:
                 f"version {head.version} was committed meanwhile, and this change fits version "
                 f"{self._seen} only: look at the newest version and do it again"
             )
+        if len(there) < head.version - self._seen:
+            self._check_gap(there, head)
         if theirs:
             self._transaction = rebase(self._transaction, theirs, self._rebase_context(head))
             self._seen = self._known = head.version
         return None
+
+    def _check_gap(self, there: Sequence[int], head: ManifestName) -> None:
+        """Refuse unless our change fits whatever was done in versions that are gone."""
+        before = self._options.read_manifest
+        if before is None or before.version != self._seen:
+            is_there = self._source.has(self._seen)
+            before = self._source.load(self._seen).manifest if is_there else None
+        current = self._source.load(head.version).manifest
+        problem = lost_change_problem(self._transaction.operation, before, current)
+        if problem is not None:
+            gone = min({*range(self._seen + 1, head.version)} - {*there})
+            raise unknowable(self._place.home.uri, gone, problem)
 
     def _landed(self, version: int, transaction: Transaction, number: int) -> Committed | None:
         if transaction.uuid != self._transaction.uuid:

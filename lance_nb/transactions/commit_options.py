@@ -83,7 +83,8 @@ class CommitOptions:
     dataset (``build.detached_version`` is chosen by the commit). ``clone_source`` loads versions of
     the dataset that a Clone starts from. ``apply`` makes the version instead of the operation that
     is recorded beside it. ``is_exact``: the change fits its read version only; any other commit
-    since is a retryable conflict.
+    since is a retryable conflict. ``read_manifest``: the version that the change was made for;
+    it may have been cleaned up since.
     """
 
     max_retries: int = MAX_RETRIES
@@ -98,6 +99,7 @@ class CommitOptions:
     clone_source: Callable[[int], Snapshotted] | None = None
     apply: Callable[[ApplyContext], Built] | None = None
     is_exact: bool = False
+    read_manifest: Manifest | None = None
 
     def __post_init__(self) -> None:
         if self.max_retries < 0:

@@ -89,6 +89,14 @@ class VersionSource:
         if len(missing) > 1:
             run_all([lambda version=one: self.has(version) for one in missing])  # type: ignore[misc]
 
+    def there(self, first: int, head: ManifestName) -> Sequence[int]:
+        """Return the versions from ``first`` to the newest one that were not cleaned up."""
+        wanted = range(first, head.version + 1)
+        if all(map(self.has, wanted)):  # they are read anyway, and a listing may lag behind
+            return wanted
+        listed = {one.version for one in self._slots.list_names()} | {head.version}
+        return [version for version in wanted if version in listed]
+
     def snapshotted(self, version: int) -> tuple[Manifest, tuple[IndexMetadata, ...]]:
         """Read a version, as operations want it."""
         found = self.load(version)
@@ -103,17 +111,17 @@ class VersionSource:
         try:
             manifest = self.load(version).manifest
         except VersionNotFoundError as error:
-            raise _unknowable(uri, version, "it was removed in the meantime") from error
+            raise unknowable(uri, version, "it was removed in the meantime") from error
         section = manifest.transaction_section
         if section is not None and section.data is not None:
             return Transaction.from_bytes(section.data, manifest.path)
         if not manifest.transaction_file:
-            raise _unknowable(uri, version, "its writer recorded no transaction")
+            raise unknowable(uri, version, "its writer recorded no transaction")
         path = layout.transaction_path(manifest.transaction_file, manifest.path)
         try:
             data = self._slots.home.read(path)
         except ObjectNotFoundError as error:
-            raise _unknowable(uri, version, f"{path} is gone") from error
+            raise unknowable(uri, version, f"{path} is gone") from error
         return Transaction.from_bytes(data, f"{uri}/{path}")
 
     def _probe(self, version: int) -> ManifestName | None:
@@ -177,7 +185,8 @@ def _with_indices(manifest: Manifest) -> Version:
     return Version(manifest, parse_index_section(section.data, manifest.path))
 
 
-def _unknowable(uri: str, version: int, reason: str) -> RetryableCommitConflictError:
+def unknowable(uri: str, version: int, reason: str) -> RetryableCommitConflictError:
+    """Return the error about a version whose change is not known."""
     return RetryableCommitConflictError(
         f"version {version} of {uri!r} was committed after the version this change was made for, "
         f"and what it changed is not known: {reason}. Read the newest version and do the change "

@@ -83,6 +83,7 @@ def commit_operation(
 ) -> Snapshot:
     """Commit an operation that writes no files, planned on ``snapshot``."""
     staged = StagedWrite(snapshot.version, operation)
+    options = replace(options, read_manifest=snapshot.manifest)
     return commit_staged(session, snapshot.branch, staged, options)
 
 

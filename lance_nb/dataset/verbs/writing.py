@@ -11,7 +11,7 @@ Source: ``lance.write_dataset`` and ``LanceDataset.insert`` of pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -161,9 +161,10 @@ def write(
     branch = None if current is None else current.branch
     with synced_together():
         staged = stage_rows(session, current, data, request, mode=mode, schema=schema)
-        return commit_staged(
-            session, branch, staged, request.commit_options(), request.transaction_properties
+        options = replace(
+            request.commit_options(), read_manifest=None if current is None else current.manifest
         )
+        return commit_staged(session, branch, staged, options, request.transaction_properties)
 
 
 def stage_rows(

@@ -120,11 +120,12 @@ def test_an_explanation_lists_files_when_asked(grown: LanceDataset):
         grown.explain_cleanup_old_versions(max_files=0)
 
 
-def test_a_dataset_whose_version_is_gone_says_so(grown: LanceDataset):
+def test_a_handle_whose_version_is_gone_cleans_up_what_is_older(grown: LanceDataset):
     old = grown.checkout_version(2)
-    grown.cleanup_old_versions(NOW)
-    with pytest.raises(lance_nb.VersionNotFoundError):
-        old.cleanup_old_versions(NOW)
+    grown.cleanup_old_versions(NOW, versions=[2])
+    newest = grown.version
+    assert old.cleanup_old_versions(NOW).old_versions == 1
+    assert grown.version_numbers() == list(range(3, newest + 1))
 
 
 def test_files_under_another_base_path_are_never_deleted(grown: LanceDataset, uri: str, rows: Any):
