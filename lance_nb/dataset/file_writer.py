@@ -122,10 +122,12 @@ class LanceFileWriter:
             page_bytes = max(self._cache_bytes // max(len(schema), 1), 1)
         if self._page_bytes is not None:
             page_bytes = min(page_bytes, self._page_bytes)
+        lance_schema = Schema.from_arrow(schema)
+        lance_schema.check_text_metadata()
         writer = FileWriter(
             self._store,
             self._name,
-            Schema.from_arrow(schema),
+            lance_schema,
             file_version=self._file_version,
             options=FileOptions(page_bytes=page_bytes),
         )

@@ -15,7 +15,7 @@ values are always called ``item`` and nullable.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -176,11 +176,39 @@ def _check_sibling_names(names: Sequence[str]) -> None:
         raise InvalidInputError(f"column name {twice!r} occurs twice")
 
 
+def metadata_from_arrow(metadata: Mapping[bytes, bytes] | None, owner: str) -> dict[str, bytes]:
+    """Return Arrow metadata with keys as text. Raises InvalidInputError for a key that is none."""
+    try:
+        return {key.decode(): value for key, value in (metadata or {}).items()}
+    except UnicodeDecodeError as exc:
+        raise InvalidInputError(f"metadata key {exc.object!r} of {owner} is not UTF-8") from exc
+
+
+def check_text_metadata(fields: Iterable[Field], metadata: Mapping[str, bytes]) -> None:
+    """Raise InvalidInputError for metadata of a schema or its fields that is no UTF-8 text.
+
+    The format stores bytes, but pylance reads them as text and would lose what is none.
+    """
+    for key, value in metadata.items():
+        _check_text(key, value, "the schema")
+    for field in fields:
+        for key, value in field.metadata.items():
+            _check_text(key, value, f"column {field.name!r}")
+
+
+def _check_text(key: str, value: bytes, owner: str) -> None:
+    try:
+        value.decode()
+    except UnicodeDecodeError as exc:
+        raise InvalidInputError(
+            f"metadata {key!r} of {owner} is not UTF-8 text: {value[:40]!r}; store bytes as text, "
+            "for example by base64"
+        ) from exc
+
+
 def _storage_of(arrow: pa.Field) -> tuple[pa.DataType, Mapping[str, bytes]]:
     """Split an Arrow field into its storage type and metadata that names the extension."""
-    metadata = {
-        key.decode("utf-8", "replace"): value for key, value in (arrow.metadata or {}).items()
-    }
+    metadata = metadata_from_arrow(arrow.metadata, f"column {arrow.name!r}")
     storage = arrow.type
     if isinstance(storage, pa.BaseExtensionType):
         name, parameters = storage.extension_name, extension_parameters(storage)

@@ -116,7 +116,9 @@ class LanceSchema:
         """Return an Arrow schema with field ids. Raises NotSupportedError for unknown types."""
         if not isinstance(schema, pa.Schema):
             raise ArgumentError(f"expected a pyarrow.Schema, not {type(schema).__name__}")
-        return cls(Schema.from_arrow(schema))
+        tree = Schema.from_arrow(schema)
+        tree.check_text_metadata()
+        return cls(tree)
 
     def to_pyarrow(self) -> pa.Schema:
         """Return the Arrow schema, without ids; JSON columns as the bytes they are stored as.

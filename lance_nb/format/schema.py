@@ -17,7 +17,12 @@ import pyarrow as pa
 
 from lance_nb._pb import file as pb
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError
-from lance_nb.format.arrow_schema import field_to_arrow, fields_from_arrow
+from lance_nb.format.arrow_schema import (
+    check_text_metadata,
+    field_to_arrow,
+    fields_from_arrow,
+    metadata_from_arrow,
+)
 from lance_nb.format.field import Field, fields_from_pb, fields_to_pb
 
 __all__ = ["Field", "Schema", "format_column_path", "parse_column_path"]
@@ -58,10 +63,12 @@ class Schema:
     @classmethod
     def from_arrow(cls, schema: pa.Schema, first_id: int = 0) -> Schema:
         """Build from an Arrow schema, numbered depth first as in a new dataset."""
-        metadata = {
-            key.decode("utf-8", "replace"): value for key, value in (schema.metadata or {}).items()
-        }
+        metadata = metadata_from_arrow(schema.metadata, "the schema")
         return cls(fields_from_arrow(schema, first_id), metadata)
+
+    def check_text_metadata(self) -> None:
+        """Raise InvalidInputError for metadata, also of fields, that is no UTF-8 text."""
+        check_text_metadata(self.walk(), self.metadata)
 
     def to_arrow(self, *, storage: bool = False) -> pa.Schema:
         """Return the Arrow schema that users see, or with ``storage`` the one data files hold.

@@ -36,7 +36,9 @@ def extend_schema(manifest: Manifest, added: pa.Schema) -> tuple[Schema, Schema]
     Raises SchemaMismatchError for a column that exists already.
     """
     schema = manifest.schema
-    made = Schema.from_arrow(added.remove_metadata()).fields
+    new = Schema.from_arrow(added.remove_metadata())
+    new.check_text_metadata()
+    made = new.fields
     grows = next((one.name for one in made if one.name in schema.names), None)
     after, part = extended(schema, made, next_field_id(manifest))
     version = storage_version(manifest)

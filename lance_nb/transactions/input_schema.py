@@ -95,4 +95,6 @@ def new_schema(found: pa.Schema, file_version: tuple[int, int]) -> Schema:
     NotSupportedError, InvalidInputError.
     """
     check_not_reserved(found.names)
-    return Schema.from_arrow(with_blobs(found, file_version))
+    schema = Schema.from_arrow(with_blobs(found, file_version))
+    schema.check_text_metadata()
+    return schema

@@ -48,4 +48,10 @@ def updates_of(values: Values, replace: bool) -> UpdateMap:
                 f"settings are text: {key!r} = {value!r} is {type(value).__name__}; "
                 "use str(), or None to remove the key"
             )
+        try:
+            (key + (value or "")).encode()
+        except UnicodeEncodeError as exc:
+            raise InvalidInputError(
+                f"settings are UTF-8 text, which {key!r} is not: {exc}"
+            ) from exc
     return UpdateMap(dict(values), replace)
