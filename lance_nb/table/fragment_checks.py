@@ -86,9 +86,11 @@ def _check_fields(fragment: Fragment) -> int:
     fields = [one for file in fragment.files for one in columns_of(fragment, file)]
     twice = sorted({one for one in fields if fields.count(one) > 1}) if _repeats(fields) else []
     if twice:
-        raise CorruptFileError(
-            where, None, "each field in one data file", f"field {twice[0]} twice"
+        found = (
+            f"field {twice[0]} twice, as releases up to 0.10.5 left it: the first file is read, "
+            "and the next version gives the column of the last one a new id"
         )
+        raise CorruptFileError(where, None, "each field in one data file", found)
     return 0
 
 

@@ -137,7 +137,7 @@ def list_indices(snapshot: Snapshot) -> list[dict[str, Any]]:
     return [
         {
             "name": one.name,
-            "type": index_type(one, snapshot.manifest.path),
+            "type": index_type(one, snapshot.manifest.path) or "Unknown",  # before 0.20
             "uuid": one.uuid,
             "fields": [schema.path_of(field_id) for field_id in one.fields],
             "version": one.dataset_version,

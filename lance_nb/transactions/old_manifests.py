@@ -6,6 +6,7 @@ What is looked for, and what happens to it, as in pylance 14.0.2:
   writer: 0.8.0 appending to a dataset of 0.7.5) are counted in the files. Fragments that turn out
   to have no live row leave the version.
 * **Sizes of data files** (not recorded before 2025) are looked up.
+* **Fragments out of order** (compactions up to 0.8) are sorted by their ids.
 * **A field id in two data files of a fragment** (up to 0.10.5: columns added after others were
   dropped took over their ids). The last file has the values that were meant for the column: the
   column gets a new id there. Readers of the damaged version see the first file.
@@ -77,6 +78,8 @@ def repaired(built: Built, open_snapshot: OpenSnapshot | None, *, is_clone: bool
     fresh = {} if repeated is not None else {one.id: one for one in built.fresh}
     measured = _measured(built.manifest, fresh, open_snapshot)
     manifest = built.manifest
+    if repeated is None:
+        manifest = replace(manifest, fragments=manifest.fragments.in_order())
     if measured is not None:
         manifest = _flagged(replace(manifest, fragments=measured))
     renamed = _with_distinct_fields(manifest)
@@ -128,10 +131,10 @@ def _measured(
     # What this version adds has been counted by its writer, whatever was counted before.
     every = [fresh.get(one.id, one) for one in fragments]
     if open_snapshot is None:
-        return FragmentList.of(every)
+        return FragmentList.of(every).in_order()
     snapshot = open_snapshot(manifest)
     found = run_all([_Measure(snapshot, one) for one in every])
-    return FragmentList.of(one for one in found if one.num_rows)
+    return FragmentList.of(one for one in found if one.num_rows).in_order()
 
 
 def _flagged(manifest: Manifest) -> Manifest:

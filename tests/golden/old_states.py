@@ -4,7 +4,7 @@ Run it inside an environment that has one of the releases (pyarrow 12 for releas
 to 0.10, 15 up to 0.25 and 21 after; numpy below 2 up to 0.25). It needs nothing but ``tests`` on
 the path, neither lance_nb nor pytest:
 
-    PYTHONPATH=. python tests/golden/old_states.py             # the states of this release
+    PYTHONPATH=. python tests/golden/old_states.py [STATE...]  # all states of this release
     PYTHONPATH=. python tests/golden/old_states.py walk OUT 7 20 [BASE]
 
 The first form writes ``tests/golden/pylance_<release>`` as ``old_releases.py`` does; a release that
@@ -52,6 +52,40 @@ def deletions(lance: Any, path: str) -> None:
     lance.write_dataset(numbers(0, 100), path)
     lance.write_dataset(numbers(100, 116), path, mode="append")
     lance.dataset(path).delete("(x >= 10 and x < 20) or (x >= 102 and x < 114)")
+
+
+def vector_index(lance: Any, path: str) -> None:
+    """Index vectors; 0.7.5 does not record which fragments an index covers."""
+    lance.write_dataset(pa.table({"v": vectors()}), path)
+    lance.dataset(path).create_index("v", index_type="IVF_PQ", num_partitions=1, num_sub_vectors=1)
+
+
+def vectors() -> pa.Array:
+    """Return as many vectors as an index needs."""
+    values = [float(i * 7 % 31) for i in range(256 * 4)]
+    return pa.FixedSizeListArray.from_arrays(pa.array(values, pa.float32()), 4)
+
+
+def compacted(lance: Any, path: str) -> None:
+    """Compact the first of three fragments: the new one stands before fragments of lower ids."""
+    for start in (0, 4, 40):
+        mode = "append" if start else "create"
+        rows = numbers(start, start + (4 if start < 40 else 30))
+        lance.write_dataset(rows, path, mode=mode)
+    lance.dataset(path).optimize.compact_files(target_rows_per_fragment=20)
+
+
+def dropped_columns(lance: Any, path: str) -> None:
+    """Drop all columns of a data file, which stays."""
+    lance.write_dataset(numbers(0, 3), path)
+    lance.dataset(path).add_columns({"y": "x * 2"})
+    lance.dataset(path).drop_columns(["y"])
+
+
+def mixed_files(lance: Any, path: str) -> None:
+    """Append a 2.0 file to a dataset of 0.1 files."""
+    lance.write_dataset(numbers(0, 4), path, **legacy(lance))
+    _commit_fragment(lance, path, numbers(4, 6), 1, **file_options(lance, "stable"))
 
 
 def wrong_counts(lance: Any, path: str) -> None:
@@ -119,9 +153,7 @@ def storage_class(lance: Any, path: str) -> None:
 
 def overlapping_segments(lance: Any, path: str) -> None:
     """Index a fragment, then another without merging: both segments say they cover the first."""
-    values = [float(i * 7 % 31) for i in range(256 * 4)]
-    vectors = pa.FixedSizeListArray.from_arrays(pa.array(values, pa.float32()), 4)
-    rows = pa.table({"v": vectors})
+    rows = pa.table({"v": vectors()})
     lance.write_dataset(rows, path)
     lance.dataset(path).create_index("v", index_type="IVF_PQ", num_partitions=1, num_sub_vectors=1)
     lance.write_dataset(rows.slice(0, 20), path, mode="append")
@@ -142,15 +174,16 @@ def _commit_fragment(lance: Any, path: str, rows: pa.Table, number: int, **optio
 
 
 STATES: dict[str, tuple[Callable[[Any, str], None], ...]] = {
-    "0.7.5": (deletions,),
-    "0.8.0": (wrong_counts,),
+    "0.7.5": (deletions, vector_index),
+    "0.8.0": (wrong_counts, compacted),
     "0.10.5": (
         ids_of_dropped_columns,
         id_of_a_dropped_column,
         id_of_a_dropped_column_appended,
         dictionaries,
+        dropped_columns,
     ),
-    "0.16.0": (fragment_id_twice, fragment_id_twice_in_one_version),
+    "0.16.0": (fragment_id_twice, fragment_id_twice_in_one_version, mixed_files),
     "0.21.0": (storage_class, overlapping_segments),
 }
 
@@ -329,10 +362,13 @@ def main(arguments: list[str]) -> None:
     if release not in STATES:
         raise SystemExit(f"states are written by {', '.join(STATES)}; this is {release}")
     home = HOME / f"pylance_{release.replace('.', '_')}"
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     for state in STATES[release]:
         path = home / f"{state.__name__}.lance"
+        if arguments and state.__name__ not in arguments:
+            continue
+        for folder in (path, path.with_suffix(".expected")):
+            shutil.rmtree(folder, ignore_errors=True)
         state(lance, str(path))
         write_expected(lance, str(path), home / f"{state.__name__}.expected")
 

@@ -6,17 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pyroaring import BitMap
 
 from lance_nb.format.feature_flags import DELETION_FILES, STABLE_ROW_IDS
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.index_metadata import IndexMetadata, build_index_section
-from lance_nb.format.manifest import Manifest, parse_manifest
+from lance_nb.format.manifest import Manifest, WriterVersion, parse_manifest
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.locations import Locations
 from lance_nb.table.manifest_checks import manifest_problems
 from lance_nb.table.snapshot import Snapshot
 from tests.unit.format.test_manifest_files import SCHEMA, UUID, fragment
 
+COVERS = BitMap([0]).serialize()
 WHOLE = Manifest(
     1,
     SCHEMA,
@@ -24,6 +26,7 @@ WHOLE = Manifest(
     max_fragment_id=1,
     writer_feature_flags=DELETION_FILES,
     reader_feature_flags=DELETION_FILES,
+    writer_version=WriterVersion("lance", "14.0.2"),
 )
 
 
@@ -35,7 +38,7 @@ def problems(manifest: Manifest, *indices: IndexMetadata, branch: str | None = N
 
 
 def test_a_whole_manifest_has_no_problem():
-    assert problems(WHOLE, IndexMetadata(UUID, "i", (0,), 1)) == []
+    assert problems(WHOLE, IndexMetadata(UUID, "i", (0,), 1, COVERS)) == []
 
 
 @pytest.mark.parametrize(
@@ -54,6 +57,6 @@ def test_what_disagrees_is_told(change: dict[str, Any], said: str):
 
 
 def test_indices_that_cannot_be_are_told():
-    twice = [IndexMetadata(UUID, name, (0,), 1) for name in "ab"]
+    twice = [IndexMetadata(UUID, name, (0,), 1, COVERS) for name in "ab"]
     assert problems(WHOLE, *twice) == ["two indices have the same uuid"]
     assert "'i'" in problems(WHOLE, IndexMetadata(UUID, "i", (7,), 1))[0]
