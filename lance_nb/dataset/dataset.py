@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from lance_nb.dataset.file_session import LanceFileSession
     from lance_nb.dataset.result_types import BulkCommitResult, DeleteResult, UpdateResult
     from lance_nb.dataset.session import Session
-    from lance_nb.dataset.verbs.bisecting import Bisection, Statement
+    from lance_nb.dataset.verbs.bisecting import Bisection, Nulls, Statement
     from lance_nb.dataset.verbs.comparing import DatasetDelta
     from lance_nb.dataset.verbs.merge_plan import MergePlan
     from lance_nb.dataset.verbs.staging import Stage
@@ -943,16 +943,23 @@ class LanceDataset(OpenedVersion):
         return self
 
     def bisect(
-        self, statement: Statement, *, good: int | None = None, bad: int | None = None
+        self,
+        statement: Statement,
+        *,
+        good: int | None = None,
+        bad: int | None = None,
+        nulls: Nulls = "pass",
     ) -> Bisection:
         """Find the first version of this branch of which ``statement`` is false.
 
         ``statement`` is a filter that every row should pass (``"label IS NOT NULL"``), an aggregate
         or a query that should be true (``"count(*) > 1000"``), or a function of the dataset.
-        ``good`` and ``bad`` bound the search: the oldest and the newest version by default. Not in
-        pylance. Raises InvalidInputError, PredicateError, VersionNotFoundError.
+        ``good`` and ``bad`` bound the search: the oldest and the newest version by default.
+        ``nulls``: rows for which a filter is NULL (``score <= 1`` where the score is NULL) "pass",
+        as with CHECK in SQL, or "fail"; the result has their number. Not in pylance. Raises
+        InvalidInputError, PredicateError, VersionNotFoundError.
         """
-        return verbs.bisecting.bisect(self, statement, good, bad)
+        return verbs.bisecting.bisect(self, statement, good, bad, nulls)
 
     def version_refs(self) -> list[dict[str, int]]:
         """List the version numbers of this branch as pylance does; reads no manifest."""

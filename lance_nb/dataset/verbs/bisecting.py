@@ -1,4 +1,4 @@
-"""ds.bisect: find the version that broke a promise, in few steps.
+"""ds.bisect: find the first version where a statement does not hold, in few steps.
 
 The statement is one of::
 
@@ -6,6 +6,9 @@ The statement is one of::
     count(*) > 1000                         an aggregate that should be true
     SELECT max(price) < 100 FROM dataset    any query whose first value should be true
     lambda ds: ...                          a function of the dataset at a version
+
+A filter that is NULL for a row, as ``score <= 1`` is where the score is NULL, is passed by the row,
+as it is with CHECK in SQL; with ``nulls="fail"`` it is not. The same goes for a query that is NULL.
 
 Limits: binary search, so the statement is taken to hold up to some version and not after it. A
 version of which it cannot be said, because a column does not exist yet, counts as one before.
@@ -16,8 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import sqlglot
 from sqlglot import expressions
 from sqlglot.errors import SqlglotError
@@ -29,45 +34,77 @@ if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
 
 Statement = str | Callable[[Any], Any]
+Nulls = Literal["pass", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One version that was tried. ``holds`` is None where it cannot be said."""
+    """One version that was tried. ``holds`` is None where it cannot be said.
+
+    ``num_null`` is the number of rows for which a filter is NULL; None for other statements.
+    """
 
     version: int
     holds: bool | None
     operation: str | None
     message: str | None
+    num_null: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Bisection:
-    """What a search found. ``first_bad`` is None when the statement holds at the newest end."""
+    """What a search found. ``first_bad`` is None when the statement holds at the newest end.
+
+    ``nulls`` tells whether rows for which a filter is NULL pass or fail.
+    """
 
     first_bad: int | None
     last_good: int | None
     tried: tuple[Trial, ...]
+    nulls: Nulls = "pass"
+
+    @property
+    def num_null(self) -> int | None:
+        """Rows for which the filter is NULL in ``first_bad``, else in ``last_good``."""
+        shown = self.last_good if self.first_bad is None else self.first_bad
+        return next((one.num_null for one in self.tried if one.version == shown), None)
 
     @property
     def sentence(self) -> str:
-        """The outcome in one sentence."""
+        """The outcome in one sentence, followed by what was tried and by rows that are NULL."""
         if self.first_bad is None:
-            return f"It holds at version {self.last_good}."
+            return f"It holds at version {self.last_good}.{self._about_nulls}"
         where = f"Version {self.first_bad} is the first of which it does not hold"
         made_by = next(one for one in self.tried if one.version == self.first_bad)
         how = f" ({made_by.operation})" if made_by.operation else ""
         before = "" if self.last_good is None else f"; version {self.last_good} is the last good"
-        return f"{where}{how}{before}. {len(self.tried)} versions were tried."
+        count = len(self.tried)
+        tried = f"{count} version was tried" if count == 1 else f"{count} versions were tried"
+        return f"{where}{how}{before}. {tried}.{self._about_nulls}"
+
+    @property
+    def _about_nulls(self) -> str:
+        if not self.num_null:
+            return ""
+        version = self.last_good if self.first_bad is None else self.first_bad
+        rows = "1 row" if self.num_null == 1 else f"{self.num_null:,} rows"
+        outcome = "pass; nulls='fail' lets them fail" if self.nulls == "pass" else "fail"
+        return f" It is NULL for {rows} of version {version}, which {outcome}."
 
 
 def bisect(
-    dataset: LanceDataset, statement: Statement, good: int | None, bad: int | None
+    dataset: LanceDataset,
+    statement: Statement,
+    good: int | None,
+    bad: int | None,
+    nulls: Nulls = "pass",
 ) -> Bisection:
     """Search the versions of the branch between ``good`` and ``bad``.
 
     Raises VersionNotFoundError, InvalidInputError (``good`` does not come before ``bad``).
     """
+    if nulls not in get_args(Nulls):
+        raise InvalidInputError(f"bisect: nulls is 'pass' or 'fail', not {nulls!r}")
     numbers = dataset.version_numbers()
     bad = numbers[-1] if bad is None else bad
     good = numbers[0] if good is None else good
@@ -76,20 +113,23 @@ def bisect(
             raise VersionNotFoundError(dataset.uri, number, f"{numbers[0]} to {numbers[-1]}")
     if good > bad:
         raise InvalidInputError(f"bisect: good={good} comes after bad={bad}")
-    return _search(dataset, statement, [one for one in numbers if good <= one <= bad])
+    return _search(dataset, statement, [one for one in numbers if good <= one <= bad], nulls)
 
 
-def _search(dataset: LanceDataset, statement: Statement, numbers: list[int]) -> Bisection:
-    check = statement if callable(statement) else _check(statement)
+def _search(
+    dataset: LanceDataset, statement: Statement, numbers: list[int], nulls: Nulls
+) -> Bisection:
+    check = _call(statement) if callable(statement) else _check(statement)
     tried: dict[int, Trial] = {}
 
     def holds(number: int) -> bool | None:
         if number not in tried:
-            tried[number] = _trial(dataset, number, check)
+            tried[number] = _trial(dataset, number, check, nulls)
         return tried[number].holds
 
     def found(first_bad: int | None, last_good: int | None) -> Bisection:
-        return Bisection(first_bad, last_good, tuple(tried[one] for one in sorted(tried)))
+        trials = tuple(tried[one] for one in sorted(tried))
+        return Bisection(first_bad, last_good, trials, nulls)
 
     last = holds(numbers[-1])
     if last is not False:
@@ -113,17 +153,34 @@ def _names_of(dataset: LanceDataset, number: int) -> str:
     return clip(", ".join(map(repr, names)))
 
 
-def _trial(dataset: LanceDataset, number: int, check: Callable[[Any], Any]) -> Trial:
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What a statement is of one version: whether any row (or the query) is false, or NULL."""
+
+    is_false: bool
+    is_null: bool = False
+    num_null: int | None = None
+
+
+Check = Callable[["LanceDataset"], _Outcome]
+
+
+def _trial(dataset: LanceDataset, number: int, check: Check, nulls: Nulls) -> Trial:
     at = dataset.checkout_version((dataset.branch, number))
     info = dataset.version_info(number)
     try:
-        holds: bool | None = bool(check(at))
+        outcome = check(at)
     except ColumnNotFoundError:
-        holds = None
-    return Trial(number, holds, info.operation, info.message)
+        return Trial(number, None, info.operation, info.message)
+    holds = not outcome.is_false and (nulls == "pass" or not outcome.is_null)
+    return Trial(number, holds, info.operation, info.message, outcome.num_null)
 
 
-def _check(statement: str) -> Callable[[LanceDataset], bool]:
+def _call(statement: Callable[[Any], Any]) -> Check:
+    return lambda at: _Outcome(not statement(at))
+
+
+def _check(statement: str) -> Check:
     try:
         parsed = sqlglot.parse_one(statement, read="duckdb")
     except SqlglotError as error:
@@ -131,36 +188,58 @@ def _check(statement: str) -> Callable[[LanceDataset], bool]:
             f"bisect: {statement!r} is not SQL: {problem_of(error, statement)}"
         ) from error
     if isinstance(parsed, expressions.Query):
-        holds = _query(statement)
+        outcome_of = _query(statement)
     elif parsed.find(expressions.AggFunc) is not None:
         # No injection: the user's own SQL, on tables in memory.
-        holds = _query(f"SELECT {statement} FROM dataset")  # noqa: S608
+        outcome_of = _query(f"SELECT {statement} FROM dataset")  # noqa: S608
     else:
-        holds = lambda at: at.count_rows(statement) == at.count_rows()  # noqa: E731
+        outcome_of = _filter(statement)
     own = {one.alias_or_name for one in parsed.find_all(expressions.Alias, expressions.CTE)}
     roots = {one.parts[0].name for one in parsed.find_all(expressions.Column)} - own - {"dataset"}
 
-    def check(at: LanceDataset) -> bool:
+    def check(at: LanceDataset) -> _Outcome:
         known = {name.lower() for name in at.schema.names}
         for root in roots:
             if root.lower() not in known:
                 raise ColumnNotFoundError(root, tuple(at.schema.names))
-        return holds(at)
+        return outcome_of(at)
 
     return check
 
 
-def _query(query: str) -> Callable[[LanceDataset], bool]:
-    def first_value(at: LanceDataset) -> bool:
+def _filter(statement: str) -> Check:
+    # A comment at the end of the statement must not swallow the bracket.
+    tests = {"true": f"({statement}\n) IS TRUE", "false": f"({statement}\n) IS FALSE"}
+
+    def outcome_of(at: LanceDataset) -> _Outcome:
+        num_rows = num_true = num_false = 0
+        for batch in at.to_batches(columns=tests):
+            num_rows += batch.num_rows
+            num_true += _count_true(batch["true"])
+            num_false += _count_true(batch["false"])
+        num_null = num_rows - num_true - num_false
+        return _Outcome(num_false > 0, num_null > 0, num_null)
+
+    return outcome_of
+
+
+def _count_true(values: pa.Array) -> int:
+    return int(pc.sum(values).as_py() or 0)
+
+
+def _query(query: str) -> Check:
+    def outcome_of(at: LanceDataset) -> _Outcome:
         found = at.sql(query).build().to_batch_records()
         if not found or not found[0].num_rows:
             raise InvalidInputError(f"bisect: {query!r} returns no row")
-        value = found[0].column(0)[0].as_py()
-        if not isinstance(value, bool):
+        column = found[0].column(0)
+        value = column[0].as_py()
+        is_null = value is None and column.type in (pa.bool_(), pa.null())
+        if not is_null and not isinstance(value, bool):
+            kind = column.type if value is None else type(value).__name__
             raise InvalidInputError(
-                f"bisect: {query!r} must be true or false, not {type(value).__name__}; "
-                "write a comparison"
+                f"bisect: {query!r} must be true or false, not {kind}; write a comparison"
             )
-        return value
+        return _Outcome(value is False, is_null)
 
-    return first_value
+    return outcome_of

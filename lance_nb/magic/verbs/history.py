@@ -48,17 +48,26 @@ def bisect(desk: Desk, said: Namespace) -> Answer:
     """Find the first version of which a statement is false."""
     dataset = desk.at(said.bad)
     good = None if said.good is None else desk.at(said.good).version
-    found = dataset.bisect(said.statement, good=good, bad=dataset.version)
+    found = dataset.bisect(said.statement, good=good, bad=dataset.version, nulls=said.nulls)
+    has_nulls = any(one.num_null for one in found.tried)
     records = [
-        {"version": one.version, "holds": one.holds, "operation": one.operation,
-         "message": one.message}
+        {
+            "version": one.version,
+            "holds": one.holds,
+            **({"null_rows": one.num_null} if has_nulls else {}),
+            "operation": one.operation,
+            "message": one.message,
+        }
         for one in found.tried
-    ]  # fmt: skip
+    ]
     lines = [found.sentence]
     head = tuple(records[0])
     rows = [tuple(word(value) for value in record.values()) for record in records]
     picture = picture_of_table(f"bisect {text.line(said.statement)}", tuple(lines), (head, rows))
-    data = {"first_bad": found.first_bad, "last_good": found.last_good, "tried": records}
+    data = {
+        "first_bad": found.first_bad, "last_good": found.last_good, "nulls": found.nulls,
+        "num_null": found.num_null, "tried": records,
+    }  # fmt: skip
     return Answer(found, picture, data, exit_code=0 if found.first_bad is None else 1)
 
 
@@ -85,6 +94,12 @@ VERBS = (
             ),
             argument("--good", means=REF, metavar="REF", help="a version of which it holds"),
             argument("--bad", means=REF, metavar="REF", help="a version of which it does not"),
+            argument(
+                "--nulls",
+                choices=["pass", "fail"],
+                default="pass",
+                help="whether rows for which a filter is NULL pass, as with CHECK in SQL, or fail",
+            ),
         ),
         "bisect 'label IS NOT NULL'",
     ),

@@ -80,3 +80,53 @@ def test_a_branch_is_searched_by_its_own_versions(make: Make, uri: str) -> None:
     branch.delete("id = 3")
     assert branch.bisect("count(*) = 10").first_bad == branch.version
     assert lance_nb.dataset(uri).bisect("count(*) = 10").first_bad is None
+
+
+@pytest.fixture
+def scores(make: Make) -> LanceDataset:
+    """Versions 2 to 9 add a score and a NULL each; from version 6 on scores are above 1."""
+    made = make()
+    for version in range(2, 10):
+        score = 50.0 if version >= 6 else 0.5
+        made.insert(pa.table({"id": pa.array([version] * 2), "score": [score, None]}),
+                    mode="overwrite" if version == 2 else "append")  # fmt: skip
+    return made
+
+
+@pytest.mark.parametrize(
+    ("statement", "nulls", "first_bad", "num_null"),
+    [
+        ("score <= 1", "pass", 6, 5),
+        ("score <= 1", "fail", 2, 1),
+        ("score <= 1 -- a comment", "pass", 6, 5),
+        ("score <= 1 OR score IS NULL", "fail", 6, 0),
+        ("score <= 99", "pass", None, 8),
+        ("score <= 99", "fail", 2, 1),
+        ("regexp_like(CAST(score AS string), '^0')", "pass", 6, 5),
+    ],
+)
+def test_rows_for_which_a_filter_is_null_pass_or_fail(
+    scores: LanceDataset, statement: str, nulls: str, first_bad: int | None, num_null: int
+) -> None:
+    found = scores.bisect(statement, good=2, nulls=nulls)
+
+    assert (found.first_bad, found.num_null, found.nulls) == (first_bad, num_null, nulls)
+    assert ("NULL for" in found.sentence) is bool(num_null)
+    assert ("nulls='fail'" in found.sentence) is (bool(num_null) and nulls == "pass")
+    last = next(one for one in found.tried if one.version == 9)
+    assert last.num_null == (0 if "OR" in statement else 8)
+
+
+def test_a_query_that_is_null_passes_or_fails(scores: LanceDataset) -> None:
+    statement = "max(score) FILTER (id > 7) <= 1"
+    found = scores.bisect(statement, good=2)
+    assert (found.first_bad, found.num_null) == (8, None)
+    assert scores.bisect(statement, good=2, nulls="fail").first_bad == 2
+    assert scores.bisect(lambda ds: ds.count_rows() < 9, good=2, nulls="fail").first_bad == 6
+    with pytest.raises(InvalidInputError, match="write a comparison"):
+        scores.bisect("max(score) FILTER (id > 99)")
+
+
+def test_the_meaning_of_null_is_one_of_two(scores: LanceDataset) -> None:
+    with pytest.raises(InvalidInputError, match="'pass' or 'fail', not 'maybe'"):
+        scores.bisect("score <= 1", nulls="maybe")

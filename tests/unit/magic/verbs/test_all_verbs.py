@@ -60,6 +60,17 @@ def test_bisect_finds_the_first_version_that_breaks_a_promise(lance: Lance) -> N
     assert lance("bisect 'SELECT max(id) < 45 FROM dataset' --bad v1").value.first_bad is None
 
 
+def test_bisect_tells_for_how_many_rows_a_filter_is_null(lance: Lance) -> None:
+    passing, failing = (lance(f"bisect \"label <> 'zz'\" --nulls {how}") for how in ("pass", "fail"))
+    assert passing.value.first_bad is None
+    assert failing.value.first_bad == 5
+    for found in (passing, failing):
+        assert "null_rows" in found._repr_html_()
+        assert "It is NULL for" in str(found)
+        assert found.data["num_null"] == found.value.num_null > 0
+    assert "null_rows" not in str(lance("bisect 'label IS NOT NULL'"))
+
+
 # --- refs
 
 
