@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.errors import InvalidInputError, NotSupportedError, PredicateError
+from lance_nb.table.predicate.deep_calls import parse_duckdb
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
@@ -106,13 +107,16 @@ class SqlQueryBuilder:
 
 def _columns_of(text: str, names: list[str]) -> list[str] | None:
     """Return the columns that a statement may need, None for all of them."""
-    import sqlglot
     from sqlglot import expressions as sql
+    from sqlglot.errors import SqlglotError
 
     try:
-        tree = sqlglot.parse_one(text, dialect="duckdb")
-    except sqlglot.errors.SqlglotError:
+        trees = parse_duckdb(text)
+    except (SqlglotError, PredicateError):
         return None  # DuckDB may understand it, or say better what is wrong
+    if not trees:
+        return None
+    tree = trees[0]
     if any(not isinstance(star.parent, sql.Count) for star in tree.find_all(sql.Star)):
         return None
     named = {one.name.lower() for one in tree.find_all(sql.Identifier)}

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
 from sqlglot import expressions
 from sqlglot.errors import SqlglotError
 
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, VersionNotFoundError, clip
-from lance_nb.table.predicate.sql_text import problem_of
+from lance_nb.table.predicate.deep_calls import parse_duckdb
+from lance_nb.table.predicate.sql_text import problem_of, shown
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
@@ -182,11 +182,14 @@ def _call(statement: Callable[[Any], Any]) -> Check:
 
 def _check(statement: str) -> Check:
     try:
-        parsed = sqlglot.parse_one(statement, read="duckdb")
+        trees = parse_duckdb(statement)
     except SqlglotError as error:
         raise InvalidInputError(
             f"bisect: {statement!r} is not SQL: {problem_of(error, statement)}"
         ) from error
+    if len(trees) != 1:
+        raise InvalidInputError(f"bisect: {shown(statement)} is not one statement")
+    parsed = trees[0]
     if isinstance(parsed, expressions.Query):
         outcome_of = _query(statement)
     elif parsed.find(expressions.AggFunc) is not None:

@@ -23,6 +23,7 @@ from lance_nb.explorer.models import refs, text
 from lance_nb.magic.answer import Answer, answer_of_table
 from lance_nb.magic.desk import Desk, variables_of
 from lance_nb.magic.verb import Verb, argument
+from lance_nb.table.predicate.deep_calls import parse_duckdb
 from lance_nb.table.predicate.sql_text import problem_of
 
 IN_HAND = "dataset"
@@ -120,10 +121,10 @@ def _with_views(
 
 def _tables(statement: str) -> set[str]:
     try:
-        parsed = sqlglot.parse(statement, read="duckdb")
+        parsed = parse_duckdb(statement)
     except SqlglotError as error:
         raise InvalidInputError(f"SQL: {problem_of(error, statement)}") from error
-    tables = (one.find_all(sqlglot.exp.Table) for one in parsed if one is not None)
+    tables = (one.find_all(sqlglot.exp.Table) for one in parsed)
     return {table.name for found in tables for table in found}
 
 

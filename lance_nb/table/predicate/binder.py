@@ -35,8 +35,8 @@ from lance_nb.table.predicate.expression import Expression, Literal, call
 from lance_nb.table.predicate.functions import call_of
 from lance_nb.table.predicate.logic import chain_of, is_null, negation, true_or_null
 from lance_nb.table.predicate.membership import (
+    in_bulk,
     in_members,
-    in_whole_numbers,
     join_equalities,
     literal_value,
 )
@@ -158,11 +158,11 @@ class _Binder:
 
     def _bind_and(self, node: Any) -> Expression:
         parts = [self.boolean(one) for one in chain_of(node, "and")]
-        return call("AND", comparison.all_of, *parts)
+        return call("AND", comparison.all_of, *parts, folds=True)
 
     def _bind_or(self, node: Any) -> Expression:
         parts = join_equalities([self.boolean(one) for one in chain_of(node, "or")])
-        return parts[0] if len(parts) == 1 else call("OR", comparison.any_of, *parts)
+        return parts[0] if len(parts) == 1 else call("OR", comparison.any_of, *parts, folds=True)
 
     def _bind_not(self, node: Any) -> Expression:
         return negation(self.boolean(node.this))
@@ -211,7 +211,7 @@ class _Binder:
         for one in node.expressions:
             bulk = self._sql.bulks.get(str(one.this)) if one.key == "placeholder" else None
             if bulk:
-                quick = in_whole_numbers(value, bulk) if len(node.expressions) == 1 else None
+                quick = in_bulk(value, bulk) if len(node.expressions) == 1 else None
                 if quick is not None:
                     return quick
                 members += [literal_value(*pair) for pair in bulk]
@@ -240,13 +240,13 @@ class _Binder:
         return string_functions.joined("||", self.bind(node.this), self.bind(node.expression))
 
     def _bind_cast(self, node: Any) -> Expression:
-        value, type_ = self.bind(node.this), type_of(node.args["to"], sql_of(node))
+        value, type_ = self.bind(node.this), type_of(node.args["to"], node)
         if isinstance(value, Literal) and pt.is_decimal(type_) and value.digits:
             value = fit_literal(value, type_)
         return cast(plain(value), type_)
 
     def _bind_trycast(self, node: Any) -> Expression:
-        type_ = type_of(node.args["to"], sql_of(node))
+        type_ = type_of(node.args["to"], node)
         return call(f"TRY_CAST to {type_}", try_cast_kernel(type_), plain(self.bind(node.this)))
 
     def _bind_case(self, node: Any) -> Expression:

@@ -14,7 +14,9 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from lance_nb.errors import PredicateError
 
 CALLS_MAX = 20_000
 STACK_BYTES = 256 * 1024 * 1024
@@ -32,6 +34,23 @@ def call_deeply(function: Callable[[], T]) -> T:
         return function()
     except RecursionError:
         return _with_room(function)
+
+
+def parse_duckdb(text: str) -> list[Any]:
+    """Parse statements of DuckDB's dialect.
+
+    Raises PredicateError for one that is nested too deeply, what sqlglot raises for bad syntax.
+    """
+    import sqlglot
+
+    try:
+        trees = call_deeply(lambda: sqlglot.parse(text, read="duckdb"))
+    except RecursionError as exc:
+        raise PredicateError(
+            f"the SQL statement of {len(text):,} characters is nested too deeply: it needs more "
+            f"than {CALLS_MAX:,} nested calls to be read"
+        ) from exc
+    return [one for one in trees if one is not None]
 
 
 def _with_room(function: Callable[[], T]) -> T:

@@ -49,19 +49,28 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A kernel applied to the values of its operands. ``name`` is for messages."""
+    """A kernel applied to the values of its operands. ``name`` is for messages.
+
+    ``folds``: the kernel is associative and takes any number of operands, so that they are joined
+    one by one and no more than two of their values are held at a time.
+    """
 
     name: str
     kernel: Kernel
     operands: tuple[Expression, ...]
     type: pa.DataType
+    folds: bool = False
 
 
 Expression = Column | Literal | Call
 
 
-def call(name: str, kernel: Kernel, *operands: Expression) -> Expression:
+def call(name: str, kernel: Kernel, *operands: Expression, folds: bool = False) -> Expression:
     """Apply a kernel. Raises PredicateError when it cannot take operands of these types."""
+    if folds and not all(isinstance(operand, Literal) for operand in operands):
+        kinds = dict.fromkeys(operand.type for operand in operands)
+        probe = call(name, kernel, *(Column((), kind) for kind in kinds))
+        return Call(name, kernel, operands, probe.type, folds=True)
     samples = [
         operand.scalar if isinstance(operand, Literal) else pa.chunked_array([], operand.type)
         for operand in operands
@@ -76,22 +85,56 @@ def call(name: str, kernel: Kernel, *operands: Expression) -> Expression:
     return Call(name, kernel, operands, found.type)
 
 
+@dataclass(slots=True)
+class _Pending:
+    """A call whose operands are being computed: how many are done, and their values."""
+
+    call: Call
+    num_done: int
+    values: list[Value]
+
+    def add(self, value: Value) -> None:
+        self.num_done += 1
+        if self.values and self.call.folds:
+            self.values = [self.call.kernel(self.values[0], value)]
+        else:
+            self.values.append(value)
+
+
 def evaluate(expression: Expression, columns: Columns) -> Value:
-    """Compute an expression over rows; Arrow's own errors pass."""
-    if isinstance(expression, Column):
-        return columns[expression.path]
-    if isinstance(expression, Literal):
-        return expression.scalar
-    return expression.kernel(*(evaluate(one, columns) for one in expression.operands))
+    """Compute an expression over rows, at any depth; Arrow's own errors pass."""
+    if not isinstance(expression, Call):
+        return _leaf_value(expression, columns)
+    stack = [_Pending(expression, 0, [])]
+    while True:
+        top = stack[-1]
+        if top.num_done < len(top.call.operands):
+            operand = top.call.operands[top.num_done]
+            if isinstance(operand, Call):
+                stack.append(_Pending(operand, 0, []))
+            else:
+                top.add(_leaf_value(operand, columns))
+            continue
+        value = top.values[0] if top.call.folds else top.call.kernel(*top.values)
+        stack.pop()
+        if not stack:
+            return value
+        stack[-1].add(value)
+
+
+def _leaf_value(leaf: Column | Literal, columns: Columns) -> Value:
+    return columns[leaf.path] if isinstance(leaf, Column) else leaf.scalar
 
 
 def paths_of(expression: Expression) -> Iterator[Path]:
     """Yield the path of every column that the expression reads, repeats included."""
-    if isinstance(expression, Column):
-        yield expression.path
-    elif isinstance(expression, Call):
-        for operand in expression.operands:
-            yield from paths_of(operand)
+    waiting = [expression]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Column):
+            yield one.path
+        elif isinstance(one, Call):
+            waiting += reversed(one.operands)
 
 
 def only_value(value: Value) -> pa.Scalar:

@@ -24,7 +24,7 @@ from lance_nb.table.predicate.arrow_expression import arrow_paths, evaluate_arro
 from lance_nb.table.predicate.binder import bind_sql
 from lance_nb.table.predicate.casts import cast_value
 from lance_nb.table.predicate.comparison import as_bits, as_mask, count_true
-from lance_nb.table.predicate.deep_calls import call_deeply
+from lance_nb.table.predicate.deep_calls import CALLS_MAX, call_deeply
 from lance_nb.table.predicate.expression import (
     Call,
     Column,
@@ -147,7 +147,10 @@ def _bind(text: str, schema: pa.Schema, what: str) -> Expression:
     try:
         return call_deeply(bind)
     except RecursionError as exc:
-        raise PredicateError(f"{what} {shown(text)}: it is nested too deeply") from exc
+        raise PredicateError(
+            f"{what} {shown(text)}: it needs more than {CALLS_MAX:,} nested calls to be read; "
+            "write a shorter chain of operators, or IN (...) for many values"
+        ) from exc
 
 
 def _is_simple_arithmetic(text: str) -> bool:

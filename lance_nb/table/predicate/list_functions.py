@@ -29,6 +29,7 @@ from lance_nb.table.predicate.expression import (
 from lance_nb.table.predicate.string_functions import literal_of, text
 
 Binder = Callable[[str, Sequence[Expression]], Expression]
+_LIST_DEPTH_MAX = 16
 
 
 def is_list(type_: pa.DataType) -> bool:
@@ -199,12 +200,21 @@ def _to_string(name: str, operands: Sequence[Expression]) -> Expression:
 
 
 def literal_list(values: Sequence[Literal]) -> Literal:
-    """Bind [a, b, ...] of literals."""
+    """Bind [a, b, ...] of literals. Raises PredicateError for values of several types."""
+    if any(_list_depth(value.type) >= _LIST_DEPTH_MAX for value in values):
+        raise PredicateError(f"lists in brackets are nested at most {_LIST_DEPTH_MAX} deep")
     scalars = [value.scalar.as_py() for value in values]
     try:
         return Literal(pa.scalar(scalars, pa.list_(pa.array(scalars).type)))
     except pa.ArrowException as exc:
         raise PredicateError("the values of a list in brackets are of one type") from exc
+
+
+def _list_depth(type_: pa.DataType) -> int:
+    depth = 0
+    while is_list(type_):
+        type_, depth = type_.value_type, depth + 1
+    return depth
 
 
 def list_names(*endings: str) -> list[str]:

@@ -10,7 +10,7 @@ import pyarrow.types as pt
 
 from lance_nb.table.predicate import comparison
 from lance_nb.table.predicate.arithmetic import number
-from lance_nb.table.predicate.coercion import fit_literal, unify
+from lance_nb.table.predicate.coercion import cast, fit_literal, unify
 from lance_nb.table.predicate.expression import Call, Column, Expression, Literal, call
 from lance_nb.table.predicate.sql_text import Bulk
 
@@ -19,38 +19,59 @@ _SHORTEST_SET = 3
 
 def literal_value(is_text: bool, text: str) -> Literal:
     """Bind one item of a long list."""
-    return Literal(pa.scalar(text)) if is_text else number(text)
+    if is_text:
+        return Literal(pa.scalar(text))
+    return Literal(pa.scalar(None)) if text.upper() == "NULL" else number(text)
 
 
-def in_whole_numbers(value: Expression, bulk: Bulk) -> Expression | None:
-    """Bind IN of a long list of integers at once, None where that is not what the list is."""
-    if not pt.is_integer(value.type) or any(is_text for is_text, _ in bulk):
-        return None
+def in_bulk(value: Expression, bulk: Bulk) -> Expression | None:
+    """Bind IN of a long list of integers or texts at once, None where the list is neither."""
+    given = [text for is_text, text in bulk if is_text or text.upper() != "NULL"]
+    kinds = {is_text for is_text, text in bulk if is_text or text.upper() != "NULL"}
     try:
-        members = pa.array([int(text) for _, text in bulk], value.type)
+        if pt.is_integer(value.type) and kinds == {False}:
+            members = pa.array([int(text) for text in given], value.type)
+        elif (pt.is_string(value.type) or pt.is_large_string(value.type)) and kinds == {True}:
+            members = pa.array(given, value.type)
+        else:
+            return None
     except (ValueError, OverflowError, pa.ArrowException):
         return None
-    return call("IN", partial(comparison.in_set, members=members, has_null=False), value)
+    has_null = len(given) < len(bulk)
+    return call("IN", partial(comparison.in_set, members=members, has_null=has_null), value)
 
 
 def in_members(value: Expression, members: Sequence[Expression]) -> Expression:
-    """Bind IN: one look-up for literals of the value's type, an OR for the others."""
-    fixed, others = [], []
+    """Bind IN: one look-up for the literals of each type, an OR for what is no literal."""
+    sets: dict[pa.DataType, list[pa.Scalar]] = {}
+    others = []
     for member in members:
         fitted = member
         if isinstance(member, Literal) and not isinstance(value, Literal):
             fitted = fit_literal(member, value.type)
-        literal = isinstance(fitted, Literal) and not pt.is_nested(value.type)
-        if literal and (fitted.type == value.type or pt.is_null(fitted.type)):
-            fixed.append(fitted)
-        else:
+        type_ = _looked_up_type(value, fitted)
+        if type_ is None:
             others.append(call("IN", comparison.equal, *unify(value, fitted)))
-    if fixed:
-        scalars = [one.scalar for one in fixed if isinstance(one, Literal)]
-        array, has_null = comparison.members_of(scalars, value.type)
+        else:
+            sets.setdefault(type_, []).append(fitted.scalar)
+    for type_, scalars in sets.items():
+        array, has_null = comparison.members_of(scalars, type_)
         kernel = partial(comparison.in_set, members=array, has_null=has_null)
-        others.append(call("IN", kernel, value))
-    return others[0] if len(others) == 1 else call("IN", comparison.any_of, *others)
+        others.append(call("IN", kernel, cast(value, type_)))
+    if len(others) == 1:
+        return others[0]
+    return call("IN", comparison.any_of, *others, folds=True)
+
+
+def _looked_up_type(value: Expression, member: Expression) -> pa.DataType | None:
+    """Return the type in which a literal is looked up, None where it has to be compared."""
+    if not isinstance(member, Literal) or pt.is_nested(value.type):
+        return None
+    if member.type == value.type or pt.is_null(member.type):
+        return value.type
+    if pt.is_integer(value.type) and pt.is_floating(member.type):
+        return member.type
+    return None
 
 
 def join_equalities(parts: Sequence[Expression]) -> list[Expression]:

@@ -4,11 +4,13 @@ The dialect is the one that Lance speaks: names are quoted by backticks, strings
 quotes, a quote is doubled inside its own string, ``x'ff'`` and ``0xff`` are bytes, and no function
 has a grammar of its own except cast, try_cast, extract, substring, trim and position.
 
-Long lists of literals (``id IN (1, 2, ...)`` and ``id = 1 OR id = 2 OR ...``) are cut out before
-sqlglot sees them, which would need some 25 microseconds per token, and come back as ``Bulk``.
+Long lists of literals (``id IN (1, 2, ...)``, ``id = 1 OR id = 2 OR ...`` and ``id <> 1 AND id <>
+2 AND ...``) are cut out before sqlglot sees them, which would need some 25 microseconds per token,
+and come back as ``Bulk``.
 
-Limits: 1 MiB of text, 20,000 tokens apart from bulk lists, 200 levels of nesting (which sqlglot
-needs more calls for than Python allows by default: see deep_calls).
+Limits: 8 MiB of text, 2,000,000 tokens in it, 150,000 apart from bulk lists, 200 levels of
+brackets, CASE and signs (for which sqlglot needs more calls than Python allows by default: see
+deep_calls).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from lance_nb.errors import PredicateError
@@ -23,8 +26,9 @@ from lance_nb.errors import PredicateError
 if TYPE_CHECKING:
     from sqlglot.dialects.dialect import Dialect
 
-TEXT_CHARS_MAX = 1 << 20
-TOKENS_MAX = 20_000
+TEXT_CHARS_MAX = 8 << 20
+TOKENS_READ_MAX = 2_000_000
+TOKENS_MAX = 150_000
 DEPTH_MAX = 200
 BULK_MIN = 32
 BULK_PREFIX = "lance_nb_bulk_"
@@ -35,10 +39,11 @@ _TOKEN = re.compile(
     |(?P<quoted>`[^`]*`)
     |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w]))
     |(?P<word>[^\W\d]\w*)
-    |(?P<sign>.)""",
+    |(?P<sign><>|!=|.)""",
     re.VERBOSE | re.DOTALL,
 )
-_PREFIXES = frozenset({"NOT", "-", "+", "~", "CASE"})
+_PREFIXES = frozenset({"NOT", "-", "+", "~"})
+_OPENS, _CLOSES = frozenset({"(", "[", "CASE"}), frozenset({")", "]", "END"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +55,33 @@ class Token:
     start: int
 
     @property
+    def end(self) -> int:
+        """Place after the last character."""
+        return self.start + len(self.text)
+
+    @property
     def is_literal(self) -> bool:
-        """Whether this is a number or a string."""
-        return self.kind in {"number", "string"}
+        """Whether this is a number, a string or NULL."""
+        is_null = self.kind == "word" and self.text.upper() == "NULL"
+        return is_null or self.kind in {"number", "string"}
 
 
-# The literals of a list that was cut out: (is it a string, its text) each.
+# The literals of a list that was cut out: (is it a string, its text) each; NULL is no string.
 Bulk = tuple[tuple[bool, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A list of literals in the text: from where to where, of how many tokens.
+
+    ``before`` is what stands before the brackets that are put in its place, "" inside of brackets.
+    """
+
+    start: int
+    end: int
+    num_tokens: int
+    values: Bulk
+    before: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,28 +104,38 @@ def parse_sql(text: str) -> SqlText:
         raise PredicateError(
             f"the expression has {len(text):,} characters, at most {TEXT_CHARS_MAX:,} are read"
         )
+    matches = (match for match in _TOKEN.finditer(text) if match.lastgroup != "space")
     tokens = [
         Token(str(match.lastgroup), match[0], match.start())
-        for match in _TOKEN.finditer(text)
-        if match.lastgroup != "space"
+        for match in islice(matches, TOKENS_READ_MAX + 1)
     ]
+    if len(tokens) > TOKENS_READ_MAX:
+        raise PredicateError(f"the expression has more than {TOKENS_READ_MAX:,} tokens")
     while tokens and tokens[-1].text == ";":
         tokens.pop()
     if not tokens:
         raise PredicateError("the expression is empty")
     _check_depth(text, tokens)
-    tokens, bulks = _cut_bulks(tokens)
-    if len(tokens) > TOKENS_MAX:
+    cuts = _find_bulks(tokens)
+    num_tokens = len(tokens) - sum(cut.num_tokens for cut in cuts)
+    if num_tokens > TOKENS_MAX:
         raise PredicateError(
-            f"the expression has {len(tokens):,} tokens, at most {TOKENS_MAX:,} are read; "
+            f"the expression has {num_tokens:,} tokens, at most {TOKENS_MAX:,} are read; "
             "write IN (...) for many values of one column"
         )
-    short = text[: tokens[-1].start + len(tokens[-1].text)] if not bulks else _join(tokens)
+    short = _without(text[: tokens[-1].end], cuts)
+    bulks = {f"{BULK_PREFIX}{number}": cut.values for number, cut in enumerate(cuts)}
     return SqlText(text, _parse(short, text), bulks)
 
 
-def _join(tokens: list[Token]) -> str:
-    return " ".join(token.text for token in tokens).replace(" . ", ".")
+def _without(text: str, cuts: list[_Cut]) -> str:
+    """Put a placeholder into each place that is cut out; everything else stays as it was."""
+    parts, end = [], 0
+    for number, cut in enumerate(cuts):
+        stand_in = f":{BULK_PREFIX}{number}"
+        parts += [text[end : cut.start], f"{cut.before}({stand_in})" if cut.before else stand_in]
+        end = cut.end
+    return "".join([*parts, text[end:]])
 
 
 def _parse(short: str, text: str) -> Any:
@@ -169,79 +204,82 @@ def _check_depth(text: str, tokens: list[Token]) -> None:
     depth = prefixes = 0
     for token in tokens:
         word = token.text.upper()
-        if word in {"(", "["}:
+        if word in _OPENS:
             depth += 1
-        elif word in {")", "]"}:
+        elif word in _CLOSES:
             depth -= 1
         prefixes = prefixes + 1 if word in _PREFIXES else 0
         if depth + prefixes > DEPTH_MAX:
             raise PredicateError(
                 f"cannot read {shown(text)}: nested more than {DEPTH_MAX} deep at character "
-                f"{token.start}"
+                f"{token.start} (brackets, CASE, NOT and signs are counted)"
             )
 
 
-def _cut_bulks(tokens: list[Token]) -> tuple[list[Token], dict[str, Bulk]]:
-    """Replace long literal lists by placeholders, and long chains of equality by IN."""
+def _find_bulks(tokens: list[Token]) -> list[_Cut]:
+    """Find long literal lists; long chains of = become IN, of <> NOT IN."""
+    cuts: list[_Cut] = []
     if len(tokens) < BULK_MIN:
-        return tokens, {}
-    kept: list[Token] = []
-    bulks: dict[str, Bulk] = {}
-    place = 0
+        return cuts
+    betweens = [0]  # of each open bracket: those that still wait for their AND
+    place, last = 0, ""
     while place < len(tokens):
-        token = tokens[place]
-        kept.append(token)
+        before, last = last, tokens[place].text.upper()
         place += 1
-        word = token.text.upper()
-        if word == "(" and len(kept) > 1 and kept[-2].text.upper() == "IN":
-            values, after = _literals(tokens, place)
-            name: list[Token] = []
-        elif word in {"OR", "("}:
-            name, values, after = _equalities(tokens, place)
-        else:
+        if last in {"(", "["}:
+            betweens.append(0)
+        elif last in {")", "]"} and len(betweens) > 1:
+            betweens.pop()
+        elif last == "BETWEEN":
+            betweens[-1] += 1
+        elif last == "AND" and betweens[-1]:
+            betweens[-1] -= 1
             continue
-        if len(values) >= BULK_MIN:
-            key = f"{BULK_PREFIX}{len(bulks)}"
-            bulks[key] = tuple(values)
-            stand_in = Token("sign", f":{key}", token.start)
-            kept += [*name, Token("word", "IN ", token.start), Token("sign", "(", 0)] * bool(name)
-            kept.append(stand_in)
-            kept += [Token("sign", ")", 0)] * bool(name)
-            place = after
-    return kept, bulks
+        cut = None
+        if last == "(" and before == "IN":
+            cut = _list_at(tokens, place)
+        elif last in {"OR", "AND", "("}:
+            cut = _chain_at(tokens, place, last)
+        if cut is not None and len(cut.values) >= BULK_MIN:
+            cuts.append(cut)
+            place += cut.num_tokens
+            last = ""
+    return cuts
 
 
-def _literals(tokens: list[Token], place: int) -> tuple[list[tuple[bool, str]], int]:
-    """Read ``literal, literal, ... )``; the list is empty if that is not what stands there."""
+def _list_at(tokens: list[Token], place: int) -> _Cut | None:
+    """Read ``literal, literal, ... )``; None if that is not what stands there."""
     values: list[tuple[bool, str]] = []
+    start = place
     while place < len(tokens):
         literal, place = _literal(tokens, place)
         if literal is None or place >= len(tokens):
             break
         values.append(literal)
         if tokens[place].text == ")":
-            return values, place
+            span = tokens[start].start, tokens[place - 1].end
+            return _Cut(*span, place - start, tuple(values))
         if tokens[place].text != ",":
             break
         place += 1
-    return [], place
+    return None
 
 
 def _literal(tokens: list[Token], place: int) -> tuple[tuple[bool, str] | None, int]:
     minus = tokens[place].text == "-" and place + 1 < len(tokens)
     token = tokens[place + minus]
-    if not token.is_literal or (minus and token.kind == "string"):
+    if not token.is_literal or (minus and token.kind != "number"):
         return None, place
-    if token.kind == "number":
+    if token.kind != "string":
         return (False, "-" * minus + token.text), place + minus + 1
     quote = token.text[0]
     return (True, token.text[1:-1].replace(quote * 2, quote)), place + 1
 
 
-def _equalities(tokens: list[Token], place: int) -> tuple[list[Token], list[tuple[bool, str]], int]:
-    """Read ``name = literal OR name = literal ...``, as far as OR or a bracket follows.
+def _chain_at(tokens: list[Token], place: int, last: str) -> _Cut | None:
+    """Read a chain of ``name = literal OR`` or of ``name <> literal AND``; None without one.
 
-    Returns the name's tokens, the literals, and the place of what follows the last one.
+    ``last`` is the word or bracket in front.
     """
     start = place
     while place < len(tokens) and tokens[place].kind in {"word", "quoted"}:
@@ -249,25 +287,43 @@ def _equalities(tokens: list[Token], place: int) -> tuple[list[Token], list[tupl
         if place >= len(tokens) or tokens[place].text != ".":
             break
         place += 1
-    name = [token.text for token in tokens[start:place]]
+    if place == start or place >= len(tokens):
+        return None
+    sign = tokens[place].text
+    if sign in {"<>", "!="}:
+        # Joined by AND, which binds tighter than OR and may follow any of them.
+        return _chain(tokens, start, place - start, (sign, "AND"))
+    if sign == "=" and last != "AND":
+        return _chain(tokens, start, place - start, (sign, "OR"))
+    return None
+
+
+def _chain(tokens: list[Token], start: int, width: int, kind: tuple[str, str]) -> _Cut:
+    sign, joint = kind
+    name = tokens[start : start + width]
+    texts = [token.text for token in name]
+    ends = {joint, ")"} if joint == "OR" else {joint, "OR", ")"}
     values: list[tuple[bool, str]] = []
-    after, at = start, start
-    while name and [token.text for token in tokens[at : at + len(name)]] == name:
-        place = at + len(name)
-        if place + 1 >= len(tokens) or tokens[place].text != "=":
+    after = at = start
+    while [token.text for token in tokens[at : at + width]] == texts:
+        place = at + width
+        if place + 1 >= len(tokens) or tokens[place].text != sign:
             break
         literal, place = _literal(tokens, place + 1)
         follows = tokens[place].text.upper() if place < len(tokens) else ")"
-        if literal is None or follows not in {"OR", ")"}:
+        if literal is None or follows not in ends:
             break
         values.append(literal)
         after, at = place, place + 1
-        if follows == ")":
+        if follows != joint:
             break
-    return tokens[start : start + len(name)], values, after
+    before = "".join(texts) + (" IN " if joint == "OR" else " NOT IN ")
+    return _Cut(
+        name[0].start, tokens[max(after, start + 1) - 1].end, after - start, tuple(values), before
+    )
 
 
 def sql_of(node: Any, chars_max: int = 80) -> str:
     """Return a node as text for a message."""
-    text = str(node.sql())
+    text = str(node.sql()) if sum(1 for _ in islice(node.walk(), 1000)) < 1000 else "an expression"
     return text if len(text) <= chars_max else text[: chars_max - 1] + "…"

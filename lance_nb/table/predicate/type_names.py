@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.errors import PredicateError
+from lance_nb.table.predicate.sql_text import sql_of
 
 _TYPES = {
     "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INT": pa.int32(), "MEDIUMINT": pa.int32(),
@@ -24,8 +25,11 @@ _TIMESTAMPS = frozenset({"TIMESTAMP", "DATETIME", "TIMESTAMPNTZ"})
 _UNIT_OF_PRECISION = {0: "s", 3: "ms", 6: "us", 9: "ns"}
 
 
-def type_of(node: Any, shown: str) -> pa.DataType:
-    """Return the Arrow type of a sqlglot DataType. Raises PredicateError for an unknown one."""
+def type_of(node: Any, cast: Any) -> pa.DataType:
+    """Return the Arrow type of a sqlglot DataType.
+
+    Raises PredicateError for an unknown one, which names the node of the cast.
+    """
     name = str(getattr(node.this, "value", node.this)).upper()
     numbers = [_number(one) for one in node.expressions or ()]
     if name in _TYPES and not numbers:
@@ -44,7 +48,7 @@ def type_of(node: Any, shown: str) -> pa.DataType:
             wide = pa.decimal128 if precision <= 38 else pa.decimal256
             return wide(precision, scale)
     raise PredicateError(
-        f"{shown}: no such type; types are int, bigint, float, double, string, "
+        f"{sql_of(cast)}: no such type; types are int, bigint, float, double, string, "
         "binary, boolean, date, timestamp(0|3|6|9), decimal(p, s), ..."
     )
 

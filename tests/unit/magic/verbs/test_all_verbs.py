@@ -61,7 +61,9 @@ def test_bisect_finds_the_first_version_that_breaks_a_promise(lance: Lance) -> N
 
 
 def test_bisect_tells_for_how_many_rows_a_filter_is_null(lance: Lance) -> None:
-    passing, failing = (lance(f"bisect \"label <> 'zz'\" --nulls {how}") for how in ("pass", "fail"))
+    passing, failing = (
+        lance(f"bisect \"label <> 'zz'\" --nulls {how}") for how in ("pass", "fail")
+    )
     assert passing.value.first_bad is None
     assert failing.value.first_bad == 5
     for found in (passing, failing):

@@ -25,8 +25,10 @@ def bulks(text):
         ("i = 1; j = 2", "one expression"),
         ("(" * 3000 + "i" + ")" * 3000, "200 deep"),
         ("NOT " * 300 + "b", "200 deep"),
-        ("i = " + "1" * (1 << 20), "characters"),
-        (" OR ".join(f"a{k} = 1" for k in range(9000)), "tokens"),
+        ("i = " + "1" * (8 << 20), "characters"),
+        (" OR ".join(f"a{k} = 1" for k in range(40_000)), "tokens"),
+        ("CASE WHEN b THEN " * 800 + "1" + " END" * 800, "200 deep"),
+        ("f(" * 800 + "i" + ")" * 800, "200 deep"),
     ],
     ids=lambda text: text[:20],
 )
@@ -91,9 +93,55 @@ def test_twenty_thousand_ors_are_read_quickly():
     assert time.process_time() - start < 10
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "i <= 5", "i <> 5", "i != 5", "i >= 5", "b = x'61'", "b = 0x61", "i::string = '1'",
+        "s || 'a' = 'b'", "s = 'a' -- x\n", "i /* c */ = 1", "s = 'it''s'", "st.x = 1",
+    ],
+)  # fmt: skip
+def test_what_stands_beside_a_long_list_is_read_as_without_it(text):
+    alone = parse_sql(text).tree
+    for listed in (f"i IN ({', '.join(map(str, range(40)))})",
+                   " OR ".join(f"`i` = {k}" for k in range(40))):  # fmt: skip
+        assert parse_sql(f"({listed}) AND {text}").tree.expression == alone
+        assert parse_sql(f"{text} AND ({listed})").tree.this == alone
+
+
+def test_long_chains_of_inequality_become_one_list():
+    chain = " AND ".join(f"a.`b c` <> {k}" for k in range(50))
+
+    assert bulks(chain) == [[str(k) for k in range(1, 50)]]
+    assert bulks(f"x OR {chain} OR y") == [[str(k) for k in range(50)]]
+    assert bulks(f"(x AND {chain} AND y > 1)") == [[str(k) for k in range(50)]]
+    assert "NOT" in parse_sql(f"x AND {chain}").tree.sql()
+    assert (
+        "NOT" not in parse_sql("x OR " + chain.replace("<>", "=").replace("AND", "OR")).tree.sql()
+    )
+    assert bulks(f"x BETWEEN 1 AND {chain}") == [[str(k) for k in range(1, 50)]]
+    assert bulks(chain.replace("AND", "OR")) == []
+    assert bulks("x AND " + chain.replace("<>", "=")) == []
+
+
+def test_a_hundred_thousand_values_are_read_quickly():
+    start = time.process_time()
+    text = ", ".join(f"'value-{k:06}'" for k in range(100_000))
+
+    assert len(bulks(f"s IN ({text})")[0]) == 100_000
+    assert time.process_time() - start < 10
+
+
+def test_more_tokens_than_are_read_are_refused(monkeypatch):
+    monkeypatch.setattr(sql_text, "TOKENS_READ_MAX", 10)
+    assert parse_sql("i IN (1, 2, 3)")
+    with pytest.raises(PredicateError, match="more than 10 tokens"):
+        parse_sql("i IN (1, 2, 3, 4, 5)")
+
+
 def test_the_limits_are_those_of_the_docstring():
     assert (sql_text.TEXT_CHARS_MAX, sql_text.TOKENS_MAX, sql_text.DEPTH_MAX) == (
-        1024 * 1024,
-        20_000,
+        8 * 1024 * 1024,
+        150_000,
         200,
     )
+    assert sql_text.TOKENS_READ_MAX == 2_000_000
