@@ -20,20 +20,32 @@ _FIRST_VALUE = frozenset({"coalesce", "nvl", "ifnull"})
 
 def may_be_null(expression: Expression, schema: pa.Schema) -> bool:
     """Tell whether a value of the expression over columns of this schema can be null."""
-    if isinstance(expression, Literal):
-        return not expression.scalar.is_valid
-    if isinstance(expression, Column):
-        return _path_may_be_null(expression.path, schema)
-    name = expression.name
+    nodes = [expression]  # each before its operands; recursion would end at a thousand levels
+    for node in nodes:
+        if isinstance(node, Call):
+            nodes += node.operands
+    found: dict[int, bool] = {}
+    for node in reversed(nodes):
+        found[id(node)] = _node_may_be_null(node, schema, found)
+    return found[id(expression)]
+
+
+def _node_may_be_null(node: Expression, schema: pa.Schema, found: dict[int, bool]) -> bool:
+    """Tell it of one node; ``found`` has its operands by identity."""
+    if isinstance(node, Literal):
+        return not node.scalar.is_valid
+    if isinstance(node, Column):
+        return _path_may_be_null(node.path, schema)
+    name = node.name
     if name == "IS NULL":
         return False
-    nullable = [may_be_null(operand, schema) for operand in expression.operands]
+    nullable = [found[id(operand)] for operand in node.operands]
     if name in _FIRST_VALUE:
         return all(nullable)
     if name == "nvl2":
         return any(nullable[1:])
     if name == "IN":
-        return any(nullable) or _has_null_member(expression)
+        return any(nullable) or _has_null_member(node)
     if name in _STRICT or name.startswith(_STRICT_STARTS):
         return any(nullable)
     return True

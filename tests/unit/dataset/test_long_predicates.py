@@ -42,14 +42,14 @@ def dataset(tmp_path: Any) -> LanceDataset:
 @pytest.mark.parametrize("depth", DEEP)
 @pytest.mark.parametrize("verb", VERBS)
 def test_deep_sql_is_refused_with_the_limit(dataset: LanceDataset, verb: str, depth: str) -> None:
-    with pytest.raises(PredicateError, match="nested more than 200 deep"):
+    with pytest.raises(PredicateError, match=r"nested more than 200 deep|is nested too deeply"):
         VERBS[verb](dataset, DEEP[depth])
     assert dataset.latest_version == 1
 
 
 @pytest.mark.parametrize("verb", ["count_rows", "bisect"])
 def test_an_endless_chain_of_operators_is_refused(dataset: LanceDataset, verb: str) -> None:
-    with pytest.raises(PredicateError, match="nested calls to be read"):
+    with pytest.raises(PredicateError, match=r"nested calls to be read"):
         VERBS[verb](dataset, "b" + "::boolean" * 12_000)
 
 
@@ -74,5 +74,7 @@ def test_a_chain_of_operators_is_read_at_any_length_that_python_can_hold(
     dataset: LanceDataset,
 ) -> None:
     assert dataset.count_rows(" + ".join(["i"] * 1000) + " = 3000") == 1
+    found = dataset.to_table(columns={"x": " + ".join(["i"] * 1000)})
+    assert found["x"].to_pylist() == [0, 1000, 2000, 3000, 4000]
     whens = " ".join(f"WHEN i = {k} THEN {k}" for k in range(1000))
     assert dataset.count_rows(f"CASE {whens} END = 3") == 1
