@@ -50,10 +50,10 @@ def in_members(value: Expression, members: Sequence[Expression]) -> Expression:
         if isinstance(member, Literal) and not isinstance(value, Literal):
             fitted = fit_literal(member, value.type)
         type_ = _looked_up_type(value, fitted)
-        if type_ is None:
-            others.append(call("IN", comparison.equal, *unify(value, fitted)))
-        else:
+        if isinstance(fitted, Literal) and type_ is not None:
             sets.setdefault(type_, []).append(fitted.scalar)
+        else:
+            others.append(call("IN", comparison.equal, *unify(value, fitted)))
     for type_, scalars in sets.items():
         array, has_null = comparison.members_of(scalars, type_)
         kernel = partial(comparison.in_set, members=array, has_null=has_null)
