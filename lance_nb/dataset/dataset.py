@@ -53,7 +53,6 @@ from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupporte
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.manifest_values import BasePath
 from lance_nb.storage.registry import StorageOptions
-from lance_nb.table.projection import project_nested, remembered
 from lance_nb.table.refs import Ref, Target, resolve
 from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.storage_version import storage_version
@@ -692,21 +691,22 @@ class LanceDataset(OpenedVersion):
     # --- rows chosen one by one -------------------------------------------------------------------
 
     def take(
-        self, indices: Sequence[int] | pa.Array | np.ndarray, columns: Sequence[str] | None = None
+        self,
+        indices: Sequence[int] | pa.Array | np.ndarray,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
     ) -> pa.Table:
         """Read the rows at the given positions, in that order, repeats included.
 
-        Nested columns stay inside their structs. Unlike pylance, a position that does not exist is
+        ``columns`` is a list of names, or a dict of names to SQL expressions. Nested columns that
+        are named stay inside their structs. Unlike pylance, a position that does not exist is
         always an InvalidInputError.
         """
-        schema, known = self._snapshot.manifest.schema, self._snapshot.projections
-        projection = remembered(
-            known, columns, ("nested",), lambda: project_nested(schema, columns)
-        )
-        return table.take.take_rows(self._snapshot, projection, indices)
+        return table.computed_columns.take_columns(self._snapshot, columns, indices)
 
     def take_rows(
-        self, row_ids: Sequence[int] | pa.Array | np.ndarray, columns: Sequence[str] | None = None
+        self,
+        row_ids: Sequence[int] | pa.Array | np.ndarray,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
     ) -> pa.Table:
         """Read rows by row id (``_rowid``), in that order; ids that are gone are left out."""
         return self.take(table.row_id_index.positions_of_ids(self._snapshot, row_ids), columns)
@@ -779,7 +779,7 @@ class LanceDataset(OpenedVersion):
     def sample(
         self,
         num_rows: int,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
         randomize_order: bool = True,
         *,
         seed: int | None = None,

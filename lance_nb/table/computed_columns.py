@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.schema import Schema
 from lance_nb.table.filtered_scan import quoted
 from lance_nb.table.predicate import Computed, compile_column, needed_paths
-from lance_nb.table.projection import Projection, project
+from lance_nb.table.projection import Projection, project, project_nested, remembered
 from lance_nb.table.scan_options import ColumnsArgument
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.table.take import take_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,23 @@ def _computed_shape(
     names = (*columns, *added, *(name for name in row_columns if name not in columns))
     source = project(schema, paths, row_columns)
     return Shape(source, tuple(computed), tuple(fields), names)
+
+
+def take_columns(
+    snapshot: Snapshot, columns: ColumnsArgument, positions: Sequence[int] | pa.Array | np.ndarray
+) -> pa.Table:
+    """Take rows by position; nested columns that are named stay inside their structs.
+
+    Raises InvalidInputError, ColumnNotFoundError, PredicateError.
+    """
+    schema = snapshot.manifest.schema
+    if isinstance(columns, Mapping):
+        shape = shape_of(schema, columns)
+        return shape.table(take_rows(snapshot, shape.source, positions))
+    projection = remembered(
+        snapshot.projections, columns, ("nested",), lambda: project_nested(schema, columns)
+    )
+    return take_rows(snapshot, projection, positions)
 
 
 def _output_name(path: Sequence[str]) -> str:

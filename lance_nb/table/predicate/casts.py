@@ -13,9 +13,11 @@ Source: behaviour of pylance 14.0.2 and of the arrow-rs cast kernels.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -50,8 +52,15 @@ def cast_value(value: Value, type_: pa.DataType) -> Value:
     import pyarrow.compute as pc
 
     own = value.type
-    if own == type_ or pt.is_null(own):
-        return value.cast(type_)
+    if own == type_:
+        return value
+    if pt.is_null(own):
+        return _all_null(value, type_)
+    if pt.is_dictionary(type_):
+        made = _by_array(cast_value(value, type_.value_type), lambda rows: rows.dictionary_encode())
+        return made.cast(type_)
+    if is_any_list(type_):
+        return _to_list(value, type_)
     if pt.is_floating(own) and (pt.is_integer(type_) or pt.is_boolean(type_)):
         return pc.trunc(value).cast(type_) if pt.is_integer(type_) else pc.not_equal(value, 0.0)
     if pt.is_decimal(own) and pt.is_integer(type_):
@@ -60,8 +69,19 @@ def cast_value(value: Value, type_: pa.DataType) -> Value:
         digits = max(_WIDE_DECIMAL_DIGITS, type_.precision)
         wide = pa.decimal128 if digits == _WIDE_DECIMAL_DIGITS else pa.decimal256
         return value.cast(wide(digits, type_.scale)).cast(type_)
-    if pt.is_string(type_) or pt.is_large_string(type_):
+    if pt.is_string(type_) or pt.is_large_string(type_) or type_ == pa.string_view():
         return _to_text(value, type_)
+    has_ticks = pt.is_timestamp(type_) or pt.is_duration(type_)
+    if pt.is_floating(own) and has_ticks:
+        return cast_value(cast_value(value, pa.int64()), type_)
+    if pt.is_timestamp(own) and (pt.is_integer(type_) or pt.is_floating(type_)):
+        return (
+            cast_value(value.cast(pa.int64()), type_) if type_ != pa.int64() else value.cast(type_)
+        )
+    if pt.is_timestamp(own) and pt.is_time(type_):
+        return value.cast(type_, safe=False)
+    if pt.is_integer(own) and pt.is_date32(type_):
+        return value.cast(pa.int32()).cast(type_)
     if pt.is_timestamp(type_) or pt.is_date(type_):
         return _to_time(value, type_)
     if pt.is_date32(own) and pt.is_integer(type_):
@@ -73,6 +93,58 @@ def cast_value(value: Value, type_: pa.DataType) -> Value:
     if pt.is_boolean(own) and (pt.is_floating(type_) or pt.is_decimal(type_)):
         return value.cast(pa.int64()).cast(type_)
     return value.cast(type_)
+
+
+def null_of(type_: pa.DataType) -> pa.Scalar:
+    """Return the null of a type; pyarrow makes none of some nested types itself."""
+    return pa.nulls(1, type_)[0]
+
+
+def _all_null(value: Value, type_: pa.DataType) -> Value:
+    if isinstance(value, pa.Scalar):
+        return null_of(type_)
+    nulls = pa.nulls(len(value), type_)
+    return pa.chunked_array([nulls]) if isinstance(value, pa.ChunkedArray) else nulls
+
+
+def is_any_list(type_: pa.DataType) -> bool:
+    """Tell whether a type is one of the list types."""
+    return bool(pt.is_list(type_) or pt.is_large_list(type_) or pt.is_fixed_size_list(type_))
+
+
+def _by_array(value: Value, function: Callable[[pa.Array], pa.Array]) -> Value:
+    """Apply a function of arrays to a value."""
+    if isinstance(value, pa.Scalar):
+        return function(one_array(value))[0]
+    return function(one_array(value))
+
+
+def _to_list(value: Value, type_: pa.DataType) -> Value:
+    """Cast lists, or put each other value into a list of its own, as arrow-rs does."""
+    if is_any_list(value.type):
+        if not is_any_list(type_.value_type) or is_any_list(value.type.value_type):
+            return value.cast(type_)
+        return _by_array(value, lambda rows: _nested(rows, type_))
+    if pt.is_fixed_size_list(type_) or pt.is_nested(value.type):
+        return value.cast(type_)  # an error of Arrow's
+
+    def single(rows: pa.Array) -> pa.Array:
+        items = cast_value(rows, type_.value_type)
+        kind = pa.LargeListArray if pt.is_large_list(type_) else pa.ListArray
+        return kind.from_arrays(list(range(len(rows) + 1)), one_array(items)).cast(type_)
+
+    return _by_array(value, single)
+
+
+def _nested(rows: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Cast the elements of lists, where they become lists themselves."""
+    kind = pa.LargeListArray if pt.is_large_list(rows.type) else pa.ListArray
+    if pt.is_fixed_size_list(rows.type):
+        rows = rows.cast(pa.list_(rows.type.value_field))
+    items = one_array(cast_value(rows.flatten(), type_.value_type))
+    lengths = rows.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return kind.from_arrays(pa.array(offsets), items, mask=rows.is_null()).cast(type_)
 
 
 def _to_text(value: Value, type_: pa.DataType) -> Value:
@@ -119,7 +191,7 @@ def _to_time(value: Value, type_: pa.DataType) -> Value:
     if pt.is_timestamp(own) and own.tz and not getattr(type_, "tz", None):
         value = pc.local_timestamp(value)
     if pt.is_timestamp(type_) and type_.tz and not getattr(own, "tz", None):
-        return with_zone(value.cast(pa.timestamp(type_.unit)), type_.tz)
+        return with_zone(value.cast(pa.timestamp(type_.unit), safe=False), type_.tz)
     if pt.is_date(type_):
         # Arrow keeps only whole days; SQL drops the time of day.
         return (
