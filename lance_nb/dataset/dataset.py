@@ -53,6 +53,7 @@ from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupporte
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.manifest_values import BasePath
 from lance_nb.storage.registry import StorageOptions
+from lance_nb.table.computed_columns import take_columns
 from lance_nb.table.refs import Ref, Target, resolve
 from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.storage_version import storage_version
@@ -701,7 +702,7 @@ class LanceDataset(OpenedVersion):
         are named stay inside their structs. Unlike pylance, a position that does not exist is
         always an InvalidInputError.
         """
-        return table.computed_columns.take_columns(self._snapshot, columns, indices)
+        return take_columns(self._snapshot, columns, indices)
 
     def take_rows(
         self,

@@ -20,6 +20,7 @@ from lance_nb.dataset.version_opening import (
 )
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import DataFile, DeletionFile, Fragment
+from lance_nb.table.computed_columns import take_columns
 from lance_nb.table.fragment_reader import num_physical_rows
 from lance_nb.table.projection import ROW_ADDRESS, project_nested
 from lance_nb.table.scan_plan import first_rows, num_live_rows
@@ -282,11 +283,11 @@ class LanceFragment:
     def take(
         self,
         indices: Sequence[int] | pa.Array | np.ndarray,
-        columns: Sequence[str] | None = None,
+        columns: Columns = None,
     ) -> pa.Table:
         """Read the rows at positions of this fragment (deleted rows are not counted), in order.
 
-        Blobs are read as bytes. Raises InvalidInputError for a position that does not exist.
+        ``columns`` is a list of names, or a dict of names to SQL expressions. Blobs are read as bytes. Raises InvalidInputError for a position that does not exist.
         Example::
 
             rows = ds.get_fragments()[0].take([2, 0], columns=["id"])
@@ -315,7 +316,7 @@ class LanceFragment:
     def _taken(
         self,
         indices: Sequence[int] | pa.Array | np.ndarray,
-        columns: Sequence[str] | None,
+        columns: Columns,
         row_columns: Sequence[str],
     ) -> pa.Table:
         snapshot = self._dataset.opened[1]
@@ -324,6 +325,8 @@ class LanceFragment:
         count = self.count_rows()
         if wanted.size and not 0 <= int(wanted.min()) <= int(wanted.max()) < count:
             raise InvalidInputError(f"positions of fragment {self.fragment_id} are below {count}")
+        if isinstance(columns, Mapping):
+            return take_columns(snapshot, columns, wanted + first)
         projection = project_nested(snapshot.manifest.schema, columns, row_columns)
         rows = table.take.take_rows(snapshot, projection, wanted + first)
         schema = table.blob_scan.binary_schema(projection)

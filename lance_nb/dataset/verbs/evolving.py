@@ -20,6 +20,7 @@ from lance_nb.dataset.verbs import altering
 from lance_nb.dataset.verbs.batch_udf import BatchUDF
 from lance_nb.dataset.verbs.column_values import (
     ColumnValues,
+    ExpressionColumns,
     JoinedColumns,
     options_of,
     values_of,
@@ -32,6 +33,7 @@ from lance_nb.errors import NotSupportedError, SchemaMismatchError
 from lance_nb.format.field import Field
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.schema import Schema
+from lance_nb.table.predicate import is_null_cast
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.column_files import extend_schema, write_columns
 from lance_nb.transactions.operation import Operation
@@ -163,7 +165,7 @@ class NewColumns:
 
 def add(snapshot: Snapshot, wanted: NewColumns, work: Work) -> Operation:
     """Add columns: of nulls, of SQL expressions, by a function, or streamed in row order."""
-    fields = _null_fields(wanted.transforms)
+    fields = _null_fields(snapshot, wanted.transforms)
     if fields is not None:
         schema, part = extend_schema(snapshot.manifest, fields)
         for one in _topmost_new(snapshot.manifest.schema, part):
@@ -222,11 +224,16 @@ def _topmost_new(schema: Schema, fields: Iterable[Field]) -> Iterator[Field]:
             yield from _topmost_new(schema, field.children)
 
 
-def _null_fields(transforms: Any) -> pa.Schema | None:
+def _null_fields(snapshot: Snapshot, transforms: Any) -> pa.Schema | None:
+    """Return columns that are null in every row and need no files, None for others."""
     if isinstance(transforms, pa.Schema):
         return transforms
     if isinstance(transforms, Mapping) and not transforms:
         return pa.schema([])
+    if isinstance(transforms, Mapping) and all(isinstance(v, str) for v in transforms.values()):
+        if all(map(is_null_cast, transforms.values())):
+            return ExpressionColumns(snapshot, dict(transforms), None).schema
+        return None
     if isinstance(transforms, pa.Field):
         return pa.schema([transforms])
     is_list = isinstance(transforms, list) and transforms

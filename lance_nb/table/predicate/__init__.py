@@ -6,7 +6,16 @@ from lance_nb.table.predicate.filter import (
     Filter,
     compile_column,
     compile_filter,
+    is_null_cast,
     needed_paths,
 )
 
-__all__ = ["Columns", "Computed", "Filter", "compile_column", "compile_filter", "needed_paths"]
+__all__ = [
+    "Columns",
+    "Computed",
+    "Filter",
+    "compile_column",
+    "compile_filter",
+    "is_null_cast",
+    "needed_paths",
+]

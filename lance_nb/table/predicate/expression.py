@@ -85,13 +85,15 @@ def call(name: str, kernel: Kernel, *operands: Expression, folds: bool = False) 
     return Call(name, kernel, operands, found.type)
 
 
-@dataclass(slots=True)
 class _Pending:
     """A call whose operands are being computed: how many are done, and their values."""
 
-    call: Call
-    num_done: int
-    values: list[Value]
+    __slots__ = ("call", "num_done", "values")
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.num_done = 0
+        self.values: list[Value] = []
 
     def add(self, value: Value) -> None:
         self.num_done += 1
@@ -105,13 +107,13 @@ def evaluate(expression: Expression, columns: Columns) -> Value:
     """Compute an expression over rows, at any depth; Arrow's own errors pass."""
     if not isinstance(expression, Call):
         return _leaf_value(expression, columns)
-    stack = [_Pending(expression, 0, [])]
+    stack = [_Pending(expression)]
     while True:
         top = stack[-1]
         if top.num_done < len(top.call.operands):
             operand = top.call.operands[top.num_done]
             if isinstance(operand, Call):
-                stack.append(_Pending(operand, 0, []))
+                stack.append(_Pending(operand))
             else:
                 top.add(_leaf_value(operand, columns))
             continue

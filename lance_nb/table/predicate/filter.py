@@ -208,6 +208,18 @@ def needed_paths(computed: Computed) -> tuple[Path, ...]:
     return _distinct(computed.expression)
 
 
+def is_null_cast(text: str) -> bool:
+    """Tell whether an expression is CAST(NULL AS type) and nothing else. Raises PredicateError."""
+    node = _without_brackets(call_deeply(lambda: parse_sql(text)).tree)
+    return bool(node.key == "cast" and _without_brackets(node.this).key == "null")
+
+
+def _without_brackets(node: Any) -> Any:
+    while node.key == "paren":
+        node = node.this
+    return node
+
+
 def is_arrow_expression(wanted: Any) -> bool:
     """Tell whether this is a pyarrow expression, without importing what makes them."""
     kind = type(wanted)
