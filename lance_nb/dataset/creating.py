@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lance_nb.transactions.fragment_writer import WriteProgress
     from lance_nb.transactions.transaction import Transaction
 
+
 def write_dataset(
     data_obj: Any,
     uri: Destination | None = None,
@@ -91,11 +92,13 @@ def write_dataset(
         ds = lance_nb.write_dataset(pa.table({"id": [1, 2]}), uri)
         ds = lance_nb.write_dataset(pa.table({"id": [3]}), uri, mode="append")
     """
-    check_refused({
-        "base_store_params": base_store_params,
-        "namespace_client": namespace_client,
-        "table_id": table_id,
-    })
+    check_refused(
+        {
+            "base_store_params": base_store_params,
+            "namespace_client": namespace_client,
+            "table_id": table_id,
+        }
+    )
     if uri is None:
         raise InvalidInputError(NO_URI)
     check_lock(commit_lock)
@@ -167,11 +170,13 @@ def write_fragments(
         append = lance_nb.LanceOperation.Append(fragments)
         ds = lance_nb.LanceDataset.commit(ds, append, ds.version)
     """
-    check_refused({
-        "base_store_params": base_store_params,
-        "namespace_client": namespace_client,
-        "table_id": table_id,
-    })
+    check_refused(
+        {
+            "base_store_params": base_store_params,
+            "namespace_client": namespace_client,
+            "table_id": table_id,
+        }
+    )
     verbs.writing.check_mode(mode)
     place, current = destination(dataset_uri, storage_options, allow_bases, session=session)
     request = verbs.writing.WriteRequest(
@@ -189,7 +194,5 @@ def write_fragments(
     )
     places = verbs.base_targets.named_places(current, request)
     place, current = verbs.base_targets.trusted(place, current, places)
-    made = verbs.fragments.write_fragments(
-        place, current, data, request, mode=mode, schema=schema
-    )
+    made = verbs.fragments.write_fragments(place, current, data, request, mode=mode, schema=schema)
     return made if return_transaction else verbs.fragments.fragments_of(made)

@@ -148,12 +148,14 @@ class LanceDataset(OpenedVersion):
         ``serialized_manifest`` has no effect: the manifest is read from the dataset.
         """
         warn_deprecated_cache_size(index_cache_size)
-        check_refused({
-            "namespace_client": namespace_client,
-            "table_id": table_id,
-            "namespace_client_managed_versioning": namespace_client_managed_versioning,
-            "base_store_params": base_store_params,
-        })
+        check_refused(
+            {
+                "namespace_client": namespace_client,
+                "table_id": table_id,
+                "namespace_client_managed_versioning": namespace_client_managed_versioning,
+                "base_store_params": base_store_params,
+            }
+        )
         opened = open_version(
             uri,
             version,
@@ -209,9 +211,7 @@ class LanceDataset(OpenedVersion):
         """
         if filter is None and fragments is None:
             return int(live_counts(self._snapshot).sum())
-        return scan(
-            self, {"columns": [], "filter": filter, "fragments": fragments}
-        ).count_rows()
+        return scan(self, {"columns": [], "filter": filter, "fragments": fragments}).count_rows()
 
     def __len__(self) -> int:
         return self.count_rows()
@@ -694,7 +694,7 @@ class LanceDataset(OpenedVersion):
     def take(
         self,
         indices: Sequence[int] | pa.Array | np.ndarray,
-        columns: Sequence[str] | Mapping[str, str] | None = None,
+        columns: Columns = None,
     ) -> pa.Table:
         """Read the rows at the given positions, in that order, repeats included.
 
@@ -707,7 +707,7 @@ class LanceDataset(OpenedVersion):
     def take_rows(
         self,
         row_ids: Sequence[int] | pa.Array | np.ndarray,
-        columns: Sequence[str] | Mapping[str, str] | None = None,
+        columns: Columns = None,
     ) -> pa.Table:
         """Read rows by row id (``_rowid``), in that order; ids that are gone are left out."""
         return self.take(table.row_id_index.positions_of_ids(self._snapshot, row_ids), columns)
@@ -731,9 +731,7 @@ class LanceDataset(OpenedVersion):
             first = ds.take_blobs("image", indices=[0])[0]
         """
         positions = table.row_id_index.choose_positions(self._snapshot, ids, addresses, indices)
-        return table.blobs.open_blobs(
-            self._snapshot, blob_column, positions, buffer_size
-        )
+        return table.blobs.open_blobs(self._snapshot, blob_column, positions, buffer_size)
 
     def read_blobs(
         self,
@@ -780,7 +778,7 @@ class LanceDataset(OpenedVersion):
     def sample(
         self,
         num_rows: int,
-        columns: Sequence[str] | Mapping[str, str] | None = None,
+        columns: Columns = None,
         randomize_order: bool = True,
         *,
         seed: int | None = None,
@@ -1692,12 +1690,14 @@ class LanceDataset(OpenedVersion):
             append = lance_nb.LanceOperation.Append(fragments)
             ds = lance_nb.LanceDataset.commit(ds, append, ds.version)
         """
-        check_refused({
-            "namespace_client": namespace_client,
-            "table_id": table_id,
-            "namespace_client_managed_versioning": namespace_client_managed_versioning,
-            "base_store_params": base_store_params,
-        })
+        check_refused(
+            {
+                "namespace_client": namespace_client,
+                "table_id": table_id,
+                "namespace_client_managed_versioning": namespace_client_managed_versioning,
+                "base_store_params": base_store_params,
+            }
+        )
         check_lock(commit_lock)
         session, current = destination(base_uri, storage_options)
         options = verbs.transacting.options_of(

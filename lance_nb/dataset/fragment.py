@@ -287,8 +287,8 @@ class LanceFragment:
     ) -> pa.Table:
         """Read the rows at positions of this fragment (deleted rows are not counted), in order.
 
-        ``columns`` is a list of names, or a dict of names to SQL expressions. Blobs are read as bytes. Raises InvalidInputError for a position that does not exist.
-        Example::
+        ``columns`` is a list of names, or a dict of names to SQL expressions. Blobs that are named
+        are read as bytes. Raises InvalidInputError for a position that does not exist. Example::
 
             rows = ds.get_fragments()[0].take([2, 0], columns=["id"])
         """

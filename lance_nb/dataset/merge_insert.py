@@ -197,9 +197,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
                 session, snapshot, self._clauses, source, progress
             )
 
-    def execute_batches(
-        self, new_data: Any, *, schema: pa.Schema | None = None
-    ) -> ExecuteResult:
+    def execute_batches(self, new_data: Any, *, schema: pa.Schema | None = None) -> ExecuteResult:
         """Do as ``execute``; pylance's name for rows that lie in memory and can be read again."""
         return self.execute(new_data, schema=schema)
 

@@ -67,11 +67,13 @@ def dataset(
         ds = lance_nb.dataset(uri, default_scan_options={"with_row_id": True})
     """
     warn_deprecated_cache_size(index_cache_size)
-    check_refused({
-        "namespace_client": namespace_client,
-        "table_id": table_id,
-        "base_store_params": base_store_params,
-    })
+    check_refused(
+        {
+            "namespace_client": namespace_client,
+            "table_id": table_id,
+            "base_store_params": base_store_params,
+        }
+    )
     opened = open_version(
         uri,
         version,

@@ -42,12 +42,14 @@ def test_take_computes_the_columns_that_pylance_computes(
     both: Both, columns: dict[str, str]
 ) -> None:
     ours, theirs = both
-    for positions in ([4, 0, 2, 2], [1], []):
+    # pylance 14.0.2 refuses an expression without columns where a fragment has none to read.
+    for positions in ([4, 0, 2, 2], [1], []) if "1 + 1" not in columns.values() else ([],):
         expected = theirs.take(positions, columns=columns)
         assert ours.take(positions, columns=columns).equals(expected)
-    on_branch = theirs.checkout_version(("dev", None)).take([3, 1], columns=columns)
-    assert ours.checkout_version(("dev", None)).take([3, 1], columns=columns).equals(on_branch)
     if "1 + 1" not in columns.values():
+        branches = [one.checkout_version(("dev", None)) for one in both]
+        taken = [one.take([3, 1], columns=columns) for one in branches]
+        assert taken[0].equals(taken[1])
         assert ours.head(2, columns=columns).equals(theirs.head(2, columns=columns))
     assert ours.sample(3, columns=columns).num_rows == 3
     fragment, scanned = ours.get_fragments()[1], ours.to_table(columns=columns)
@@ -58,7 +60,7 @@ def test_take_computes_the_columns_that_pylance_computes(
 
 def test_take_refuses_expressions_that_cannot_be_computed(both: Both) -> None:
     for dataset in both:
-        with pytest.raises(ValueError, match="nope"):
+        with pytest.raises((ValueError, OSError), match="nope"):
             dataset.take([0], columns={"x": "nope + 1"})
 
 
