@@ -177,9 +177,16 @@ class Draft:
         return fragment if len(files) == len(fragment.files) else replace(fragment, files=files)
 
     def _data_format(self) -> DataStorageFormat | None:
-        """Return the format of new data: as it is said, or (before 0.16) that of the data files."""
-        if self.manifest.data_format is not None or not self.current.version:
-            return self.manifest.data_format
+        """Return the format of new data: as it is said, or (before 0.16) that of the data files.
+
+        Where 0.1 is said of later files, they are right.
+        """
+        said = self.manifest.data_format
+        if said is not None:
+            version = storage_version(self.manifest)
+            return said if version == said.version else replace(said, version=version)
+        if not self.current.version:
+            return None
         source = self.manifest if len(self.manifest.fragments) else self.current
         return DataStorageFormat("lance", storage_version(source))
 

@@ -37,3 +37,16 @@ def test_the_first_file_tells_it_otherwise(recorded: tuple[int, int], version: s
 def test_without_files_the_flag_of_2024_tells_it() -> None:
     assert storage_version(manifest()) == "0.1"
     assert storage_version(manifest(flags=V2_FORMAT)) == "2.2"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "version"), [((0, 2), "0.1"), ((0, 3), "2.0"), ((2, 0), "2.0"), ((2, 2), "2.2")]
+)
+def test_later_files_contradict_a_manifest_that_says_0_1(
+    recorded: tuple[int, int], version: str
+) -> None:
+    assert storage_version(manifest(recorded, said="0.1")) == version
+
+
+def test_a_dataset_without_files_is_what_its_manifest_says() -> None:
+    assert storage_version(manifest(said="0.1", flags=V2_FORMAT)) == "0.1"
