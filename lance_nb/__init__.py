@@ -37,6 +37,15 @@ from lance_nb.errors import (
 )
 
 if _typing.TYPE_CHECKING:
+    from lance_nb.dataset.arguments import (
+        DEFAULT_MAX_BYTES_PER_FILE,
+        LANCE_COMMIT_MESSAGE_KEY,
+        AlterColumn,
+        AutoCleanupConfig,
+        sanitize_ts,
+        serialize_row_addrs,
+        td_to_micros,
+    )
     from lance_nb.dataset.base_paths import DatasetBasePath
     from lance_nb.dataset.cache_session import CacheSession as Session
     from lance_nb.dataset.creating import write_dataset, write_fragments
@@ -78,6 +87,9 @@ if _typing.TYPE_CHECKING:
         iops_counter,
     )
     from lance_nb.dataset.two_versions import diff
+    from lance_nb.dataset.vectors import (
+        vec_to_table,
+    )
     from lance_nb.dataset.verbs.batch_udf import BatchUDF, BatchUDFCheckpoint, batch_udf
     from lance_nb.dataset.verbs.compaction_steps import (
         Compaction,
@@ -90,7 +102,25 @@ if _typing.TYPE_CHECKING:
     from lance_nb.dataset.verbs.comparing import DatasetDelta
     from lance_nb.explorer.app import Explorer, explore
     from lance_nb.file.versions import stable_version
+    from lance_nb.format.bfloat16 import (
+        BFloat16,
+        BFloat16Array,
+        BFloat16Scalar,
+        BFloat16Type,
+        PandasBFloat16Array,
+        bfloat16_array,
+        cast,
+    )
     from lance_nb.format.bitmap import Bitmap
+    from lance_nb.format.blob_values import (
+        Blob,
+        BlobArray,
+        BlobColumn,
+        BlobIterator,
+        BlobType,
+        blob_array,
+        blob_field,
+    )
     from lance_nb.format.fragment import (
         DataFile,
         DeletionFile,
@@ -98,6 +128,19 @@ if _typing.TYPE_CHECKING:
         RowIdMeta,
     )
     from lance_nb.format.fragment import Fragment as FragmentMetadata
+    from lance_nb.format.images import (
+        EncodedImageArray,
+        EncodedImageScalar,
+        EncodedImageType,
+        FixedShapeImageTensorArray,
+        FixedShapeImageTensorScalar,
+        FixedShapeImageTensorType,
+        ImageArray,
+        ImageScalar,
+        ImageURIArray,
+        ImageURIScalar,
+        ImageURIType,
+    )
     from lance_nb.format.index_metadata import Index, IndexFile
     from lance_nb.format.lance_schema import LanceField, LanceSchema
     from lance_nb.format.row_id_list import RowIdSequence
@@ -107,6 +150,9 @@ if _typing.TYPE_CHECKING:
     from lance_nb.table.blobs import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
     from lance_nb.table.data_statistics import DataStatistics, FieldStatistics
     from lance_nb.table.diff import Diff
+    from lance_nb.table.ordering import (
+        ColumnOrdering,
+    )
     from lance_nb.transactions.cleanup_result import (
         CleanupCandidateFile,
         CleanupExplanation,
@@ -115,15 +161,33 @@ if _typing.TYPE_CHECKING:
     )
     from lance_nb.transactions.commit_options import CommitLock
     from lance_nb.transactions.transaction import Transaction
+    from lance_nb.transactions.write_progress import (
+        FileSystemFragmentWriteProgress,
+        FragmentWriteProgress,
+        NoopFragmentWriteProgress,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
     "DEFAULT_BLOB_BUFFER_SIZE",
+    "DEFAULT_MAX_BYTES_PER_FILE",
+    "LANCE_COMMIT_MESSAGE_KEY",
+    "AlterColumn",
+    "AutoCleanupConfig",
+    "BFloat16",
+    "BFloat16Array",
+    "BFloat16Scalar",
+    "BFloat16Type",
     "BatchUDF",
     "BatchUDFCheckpoint",
     "Bitmap",
+    "Blob",
+    "BlobArray",
+    "BlobColumn",
     "BlobFile",
+    "BlobIterator",
+    "BlobType",
     "Branch",
     "Branches",
     "BulkCommitResult",
@@ -132,6 +196,7 @@ __all__ = [
     "CleanupReferencedBranch",
     "CleanupStats",
     "ColumnNotFoundError",
+    "ColumnOrdering",
     "CommitConflictError",
     "CommitError",
     "CommitLock",
@@ -152,13 +217,26 @@ __all__ = [
     "DeleteResult",
     "DeletionFile",
     "Diff",
+    "EncodedImageArray",
+    "EncodedImageScalar",
+    "EncodedImageType",
     "ExecuteResult",
     "Explorer",
     "FieldStatistics",
+    "FileSystemFragmentWriteProgress",
+    "FixedShapeImageTensorArray",
+    "FixedShapeImageTensorScalar",
+    "FixedShapeImageTensorType",
     "FormatError",
     "FragmentMetadata",
     "FragmentSession",
+    "FragmentWriteProgress",
     "IOStats",
+    "ImageArray",
+    "ImageScalar",
+    "ImageURIArray",
+    "ImageURIScalar",
+    "ImageURIType",
     "Index",
     "IndexFile",
     "IndexInformation",
@@ -181,8 +259,10 @@ __all__ = [
     "LanceStats",
     "ListResult",
     "MergeInsertBuilder",
+    "NoopFragmentWriteProgress",
     "NotFoundError",
     "NotSupportedError",
+    "PandasBFloat16Array",
     "ReaderResults",
     "RefNotFoundError",
     "RewriteResult",
@@ -205,7 +285,11 @@ __all__ = [
     "VersionRef",
     "__version__",
     "batch_udf",
+    "bfloat16_array",
+    "blob_array",
+    "blob_field",
     "bytes_read_counter",
+    "cast",
     "dataset",
     "diff",
     "errors",
@@ -214,9 +298,13 @@ __all__ = [
     "json_to_schema",
     "load_ipython_extension",
     "provenance",
+    "sanitize_ts",
     "schema_to_json",
+    "serialize_row_addrs",
     "stable_version",
+    "td_to_micros",
     "unload_ipython_extension",
+    "vec_to_table",
     "write_dataset",
     "write_fragments",
 ]
@@ -228,6 +316,43 @@ dataset = _open_dataset
 # Doors to the notebook interface, which needs packages that the engine does not, and to what a
 # plain read does without.
 _LAZY = {
+    "FragmentWriteProgress": "lance_nb.transactions.write_progress",
+    "NoopFragmentWriteProgress": "lance_nb.transactions.write_progress",
+    "FileSystemFragmentWriteProgress": "lance_nb.transactions.write_progress",
+    "vec_to_table": "lance_nb.dataset.vectors",
+    "ColumnOrdering": "lance_nb.table.ordering",
+    "AlterColumn": "lance_nb.dataset.arguments",
+    "AutoCleanupConfig": "lance_nb.dataset.arguments",
+    "sanitize_ts": "lance_nb.dataset.arguments",
+    "td_to_micros": "lance_nb.dataset.arguments",
+    "serialize_row_addrs": "lance_nb.dataset.arguments",
+    "DEFAULT_MAX_BYTES_PER_FILE": "lance_nb.dataset.arguments",
+    "LANCE_COMMIT_MESSAGE_KEY": "lance_nb.dataset.arguments",
+    "BFloat16": "lance_nb.format.bfloat16",
+    "BFloat16Array": "lance_nb.format.bfloat16",
+    "BFloat16Scalar": "lance_nb.format.bfloat16",
+    "BFloat16Type": "lance_nb.format.bfloat16",
+    "PandasBFloat16Array": "lance_nb.format.bfloat16",
+    "bfloat16_array": "lance_nb.format.bfloat16",
+    "cast": "lance_nb.format.bfloat16",
+    "Blob": "lance_nb.format.blob_values",
+    "BlobArray": "lance_nb.format.blob_values",
+    "BlobColumn": "lance_nb.format.blob_values",
+    "BlobIterator": "lance_nb.format.blob_values",
+    "BlobType": "lance_nb.format.blob_values",
+    "blob_array": "lance_nb.format.blob_values",
+    "blob_field": "lance_nb.format.blob_values",
+    "EncodedImageArray": "lance_nb.format.images",
+    "EncodedImageScalar": "lance_nb.format.images",
+    "EncodedImageType": "lance_nb.format.images",
+    "FixedShapeImageTensorArray": "lance_nb.format.images",
+    "FixedShapeImageTensorScalar": "lance_nb.format.images",
+    "FixedShapeImageTensorType": "lance_nb.format.images",
+    "ImageArray": "lance_nb.format.images",
+    "ImageScalar": "lance_nb.format.images",
+    "ImageURIArray": "lance_nb.format.images",
+    "ImageURIScalar": "lance_nb.format.images",
+    "ImageURIType": "lance_nb.format.images",
     "BlobFile": "lance_nb.table.blobs",
     "BatchUDF": "lance_nb.dataset.verbs.batch_udf",
     "BatchUDFCheckpoint": "lance_nb.dataset.verbs.batch_udf",

@@ -90,6 +90,15 @@ TAKES_ANY = {
     "LanceScanner.from_dataset": "refuses whatever it is given, as in pylance",
     "LanceScanner.from_fragment": "refuses whatever it is given, as in pylance",
     "LanceScanner.from_batches": "refuses whatever it is given, as in pylance",
+    **{
+        f"{follower}.{event}": "what later releases may tell of a fragment, as in pylance"
+        for follower in (
+            "FragmentWriteProgress",
+            "NoopFragmentWriteProgress",
+            "FileSystemFragmentWriteProgress",
+        )
+        for event in ("begin", "complete")
+    },
 }
 
 

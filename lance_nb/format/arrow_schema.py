@@ -22,6 +22,7 @@ import pyarrow as pa
 from lance_nb.errors import CorruptFileError, InvalidInputError, LanceError
 from lance_nb.format.field import DEPTH_MAX, TOP, Field, Keys
 from lance_nb.format.logical_types import (
+    BFLOAT16,
     EXTENSION_METADATA,
     EXTENSION_NAME,
     JSON,
@@ -57,6 +58,8 @@ def field_to_arrow(field: Field, *, storage: bool = False) -> pa.Field:
 
 def _has_extension(field: Field) -> bool:
     if field.extension_name or EXTENSION_NAME in field.metadata:
+        return True
+    if f":{BFLOAT16}:" in field.logical_type:  # of the items of a fixed-size list
         return True
     return any(_has_extension(child) for child in field.children)
 

@@ -23,9 +23,7 @@ class Bitmap(MutableSet[int]):
 
     __slots__ = ("_bits",)
 
-    def __init__(
-        self, values: Iterable[int] | pa.Array | pa.ChunkedArray | None = None
-    ) -> None:
+    def __init__(self, values: Iterable[int] | pa.Array | pa.ChunkedArray | None = None) -> None:
         """Collect values. Raises ArgumentError for what is no integer, or does not fit."""
         self._bits = BitMap64()
         if values is not None:

@@ -67,6 +67,4 @@ def totals() -> Totals:
 def reading() -> Reading:
     """Return what has been counted so far."""
     now = totals()
-    return Reading(
-        now.read_requests + now.write_requests, now.read_bytes + now.written_bytes
-    )
+    return Reading(now.read_requests + now.write_requests, now.read_bytes + now.written_bytes)

@@ -42,7 +42,12 @@ _NO_ROWS: tuple[Ints, Ints, Ints, Mask] = (
 
 @dataclass(frozen=True, slots=True)
 class ColumnOrdering:
-    """One key of an order, as in pylance."""
+    """One key of ``order_by`` in scans.
+
+    >>> from lance_nb import ColumnOrdering
+    >>> ColumnOrdering("a", ascending=False, nulls_first=True).column_name
+    'a'
+    """
 
     column_name: str
     ascending: bool = True

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.encodings.page_encoder import Learned
-from lance_nb.errors import InvalidInputError, LanceError
+from lance_nb.errors import ArgumentError, InvalidInputError, LanceError
 from lance_nb.file.blob_values import stored_bytes
 from lance_nb.file.writer import FileOptions, FileWriter, WrittenFile
 from lance_nb.format.fragment import DataFile, Fragment
@@ -34,6 +34,7 @@ from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.transactions.file_place import FilePlace
 from lance_nb.transactions.input_schema import writable_part
 from lance_nb.transactions.joined_batches import joined_batches
+from lance_nb.transactions.write_progress import FragmentWriteProgress
 
 _RUN_BYTES = 64 * 1024 * 1024
 _RUN_ROWS = 64 * 1024
@@ -70,12 +71,15 @@ class WriteProgress:
     num_files: int
 
 
+Progress = Callable[[WriteProgress], None] | FragmentWriteProgress
+
+
 def write_fragments(
     source: pa.RecordBatchReader,
     schema: Schema,
     place: Store,
     options: WriteOptions = WriteOptions(),
-    progress: Callable[[WriteProgress], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[Fragment]:
     """Write rows as data files below ``place``, the root of a dataset or branch.
 
@@ -83,23 +87,46 @@ def write_fragments(
     fragments have id 0.
     Raises SchemaMismatchError, NotSupportedError, StorageError; nothing remains then.
     """
+    report, events = _listeners(progress)
     written = writable_part(source.schema, schema)
-    with FragmentWriter(written, place, options) as writer:
+    with FragmentWriter(written, place, options, events) as writer:
         for batch in joined_batches(source, min(_RUN_ROWS, options.max_rows_per_file), _RUN_BYTES):
             for run in _runs(batch):
                 writer.write(run)
-                if progress is not None:
-                    progress(writer.progress())
+                if report is not None:
+                    report(writer.progress())
         fragments = writer.finish()
-        if progress is not None:
-            progress(writer.progress())
+        if report is not None:
+            report(writer.progress())
         return fragments
+
+
+def _listeners(
+    progress: Progress | None,
+) -> tuple[Callable[[WriteProgress], None] | None, FragmentWriteProgress | None]:
+    """Return what is told of rows and bytes, and what of fragments. Raises ArgumentError."""
+    if progress is None:
+        return None, None
+    if isinstance(progress, FragmentWriteProgress):
+        return None, progress
+    if callable(progress):
+        return progress, None
+    raise ArgumentError(
+        f"progress is a function or a FragmentWriteProgress, not {type(progress).__name__}"
+    )
 
 
 class FragmentWriter:
     """Fragments under construction; leaving the context before ``finish`` removes their files."""
 
-    def __init__(self, schema: Schema, place: Store, options: WriteOptions) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        place: Store,
+        options: WriteOptions,
+        events: FragmentWriteProgress | None = None,
+    ) -> None:
+        self._events = events
         self._schema = schema
         self._places = options.places or (FilePlace(place),)
         self._options = options
@@ -145,6 +172,8 @@ class FragmentWriter:
 
     def _writer(self) -> FileWriter:
         if self._open is None:
+            if self._events is not None:
+                self._events.begin(Fragment(0, [], 0))
             place = self._place(len(self._files))
             self._open = FileWriter(
                 place.store,
@@ -162,8 +191,11 @@ class FragmentWriter:
 
     def _close_file(self) -> None:
         if self._open is not None:
-            self._files.append(self._open.finish())
+            written = self._open.finish()
+            self._files.append(written)
             self._open = None
+            if self._events is not None:
+                self._events.complete(_fragment(self._place(len(self._files) - 1), written))
 
     def __enter__(self) -> Self:
         return self

@@ -19,7 +19,6 @@ _NAMESPACE = "clients of a namespace server are not part of the engine; open dat
 _NATIVE = "describes or drives pylance's native library"
 _TRACING = "tracing of pylance's native library"
 _TORCH = "feeds PyTorch; ds.to_batches() and take() are what it is made of"
-_IMAGES = "image extension types need Pillow or TensorFlow; the storage column is read as it is"
 _PYDANTIC = "rows come as Arrow; pydantic models are not read"
 _OVERLAYS = "data overlays are recognised and carried, not read or made; see feature flag 6"
 _HANDLE = "the constructor takes a handle of the native library; methods make the object"
@@ -112,17 +111,6 @@ MISSING: dict[str, str] = {
     "reservoir_sampling": _TORCH,
     "preferred_device": _TORCH,
     "HuggingFaceConverter": "converts Hugging Face data sets; they are written through Arrow",
-    "EncodedImageArray": _IMAGES,
-    "EncodedImageScalar": _IMAGES,
-    "EncodedImageType": _IMAGES,
-    "FixedShapeImageTensorArray": _IMAGES,
-    "FixedShapeImageTensorScalar": _IMAGES,
-    "FixedShapeImageTensorType": _IMAGES,
-    "ImageArray": _IMAGES,
-    "ImageScalar": _IMAGES,
-    "ImageURIArray": _IMAGES,
-    "ImageURIScalar": _IMAGES,
-    "ImageURIType": _IMAGES,
     "FixedSizeListMixin": _PYDANTIC,
     "MultiVector": _PYDANTIC,
     "Vector": _PYDANTIC,
@@ -170,6 +158,11 @@ MISSING: dict[str, str] = {
     "LanceOperation.DataOverlay": _OVERLAYS,
     "LanceOperation.DataOverlayFile": _OVERLAYS,
     "LanceOperation.DataOverlayGroup": _OVERLAYS,
+    "BlobDescriptor": _BLOB_FILES,
+    "BlobDescriptorArrayBuilder": _BLOB_FILES,
+    "DedicatedBlobWriter": _BLOB_FILES,
+    "PackedBlobWriter": _BLOB_FILES,
+    "CompactedSsTable": _MEM_WAL,
 }
 
 # Parameters that are there, so that positions fit, and are refused when they are given.
@@ -183,22 +176,8 @@ REFUSED: dict[str, str] = {
 # Classes that are in work, with who builds them. Empty when the work is done.
 _VALUES = "value classes"
 PENDING: dict[str, str] = {
-    **dict.fromkeys(
-        [
-            "AlterColumn", "AutoCleanupConfig", "BFloat16", "BFloat16Array", "BFloat16Type",
-            "Blob", "BlobArray", "BlobColumn", "BlobDescriptor", "BlobDescriptorArrayBuilder",
-            "BlobIterator", "BlobType", "ColumnOrdering", "CompactedSsTable", "DataFile",
-            "DedicatedBlobWriter", "DEFAULT_MAX_BYTES_PER_FILE",
-            "FileSystemFragmentWriteProgress", "FragmentWriteProgress",
-            "LANCE_COMMIT_MESSAGE_KEY",
-            "NoopFragmentWriteProgress", "PackedBlobWriter", "PandasBFloat16Array",
-            "bfloat16_array",
-            "blob_array", "blob_field", "cast", "sanitize_ts",
-            "serialize_row_addrs", "td_to_micros", "vec_to_table",
-        ],
-        _VALUES,
-    ),
-}  # fmt: skip
+    "DataFile": _VALUES,
+}
 
 
 def reason_for(entry: Entry) -> str | None:

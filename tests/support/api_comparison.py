@@ -66,7 +66,7 @@ class Entry:
 
 
 @contextmanager
-def _without_tqdm() -> Iterator[None]:
+def without_tqdm() -> Iterator[None]:
     """Let ``lance.vector`` be imported: it needs a progress bar that is not installed."""
     if importlib.util.find_spec("tqdm") is not None:
         yield
@@ -84,7 +84,7 @@ def reference_names() -> dict[str, tuple[str, Any]]:
     """Return the public names of pylance: name to (module, value). Modules do not count."""
     require_pylance()
     found: dict[str, tuple[str, Any]] = {}
-    with _without_tqdm():
+    with without_tqdm():
         for name in MODULES:
             module = importlib.import_module(name)
             for public in _public_names(module):

@@ -6,13 +6,16 @@ that nothing was compared any more.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import os
 import shutil
+import sys
 from types import ModuleType
 from typing import NoReturn
 
+import pyarrow as pa
 import pytest
 
 PYLANCE_VERSION = "14.0.2"
@@ -27,7 +30,20 @@ def require_pylance(version: str = PYLANCE_VERSION) -> ModuleType:
         _missing(f"pylance {version} is not installed")
     if found != version:
         _missing(f"pylance {found} is installed, these tests judge by {version}")
-    return importlib.import_module("lance")
+    lance = importlib.import_module("lance")
+    _import_arrow_types()
+    return lance
+
+
+def _import_arrow_types() -> None:
+    """Load ``lance.arrow``, which fails where somebody registered its types before it, as we do."""
+    if "lance.arrow" in sys.modules:
+        return
+    kinds = ("image_uri", "encoded_image", "fixed_shape_image_tensor")
+    for name in ("lance.bfloat16", *(f"lance.arrow.{one}" for one in kinds)):
+        with contextlib.suppress(pa.ArrowKeyError):
+            pa.unregister_extension_type(name)
+    importlib.import_module("lance.arrow")
 
 
 def require_package(name: str) -> ModuleType:

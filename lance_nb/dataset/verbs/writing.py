@@ -10,7 +10,7 @@ Source: ``lance.write_dataset`` and ``LanceDataset.insert`` of pylance 14.0.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,7 +37,7 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.commit_options import CommitLock, CommitOptions
 from lance_nb.transactions.file_place import FilePlace
-from lance_nb.transactions.fragment_writer import WriteOptions, WriteProgress, write_fragments
+from lance_nb.transactions.fragment_writer import Progress, WriteOptions, write_fragments
 from lance_nb.transactions.input_schema import new_schema
 from lance_nb.transactions.operation import DEFAULT_FILE_VERSION, BuildOptions, Operation
 from lance_nb.transactions.operations.overwrite import Overwrite
@@ -61,7 +61,7 @@ class WriteRequest:
     commit_lock: CommitLock | None = None
     commit_message: str | None = None
     transaction_properties: Mapping[str, str] = field(default_factory=lambda: NO_PROPERTIES)
-    progress: Callable[[WriteProgress], None] | None = None
+    progress: Progress | None = None
     external_blob_mode: str = "reference"
     allow_external_blob_outside_bases: bool = False
     blob_pack_file_size_threshold: int | None = None

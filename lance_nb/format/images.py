@@ -1,0 +1,317 @@
+"""Images in Arrow columns: URIs, encoded files, and tensors of one shape.
+
+Layout: extension types ``lance.arrow.image_uri`` (string), ``lance.arrow.encoded_image`` (binary)
+and ``lance.arrow.fixed_shape_image_tensor`` (fixed-size list, its parameters are the JSON
+``{"shape": [...]}``), as pylance has them.
+
+Limits: images are decoded and encoded by Pillow, or by a function that the caller gives; Pillow is
+imported when it is needed. An encoded image may have at most ``PIXELS_MAX`` pixels.
+Source: ``lance.arrow`` of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs
+
+from lance_nb.errors import ArgumentError, InvalidInputError, NotSupportedError, StorageError
+from lance_nb.format.extension_types import register
+
+PIXELS_MAX = 1 << 28
+_DOWNLOAD_SECONDS = 30
+_SHOWN_BYTES = 30
+_TEXT, _BINARY = pa.string(), pa.binary()
+
+Decoder = Callable[[pa.Array], Any]
+Encoder = Callable[[np.ndarray], Any]
+
+
+class ImageURIType(pa.ExtensionType):  # type: ignore[misc]
+    """The Arrow type of URIs of images: text."""
+
+    def __init__(self, storage_type: pa.DataType = _TEXT) -> None:
+        """Take string or large_string. Raises InvalidInputError for other storage."""
+        if not (pa.types.is_string(storage_type) or pa.types.is_large_string(storage_type)):
+            raise InvalidInputError(f"URIs of images are stored as text, not as {storage_type}")
+        super().__init__(storage_type, "lance.arrow.image_uri")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, _: bytes) -> ImageURIType:
+        return cls(storage_type)
+
+    def __arrow_ext_class__(self) -> type[pa.ExtensionArray]:
+        return ImageURIArray
+
+    def __arrow_ext_scalar_class__(self) -> type[pa.ExtensionScalar]:
+        return ImageURIScalar
+
+
+class EncodedImageType(pa.ExtensionType):  # type: ignore[misc]
+    """The Arrow type of images as files (PNG, JPEG, ...): bytes."""
+
+    def __init__(self, storage_type: pa.DataType = _BINARY) -> None:
+        """Take binary or large_binary. Raises InvalidInputError for other storage."""
+        if not (pa.types.is_binary(storage_type) or pa.types.is_large_binary(storage_type)):
+            raise InvalidInputError(f"encoded images are stored as binary, not as {storage_type}")
+        super().__init__(storage_type, "lance.arrow.encoded_image")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, _: bytes) -> EncodedImageType:
+        return cls(storage_type)
+
+    def __arrow_ext_class__(self) -> type[pa.ExtensionArray]:
+        return EncodedImageArray
+
+    def __arrow_ext_scalar_class__(self) -> type[pa.ExtensionScalar]:
+        return EncodedImageScalar
+
+
+class FixedShapeImageTensorType(pa.ExtensionType):  # type: ignore[misc]
+    """The Arrow type of images as pixels, all of one shape (height, width, channels)."""
+
+    def __init__(self, arrow_type: pa.DataType, shape: Iterable[int]) -> None:
+        """Take the type of a pixel's values and the shape. Raises InvalidInputError."""
+        self.shape = tuple(shape)
+        self.arrow_type = arrow_type
+        sizes = all(isinstance(one, int) and 0 <= one < 2**31 for one in self.shape)
+        if not self.shape or not sizes or math.prod(self.shape) >= 2**31:
+            raise InvalidInputError(f"{self.shape} is no shape of an image")
+        storage = pa.list_(arrow_type, math.prod(self.shape))
+        super().__init__(storage, "lance.arrow.fixed_shape_image_tensor")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return json.dumps({"shape": list(self.shape)}).encode()
+
+    @classmethod
+    def __arrow_ext_deserialize__(
+        cls, storage_type: pa.DataType, serialized: bytes
+    ) -> FixedShapeImageTensorType:
+        try:
+            shape = json.loads(serialized)["shape"]
+            made = cls(storage_type.value_type, shape)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidInputError(f"not the parameters of an image tensor: {error}") from error
+        if made.storage_type.list_size != storage_type.list_size:
+            raise InvalidInputError(f"images of shape {shape} do not fit {storage_type}")
+        return made
+
+    def __arrow_ext_class__(self) -> type[pa.ExtensionArray]:
+        return FixedShapeImageTensorArray
+
+    def __arrow_ext_scalar_class__(self) -> type[pa.ExtensionScalar]:
+        return FixedShapeImageTensorScalar
+
+
+for _extension in (
+    ImageURIType(), EncodedImageType(), FixedShapeImageTensorType(pa.uint8(), (1,)),
+):  # fmt: skip
+    register(_extension)
+
+
+class ImageArray(pa.ExtensionArray):  # type: ignore[misc]
+    """An array of images in one of the three forms."""
+
+    @classmethod
+    def from_array(cls, images: Any) -> ImageArray:
+        """Return images in the form that fits: text is URIs, bytes are files, tensors are pixels.
+
+        Raises ArgumentError for other values.
+
+        >>> from lance_nb import ImageArray
+        >>> ImageArray.from_array(["file:///a.png"]).to_pylist()
+        ['file:///a.png']
+        """
+        if isinstance(images, ImageArray):
+            return images
+        if isinstance(images, pa.StringArray | pa.LargeStringArray):
+            return _wrapped(ImageURIType(images.type), images)
+        if isinstance(images, pa.BinaryArray | pa.LargeBinaryArray):
+            return _wrapped(EncodedImageType(images.type), images)
+        if isinstance(images, pa.FixedShapeTensorArray):
+            kind = FixedShapeImageTensorType(images.type.value_type, images.type.shape)
+            return _wrapped(kind, images.storage)
+        if isinstance(images, Iterable):
+            return ImageURIArray.from_uris(images)
+        raise ArgumentError(f"an ImageArray cannot be made of {type(images).__name__}")
+
+    def __repr__(self) -> str:
+        return f"<lance_nb.{type(self).__name__} object at 0x{id(self):016x}>\n{self.to_pylist()!r}"
+
+
+class ImageURIArray(ImageArray):
+    """URIs of images, local or remote."""
+
+    @classmethod
+    def from_uris(cls, uris: pa.Array | Iterable[str | Path]) -> ImageURIArray:
+        """Return text, or paths, as an array of URIs. Raises ArgumentError.
+
+        >>> from lance_nb import ImageURIArray
+        >>> len(ImageURIArray.from_uris(["file:///a.png", "s3://bucket/b.png"]))
+        2
+        """
+        if isinstance(uris, pa.StringArray | pa.LargeStringArray):
+            storage = uris
+        elif isinstance(uris, Iterable) and not isinstance(uris, str | bytes):
+            texts = [None if one is None else str(one) for one in uris]
+            storage = pa.array(texts, pa.string())
+        else:
+            raise ArgumentError(f"an ImageURIArray cannot be made of {type(uris).__name__}")
+        return _wrapped(ImageURIType(storage.type), storage)
+
+    def read_uris(self, storage_type: pa.DataType = _BINARY) -> EncodedImageArray:
+        """Read every image into memory: files, ``http(s)``, and what ``pyarrow.fs`` opens.
+
+        This opens whatever the URIs say with your own rights, so look at the URIs of a dataset that
+        you do not trust first. A null URI gives null. ``storage_type``: ``pa.large_binary()`` for
+        more than 2 GB. Raises StorageError that names the URI.
+        """
+        images = [None if uri is None else _read(uri) for uri in self.storage.to_pylist()]
+        storage = pa.array(images, storage_type)
+        return _wrapped(EncodedImageType(storage_type), storage)
+
+
+class EncodedImageArray(ImageArray):
+    """Images as files of any format."""
+
+    def to_tensor(self, decoder: Decoder | None = None) -> FixedShapeImageTensorArray:
+        """Decode images of one shape into pixels.
+
+        ``decoder``: from an array of binary to a NumPy array (image, height, width, ...) or a
+        FixedShapeTensorArray; Pillow if it is left out. Raises NotSupportedError without Pillow,
+        InvalidInputError for images of different shapes, nulls, or bytes that are no image.
+        """
+        decoded = (decoder or _decode)(self.storage)
+        if not isinstance(decoded, pa.FixedShapeTensorArray):
+            decoded = pa.FixedShapeTensorArray.from_numpy_ndarray(np.asarray(decoded))
+        kind = FixedShapeImageTensorType(decoded.type.value_type, decoded.type.shape)
+        return _wrapped(kind, decoded.storage)
+
+    def __repr__(self) -> str:
+        first = self.storage[0].as_py() if len(self) else None
+        start = "" if first is None else f", the first starts with {first[:_SHOWN_BYTES]!r}"
+        return f"<lance_nb.EncodedImageArray of {len(self)} images{start}>"
+
+
+class FixedShapeImageTensorArray(ImageArray):
+    """Images as pixels, all of one shape."""
+
+    def to_numpy(self, zero_copy_only: bool = False) -> np.ndarray:
+        """Return the pixels as one NumPy array (image, height, width, ...).
+
+        Raises InvalidInputError if an image is null.
+        """
+        if self.null_count:
+            raise InvalidInputError("an array with nulls has no NumPy form; drop or fill them")
+        values = self.storage.flatten().to_numpy(zero_copy_only=False)
+        return values.reshape(len(self), *self.type.shape)  # type: ignore[no-any-return]
+
+    def to_encoded(
+        self, encoder: Encoder | None = None, storage_type: pa.DataType = _BINARY
+    ) -> EncodedImageArray:
+        """Encode the images, as PNG by Pillow if no ``encoder`` is given.
+
+        ``encoder``: from a NumPy array of all images to an array of binary. Raises
+        NotSupportedError without Pillow, InvalidInputError for nulls.
+        """
+        storage = (encoder or _encode)(self.to_numpy())
+        if not isinstance(storage, pa.Array) or storage.type != storage_type:
+            storage = pa.array(storage, storage_type)
+        return _wrapped(EncodedImageType(storage_type), storage)
+
+
+class ImageScalar(pa.ExtensionScalar):  # type: ignore[misc]
+    """One image of an array."""
+
+    def as_py(self, *, maps_as_pydicts: str | None = None) -> Any:
+        """Return the stored value: a URI, bytes, or a list of numbers."""
+        return None if self.value is None else self.value.as_py()
+
+
+class ImageURIScalar(ImageScalar):
+    """The URI of an image."""
+
+
+class EncodedImageScalar(ImageScalar):
+    """An image as a file."""
+
+
+class FixedShapeImageTensorScalar(ImageScalar):
+    """An image as pixels."""
+
+
+def _wrapped(kind: pa.ExtensionType, storage: pa.Array) -> ImageArray:
+    made: ImageArray = pa.ExtensionArray.from_storage(kind, storage)
+    return made
+
+
+# --- reading and converting -----------------------------------------------------------------------
+
+
+def _read(uri: str) -> bytes:
+    try:
+        if uri.startswith(("http://", "https://")):
+            from urllib.request import urlopen
+
+            with urlopen(uri, timeout=_DOWNLOAD_SECONDS) as response:  # noqa: S310 - http(s) only
+                return bytes(response.read())
+        filesystem, path = pyarrow.fs.FileSystem.from_uri(uri)
+        with filesystem.open_input_stream(path) as stream:
+            return bytes(stream.read())
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise StorageError(uri, f"the image cannot be read: {error}") from error
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise NotSupportedError(
+            "images are decoded and encoded by Pillow: pip install pillow, or give a function"
+        ) from error
+    return Image
+
+
+def _decode(images: pa.Array) -> np.ndarray:
+    pillow = _pillow()
+    decoded = []
+    for at, data in enumerate(images.to_pylist()):
+        if data is None:
+            raise InvalidInputError(f"image {at} is null; drop nulls before decoding")
+        try:
+            with pillow.open(io.BytesIO(data)) as image:
+                if image.width * image.height > PIXELS_MAX:
+                    raise InvalidInputError(
+                        f"image {at} has {image.width} x {image.height} pixels, more than "
+                        f"{PIXELS_MAX}; give a decoder that makes it smaller"
+                    )
+                decoded.append(np.asarray(image))
+        except (OSError, SyntaxError, pillow.DecompressionBombError) as error:
+            raise InvalidInputError(f"image {at} cannot be decoded: {error}") from error
+    if len({one.shape for one in decoded}) > 1:
+        shapes = sorted({one.shape for one in decoded})[:3]
+        raise InvalidInputError(f"images of one shape make a tensor; found {shapes}")
+    return np.stack(decoded) if decoded else np.empty((0, 1), np.uint8)
+
+
+def _encode(images: np.ndarray) -> list[bytes]:
+    pillow = _pillow()
+    encoded = []
+    for one in images:
+        with io.BytesIO() as file:
+            pillow.fromarray(one).save(file, format="PNG")
+            encoded.append(file.getvalue())
+    return encoded
