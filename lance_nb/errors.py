@@ -8,6 +8,7 @@
     │   ├── InvalidRefError (OSError)
     │   ├── PredicateError (OSError)
     │   ├── ArgumentError (TypeError, OverflowError)
+    │   ├── RowRangeError (OSError)
     │   ├── MergeInsertError (OSError)
     │   └── CleanupError (OSError)
     ├── NotFoundError (LookupError)                fix the name
@@ -86,6 +87,10 @@ class PredicateError(InvalidInputError, OSError):
 
 class ArgumentError(InvalidInputError, TypeError, OverflowError):
     """An argument is of the wrong type, or a number that its type cannot be."""
+
+
+class RowRangeError(InvalidInputError, OSError):
+    """A position lies behind the last row of a dataset or a fragment."""
 
 
 class MergeInsertError(InvalidInputError, OSError):

@@ -648,7 +648,12 @@ class LanceDataset(OpenedVersion):
     def slice(
         self, start: int, end: int, columns: Sequence[str] | Mapping[str, str] | None = None
     ) -> pa.Table:
-        """Read the rows from position ``start`` up to ``end``. Raises InvalidInputError."""
+        """Read the rows from position ``start`` up to ``end``. Raises InvalidInputError.
+
+        Example::
+
+            rows = ds.slice(2, 5, columns=["id"])
+        """
         if start < 0:
             raise InvalidInputError(f"start must be non-negative, got {start}")
         if end < start:
@@ -658,18 +663,30 @@ class LanceDataset(OpenedVersion):
     def sql(self, sql: str) -> SqlQueryBuilder:
         """Ask this version, a table named ``dataset``, in DuckDB's SQL; see lance_nb.dataset.sql.
 
-        ``.build().to_batch_records()`` runs it.
+        ``.build().to_batch_records()`` runs it. Example::
+
+            query = ds.sql("SELECT count(*) AS n FROM dataset").build()
         """
         return SqlQueryBuilder(self, sql)
 
     def fragment_ids(self) -> Bitmap:
-        """Return the ids of the fragments as a set, which is iterated in ascending order."""
+        """Return the ids of the fragments as a set, which is iterated in ascending order.
+
+        Example::
+
+            0 in ds.fragment_ids()
+        """
         from lance_nb.format.bitmap import Bitmap
 
         return Bitmap(self._snapshot.manifest.fragments.counts().ids.tolist())
 
     def get_fragments(self, filter: Any = None) -> list[LanceFragment]:
-        """List the fragments in scan order. Raises InvalidInputError for a ``filter``."""
+        """List the fragments in scan order. Raises InvalidInputError for a ``filter``.
+
+        Example::
+
+            rows = sum(fragment.count_rows() for fragment in ds.get_fragments())
+        """
         if filter is not None:
             raise InvalidInputError("get_fragments() does not support filter yet")
         pinned = copy(self)  # this handle may move to another version
@@ -678,7 +695,12 @@ class LanceDataset(OpenedVersion):
         ]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
-        """Return the fragment with that id, None if there is none."""
+        """Return the fragment with that id, None if there is none.
+
+        Example::
+
+            first = ds.get_fragment(0)
+        """
         fragments = self._snapshot.manifest.fragments
         position = fragments.position_of(fragment_id)
         if position is None:
@@ -700,7 +722,9 @@ class LanceDataset(OpenedVersion):
 
         ``columns`` is a list of names, or a dict of names to SQL expressions. Nested columns that
         are named stay inside their structs. Unlike pylance, a position that does not exist is
-        always an InvalidInputError.
+        always an InvalidInputError. Example::
+
+            rows = ds.take([4, 0], columns=["id"])
         """
         return take_columns(self._snapshot, columns, indices)
 
@@ -709,7 +733,12 @@ class LanceDataset(OpenedVersion):
         row_ids: Sequence[int] | pa.Array | np.ndarray,
         columns: Columns = None,
     ) -> pa.Table:
-        """Read rows by row id (``_rowid``), in that order; ids that are gone are left out."""
+        """Read rows by row id (``_rowid``), in that order; ids that are gone are left out.
+
+        Example::
+
+            rows = ds.take_rows([0, 3], columns=["id"])
+        """
         return self.take(table.row_id_index.positions_of_ids(self._snapshot, row_ids), columns)
 
     def take_blobs(
@@ -747,6 +776,10 @@ class LanceDataset(OpenedVersion):
 
         Rows are given as for ``take_blobs`` and always come in their order; the other arguments are
         accepted for pylance's sake. Raises InvalidInputError, also for a row that does not exist.
+
+        Example::
+
+            pairs = ds.read_blobs("image", indices=[0, 1])
         """
         positions = table.row_id_index.choose_positions(self._snapshot, ids, addresses, indices)
         found = table.blobs.addressed_blobs(self._snapshot, blob_column, positions)
@@ -767,7 +800,9 @@ class LanceDataset(OpenedVersion):
 
         ``selector`` says what rows are given by: "ids", "addresses" or "indices". Returns ``(number
         of the request, row address, bytes)``, None for a null blob. Raises InvalidInputError for a
-        row that does not exist and for a range that does not lie in its blob.
+        row that does not exist and for a range that does not lie in its blob. Example::
+
+            parts = ds.read_blob_ranges("image", [(0, 2, 5)], selector="indices")
         """
         if selector not in {"ids", "addresses", "indices"}:
             raise InvalidInputError(
@@ -783,7 +818,12 @@ class LanceDataset(OpenedVersion):
         *,
         seed: int | None = None,
     ) -> pa.Table:
-        """Read ``num_rows`` different rows picked at random (repeatable with a ``seed``)."""
+        """Read ``num_rows`` different rows picked at random (repeatable with a ``seed``).
+
+        Example::
+
+            rows = ds.sample(3, columns=["id"], seed=7)
+        """
         total = int(live_counts(self._snapshot).sum())
         if not 0 <= num_rows <= total:
             raise InvalidInputError(f"cannot sample {num_rows} of {total} rows")
@@ -840,7 +880,12 @@ class LanceDataset(OpenedVersion):
         return {one.id: one for one in self._snapshot.manifest.base_paths}
 
     def all_files(self) -> pa.RecordBatchReader:
-        """List the files below the dataset's root; the columns are in lance_nb.table.files."""
+        """List the files below the dataset's root; the columns are in lance_nb.table.files.
+
+        Example::
+
+            files = ds.all_files().read_all()
+        """
         files = table.files
         return pa.RecordBatchReader.from_batches(files.ALL, files.all_files(self._session.root))
 
@@ -853,7 +898,9 @@ class LanceDataset(OpenedVersion):
         """List the files that the versions of this branch refer to, from ``min_version`` on.
 
         ``progress`` is called with the versions done and those there are. The columns are in
-        lance_nb.table.files.
+        lance_nb.table.files. Example::
+
+            files = ds.tracked_files().read_all()
         """
         log = self._session.log(self.branch)
         numbers = [one for one in log.numbers() if min_version is None or one >= min_version]
@@ -870,7 +917,12 @@ class LanceDataset(OpenedVersion):
         return self._session.log(self.branch).latest()
 
     def versions(self) -> list[dict[str, Any]]:
-        """List all versions of this branch as pylance does: number, local time, counts."""
+        """List all versions of this branch as pylance does: number, local time, counts.
+
+        Example::
+
+            numbers = [entry["version"] for entry in ds.versions()]
+        """
         log = self._session.log(self.branch)
         return [log.as_pylance(number) for number in log.numbers()]
 
@@ -889,7 +941,9 @@ class LanceDataset(OpenedVersion):
     def history(self, limit: int | None = None, before: int | None = None) -> list[VersionInfo]:
         """Describe versions, newest first: ``limit`` of them, older than ``before``.
 
-        Reads as many manifests as it returns, and none twice.
+        Reads as many manifests as it returns, and none twice. Example::
+
+            newest = ds.history(limit=1)[0]
         """
         log = self._session.log(self.branch)
         numbers = log.numbers()
@@ -926,7 +980,9 @@ class LanceDataset(OpenedVersion):
         """Return the dataset at another version.
 
         ``version`` is a number on this branch, a tag, or ``(branch, version)`` with None for main
-        and for the latest. Raises VersionNotFoundError, RefNotFoundError.
+        and for the latest. Raises VersionNotFoundError, RefNotFoundError. Example::
+
+            first = ds.checkout_version(1)
         """
         target = resolve(self._session.root, version, self.branch)
         if target == Target(self.branch, self.version):
@@ -956,7 +1012,10 @@ class LanceDataset(OpenedVersion):
         ``good`` and ``bad`` bound the search: the oldest and the newest version by default.
         ``nulls``: rows for which a filter is NULL (``score <= 1`` where the score is NULL) "pass",
         as with CHECK in SQL, or "fail"; the result has their number. Not in pylance. Raises
-        InvalidInputError, PredicateError, VersionNotFoundError.
+        InvalidInputError, PredicateError, VersionNotFoundError. Example::
+
+            ds.delete("id = 5")
+            found = ds.bisect("count(*) > 9")
         """
         return verbs.bisecting.bisect(self, statement, good, bad, nulls)
 
@@ -986,7 +1045,10 @@ class LanceDataset(OpenedVersion):
         key, or the row's address (see ``Diff.identity``). Reads the two manifests; every level of
         the result reads what it needs when it is asked for.
 
-        Raises VersionNotFoundError, RefNotFoundError, InvalidRefError, InvalidInputError.
+        Raises VersionNotFoundError, RefNotFoundError, InvalidRefError, InvalidInputError. Example::
+
+            ds.delete("id = 5")
+            changes = ds.diff(1)
         """
         left = self._compared(a)
         right = self._snapshot if b is None else self._compared(b)
@@ -1125,7 +1187,9 @@ class LanceDataset(OpenedVersion):
 
         Returns ``{"num_deleted_rows": n}``. A version is made even when no row passes, as pylance
         does. ``progress``, ours, is called with rows looked at and rows in all. Raises
-        PredicateError, CommitConflictError, TooMuchWriteContentionError.
+        PredicateError, CommitConflictError, TooMuchWriteContentionError. Example::
+
+            ds.delete("id = 5")["num_deleted_rows"]
         """
         self._snapshot, count = verbs.deleting.delete(
             self._session,
@@ -1158,7 +1222,9 @@ class LanceDataset(OpenedVersion):
         ``{"num_rows_updated": n}``; a version is made even when no row passes.
         ``data_storage_version`` is the dataset's own or None. Raises ColumnNotFoundError,
         PredicateError, NotSupportedError (a blob column that would be written again),
-        InvalidInputError, CommitConflictError, TooMuchWriteContentionError.
+        InvalidInputError, CommitConflictError, TooMuchWriteContentionError. Example::
+
+            ds.update({"id": "id + 100"}, where="id > 7")["num_rows_updated"]
         """
         if data_storage_version is not None:
             verbs.updating.check_file_version(self._snapshot, data_storage_version)
@@ -1177,7 +1243,10 @@ class LanceDataset(OpenedVersion):
     def restore(self) -> None:
         """Make this version the newest one again, as a new version of its branch.
 
-        It takes the place of what is the newest by then, whatever came in between.
+        It takes the place of what is the newest by then, whatever came in between. Example::
+
+            ds.delete("id = 5")
+            ds.checkout_version(1).restore()
         """
         newest = self._session.load(Target(self._snapshot.branch, None))
         operation = verbs.committing.restore_to(self._snapshot.version)
@@ -1188,22 +1257,40 @@ class LanceDataset(OpenedVersion):
     def update_config(self, values: Values, *, replace: bool = False) -> dict[str, str]:
         """Set keys of the table configuration, or remove those whose value is None.
 
-        With ``replace`` no other key stays. Returns the new configuration.
+        With ``replace`` no other key stays. Returns the new configuration. Example::
+
+            ds.update_config({"owner": "me"})
         """
         self._change(verbs.configuring.change_config(values, replace))
         return dict(self._snapshot.manifest.config)
 
     def delete_config_keys(self, keys: Iterable[str]) -> None:
-        """Remove keys of the table configuration; those that do not exist are no mistake."""
+        """Remove keys of the table configuration; those that do not exist are no mistake.
+
+        Example::
+
+            ds.update_config({"owner": "me"})
+            ds.delete_config_keys(["owner"])
+        """
         self.update_config(dict.fromkeys(keys))
 
     def update_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
-        """Change the table metadata as ``update_config`` does; return the new metadata."""
+        """Change the table metadata as ``update_config`` does; return the new metadata.
+
+        Example::
+
+            ds.update_metadata({"source": "a survey"})
+        """
         self._change(verbs.configuring.change_metadata(values, replace))
         return dict(self._snapshot.manifest.table_metadata)
 
     def update_schema_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
-        """Change the schema's metadata as ``update_config`` does; return the new metadata."""
+        """Change the schema's metadata as ``update_config`` does; return the new metadata.
+
+        Example::
+
+            ds.update_schema_metadata({"unit": "metre"})
+        """
         self._change(verbs.configuring.change_schema_metadata(values, replace))
         return self.schema_metadata
 
@@ -1214,7 +1301,12 @@ class LanceDataset(OpenedVersion):
     def update_field_metadata(
         self, field_updates: Mapping[str, Values], *, replace: bool = False
     ) -> None:
-        """Change the metadata of fields, by name or dotted path. Raises ColumnNotFoundError."""
+        """Change the metadata of fields, by name or dotted path. Raises ColumnNotFoundError.
+
+        Example::
+
+            ds.update_field_metadata({"id": {"unit": "metre"}})
+        """
         operation = verbs.configuring.change_field_metadata(
             self.lance_schema.tree, field_updates, replace
         )
@@ -1266,6 +1358,11 @@ class LanceDataset(OpenedVersion):
 
         None is the unenforced primary key of the schema; with it, two writers that insert the same
         key at the same time never both succeed. Raises ColumnNotFoundError, InvalidInputError.
+
+        Example::
+
+            more = pa.table({"id": [3], "image": [b"new"]}, schema=ds.schema)
+            upsert = ds.merge_insert("id").when_not_matched_insert_all()
         """
         return MergeInsertBuilder(self, on)
 
@@ -1277,7 +1374,9 @@ class LanceDataset(OpenedVersion):
     def drop_columns(self, columns: Sequence[str]) -> None:
         """Drop columns, by name or dotted path; no data is written.
 
-        Raises ColumnNotFoundError, InvalidInputError when no column would be left.
+        Raises ColumnNotFoundError, InvalidInputError when no column would be left. Example::
+
+            ds.drop_columns(["image"])
         """
         self._evolve(lambda base, _: verbs.evolving.drop(base, columns))
 
@@ -1290,6 +1389,10 @@ class LanceDataset(OpenedVersion):
         ``data_type``. Only a cast writes data: the column gets a new field id. ``progress`` (our
         own argument) is called with rows done and rows in all. Raises ColumnNotFoundError,
         InvalidInputError, SchemaMismatchError, PredicateError (a value that does not fit).
+
+        Example::
+
+            ds.alter_columns({"path": "id", "name": "number"})
         """
         wanted = verbs.evolving.alterations_of(alterations)
         self._evolve(lambda base, work: verbs.evolving.alter(base, wanted, work), progress)
@@ -1313,7 +1416,9 @@ class LanceDataset(OpenedVersion):
         pylance, an error of the function comes out as it is.
 
         Raises InvalidInputError, SchemaMismatchError, PredicateError. After an error or an
-        interrupt no new file remains (but what a checkpoint remembers).
+        interrupt no new file remains (but what a checkpoint remembers). Example::
+
+            ds.add_columns({"twice": "id * 2"})
         """
         wanted = verbs.evolving.NewColumns(transforms, read_columns, reader_schema, batch_size)
         self._evolve(lambda base, work: verbs.evolving.add(base, wanted, work), progress)
@@ -1332,13 +1437,22 @@ class LanceDataset(OpenedVersion):
 
         Of several partners the last counts. ``left_on`` may be ``_rowid`` or ``_rowaddr``. Raises
         ColumnNotFoundError, SchemaMismatchError (keys of different types, columns that are there).
+
+        Example::
+
+            ds.merge(pa.table({"id": [1, 2], "label": ["a", "b"]}), "id")
         """
         right = verbs.evolving.read_right(data_obj, schema)
         on = (left_on, right_on or left_on)
         self._evolve(lambda base, work: verbs.evolving.merge(base, right, on, work), progress)
 
     def truncate_table(self) -> None:
-        """Delete every row; the schema and the older versions stay."""
+        """Delete every row; the schema and the older versions stay.
+
+        Example::
+
+            ds.truncate_table()
+        """
         self._snapshot, _ = verbs.deleting.delete(self._session, self._snapshot, "true")
 
     def _evolve(self, plan: Any, progress: Progress | None = None) -> None:
@@ -1356,7 +1470,12 @@ class LanceDataset(OpenedVersion):
         return table.indices.list_indices(self._snapshot)
 
     def describe_indices(self) -> list[IndexDescription]:
-        """Describe every index with all its segments: type, fields, rows and fragments covered."""
+        """Describe every index with all its segments: type, fields, rows and fragments covered.
+
+        Example::
+
+            names = [index.name for index in ds.describe_indices()]
+        """
         return table.indices.describe_indices(self._snapshot)
 
     def index_statistics(self, index_name: str) -> dict[str, Any]:
@@ -1386,7 +1505,10 @@ class LanceDataset(OpenedVersion):
         """Drop an index by its name, all segments; its files stay until a clean-up.
 
         Unlike pylance, the fragment-reuse index is not dropped while another index needs it. Raises
-        IndexNotFoundError, InvalidInputError.
+        IndexNotFoundError, InvalidInputError. Example::
+
+            ds.create_scalar_index("id", "BTREE", name="by_id")
+            ds.drop_index("by_id")
         """
         self._snapshot = verbs.indexing.drop(self._session, self._snapshot, name)
 
@@ -1542,6 +1664,10 @@ class LanceDataset(OpenedVersion):
         """Start a branch from a version (``reference``, or this one) and return it, opened.
 
         Raises InvalidRefError, RefConflictError (the name is taken), VersionNotFoundError.
+
+        Example::
+
+            experiment = ds.create_branch("experiment")
         """
         del storage_options  # the ones this dataset was opened with hold for its branches too
         made = verbs.branching.create_branch(self._session, self._snapshot, branch, reference)
@@ -1557,7 +1683,9 @@ class LanceDataset(OpenedVersion):
 
         This process may open the clone from now on; others allow this dataset's root by
         ``allow_bases`` or in the environment (see lance_nb.dataset.base_trust). Raises
-        DatasetAlreadyExistsError, VersionNotFoundError, StorageError.
+        DatasetAlreadyExistsError, VersionNotFoundError, StorageError. Example::
+
+            clone = ds.shallow_clone(uri + ".clone")
         """
         target = verbs.branching.target_of(self._session, self._snapshot, reference)
         made = verbs.branching.shallow_clone(self._session, target, target_path, storage_options)
@@ -1574,7 +1702,9 @@ class LanceDataset(OpenedVersion):
         """Copy a version of this dataset, with every file it needs, into a dataset of its own.
 
         ``progress`` (our own argument) is called after each file. Raises
-        DatasetAlreadyExistsError, VersionNotFoundError, StorageError.
+        DatasetAlreadyExistsError, VersionNotFoundError, StorageError. Example::
+
+            copied = ds.deep_clone(uri + ".copy")
         """
         target = verbs.branching.target_of(self._session, self._snapshot, reference)
         made = verbs.branching.deep_clone(
@@ -1754,18 +1884,30 @@ class LanceDataset(OpenedVersion):
         return {"dataset": cls.from_opened(session, made), "merged": merged}
 
     def stage(self) -> Stage:
-        """Collect edits of this version, preview them, then commit or discard them together."""
+        """Collect edits of this version, preview them, then commit or discard them together.
+
+        Example::
+
+            stage = ds.stage()
+        """
         return verbs.staging.Stage(self._session, self._snapshot)
 
     def read_transaction(self, version: int) -> Transaction | None:
         """Return the transaction that made a version of this branch, None if not recorded.
 
-        Raises VersionNotFoundError.
+        Raises VersionNotFoundError. Example::
+
+            transaction = ds.read_transaction(1)
         """
         return verbs.transacting.read_transaction(self._session, self.branch, version)
 
     def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
-        """Return the transactions that made this version and those before it, newest first."""
+        """Return the transactions that made this version and those before it, newest first.
+
+        Example::
+
+            newest = ds.get_transactions(1)[0]
+        """
         if recent_transactions < 0:
             raise InvalidInputError(f"recent_transactions is at least 0, not {recent_transactions}")
         numbers = [n for n in self._session.log(self.branch).numbers() if n <= self.version]
@@ -1869,7 +2011,9 @@ class LanceDataset(OpenedVersion):
     ) -> CleanupExplanation:
         """Say what ``cleanup_old_versions`` would delete; arguments and result as pylance's.
 
-        Raises as ``cleanup_old_versions`` does.
+        Raises as ``cleanup_old_versions`` does. Example::
+
+            explanation = ds.explain_cleanup_old_versions(retain_versions=1)
         """
         if max_files <= 0:
             raise InvalidInputError("max_files must be positive")
@@ -1890,7 +2034,9 @@ class LanceDataset(OpenedVersion):
 
         Reads the manifests of all versions and one listing. ``space().freed_if(...)`` tells what
         deleting tags, branches or old versions would free. ``progress`` is called with manifests
-        read and manifests to read. What cannot be read is listed in ``damaged``.
+        read and manifests to read. What cannot be read is listed in ``damaged``. Example::
+
+            account = ds.space()
         """
         return verbs.space.space(self._session, progress)
 
@@ -1898,7 +2044,9 @@ class LanceDataset(OpenedVersion):
         """Check the integrity of this version without decoding values; as pylance's.
 
         Opens every data file, compares rows, fields and sizes with the manifest, and reads deletion
-        files and row ids. Raises CorruptFileError, ObjectNotFoundError (both OSErrors).
+        files and row ids. Raises CorruptFileError, ObjectNotFoundError (both OSErrors). Example::
+
+            ds.validate()
         """
         verbs.verifying.validate(self._snapshot)
 
@@ -1914,7 +2062,9 @@ class LanceDataset(OpenedVersion):
         Refs, manifests, files that are missing or that nobody refers to, rows, deleted rows, row
         ids, files of indices, and every value of every column (``values=False`` leaves these out).
         Damage is listed, not raised, unless ``raise_on_error``. ``progress`` is called with steps
-        done and steps to do.
+        done and steps to do. Example::
+
+            report = ds.verify()
         """
         return verbs.verifying.verify(
             self._session, progress, values=values, raise_on_error=raise_on_error

@@ -33,12 +33,14 @@ class ListResult:
 
 
 class LanceFileSession:
-    """Files below one place. Example::
+    """Reads, writes and lists the files below one place.
 
-    session = ds.new_file_session()
-    names = session.list("data")
-    rows = session.open_reader(names[0]).read_all().to_table()
-    """  # noqa: D400 - the example is part of the first line
+    Example::
+
+        session = ds.new_file_session()
+        names = session.list("data")
+        rows = session.open_reader(names[0]).read_all().to_table()
+    """
 
     def __init__(
         self,

@@ -18,8 +18,13 @@ from lance_nb.dataset.version_opening import (
     check_session,
     storage_version_of,
 )
-from lance_nb.errors import InvalidInputError, NotSupportedError
-from lance_nb.format.fragment import DataFile, DeletionFile, Fragment
+from lance_nb.errors import (
+    ArgumentError,
+    InvalidInputError,
+    NotSupportedError,
+    RowRangeError,
+)
+from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.table.computed_columns import take_columns
 from lance_nb.table.fragment_reader import num_physical_rows
 from lance_nb.table.projection import ROW_ADDRESS, project_nested
@@ -136,9 +141,13 @@ class LanceFragment:
         """List the data files."""
         return list(self._metadata.files)
 
-    def deletion_file(self) -> DeletionFile | None:
-        """Return the deletion file, None if no row is deleted."""
-        return self._metadata.deletion_file
+    def deletion_file(self) -> str | None:
+        """Return the path of the deletion file below its root, None if no row is deleted.
+
+        ``metadata.deletion_file`` describes it.
+        """
+        file = self._metadata.deletion_file
+        return None if file is None else file.location(self._metadata.id)
 
     def scanner(
         self,
@@ -323,8 +332,12 @@ class LanceFragment:
         first = next(first_rows(snapshot, [self._metadata]))
         wanted = np.asarray(indices, np.int64)
         count = self.count_rows()
-        if wanted.size and not 0 <= int(wanted.min()) <= int(wanted.max()) < count:
-            raise InvalidInputError(f"positions of fragment {self.fragment_id} are below {count}")
+        if wanted.size and int(wanted.min()) < 0:
+            raise ArgumentError(f"row {wanted.min()} does not exist: positions count from 0")
+        if wanted.size and int(wanted.max()) >= count:
+            raise RowRangeError(
+                f"row {wanted.max()} does not exist; fragment {self.fragment_id} has {count} rows"
+            )
         if isinstance(columns, Mapping):
             return take_columns(snapshot, columns, wanted + first)
         projection = project_nested(snapshot.manifest.schema, columns, row_columns)

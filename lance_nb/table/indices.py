@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from lance_nb.errors import IndexNotFoundError
 from lance_nb.format.fragment_reuse import REUSE_INDEX, entries, follow, inline_details
+from lance_nb.format.frozen_list import FrozenList
 from lance_nb.format.index_details import index_settings, index_type
 from lance_nb.format.index_metadata import IndexMetadata, parse_index_section
 from lance_nb.storage.base import ByteRange
@@ -64,7 +65,7 @@ class IndexSegment:
     created_at: datetime | None
     size_bytes: int | None
     base_id: int | None
-    covering_fields: tuple[int, ...]
+    covering_fields: FrozenList[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +80,14 @@ class IndexDescription:
     name: str
     index_type: str
     type_url: str
-    fields: tuple[int, ...]
-    field_names: tuple[str, ...]
+    fields: FrozenList[int]
+    field_names: FrozenList[str]
     num_rows_indexed: int
     num_unindexed_rows: int
     fragment_ids: frozenset[int]
     num_unindexed_fragments: int
     total_size_bytes: int | None
-    segments: tuple[IndexSegment, ...]
+    segments: FrozenList[IndexSegment]
     details: dict[str, Any]
 
     @property
@@ -233,14 +234,14 @@ def _describe(snapshot: Snapshot, name: str, segments: Sequence[IndexMetadata]) 
         name,
         index_type(first, path),
         first.details_url,
-        first.fields,
-        tuple(one for one in names if one is not None),
+        FrozenList(first.fields),
+        FrozenList(one for one in names if one is not None),
         int(counts.num_rows[covered].sum()),
         int(counts.num_rows[~covered].sum()),
         frozenset(counts.ids[covered].tolist()),
         int((~covered).sum()),
         None if None in sizes else sum(size for size in sizes if size is not None),
-        tuple(_segment(one, path) for one in segments),
+        FrozenList(_segment(one, path) for one in segments),
         index_settings(first, path),
     )
 
@@ -254,5 +255,5 @@ def _segment(one: IndexMetadata, path: str) -> IndexSegment:
         one.created_at,
         one.size_bytes,
         one.base_id,
-        one.covering_fields,
+        FrozenList(one.covering_fields),
     )

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lance_nb.encodings.base import Ints, Rows
 from lance_nb.encodings.kernels.memory import from_integers
-from lance_nb.errors import InvalidInputError
+from lance_nb.errors import ArgumentError, InvalidInputError, RowRangeError
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.deletions import physical_rows, read_deletions
 from lance_nb.table.fragment_reader import confirmed_rows, read_rows
@@ -34,9 +34,10 @@ def take_rows(
         return empty_table(projection.schema)
     ends = np.cumsum(live_counts(snapshot))
     total = int(ends[-1]) if ends.size else 0
-    if int(wanted.min()) < 0 or int(wanted.max()) >= total:
-        bad = int(wanted.min()) if int(wanted.min()) < 0 else int(wanted.max())
-        raise InvalidInputError(f"row {bad} does not exist; the dataset has {total} rows")
+    if int(wanted.min()) < 0:
+        raise ArgumentError(f"row {wanted.min()} does not exist: positions count from 0")
+    if int(wanted.max()) >= total:
+        raise RowRangeError(f"row {wanted.max()} does not exist; the dataset has {total} rows")
     unique, inverse = np.unique(wanted, return_inverse=True)
     tables = []
     first = 0
@@ -94,7 +95,7 @@ def _positions(positions: Sequence[int] | pa.Array | np.ndarray) -> Ints:
     if not found.size:
         return np.zeros(0, np.int64)
     if found.ndim != 1 or found.dtype.kind not in "iu":
-        raise InvalidInputError(
+        raise ArgumentError(
             f"row positions are a list of whole numbers, not {found.dtype} with {found.ndim} axes"
         )
     return found.astype(np.int64)

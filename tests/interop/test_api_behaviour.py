@@ -58,6 +58,15 @@ def agree(theirs: Callable[[], Any], ours: Callable[[], Any]) -> None:
     assert isinstance(found, wanted[1])
 
 
+def shape(value: Any) -> Any:
+    """Return the types of a nested value."""
+    if isinstance(value, dict):
+        return {key: shape(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [shape(one) for one in value]
+    return type(value)
+
+
 # --- default_scan_options -------------------------------------------------------------------------
 
 DEFAULTS: list[dict[str, Any]] = [
@@ -209,6 +218,39 @@ CALLS: dict[str, Callable[[Any, str], Any]] = {
     "from_dataset": lambda lib, uri: lib.LanceScanner.from_dataset(lib.dataset(uri), columns=["a"]),
     "from_fragment": lambda lib, uri: lib.LanceScanner.from_fragment(1),
     "from_batches": lambda lib, uri: lib.LanceScanner.from_batches([], schema=None),
+    "take a negative position": lambda lib, uri: lib.dataset(uri).take([-1]),
+    "take past the end": lambda lib, uri: lib.dataset(uri).take([1, 10**6]),
+    "take a text": lambda lib, uri: lib.dataset(uri).take(["a"]),
+    "take past the end of a fragment": lambda lib, uri: lib.dataset(uri).get_fragments()[0].take(
+        [0, 99]
+    ),
+    "deletion file": lambda lib, uri: lib.dataset(uri).get_fragments()[0].deletion_file(),
+    "versions": lambda lib, uri: shape(lib.dataset(uri).versions()),
+    "version": lambda lib, uri: shape(lib.dataset(uri).get_version()),
+    "version refs": lambda lib, uri: lib.dataset(uri).version_refs(),
+    "counts": lambda lib, uri: lib.dataset(uri).stats.dataset_stats(),
+    "bytes": lambda lib, uri: [
+        (field.id, field.bytes_on_disk) for field in lib.dataset(uri).stats.data_stats().fields
+    ],
+    "fragment is no value": lambda lib, uri: (
+        (ds := lib.dataset(uri)).get_fragments()[0] == ds.get_fragments()[0]
+    ),
+    "metadata is a value": lambda lib, uri: (
+        (ds := lib.dataset(uri)).get_fragments()[0].metadata == ds.get_fragments()[0].metadata
+    ),
+    "dataset is no value": lambda lib, uri: lib.dataset(uri) == lib.dataset(uri),
+    "dataset is iterated": lambda lib, uri: iter(lib.dataset(uri)),
+    "length": lambda lib, uri: len(lib.dataset(uri)),
+    "no tag": lambda lib, uri: lib.dataset(uri).tags.get_version("nope"),
+    "no branch": lambda lib, uri: lib.dataset(uri).branches.delete("nope"),
+    "no index": lambda lib, uri: lib.dataset(uri).stats.index_stats("nope"),
+    "no column": lambda lib, uri: lib.dataset(uri).drop_columns(["nope"]),
+    "no transaction": lambda lib, uri: lib.dataset(uri).read_transaction(999),
+    "create over a dataset": lambda lib, uri: lib.write_dataset(ROWS, uri),
+    "mode that is none": lambda lib, uri: lib.write_dataset(ROWS, uri, mode="nope"),
+    "no partitions": lambda lib, uri: lib.dataset(uri).partition_expression,
+    "no join": lambda lib, uri: lib.dataset(uri).join(lib.dataset(uri), "a"),
+    "count under a limit": lambda lib, uri: lib.dataset(uri).scanner(limit=5).count_rows(),
     "one column as text": lambda lib, uri: lib.dataset(uri).to_table("a"),
     "negative limit": lambda lib, uri: lib.dataset(uri).to_table(limit=-1),
     "no readahead": lambda lib, uri: lib.dataset(uri).to_table(batch_readahead=0),
@@ -397,3 +439,22 @@ def test_a_buffer_size_is_a_number_of_bytes(wrong: Any, blobs: str) -> None:
         lambda lib=lib: lib.dataset(blobs).take_blobs("blob", indices=[0], buffer_size=wrong)
         for lib in (require_pylance(), lance_nb)
     ))  # fmt: skip
+
+
+# --- indices --------------------------------------------------------------------------------------
+
+
+def test_an_index_is_described_as_in_pylance(tmp_path: Path) -> None:
+    lance = require_pylance()
+    place = str(tmp_path / "indexed.lance")
+    lance.write_dataset(ROWS, place).create_scalar_index("a", "BTREE")
+    (theirs,), (ours,) = (lib.dataset(place).describe_indices() for lib in (lance, lance_nb))
+
+    for name in ("name", "index_type", "type_url", "fields", "field_names", "num_rows_indexed",
+                 "total_size_bytes"):  # fmt: skip
+        assert getattr(ours, name) == getattr(theirs, name), name
+    segments = zip(ours.segments, theirs.segments, strict=True)
+    for mine, other in segments:
+        for name in ("uuid", "fragment_ids", "index_version", "created_at", "size_bytes", "base_id",
+                     "dataset_version_at_last_update", "covering_fields"):  # fmt: skip
+            assert getattr(mine, name) == getattr(other, name), name

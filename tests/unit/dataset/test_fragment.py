@@ -19,9 +19,10 @@ def test_a_fragment_says_what_it_holds(fragments):
     assert [one.physical_rows for one in fragments] == [40, 30, 5060]
     assert [one.num_deletions for one in fragments] == [4, 0, 5019]
     assert [one.count_rows() for one in fragments] == [36, 30, 41]
-    assert first.deletion_file().file_type is DeletionFileType.ARROW
+    assert first.metadata.deletion_file.file_type is DeletionFileType.ARROW
+    assert first.deletion_file().startswith("_deletions/0-")
     assert second.deletion_file() is None
-    assert third.deletion_file().file_type is DeletionFileType.BITMAP
+    assert third.metadata.deletion_file.file_type is DeletionFileType.BITMAP
     assert [file.path for file in second.data_files()] == [second.metadata.files[0].path]
     assert repr(first) == "<lance_nb.LanceFragment 0: 36 rows>"
 
