@@ -14,7 +14,7 @@ Source: spec page "file format" (columns and field ids); verified against pylanc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +38,8 @@ class Leaf:
     ``type`` is that of the stored values (``stored_type``). ``depth`` counts the fields on the way
     down, itself included; ``ancestors`` are the ids and types of the others, outermost first.
     ``nullable`` is what the schema says of the field itself. ``encoded`` asks for plain values as a
-    dictionary, which ``type`` then is.
+    dictionary, which ``type`` then is. ``children`` are the ids of the fields of a packed struct,
+    those that are wanted: its pages hold all fields of the struct that was written.
     """
 
     field_id: int
@@ -48,6 +49,7 @@ class Leaf:
     ancestors: tuple[tuple[int, pa.DataType], ...] = ()
     nullable: bool = True
     encoded: bool = False
+    children: tuple[int, ...] = ()
 
     @property
     def items_per_row(self) -> int:
@@ -100,7 +102,12 @@ def leaves_of(field: Field, type_: pa.DataType, owners: Mapping[int, int]) -> It
             children = child_types(node, node_type)
         if not children:
             stored = stored_type(node, node_type)
-            yield Leaf(node.id, name, stored, len(above) + 1, above, node.nullable)
+            packed = tuple(child.id for child in node.children if pa.types.is_struct(stored))
+            if len(packed) != getattr(stored, "num_fields", 0):
+                packed = ()  # blob descriptions
+            yield Leaf(
+                node.id, name, stored, len(above) + 1, above, node.nullable, children=packed
+            )
             continue
         below = (*above, (node.id, _without_extension(node_type)))
         stack.extend(
@@ -146,6 +153,27 @@ def stored_type(field: Field, type_: pa.DataType) -> pa.DataType:
             ]
         )
     return type_
+
+
+def as_written(leaf: Leaf, field: Field | None, type_: pa.DataType) -> Leaf:
+    """Return a packed struct with all fields that the file's own ``field`` has of it."""
+    children = () if field is None else tuple(child.id for child in field.children)
+    if field is None or not children or children == leaf.children:
+        return leaf
+    return replace(leaf, type=stored_type(field, type_), children=children)
+
+
+def narrowed(values: pa.Array, written: Leaf, wanted: Leaf) -> pa.Array:
+    """Return the wanted fields of a packed struct; null those that were not written."""
+    if written is wanted:
+        return values
+    places = {child: place for place, child in enumerate(written.children)}
+    children = [
+        values.field(places[child]) if child in places else pa.nulls(len(values), field.type)
+        for child, field in zip(wanted.children, wanted.type, strict=True)
+    ]
+    mask = None if not values.null_count else values.is_null()
+    return pa.StructArray.from_arrays(children, fields=list(wanted.type), mask=mask)
 
 
 def shown(stored: pa.Array, field: Field, type_: pa.DataType) -> pa.Array:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from lance_nb import file
 from lance_nb.encodings.base import Rows
 from lance_nb.errors import CorruptFileError, NotSupportedError
-from lance_nb.file.columns import Leaf, LeafPart, leaf_part
+from lance_nb.file.columns import Leaf, LeafPart, as_written, leaf_part, narrowed
 from lance_nb.file.footer import FOOTER_BYTES, TABLE_ENTRY_BYTES, Footer, parse_footer, parse_table
 from lance_nb.file.metadata import ColumnMetadata, parse_column, parse_descriptor
 from lance_nb.file.page_reader import Column, split_rows
@@ -130,6 +130,29 @@ class FileReader:
         ``owners`` maps field ids to column numbers of this file. Raises CorruptFileError when a
         column is shorter than the rows asked for, or has not ``num_rows`` rows (None: not known).
         """
+        if not any(leaf.children for leaf in leaves):
+            return self._read_leaves(leaves, owners, rows, num_rows)
+        written = [self._as_written(leaf) for leaf in leaves]
+        found = self._read_leaves(written, owners, rows, num_rows)
+        return {
+            wanted.field_id: [
+                LeafPart(part.levels, narrowed(part.values, stored, wanted))
+                for part in found[wanted.field_id]
+            ]
+            for stored, wanted in zip(written, leaves, strict=True)
+        }
+
+    def _as_written(self, leaf: Leaf) -> Leaf:
+        """Return a leaf as the file holds it: of a packed struct all fields."""
+        if not leaf.children:
+            return leaf
+        field = self.schema.field_by_id(leaf.field_id)
+        type_ = leaf.type if field is None else Schema((field,), {}).to_arrow().field(0).type
+        return as_written(leaf, field, type_)
+
+    def _read_leaves(
+        self, leaves: Sequence[Leaf], owners: Mapping[int, int], rows: Rows, num_rows: int | None
+    ) -> dict[int, list[LeafPart]]:
         if self._arrays is not None:
             return self._arrays.read_leaves(leaves, owners, rows, num_rows)
         wanted = []

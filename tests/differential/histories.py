@@ -344,6 +344,7 @@ def known_state(player: Player, branch: str | None) -> State | None:
         dataset.schema, dataset.count_rows(), dataset.data_storage_version,
         dataset.has_stable_row_ids, [one["version"] for one in dataset.versions()],
         sorted(dataset.branches.list()), sorted(dataset.tags.list()), samples,
+        bool(dataset.describe_indices()),
     )  # fmt: skip
 
 

@@ -393,15 +393,17 @@ def _family(kind: pa.DataType) -> str:
 
 
 def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Replace extension types, nested ones too, by how they are stored."""
+    """Replace extension types and dictionaries, nested ones too, by their values."""
     plain = stored_type(column.type)
     return column if plain == column.type else column.cast(plain)
 
 
 def stored_type(kind: pa.DataType) -> pa.DataType:
-    """Return a type without extension types."""
+    """Return a type without extension types and dictionaries."""
     if isinstance(kind, pa.BaseExtensionType):
         return stored_type(kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return stored_type(kind.value_type)
     if pa.types.is_struct(kind):
         return pa.struct([one.with_type(stored_type(one.type)) for one in kind])
     if pa.types.is_map(kind):

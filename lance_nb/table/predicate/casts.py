@@ -23,6 +23,7 @@ import pyarrow.types as pt
 
 from lance_nb.table.predicate.expression import Kernel, Value, one_array
 
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
 _WIDE_DECIMAL_DIGITS = 38
 
@@ -225,8 +226,11 @@ def _parse_one(text: str | None, type_: pa.DataType) -> pa.Scalar:
         return pa.scalar(text[:10]).cast(pa.date32()).cast(type_)
     if _ZONE.search(text):
         moment = pa.scalar(text).cast(pa.timestamp("ns", "UTC"))
-        if type_.tz:
-            return moment.cast(type_, safe=False)
-        return moment.cast(pa.timestamp("ns")).cast(type_, safe=False)
-    moment = pa.scalar(text).cast(pa.timestamp("ns")).cast(pa.timestamp(type_.unit), safe=False)
+        return _in_unit(moment, type_)
+    moment = _in_unit(pa.scalar(text).cast(pa.timestamp("ns")), pa.timestamp(type_.unit))
     return with_zone(moment, type_.tz) if type_.tz else moment
+
+
+def _in_unit(moment: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
+    """Drop the digits behind the unit, before 1970 as well; Arrow's cast rounds towards 1970."""
+    return pa.scalar(moment.value // _NANOSECONDS[type_.unit], pa.int64()).cast(type_)
