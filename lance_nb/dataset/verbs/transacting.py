@@ -14,11 +14,13 @@ from typing import Any
 from lance_nb.dataset.base_paths import as_values
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import commit_transaction, place_of
+from lance_nb.dataset.verbs.merged_files import check_merged_files
 from lance_nb.errors import ArgumentError, InvalidInputError, VersionNotFoundError
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.batch import commit_batch as _commit_batch
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.operation import BaseOperation, BuildOptions
+from lance_nb.transactions.operations.merge import Merge
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.transaction import Transaction
@@ -87,6 +89,8 @@ def commit(
     if not is_pinned and current is not None:
         transaction = replace(transaction, read_version=current.version)
     branch = None if current is None else current.branch
+    if current is not None and isinstance(transaction.operation, Merge):
+        check_merged_files(current, transaction.operation)
     return commit_transaction(session, branch, transaction, options)
 
 

@@ -18,9 +18,7 @@ def test_what_is_not_wished_for_is_the_default() -> None:
     assert options_of(key=["a", "b"]).key == ("a", "b")
 
 
-@pytest.mark.parametrize(
-    "wishes", [{"strategy": "hope"}, {"on_conflict": "maybe"}, {"key": [1]}]
-)
+@pytest.mark.parametrize("wishes", [{"strategy": "hope"}, {"on_conflict": "maybe"}, {"key": [1]}])
 def test_other_wishes_are_refused(wishes: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         options_of(**wishes)
