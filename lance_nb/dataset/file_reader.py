@@ -98,18 +98,23 @@ class ReaderResults:
 
 @dataclass(frozen=True, slots=True)
 class _OpenFile:
-    """``schema`` is that of the result: blobs are bytes where the projection has descriptions."""
+    """``schema`` is that of the result: blobs are bytes where the projection has descriptions.
+
+    ``described`` is the schema by which the file describes itself.
+    """
 
     reader: FileReader
     snapshot: Snapshot
     projection: Projection
     schema: pa.Schema
+    described: pa.Schema
 
 
 class LanceFileReader:
     """An open data file (version 2.0 and later).
 
-    Blobs are read as bytes, those of a batch at a time; see ``batch_size``.
+    Values are read as they are stored: JSON columns as JSONB (``large_binary``). Blobs are read as
+    bytes, those of a batch at a time; see ``batch_size``.
     It can be pickled, without credentials, and is then opened when it is first used.
     """
 
@@ -216,7 +221,7 @@ class LanceFileReader:
         footer, buffers = self._reader.footer, self._reader.global_buffers()
         buffer_bytes = sum(size for _, size in buffers)
         return LanceFileMetadata(
-            self._reader.schema.to_arrow(),
+            self._opened.described,
             self.num_rows(),
             major,
             minor,
@@ -280,7 +285,8 @@ def _open_file(
     opened = open_single_file(path, storage_options)
     projection = project_nested(opened.snapshot.manifest.schema, columns, computed=())
     schema = binary_schema(projection)
-    return _OpenFile(opened.reader, opened.snapshot, projection, schema)
+    described = opened.schema.to_arrow()
+    return _OpenFile(opened.reader, opened.snapshot, projection, schema, described)
 
 
 def _restored(

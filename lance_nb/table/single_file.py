@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.file.reader import FileReader
@@ -20,6 +20,7 @@ from lance_nb.format.blob_fields import PACKED_KEY, is_blob, without_descriptors
 from lance_nb.format.field import Field
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.fragment_list import FragmentList
+from lance_nb.format.logical_types import JSON, arrow_to_logical, leaf_to_arrow
 from lance_nb.format.manifest import BasePath, Manifest
 from lance_nb.format.schema import Schema
 from lance_nb.storage.registry import StorageOptions, open_store
@@ -33,9 +34,13 @@ _PACKED_KEYS = (PACKED_KEY, "packed")
 
 @dataclass(frozen=True, slots=True)
 class SingleFile:
-    """An open data file and the snapshot that shows its rows."""
+    """An open data file, its fields as it describes them, and the snapshot that shows its rows.
+
+    JSON columns are the JSONB that is stored.
+    """
 
     reader: FileReader
+    schema: Schema
     snapshot: Snapshot
 
 
@@ -57,12 +62,21 @@ def open_single_file(
     reader = snapshot.files.get(store, name)
     if not isinstance(reader, FileReader):
         raise NotSupportedError(f"{name}: a 0.1 file has no descriptor; open its dataset instead")
-    stored = reader.schema
+    described = reader.schema
+    stored = Schema(tuple(map(_as_stored, described.fields)), described.metadata)
     schema = Schema(without_descriptors(stored.fields), stored.metadata)
     file = data_file(reader, schema, name, _BASE_ID)
     fragment = Fragment(FRAGMENT_ID, (file,), reader.num_rows)
     manifest = Manifest(1, schema, FragmentList.of([fragment]), path=name)
-    return SingleFile(reader, Snapshot(manifest, locations, None, snapshot.files))
+    return SingleFile(reader, stored, Snapshot(manifest, locations, None, snapshot.files))
+
+
+def _as_stored(field: Field) -> Field:
+    """Return a field with JSON as bytes, marked by the name of the extension type."""
+    children = tuple(map(_as_stored, field.children))
+    if field.logical_type == JSON:
+        field = replace(field, logical_type=arrow_to_logical(leaf_to_arrow(JSON)))
+    return replace(field, children=children)
 
 
 def data_file(

@@ -181,6 +181,19 @@ def test_values_are_those_of_pylance(written: tuple[Path, pa.Table], read: str) 
     assert expected.num_rows
 
 
+def test_files_alone_are_read_as_by_pylance(written: tuple[Path, pa.Table]) -> None:
+    """Their JSON columns are bytes of JSONB."""
+    lance = require_pylance()
+    path = max((written[0] / "data").glob("*.lance"))
+    ours, theirs = lance_nb.LanceFileReader(path), lance.file.LanceFileReader(str(path))
+    assert ours.metadata().schema.equals(theirs.metadata().schema, check_metadata=True)
+    for read in (lambda one: one.read_range(3, 300), lambda one: one.take_rows([0, 7, 399])):
+        found, expected = (read(one).to_table() for one in (ours, theirs))
+        assert found.schema.equals(expected.schema, check_metadata=True)
+        assert differences(found, expected) == []
+    assert pa.types.is_large_binary(found.schema.field("json, two").type)
+
+
 def test_columns_of_every_type_can_be_tested_for_null(written: tuple[Path, pa.Table]) -> None:
     path, _ = written
     ours, theirs = lance_nb.dataset(path), require_pylance().dataset(path)
