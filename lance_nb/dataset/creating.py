@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lance_nb.dataset.cache_session import CacheSession
     from lance_nb.format.fragment import Fragment
     from lance_nb.transactions.commit_options import CommitLock
-    from lance_nb.transactions.fragment_writer import WriteProgress
+    from lance_nb.transactions.fragment_writer import Progress
     from lance_nb.transactions.transaction import Transaction
 
 
@@ -42,7 +42,7 @@ def write_dataset(
     data_cache_bytes: int | None = None,
     max_page_bytes: int | None = None,
     commit_lock: CommitLock | None = None,
-    progress: Callable[[WriteProgress], None] | None = None,
+    progress: Progress | None = None,
     storage_options: StorageOptions | None = None,
     data_storage_version: str | None = None,
     use_legacy_format: bool | None = None,
@@ -69,7 +69,8 @@ def write_dataset(
     batches). ``mode``: "create" refuses an existing dataset, "append" adds to one (or creates it),
     "overwrite" puts rows and schema in the place of what is there, as a new version. A LanceDataset
     as ``uri`` is written to where it stands: its branch, and its version as the one that was read.
-    ``progress`` is called with a WriteProgress now and then. ``auto_cleanup_options``: see
+    ``progress`` is called with a WriteProgress now and then, or is a FragmentWriteProgress.
+    ``auto_cleanup_options``: see
     ``optimize.enable_auto_cleanup``; for a new dataset. ``external_blob_mode``: "reference" keeps
     the URIs of external blobs, "ingest" reads them and stores their bytes with the dataset.
 
@@ -144,7 +145,7 @@ def write_fragments(
     max_bytes_per_file: int = 90 * 1024**3,
     data_cache_bytes: int | None = None,
     max_page_bytes: int | None = None,
-    progress: Callable[[WriteProgress], None] | None = None,
+    progress: Progress | None = None,
     data_storage_version: str | None = None,
     use_legacy_format: bool | None = None,
     storage_options: StorageOptions | None = None,

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs.merge_plan import MergePlan
     from lance_nb.dataset.verbs.staging import Stage
     from lance_nb.format.bitmap import Bitmap
+    from lance_nb.format.fragment import DataFile
     from lance_nb.format.transaction_summary import TransactionSummary
     from lance_nb.table.blobs import BlobFile
     from lance_nb.table.diff import Diff
@@ -693,6 +694,15 @@ class LanceDataset(OpenedVersion):
         return [
             LanceFragment(pinned, None, fragment=one) for one in self._snapshot.manifest.fragments
         ]
+
+    def describe_data_file(self, path: str, *, base_id: int | None = None) -> DataFile:
+        """Describe a file of the data folder as a DataFile: fields, columns, version and size.
+
+        ``path`` is relative to the data folder of the dataset, or of the base ``base_id``. The file
+        may hold some columns only. Raises ObjectNotFoundError, SchemaMismatchError,
+        CorruptFileError, NotSupportedError.
+        """
+        return verbs.fragments.describe_file(self._snapshot, path, base_id)
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """Return the fragment with that id, None if there is none.

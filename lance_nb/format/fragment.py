@@ -110,6 +110,15 @@ class DataFile:
         """Whether it is a 0.1 file (recorded as 0.0 to 0.2), which has no column numbers."""
         return self.file_version < (0, 3)
 
+    @classmethod
+    def create(cls, dataset: Any, path: str, *, base_id: int | None = None) -> DataFile:
+        """Describe a file of a dataset's data folder; as ``dataset.describe_data_file``.
+
+        Raises ObjectNotFoundError, SchemaMismatchError, CorruptFileError, NotSupportedError.
+        """
+        described: DataFile = dataset.describe_data_file(path, base_id=base_id)
+        return described
+
     def field_ids(self) -> tuple[int, ...]:
         """Return ``fields``; deprecated in pylance."""
         warnings.warn("DataFile.field_ids() is deprecated, use .fields", DeprecationWarning, 2)

@@ -17,6 +17,7 @@ from tests.support.requirements import require_pylance
 pytestmark = pytest.mark.interop
 lance = require_pylance()
 import lance.fragment as theirs  # noqa: E402
+from lance.file import LanceFileWriter  # noqa: E402
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["addresses", "stable_ids"])
@@ -173,3 +174,37 @@ def test_a_moved_row_keeps_the_id_that_its_fragment_brings(tmp_path: Path) -> No
         ds = engine.LanceDataset.commit(uri, operation, read_version=1)
         found.append(ds.to_table(with_row_id=True).to_pydict())
     assert found[0] == found[1] == {"a": [2, 30, 10, 40], "_rowid": [1, 2, 0, 3]}
+
+
+def test_a_data_file_is_described_alike(tmp_path: Path) -> None:
+    uri = str(tmp_path / "d")
+    ds = lance.write_dataset(pa.table({"a": [1, 2], "b": ["x", "y"], "c": [[1], [2]]}), uri)
+    for columns in (["a", "b", "c"], ["c"], ["b", "a"], ["c", "b", "a"]):
+        name = f"{len(columns)}{columns[0]}.lance"
+        with LanceFileWriter(f"{uri}/data/{name}", version="2.2") as writer:
+            writer.write_batch(ds.to_table(columns=columns).to_batches()[0])
+        ours = lance_nb.DataFile.create(lance_nb.dataset(uri), name)
+        assert (
+            ours.asdict()
+            == lance_nb.DataFile.from_dict(
+                {**dataclasses.asdict(theirs.DataFile.create(ds, name)), "path": name}
+            ).asdict()
+        )
+    for create, handle in ((theirs.DataFile.create, ds),
+                           (lance_nb.DataFile.create, lance_nb.dataset(uri))):  # fmt: skip
+        with pytest.raises((OSError, ValueError)):
+            create(handle, "missing.lance")
+
+
+def test_a_file_with_another_order_of_columns_is_read_right(tmp_path: Path) -> None:
+    """Columns were numbered in the order of the dataset, so that values changed places."""
+    uri = str(tmp_path / "d")
+    rows = pa.table({"a": [1, 2], "s": [{"x": 1, "y": "p"}, {"x": 2, "y": "q"}], "b": [3, 4]})
+    ds = lance_nb.write_dataset(rows, uri)
+    turned = pa.table({"b": [30, 40], "s": [{"y": "r", "x": 9}, {"y": "t", "x": 8}], "a": [10, 20]})
+    with LanceFileWriter(f"{uri}/data/turned.lance", version="2.2") as writer:
+        writer.write_batch(turned.to_batches()[0])
+    fragment = lance_nb.LanceFragment.create_from_file("turned.lance", ds, 7)
+    ds = lance_nb.LanceDataset.commit(uri, lance_nb.LanceOperation.Append([fragment]), 1)
+    assert ds.to_table(offset=2).to_pylist() == turned.select(["a", "s", "b"]).to_pylist()
+    assert lance.dataset(uri).to_table().to_pylist() == ds.to_table().to_pylist()

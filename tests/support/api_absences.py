@@ -173,20 +173,10 @@ REFUSED: dict[str, str] = {
     "base_store_params": "all stores of a dataset are opened with its storage_options",
 }
 
-# Classes that are in work, with who builds them. Empty when the work is done.
-_VALUES = "value classes"
-PENDING: dict[str, str] = {
-    "DataFile": _VALUES,
-}
-
 
 def reason_for(entry: Entry) -> str | None:
     """Return why an entry may differ, None if it may not."""
-    top = entry.place.partition("(")[0].partition(".")[0]
-    for key in _keys_of(entry):
-        if key in MISSING:
-            return MISSING[key]
-    return f"in work: {PENDING[top]}" if top in PENDING else None
+    return next((MISSING[key] for key in _keys_of(entry) if key in MISSING), None)
 
 
 def stale_keys(entries: Iterable[Entry]) -> list[str]:
@@ -195,8 +185,7 @@ def stale_keys(entries: Iterable[Entry]) -> list[str]:
     for entry in entries:
         if entry.problem is not None:
             used.update(_keys_of(entry))
-            used.add(entry.place.partition("(")[0].partition(".")[0])
-    return [key for key in [*MISSING, *PENDING] if key not in used]
+    return [key for key in MISSING if key not in used]
 
 
 def _keys_of(entry: Entry) -> list[str]:

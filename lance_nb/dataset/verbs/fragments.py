@@ -37,9 +37,9 @@ from lance_nb.errors import (
 from lance_nb.file.reader import FileReader
 from lance_nb.format import layout
 from lance_nb.format.deletion_vector import DeletionVector
-from lance_nb.format.fragment import DeletionFileType, Fragment
+from lance_nb.format.fragment import DataFile, DeletionFileType, Fragment
 from lance_nb.format.lance_schema import LanceSchema
-from lance_nb.format.schema import Schema
+from lance_nb.format.schema import Field, Schema
 from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.single_file import data_file
 from lance_nb.table.snapshot import Snapshot
@@ -101,18 +101,43 @@ def from_file(snapshot: Snapshot, name: str, fragment_id: int) -> Fragment:
 
     Raises ObjectNotFoundError, SchemaMismatchError, CorruptFileError, NotSupportedError.
     """
-    home = snapshot.locations.home
-    path = f"{layout.DATA}/{layout.check_relative_path(name)}"
-    reader = snapshot.files.get(home, path)
-    if not isinstance(reader, FileReader):
-        raise NotSupportedError(f"{name}: a 0.1 file does not say which columns it holds")
-    schema = snapshot.manifest.schema
-    part = writable_part(reader.schema.to_arrow(), schema)
-    missing = [one.name for one in schema if one.name not in part.names]
+    reader, part = _opened(snapshot, name, None)
+    missing = [one.name for one in snapshot.manifest.schema if one.name not in part.names]
     if missing:
-        raise SchemaMismatchError(f"{path} has no column {missing[0]!r}, and the dataset has")
+        raise SchemaMismatchError(f"{name} has no column {missing[0]!r}, and the dataset has")
     file = data_file(reader, part, name, size_bytes=reader.size_bytes)
     return numbered(Fragment(0, (file,), reader.num_rows), fragment_id)
+
+
+def describe_file(snapshot: Snapshot, name: str, base_id: int | None) -> DataFile:
+    """Describe a file in a data folder, which may hold some of the columns only.
+
+    Raises ObjectNotFoundError, SchemaMismatchError, CorruptFileError, NotSupportedError.
+    """
+    reader, part = _opened(snapshot, name, base_id)
+    return data_file(reader, part, name, base_id, reader.size_bytes)
+
+
+def _opened(snapshot: Snapshot, name: str, base_id: int | None) -> tuple[FileReader, Schema]:
+    """Return a reader of a data file, and its columns with the ids of the dataset."""
+    path = f"{layout.DATA}/{layout.check_relative_path(name)}"
+    reader = snapshot.files.get(*snapshot.locations.locate(path, base_id))
+    if not isinstance(reader, FileReader):
+        raise NotSupportedError(f"{name}: a 0.1 file does not say which columns it holds")
+    part = writable_part(reader.schema.to_arrow(), snapshot.manifest.schema)
+    return reader, Schema(_in_file_order(part.fields, reader.schema.fields))
+
+
+def _in_file_order(fields: Sequence[Field], order: Sequence[Field]) -> tuple[Field, ...]:
+    """Return fields of the dataset in the order of a file, which numbers its columns by it."""
+    place = {one.name: at for at, one in enumerate(order)}
+    if place.keys() != {one.name for one in fields}:
+        return tuple(fields)  # the parts of a blob, which are no columns
+    ordered = sorted(fields, key=lambda one: place[one.name])
+    return tuple(
+        replace(one, children=_in_file_order(one.children, order[place[one.name]].children))
+        for one in ordered
+    )
 
 
 def numbered(fragment: Fragment, fragment_id: int) -> Fragment:
