@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from lance_nb.format.feature_flags import DELETION_FILES, STABLE_ROW_IDS
 from lance_nb.table.indices import read_indices
-from lance_nb.table.old_states import fragment_states, index_states
+from lance_nb.table.old_states import refused_states, tolerated_states
 from lance_nb.table.snapshot import Snapshot
 
 
@@ -40,5 +40,5 @@ def manifest_problems(snapshot: Snapshot) -> Iterator[str]:
     lost = [one for one in read_indices(snapshot) if not names.issuperset(one.fields)]
     if lost:
         yield f"index {lost[0].name!r} is on a field that the schema does not have"
-    yield from fragment_states(snapshot)
-    yield from index_states(snapshot)
+    yield from refused_states(snapshot)
+    yield from tolerated_states(snapshot)

@@ -22,8 +22,11 @@ from lance_nb.table.snapshot import Snapshot
 REWRITE = "write_dataset(ds, ds.uri, mode='overwrite') rewrites the dataset"
 
 
-def fragment_states(snapshot: Snapshot) -> Iterator[str]:
-    """Yield what old releases left in the fragments, in words. Raises as reading them does."""
+def refused_states(snapshot: Snapshot) -> Iterator[str]:
+    """Yield what old releases left and ``validate`` of pylance refuses, in words.
+
+    Raises as reading them does.
+    """
     fragments = snapshot.manifest.fragments
     repeated = fragments.repeated_id()
     ids = fragments.counts().ids
@@ -41,6 +44,7 @@ def fragment_states(snapshot: Snapshot) -> Iterator[str]:
     if not fragments.has_counts:
         yield from _wrong_counts(snapshot)
     yield from _file_states(snapshot)
+    yield from _overlaps(snapshot)
 
 
 def _wrong_counts(snapshot: Snapshot) -> Iterator[str]:
@@ -62,39 +66,47 @@ def _wrong_counts(snapshot: Snapshot) -> Iterator[str]:
 
 def _file_states(snapshot: Snapshot) -> Iterator[str]:
     known = {one.id for one in snapshot.manifest.schema.walk()}
-    kinds: set[bool] = set()
-    unused = ""
     for fragment in snapshot.manifest.fragments:
-        kinds.update(file.is_legacy for file in fragment.files)
+        if len({file.is_legacy for file in fragment.files}) > 1:
+            yield (
+                f"fragment {fragment.id} has data files of version 0.1 and of later ones, as "
+                f"releases 0.16 mixed them: pylance cannot read all of it; {REWRITE}"
+            )
+            return
         for file in fragment.files:
-            if not unused and all(field >= 0 and field not in known for field in file.fields):
-                unused = f"data file {file.path!r} of fragment {fragment.id}"
-    if len(kinds) > 1:
+            if all(field >= 0 and field not in known for field in file.fields):
+                yield (
+                    f"data file {file.path!r} of fragment {fragment.id} holds no column of the "
+                    "schema, as releases up to 0.10 left the files of dropped columns: it is not "
+                    "read"
+                )
+                return
+
+
+def tolerated_states(snapshot: Snapshot) -> Iterator[str]:
+    """Yield what old releases left and ``validate`` of pylance lets pass, in words.
+
+    Raises CorruptFileError.
+    """
+    fragments = snapshot.manifest.fragments
+    if len({file.is_legacy for one in fragments for file in one.files}) > 1:
         yield (
             "there are data files of version 0.1 and of later ones, as releases 0.12 to 0.16 mixed "
-            f"them: pylance refuses or misreads such a version; {REWRITE}"
+            f"them: pylance refuses such a version or fails to filter it; {REWRITE}"
         )
-    if unused:
-        yield (
-            f"{unused} holds no column of the schema, as releases up to 0.10 left the files of "
-            "dropped columns: it is not read"
-        )
-
-
-def index_states(snapshot: Snapshot) -> Iterator[str]:
-    """Yield what old releases left in the indices, in words. Raises CorruptFileError."""
-    path = snapshot.manifest.path
-    covered: dict[str, Counter[int]] = {}
     for index in read_indices(snapshot):
-        if index.is_system:
-            continue
-        fragments = index.fragment_ids(path)
-        if fragments is None:
+        if not index.is_system and index.fragment_ids(snapshot.manifest.path) is None:
             yield (
                 f"index {index.name!r} does not say which fragments it covers, as releases up to "
                 "0.7 left it: build it again"
             )
-        else:
+
+
+def _overlaps(snapshot: Snapshot) -> Iterator[str]:
+    covered: dict[str, Counter[int]] = {}
+    for index in read_indices(snapshot):
+        fragments = index.fragment_ids(snapshot.manifest.path)
+        if fragments is not None and not index.is_system:
             covered.setdefault(index.name, Counter()).update(fragments)
     for name, counts in covered.items():
         twice = [one for one, count in counts.items() if count > 1]

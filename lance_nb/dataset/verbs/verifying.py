@@ -18,7 +18,7 @@ from lance_nb.table.deletion_cache import DeletionCache
 from lance_nb.table.file_cache import FileCache
 from lance_nb.table.fragment_checks import cheap_checks
 from lance_nb.table.locations import Locations
-from lance_nb.table.old_states import fragment_states
+from lance_nb.table.old_states import refused_states
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.survey import take_survey
@@ -35,9 +35,9 @@ def validate(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None) ->
     for fragment in snapshot.manifest.fragments if fragments is None else fragments:
         for check in cheap_checks(snapshot, fragment):
             check.run()
-    text = next(fragment_states(snapshot), None)
+    text = next(refused_states(snapshot), None)
     if text is not None:
-        raise CorruptFileError(snapshot.manifest.path, None, "fragments in good order", text)
+        raise CorruptFileError(snapshot.manifest.path, None, "what releases of today write", text)
 
 
 def verify(
