@@ -203,3 +203,13 @@ def test_datasets_with_a_storage_class_can_be_written(copy: Copy) -> None:
     assert lance_nb.dataset(path).to_table(filter="y > 45").to_pydict() == {
         "x": [23, 24, 100], "y": [46, 48, 200],
     }  # fmt: skip
+
+
+def test_fragments_out_of_order_are_sorted_and_read_as_before(copy: Copy) -> None:
+    path = copy("pylance_0_8_0/compacted")
+    rows = sorted(lance_nb.dataset(path).to_table()["x"].to_pylist())
+    assert [one.id for one in manifest_of(path).fragments] == [3, 2]
+    lance_nb.dataset(path).update_config({"a": "b"})
+    assert [one.id for one in manifest_of(path).fragments] == [2, 3]
+    assert sorted(lance_nb.dataset(path).to_table()["x"].to_pylist()) == rows
+    lance_nb.dataset(path).validate()
