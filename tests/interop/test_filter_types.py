@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
+from lance_nb.errors import PredicateError
 from tests.interop.matrix import FAMILIES, ROUNDS, columns
 from tests.interop.predicates import Check, checks
 from tests.support.reading import decoded, first_difference, same
@@ -95,3 +96,76 @@ def _accepted(
             continue
         kept[name] = array
     return kept
+
+
+_KINDS = pa.table({
+    "id": [0, 1, 2, 3], "s": ["5", "x", "10", None], "i": [5, 10, None, 7],
+    "f": [5.0, 10.0, None, 1.5], "b": [True, False, None, True], "d": pa.array([0, 5, None, 18628], pa.date32()),
+    "ts": pa.array([0, 5, None, 10**15], pa.timestamp("us")), "bin": [b"5", b"x", None, b""],
+    "l": [[1], [5], None, []], "st": [{"x": 1}] * 4,
+})  # fmt: skip
+_LITERALS = ("5", "5.5", "'5'", "'abc'", "true", "date '1970-01-06'",
+             "timestamp '1970-01-06 00:00:00'", "x'35'", "NULL", "'2021-01-01'")  # fmt: skip
+
+
+def _ids(dataset: Any, condition: str) -> Any:
+    try:
+        return dataset.to_table(columns=["id"], filter=condition)["id"].to_pylist()
+    except (ValueError, OSError, pa.ArrowException):
+        return "refused"
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+    """One column of each kind in our reader and in pylance."""
+    path = str(tmp_path_factory.mktemp("kinds") / "data")
+    theirs = require_pylance().write_dataset(_KINDS, path)
+    return lance_nb.dataset(path), theirs
+
+
+@pytest.mark.parametrize("column", [name for name in _KINDS.column_names if name != "id"])
+def test_what_pylance_accepts_for_types_that_differ_is_accepted_with_its_rows(
+    kinds: tuple[Any, Any], column: str
+) -> None:
+    ours, theirs = kinds
+    others = [name for name in _KINDS.column_names if name not in ("id", column)]
+    for other in (*_LITERALS, *others):
+        for condition in (
+            f"{column} = {other}", f"{column} < {other}", f"{column} IN ({other})",
+            f"{column} BETWEEN {other} AND {other}",
+        ):  # fmt: skip
+            expected = _ids(theirs, condition)
+            is_nested = column in ("l", "st") and other == "NULL"  # these have no order here
+            if expected != "refused" and not is_nested:
+                assert _ids(ours, condition) == expected, condition
+
+
+@pytest.mark.parametrize(
+    ("condition", "problem", "advice"),
+    [
+        ("s > 5", "column 's' is string, 5 is int64", "write '5' in quotes"),
+        ("s IN (1, 2)", "column 's' is string, 1 is int64", "CAST(s AS DOUBLE)"),
+        ("s BETWEEN 1 AND 5", "column 's' is string", "in quotes"),
+        ("lower(s) > 5", "the expression is string, 5 is int64", "in quotes"),
+        ("b > 5", "column 'b' is bool, 5 is int64", "true or false"),
+        ("l = 1", "column 'l' is list<", "array_has(l"),
+        ("st = 1", "column 'st' is struct<", "st.x"),
+        ("d = 'abc'", "'abc' is no date32", "date '2021-01-31'"),
+        ("d > 5", "column 'd' is date32[day], 5 is int64", "date '2021-01-31'"),
+        ("ts > 'x'", "'x' is no timestamp[us] value", "timestamp '2021-01-31"),
+        ("i = 'abc'", "column 'i' is int64, and 'abc' is no int64", "write a number"),
+        ("bin = 5", "column 'bin' is binary, 5 is int64", "x'00ff'"),
+        ("5 < s", "column 's' is string, 5 is int64", "in quotes"),
+        ("f = true", "column 'f' is double, true is bool", "write a number"),
+    ],
+)
+def test_a_literal_of_the_wrong_type_is_refused_with_the_columns_type_and_what_to_write(
+    kinds: tuple[Any, Any], condition: str, problem: str, advice: str
+) -> None:
+    ours, theirs = kinds
+    assert _ids(theirs, condition) == "refused"
+    with pytest.raises(PredicateError) as found:
+        ours.count_rows(condition)
+    assert problem in str(found.value)
+    assert advice in str(found.value)
+    assert "Failed to parse" not in str(found.value)

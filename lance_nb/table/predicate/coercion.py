@@ -102,13 +102,77 @@ def unify(
     if not fit:
         pass
     elif isinstance(right, Literal) and not isinstance(left, Literal):
-        right = fit_literal(right, left.type)
+        right = _fit_beside(right, left)
     elif isinstance(left, Literal) and not isinstance(right, Literal):
-        left = fit_literal(left, right.type)
+        left = _fit_beside(left, right)
     type_ = common_type(left.type, right.type)
     if type_ is None:
-        raise PredicateError(f"{left.type} and {right.type} have no common type; write a cast")
+        raise _mismatch(left, right)
     return cast(left, type_), cast(right, type_)
+
+
+def _fit_beside(literal: Literal, other: Expression) -> Literal:
+    """Bring a literal to the type of what it is compared with. Raises PredicateError."""
+    own, type_ = literal.type, other.type
+    is_number = _is_number(own) or pt.is_boolean(own)
+    if (_is_text(type_) or pt.is_date(type_)) and is_number and literal.scalar.is_valid:
+        raise _mismatch(other, literal)  # not the other way round: a column is not converted
+    try:
+        return fit_literal(literal, type_)
+    except PredicateError as exc:
+        raise PredicateError(f"{_described(other)}, and {exc}; {_advice(other, literal)}") from exc
+
+
+def _mismatch(left: Expression, right: Expression) -> PredicateError:
+    """Return the error for operands without a common type: what is which, and what to write."""
+    if isinstance(left, Literal) and not isinstance(right, Literal):
+        left, right = right, left
+    return PredicateError(
+        f"{_described(left)}, {_described(right)}: they cannot be compared; {_advice(left, right)}"
+    )
+
+
+def _shown_operand(operand: Expression) -> str:
+    while isinstance(operand, Call) and operand.name.startswith("a cast to"):
+        operand = operand.operands[0]  # a conversion that nobody wrote
+    if isinstance(operand, Column):
+        return ".".join(operand.path)
+    if isinstance(operand, Literal):
+        value = operand.scalar.as_py()
+        return str(value).lower() if isinstance(value, bool) else repr(value)
+    return "the expression"
+
+
+def _described(operand: Expression) -> str:
+    shown = _shown_operand(operand)
+    if shown == "the expression":
+        return f"{shown} is {operand.type}"
+    if isinstance(operand, Literal):
+        return f"{shown[:60]} is {operand.type}"
+    return f"column {shown!r} is {operand.type}"
+
+
+def _advice(operand: Expression, other: Expression) -> str:
+    """Tell what to write where a literal, or another expression, does not fit an operand."""
+    type_, name = operand.type, _shown_operand(operand)
+    if _is_text(type_) and isinstance(other, Literal):
+        value = _shown_operand(other)
+        return f"write {value!r} in quotes to compare text, or CAST({name} AS DOUBLE) for numbers"
+    if pt.is_boolean(type_):
+        return f"write true or false, or CAST({name} AS INT)"
+    if pt.is_struct(type_):
+        return f"name one of its fields, as in {name}.{type_.field(0).name}" if len(type_) else ""
+    if pt.is_nested(type_):
+        return f"write array_has({name}, ...) or array_length({name})"
+    if pt.is_date(type_):
+        return "write date '2021-01-31'"
+    if pt.is_timestamp(type_):
+        return "write timestamp '2021-01-31 12:00:00'"
+    if _is_bytes(type_):
+        return "write bytes as x'00ff'"
+    if _is_number(type_) and isinstance(other, Literal):
+        return f"write a number, or CAST({name} AS string) to compare text"
+    return "write a cast"
 
 
 def unify_all(operands: list[Expression]) -> list[Expression]:
