@@ -100,7 +100,8 @@ def _accepted(
 
 _KINDS = pa.table({
     "id": [0, 1, 2, 3], "s": ["5", "x", "10", None], "i": [5, 10, None, 7],
-    "f": [5.0, 10.0, None, 1.5], "b": [True, False, None, True], "d": pa.array([0, 5, None, 18628], pa.date32()),
+    "f": [5.0, 10.0, None, 1.5], "b": [True, False, None, True], "d": pa.array([0, 5, None,
+    18628], pa.date32()),
     "ts": pa.array([0, 5, None, 10**15], pa.timestamp("us")), "bin": [b"5", b"x", None, b""],
     "l": [[1], [5], None, []], "st": [{"x": 1}] * 4,
 })  # fmt: skip
