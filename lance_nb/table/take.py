@@ -35,7 +35,7 @@ def take_rows(
     ends = np.cumsum(live_counts(snapshot))
     total = int(ends[-1]) if ends.size else 0
     if int(wanted.min()) < 0:
-        raise ArgumentError(f"row {wanted.min()} does not exist: positions count from 0")
+        raise ArgumentError(f"row {wanted.min()} does not exist; the dataset has {total} rows")
     if int(wanted.max()) >= total:
         raise RowRangeError(f"row {wanted.max()} does not exist; the dataset has {total} rows")
     unique, inverse = np.unique(wanted, return_inverse=True)
