@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.errors import ColumnNotFoundError, CorruptFileError, NotSupportedError
 from lance_nb.format.blob_fields import (
     BLOB_KEY,
     DESCRIPTION_V2,
@@ -30,7 +30,8 @@ from lance_nb.format.blob_fields import (
     is_blob,
     is_blob_v2,
 )
-from lance_nb.format.schema import Field
+from lance_nb.format.logical_types import LARGE_LISTS, LISTS
+from lance_nb.format.schema import Field, Schema
 
 DESCRIPTION = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
 
@@ -77,6 +78,43 @@ def scanned_form(field: Field, arrow: pa.Field) -> pa.Field:
     ):
         return arrow
     return arrow.with_type(pa.struct(children))
+
+
+def binary_form(field: Field, arrow: pa.Field) -> pa.Field:
+    """Return the Arrow field of payloads for that of descriptions."""
+    if is_blob(field):
+        metadata = {k: v for k, v in field.metadata.items() if not k.startswith("ARROW:extension")}
+        return pa.field(arrow.name, pa.large_binary(), arrow.nullable, metadata or None)
+    if not holds_reachable_blobs(field):
+        return arrow
+    if is_list(arrow.type):
+        return in_list(arrow, binary_form(field.children[0], arrow.type.value_field))
+    children = [
+        binary_form(child, arrow.type.field(number)) for number, child in enumerate(field.children)
+    ]
+    return arrow.with_type(pa.struct(children))
+
+
+def holds_reachable_blobs(field: Field) -> bool:
+    """Tell whether a struct or a list has blobs inside, which scans find."""
+    if field.logical_type not in ("struct", *LISTS, *LARGE_LISTS):
+        return False
+    return any(is_blob(child) or holds_reachable_blobs(child) for child in field.children)
+
+
+def stored_field(schema: Schema, name: str) -> Field | None:
+    """Return the field with blobs that a column shows, None for all other columns."""
+    try:
+        found = schema.field(name)
+    except ColumnNotFoundError:
+        return None
+    return found if is_blob(found) or holds_reachable_blobs(found) else None
+
+
+def payload_form(schema: Schema, arrow: pa.Field) -> pa.Field:
+    """Return the Arrow field of a column whose blobs are bytes."""
+    field = stored_field(schema, arrow.name)
+    return arrow if field is None else binary_form(field, arrow)
 
 
 def is_list(type_: pa.DataType) -> bool:

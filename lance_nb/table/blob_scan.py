@@ -9,18 +9,24 @@ Not supported: blobs inside maps and fixed-size lists.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.errors import ColumnNotFoundError
 from lance_nb.format.blob_fields import is_blob
 from lance_nb.format.field import Field
-from lance_nb.format.logical_types import LARGE_LISTS, LISTS
-from lance_nb.table.blob_columns import in_list, is_list
+from lance_nb.format.fragment import Fragment
+from lance_nb.table.blob_columns import (
+    binary_form,
+    holds_reachable_blobs,
+    is_list,
+    payload_form,
+    stored_field,
+)
 from lance_nb.table.blobs import ADDRESS_SHIFT, BlobFile, described_blobs, read_parts
+from lance_nb.table.computed_columns import Shape, shape_of
 from lance_nb.table.projection import ROW_ADDRESS, Projection
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.scan_request import ScanRequest, plan_request
@@ -29,11 +35,14 @@ from lance_nb.table.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class BlobScan:
-    """A planned scan and what becomes of its columns; ``fields`` are None for row columns."""
+    """A planned scan of descriptions and row addresses, and what becomes of its columns.
+
+    ``shape`` computes columns from the payloads, None when stored columns are returned.
+    """
 
     snapshot: Snapshot
     inner: ScanRequest
-    fields: tuple[Field | None, ...]
+    shape: Shape | None
     schema: pa.Schema
 
     def table(self) -> pa.Table:
@@ -43,14 +52,14 @@ class BlobScan:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Read the result batch by batch."""
         for batch in self.inner.batches():
-            addresses = batch.column(ROW_ADDRESS).to_pylist()
             # By name: the inner scan returns the row address last, wherever it was asked for.
-            columns = [
-                batch.column(name)
-                if field is None
-                else with_payloads(self.snapshot, field, batch.column(name), addresses)
-                for name, field in zip(self.schema.names, self.fields, strict=True)
-            ]
+            rows = rows_with_payloads(self.snapshot, batch, batch.column(ROW_ADDRESS).to_pylist())
+            found: dict[str, pa.Array] = dict(zip(rows.schema.names, rows.columns, strict=True))
+            if self.shape is not None:
+                source = rows.select(self.shape.source.schema.names)
+                made = self.shape.table(pa.Table.from_batches([source])).combine_chunks()
+                found |= {one: made[one].chunk(0) for one in made.schema.names}
+            columns = [found[name] for name in self.schema.names]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def count(self) -> int:
@@ -62,6 +71,46 @@ class BlobScan:
         return f"{self.inner.explain()}\n  then: the payloads of blobs"
 
 
+def plan_blob_scan(snapshot: Snapshot, options: ScanOptions) -> BlobScan:
+    """Check a scan of payloads against a version; raises as ``plan_request``."""
+    schema = snapshot.manifest.schema
+    shape = None
+    if isinstance(options.columns, Mapping):
+        shape = shape_of(schema, options.columns, payloads=True)
+        options = replace(options, columns=list(shape.source.schema.names))
+    wanted = plan_request(snapshot, options).schema
+    inner = plan_request(snapshot, replace(options, with_row_address=True))
+    if shape is None:
+        forms = [payload_form(schema, arrow) for arrow in wanted]
+    else:
+        source = shape.source.schema.names
+        forms = [*shape.schema, *(one for one in wanted if one.name not in source)]
+    return BlobScan(snapshot, inner, shape, pa.schema(forms, wanted.metadata))
+
+
+def rows_with_payloads(
+    snapshot: Snapshot, rows: pa.RecordBatch, addresses: Sequence[int]
+) -> pa.RecordBatch:
+    """Return rows with the bytes of blobs in the place of their descriptions.
+
+    ``addresses`` are those of the rows; what counts of them is the fragment. Columns are found by
+    their names. Raises CorruptFileError, StorageError.
+    """
+    columns, fields = [], []
+    for arrow, array in zip(rows.schema, rows.columns, strict=True):
+        field = stored_field(snapshot.manifest.schema, arrow.name)
+        columns.append(array if field is None else with_payloads(snapshot, field, array, addresses))
+        fields.append(payload_form(snapshot.manifest.schema, arrow))
+    if not columns:
+        return rows
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, rows.schema.metadata))
+
+
+def fragment_addresses(fragment: Fragment, num_rows: int) -> list[int]:
+    """Return addresses for rows of which only the fragment is known."""
+    return [fragment.id << ADDRESS_SHIFT] * num_rows
+
+
 def with_payloads(
     snapshot: Snapshot, field: Field, array: pa.Array, addresses: Sequence[int]
 ) -> pa.Array:
@@ -70,41 +119,29 @@ def with_payloads(
         files = described_blobs(snapshot, field, array.to_pylist(), addresses)
         parts = [None if file is None else (file, 0, file.size()) for file in files]
         return pa.array(read_parts(parts), pa.large_binary())
-    if not holds_blobs(field):
+    if not holds_reachable_blobs(field):
         return array
+    form = binary_form(field, pa.field(field.name, array.type)).type
     if is_list(array.type):
-        return _lists_with_payloads(snapshot, field, array, addresses)
+        return _filled_lists(snapshot, field, (array, form), addresses)
     children = [
         with_payloads(snapshot, child, array.field(number), addresses)
         for number, child in enumerate(field.children)
     ]
-    form = binary_form(field, pa.field(field.name, array.type)).type
     return pa.StructArray.from_arrays(children, fields=list(form), mask=array.is_null())
 
 
-def _lists_with_payloads(
-    snapshot: Snapshot, field: Field, array: pa.Array, addresses: Sequence[int]
+def _filled_lists(
+    snapshot: Snapshot, field: Field, lists: tuple[pa.Array, pa.DataType], addresses: Sequence[int]
 ) -> pa.Array:
+    array, form = lists
     lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     owners = np.repeat(np.asarray(addresses, np.uint64), lengths).tolist()
     items = with_payloads(snapshot, field.children[0], array.flatten(), owners)
-    form = binary_form(field, pa.field(field.name, array.type)).type
     is_large = pa.types.is_large_list(array.type)
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64 if is_large else np.int32)
     kind = pa.LargeListArray if is_large else pa.ListArray
     return kind.from_arrays(pa.array(offsets), items, form, mask=array.is_null())
-
-
-def plan_blob_scan(snapshot: Snapshot, options: ScanOptions) -> BlobScan:
-    """Check a scan of payloads against a version; raises as ``plan_request``."""
-    wanted = plan_request(snapshot, options).schema
-    inner = plan_request(snapshot, replace(options, with_row_address=True))
-    fields = tuple(_stored_field(snapshot, name) for name in wanted.names)
-    forms = [
-        arrow if field is None else binary_form(field, arrow)
-        for field, arrow in zip(fields, wanted, strict=True)
-    ]
-    return BlobScan(snapshot, inner, fields, pa.schema(forms, wanted.metadata))
 
 
 def binary_schema(projection: Projection) -> pa.Schema:
@@ -147,41 +184,11 @@ def with_files(
     wanted = plan_request(snapshot, options).schema.names
     rows = plan_request(snapshot, replace(options, with_row_address=True)).table()
     addresses = rows[ROW_ADDRESS].to_pylist()
+    given = options.columns if isinstance(options.columns, Mapping) else {}
     files = {}
     for name in wanted:
-        field = _stored_field(snapshot, name)
+        field = stored_field(snapshot.manifest.schema, given.get(name, name))
         if field is not None and is_blob(field):
             descriptions = rows[name].to_pylist()
             files[name] = described_blobs(snapshot, field, descriptions, addresses)
     return rows.select(wanted), files
-
-
-def binary_form(field: Field, arrow: pa.Field) -> pa.Field:
-    """Return the Arrow field of payloads for that of descriptions."""
-    if is_blob(field):
-        metadata = {k: v for k, v in field.metadata.items() if not k.startswith("ARROW:extension")}
-        return pa.field(arrow.name, pa.large_binary(), arrow.nullable, metadata or None)
-    if not holds_blobs(field):
-        return arrow
-    if is_list(arrow.type):
-        return in_list(arrow, binary_form(field.children[0], arrow.type.value_field))
-    children = [
-        binary_form(child, arrow.type.field(number)) for number, child in enumerate(field.children)
-    ]
-    return arrow.with_type(pa.struct(children))
-
-
-def holds_blobs(field: Field) -> bool:
-    """Tell whether a struct or a list has blobs inside."""
-    if field.logical_type not in ("struct", *LISTS, *LARGE_LISTS):
-        return False
-    return any(is_blob(child) or holds_blobs(child) for child in field.children)
-
-
-def _stored_field(snapshot: Snapshot, name: str) -> Field | None:
-    """Return the field that a column of the result shows, None for expressions and row columns."""
-    try:
-        found = snapshot.manifest.schema.field(name)
-    except ColumnNotFoundError:
-        return None
-    return found if is_blob(found) or holds_blobs(found) else None

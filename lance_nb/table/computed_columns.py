@@ -7,13 +7,14 @@ columns that a search adds (``_distance``) come last unless they are named.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.schema import Schema
+from lance_nb.table.blob_columns import payload_form
 from lance_nb.table.filtered_scan import quoted
 from lance_nb.table.predicate import Computed, compile_column, needed_paths
 from lance_nb.table.projection import Projection, project, project_nested, remembered
@@ -26,18 +27,29 @@ from lance_nb.table.take import take_rows
 class Shape:
     """How result rows are made: ``source`` is read, ``extras`` are handed in, ``names`` ordered.
 
-    ``computed`` is None when the result holds stored columns only.
+    ``computed`` is None when the result holds stored columns only. ``handed_in`` is the schema of
+    what ``table`` is given for the source, where that is not as it is read: blobs as bytes.
     """
 
     source: Projection
     computed: tuple[Computed, ...] | None
     extras: tuple[pa.Field, ...]
     names: tuple[str, ...]
+    handed_in: pa.Schema | None = None
+
+    @property
+    def _given(self) -> pa.Schema:
+        return self.source.schema if self.handed_in is None else self.handed_in
+
+    @property
+    def reads_payloads(self) -> bool:
+        """Whether blobs of the source are to be handed in as bytes."""
+        return not self._given.equals(self.source.schema)
 
     @property
     def schema(self) -> pa.Schema:
         """Arrow schema of the result."""
-        fields = {field.name: field for field in (*self.source.schema, *self.extras)}
+        fields = {field.name: field for field in (*self._given, *self.extras)}
         for one in self.computed or ():
             fields[one.name] = self._computed_field(one)
         return pa.schema([fields[name] for name in self.names], self.source.metadata)
@@ -46,9 +58,9 @@ class Shape:
         """Return the field; a column that is only renamed or cast keeps its metadata."""
         path = one.source_path
         name = None if path is None else _output_name(path)
-        if name is None or name not in self.source.schema.names:
+        if name is None or name not in self._given.names:
             return one.field
-        return one.field.with_metadata(self.source.schema.field(name).metadata)
+        return one.field.with_metadata(self._given.field(name).metadata)
 
     def table(self, read: pa.Table, extras: Mapping[str, pa.Array] | None = None) -> pa.Table:
         """Make the result of what was read for ``source`` and of the extra columns."""
@@ -73,11 +85,20 @@ def shape_of(
     extras: Sequence[pa.Field] = (),
     *,
     add_extras: bool = True,
+    payloads: bool = False,
 ) -> Shape:
-    """Plan the result. Raises ColumnNotFoundError, PredicateError, InvalidInputError."""
+    """Plan the result. Raises ColumnNotFoundError, PredicateError, InvalidInputError.
+
+    ``payloads``: expressions see the bytes of blobs, not their descriptions; whoever reads the
+    source puts them in (blob_scan.with_payloads).
+    """
     extra_names = [field.name for field in extras]
     if isinstance(columns, Mapping):
-        return _computed_shape(schema, columns, row_columns, (extras, add_extras))
+        shape = _computed_shape(schema, columns, row_columns, (extras, add_extras), payloads)
+        if payloads:
+            given = [payload_form(schema, one) for one in shape.source.schema]
+            shape = replace(shape, handed_in=pa.schema(given, shape.source.metadata))
+        return shape
     if columns is None:
         source = project(schema, None, row_columns)
         stored = [name for name in source.schema.names if name not in row_columns]
@@ -99,9 +120,13 @@ def _computed_shape(
     columns: Mapping[str, str],
     row_columns: Sequence[str],
     extras: tuple[Sequence[pa.Field], bool],
+    payloads: bool,
 ) -> Shape:
     fields, add = extras
-    arrow = pa.schema([*project(schema, None).schema, *fields])
+    stored = project(schema, None).schema
+    if payloads:
+        stored = pa.schema([payload_form(schema, one) for one in stored])
+    arrow = pa.schema([*stored, *fields])
     computed = []
     for name, text in columns.items():
         if not isinstance(name, str) or not isinstance(text, str):

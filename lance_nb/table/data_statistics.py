@@ -14,7 +14,7 @@ out the payloads of blobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,11 +24,11 @@ from lance_nb.file.reader import FileReader
 from lance_nb.format.blob_fields import holds_blobs, is_blob
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Field
-from lance_nb.table.blob_columns import EXTERNAL, is_list
+from lance_nb.table.blob_columns import EXTERNAL, is_list, stored_field
 from lance_nb.table.filtered_scan import quoted
 from lance_nb.table.fragment_reader import columns_of, confirmed_rows, open_file, read_rows
 from lance_nb.table.projection import project
-from lance_nb.table.scan import one_range, window_rows
+from lance_nb.table.scan import DEFAULT_BATCH_ROWS, WINDOW_BYTES, one_range, window_rows
 from lance_nb.table.snapshot import Snapshot
 
 
@@ -107,6 +107,26 @@ def payload_bytes(snapshot: Snapshot, fragment: Fragment) -> dict[int, int]:
             for chunk in values.chunks:
                 _add_payloads(column.field, chunk, found)
     return found
+
+
+def payload_rows(
+    snapshot: Snapshot, fragment: Fragment, names: Sequence[str], batch_rows: int | None
+) -> int | None:
+    """Return how many rows of a fragment to read with the bytes of their blobs at a time.
+
+    ``names`` are the columns that are read. ``batch_rows`` if it is given; None where there are no
+    blobs among them.
+    """
+    read = [stored_field(snapshot.manifest.schema, name) for name in names]
+    if batch_rows is not None or not any(read):
+        return batch_rows
+    wanted = {one.id for field in read if field is not None for one in field.walk()}
+    found = payload_bytes(snapshot, fragment)
+    size_bytes = sum(size for field_id, size in found.items() if field_id in wanted)
+    if not size_bytes:
+        return None
+    rows = max(confirmed_rows(snapshot, fragment), 1)
+    return min(max(WINDOW_BYTES * rows // size_bytes, 1), DEFAULT_BATCH_ROWS)
 
 
 def _add_payloads(field: Field, array: pa.Array, found: dict[int, int]) -> None:

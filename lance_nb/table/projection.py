@@ -1,7 +1,8 @@
 """Which columns a scan returns: names to stored fields, nested fields pulled up, row columns added.
 
 A dotted name (``meta.iso``) returns the nested field as a column of that name, null where a struct
-around it is null, as pylance's scans do. Row columns (uint64): ``_rowid`` is the stable row id
+around it is null, as pylance's scans do. Of blobs of the second generation it names a part of the
+description (``image.size``). Row columns (uint64): ``_rowid`` is the stable row id
 where the dataset has those, else the row address; ``_rowaddr`` is ``fragment id << 32 | offset in
 the fragment``; ``_rowoffset`` is the row's position in the dataset, deleted rows not counted;
 ``_row_created_at_version`` and ``_row_last_updated_at_version`` are 1 without stable row ids.
@@ -17,8 +18,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lance_nb.errors import InvalidInputError, NotSupportedError
-from lance_nb.format.schema import Schema
+from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
+from lance_nb.format.blob_fields import DESCRIPTION_V2, is_blob_v2
+from lance_nb.format.schema import Schema, format_column_path, parse_column_path
 from lance_nb.table.blob_columns import scanned_form
 from lance_nb.table.fragment_reader import Column
 
@@ -82,7 +84,9 @@ def project(
     names = _check_names(schema.names if columns is None else columns)
     names = [name for name in names if name not in row_columns]
     stored = [name for name in names if name not in computed]
-    wanted = schema if columns is None else schema.project(stored)
+    parts = {name: part for name in stored if (part := _description_part(schema, name))}
+    tops_of = dict.fromkeys(parts[name][0] if name in parts else name for name in stored)
+    wanted = schema if columns is None else schema.project(list(tops_of))
     arrow = wanted.to_arrow()
     tops = [
         Column(field, scanned_form(field, arrow.field(position)))
@@ -93,9 +97,35 @@ def project(
     for name in [*names, *row_columns]:
         if name in computed:
             outputs.append(Output(pa.field(name, pa.uint64()), -1))
+        elif name in parts:
+            blob, place = parts[name]
+            found = _stored_output(schema, blob, tops, position_of)
+            part = pa.field(name, DESCRIPTION_V2.field(place).type)
+            outputs.append(Output(part, found.source, (*found.path, place)))
         else:
             outputs.append(_stored_output(schema, name, tops, position_of))
     return Projection(tuple(tops), tuple(outputs), arrow.metadata)
+
+
+def _description_part(schema: Schema, name: str) -> tuple[str, int] | None:
+    """Return the blob column whose description a path leads into, and the position of the part.
+
+    None for any other path. Raises ColumnNotFoundError for a part that descriptions do not have.
+    """
+    if "." not in name or name in schema.names:
+        return None
+    *above, last = parse_column_path(name)
+    blob = format_column_path(above)
+    try:
+        field = schema.field(blob)
+    except ColumnNotFoundError:
+        return None
+    if not is_blob_v2(field):
+        return None
+    place = DESCRIPTION_V2.get_field_index(last)
+    if place < 0:
+        raise ColumnNotFoundError(name, tuple(f"{blob}.{one.name}" for one in DESCRIPTION_V2))
+    return blob, place
 
 
 def with_dictionaries(projection: Projection) -> Projection:
@@ -140,6 +170,8 @@ def project_nested(
         return project(schema, None, row_columns, computed=computed)
     names = _check_names(columns)
     names = [name for name in names if name not in row_columns]
+    names = [name if name in computed else _without_part(schema, name) for name in names]
+    names = list(dict.fromkeys(names))
     pruned = schema.project([name for name in names if name not in computed])
     rows = [name for name in names if name in computed]
     found = project(pruned, None, [*rows, *row_columns], computed=computed)
@@ -147,6 +179,12 @@ def project_nested(
     tops = [name if name in computed else schema.resolve(name)[0].name for name in names]
     order = [*dict.fromkeys(tops), *row_columns]
     return Projection(found.columns, tuple(by_name[name] for name in order), found.metadata)
+
+
+def _without_part(schema: Schema, name: str) -> str:
+    """Return the blob column instead of a path into its description: it is taken whole."""
+    part = _description_part(schema, name)
+    return name if part is None else part[0]
 
 
 def remembered(

@@ -12,7 +12,7 @@ pylance 14.0.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -27,7 +27,9 @@ from lance_nb.format.fragment import Fragment, RowIdMeta
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.schema import Schema
 from lance_nb.table.blob_copies import BlobCopies
+from lance_nb.table.blob_scan import rows_with_payloads
 from lance_nb.table.computed_columns import Shape, shape_of
+from lance_nb.table.data_statistics import payload_rows
 from lance_nb.table.filtered_scan import (
     RowChoice,
     Selected,
@@ -83,7 +85,8 @@ def rewrite_rows(
     """
     schema = snapshot.manifest.schema
     check_updates(schema, updates)
-    change = _Change(snapshot, shape_of(schema, dict(updates)), project(schema, None, [ROW_ID]))
+    shape = shape_of(schema, dict(updates), payloads=True)
+    change = _Change(snapshot, shape, project(schema, None, [ROW_ID]))
     copies = BlobCopies(snapshot)
     deletions, ids = [], []
     condition = choice.filter
@@ -94,7 +97,7 @@ def rewrite_rows(
     with FragmentWriter(schema, snapshot.locations.home, copying(options, copies)) as writer:
         for fragment, windows in groupby(rows, key=lambda one: one.fragment):
             offsets = []
-            for window in windows:
+            for window in change.parts(windows):
                 table = change.table(window, copies)
                 ids.append(table.column(ROW_ID).to_numpy())
                 for batch in table.drop_columns([ROW_ID]).to_batches():
@@ -147,7 +150,7 @@ def rewrite_values(
     schema = snapshot.manifest.schema
     check_updates(schema, updates)
     part = updated_part(schema, updates)
-    change = _Change(snapshot, shape_of(schema, dict(updates)), project(schema, []))
+    change = _Change(snapshot, shape_of(schema, dict(updates), payloads=True), project(schema, []))
     rows_of = {fragment.id: rows for fragment, rows in found}
 
     def values(fragment: Fragment, first: int, last: int) -> pa.Table:
@@ -196,7 +199,7 @@ class _Change:
     def table(self, rows: Selected, copies: BlobCopies) -> pa.Table:
         """Read rows, with their new values and their row ids."""
         table = selected_table(self.snapshot, self.every, rows)
-        made = self.shape.table(selected_table(self.snapshot, self.shape.source, rows))
+        made = self._made(rows)
         if copies:
             addresses = row_addresses(rows.fragment, rows.physical)
             table = copies.table(table, addresses, without=made.schema.names)
@@ -206,6 +209,26 @@ class _Change:
             table = table.set_column(place, field, cast(made.column(name), field))
         return table
 
+    def parts(self, windows: Iterable[Selected]) -> Iterator[Selected]:
+        """Cut windows where expressions see the bytes of blobs, so that these fit into memory."""
+        for window in windows:
+            step = None
+            if self.shape.reads_payloads:
+                names = self.shape.source.schema.names
+                step = payload_rows(self.snapshot, window.fragment, names, None)
+            for start in range(0, window.num_rows, step or max(window.num_rows, 1)):
+                yield window.part(start, start + (step or window.num_rows))
+
+    def _made(self, rows: Selected) -> pa.Table:
+        """Compute new values; expressions see the bytes of blobs."""
+        source = selected_table(self.snapshot, self.shape.source, rows)
+        if self.shape.reads_payloads:
+            addresses = row_addresses(rows.fragment, rows.physical).tolist()
+            (batch,) = source.combine_chunks().to_batches()
+            batch = rows_with_payloads(self.snapshot, batch, addresses)
+            source = pa.Table.from_batches([batch])
+        return self.shape.table(source)
+
     def _written(self, field: pa.Field) -> pa.Field:
         """Return the form in which new values of a column are made: of blobs, their bytes."""
         if is_blob(self.snapshot.manifest.schema.field(quoted([field.name]))):
@@ -214,7 +237,7 @@ class _Change:
 
     def values(self, rows: Selected, wanted: pa.Schema) -> pa.Table:
         """Compute the new values of rows, in the types of ``wanted``."""
-        made = self.shape.table(selected_table(self.snapshot, self.shape.source, rows))
+        made = self._made(rows)
         fields = [self._written(field) for field in wanted]
         arrays = [cast(made.column(field.name), field) for field in fields]
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

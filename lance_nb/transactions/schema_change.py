@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
+from lance_nb.format.blob_fields import BLOB_KEY, is_blob_v1
 from lance_nb.format.field import Field
 from lance_nb.format.schema import Schema
 from lance_nb.table.projection import ROW_COLUMNS
@@ -140,7 +141,8 @@ def altered(schema: Schema, alterations: Iterable[Alteration], next_id: int) -> 
             changed = replace(changed, name=_checked_name(one.name, field))
         if one.nullable is not None:
             changed = replace(changed, nullable=one.nullable)
-        if one.data_type is not None and one.data_type != _arrow_type(field):
+        retyped = one.data_type is not None and one.data_type != _arrow_type(field)
+        if retyped or (one.data_type is not None and is_blob_v1(field)):  # a plain column then
             changed = _retyped(changed, one, next_id)
             next_id = max(inner.id for inner in changed.walk()) + 1
         schema = Schema(_replaced(schema.fields, field.id, changed), schema.metadata)
@@ -156,7 +158,8 @@ def _retyped(field: Field, wanted: Alteration, next_id: int) -> Field:
         )
     arrow = pa.schema([pa.field(field.name, wanted.data_type, field.nullable)])
     made = Schema.from_arrow(arrow, first_id=next_id).fields[0]
-    return replace(made, metadata=field.metadata, parent_id=field.parent_id)
+    kept = {key: one for key, one in field.metadata.items() if not key.startswith(BLOB_KEY)}
+    return replace(made, metadata=kept, parent_id=field.parent_id)
 
 
 def can_become(found: pa.DataType, wanted: pa.DataType) -> bool:

@@ -84,8 +84,6 @@ KNOWN = (
           "fixed-size lists of structs inside other fields|2.0 cannot hold fixed_size_list:struct|"
           "which file version 2.0 cannot store)",
           "a documented limit of our writer"),
-    Known("add_columns", "ours alone refuses: .*would be a copy of the blobs",
-          "a documented limit: payloads are not read for an expression"),
     Known("json_", "ours alone refuses: PredicateError: .*the JSON value",
           "pylance does not look at a value when the other side of OR or AND decides"),
     Known("columns=.*`", "name of column .*<`", "a quoted name comes without its quotes"),

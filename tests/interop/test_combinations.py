@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.errors import NotSupportedError, SchemaMismatchError
+from lance_nb.errors import SchemaMismatchError
 from lance_nb.table.ordering import ColumnOrdering
 from tests.support.reading import decoded, same
 from tests.support.requirements import require_pylance
@@ -290,14 +290,17 @@ def test_small_fragments_are_counted_with_their_deleted_rows(tmp_path: Path) -> 
         assert ours.stats.dataset_stats(size) == theirs.stats.dataset_stats(size)
 
 
-def test_a_copy_of_a_blob_column_is_refused(tmp_path: Path) -> None:
+def test_a_copy_of_a_blob_column_has_its_bytes(tmp_path: Path) -> None:
     blobs = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     table = pa.table([[b"x", None]], schema=pa.schema([blobs]))
-    ours, _ = both(tmp_path / "d", table, data_storage_version="2.1")
-    with pytest.raises(NotSupportedError, match="copy of the blobs of 'b'"):
-        ours.add_columns({"c": "b"})
-    ours.add_columns({"c": "b IS NULL"})
-    assert ours.to_table(columns=["c"])["c"].to_pylist() == [False, True]
+    ours, theirs = both(tmp_path / "d", table, data_storage_version="2.1")
+    ours.add_columns({"c": "b"})
+    ours.add_columns({"d": "b IS NULL"})
+    theirs.checkout_latest()
+    for dataset in (ours, theirs):
+        assert dataset.to_table(columns=["c", "d"]).to_pydict() == {
+            "c": [b"x", None], "d": [False, True],
+        }  # fmt: skip
 
 
 PACKED = {"lance-encoding:packed": "true"}

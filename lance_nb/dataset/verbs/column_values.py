@@ -28,12 +28,12 @@ from lance_nb.dataset.verbs.physical_rows import (
 from lance_nb.dataset.verbs.sources import reader_of, without_views
 from lance_nb.dataset.verbs.writing import file_version_of
 from lance_nb.errors import ColumnNotFoundError, NotSupportedError, SchemaMismatchError
-from lance_nb.format.blob_fields import is_blob
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
+from lance_nb.table.blob_scan import fragment_addresses, rows_with_payloads
+from lance_nb.table.computed_columns import Shape, shape_of
+from lance_nb.table.data_statistics import payload_rows
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
-from lance_nb.table.scan_options import ScanOptions
-from lance_nb.table.scan_request import plan_request
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.fragment_writer import WriteOptions
@@ -73,7 +73,8 @@ def values_of(
     ``is_whole``: a stream has the rows of all fragments, not of one.
     """
     if isinstance(given, Mapping) and given and all(isinstance(v, str) for v in given.values()):
-        return ExpressionColumns(snapshot, dict(given), batch_size)
+        shape = shape_of(snapshot.manifest.schema, dict(given), payloads=True)
+        return ExpressionColumns(snapshot, dict(given), batch_size, shape)
     if callable(given) and not hasattr(given, "__arrow_c_stream__"):
         function = given if isinstance(given, BatchUDF) else BatchUDF(given)
         return FunctionColumns(snapshot, function, columns, batch_size)
@@ -88,25 +89,24 @@ class ExpressionColumns:
     snapshot: Snapshot
     expressions: dict[str, str]
     batch_size: int | None
+    shape: Shape
 
     @property
     def schema(self) -> pa.Schema:
         """The columns that are made, without the metadata of columns that they only copy."""
-        for name, text in self.expressions.items():
-            if text.strip(" `") in self._blob_columns():
-                raise NotSupportedError(
-                    f"column {name!r} would be a copy of the blobs of {text!r}, which are read one "
-                    "by one: hand in the payloads as a stream of batches"
-                )
-        made = plan_request(self.snapshot, ScanOptions(self.expressions)).schema
-        return pa.schema([field.remove_metadata() for field in made])
-
-    def _blob_columns(self) -> set[str]:
-        return {field.name for field in self.snapshot.manifest.schema if is_blob(field)}
+        return pa.schema([field.remove_metadata() for field in self.shape.schema])
 
     def batches(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
         """Compute the values."""
-        return physical_batches(self.snapshot, fragment, self.expressions, self.batch_size)
+        shape = self.shape
+        if not shape.reads_payloads:
+            yield from physical_batches(self.snapshot, fragment, self.expressions, self.batch_size)
+            return
+        names = shape.source.schema.names
+        size = payload_rows(self.snapshot, fragment, names, self.batch_size)
+        for batch in physical_batches(self.snapshot, fragment, names, size):
+            rows = _with_payloads(self.snapshot, fragment, batch)
+            yield from shape.table(pa.Table.from_batches([rows])).to_batches()
 
     def finish(self) -> None:
         """Do nothing: every row was computed."""
@@ -256,8 +256,10 @@ class CastColumns:
     def batches(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
         """Cast the values. Raises PredicateError for one that does not fit."""
         wanted = self.part.to_arrow()
-        for batch in physical_batches(self.snapshot, fragment, self.part.names, None):
-            arrays = [_cast_part(batch.column(place), field) for place, field in enumerate(wanted)]
+        size = payload_rows(self.snapshot, fragment, self.part.names, None)
+        for batch in physical_batches(self.snapshot, fragment, self.part.names, size):
+            rows = _with_payloads(self.snapshot, fragment, batch)
+            arrays = [_cast_part(rows.column(place), field) for place, field in enumerate(wanted)]
             yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
 
@@ -278,6 +280,11 @@ def _cast_part(values: pa.Array, wanted: pa.Field) -> pa.Array:
         )
     made = cast(pa.chunked_array([values]), wanted)
     return made.chunk(0) if made.num_chunks == 1 else made.combine_chunks()
+
+
+def _with_payloads(snapshot: Snapshot, fragment: Fragment, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows of a fragment with the bytes of blobs, not their descriptions."""
+    return rows_with_payloads(snapshot, rows, fragment_addresses(fragment, rows.num_rows))
 
 
 def options_of(snapshot: Snapshot) -> WriteOptions:

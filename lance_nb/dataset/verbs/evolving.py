@@ -20,7 +20,6 @@ from lance_nb.dataset.verbs import altering
 from lance_nb.dataset.verbs.batch_udf import BatchUDF
 from lance_nb.dataset.verbs.column_values import (
     ColumnValues,
-    ExpressionColumns,
     JoinedColumns,
     options_of,
     values_of,
@@ -232,7 +231,9 @@ def _null_fields(snapshot: Snapshot, transforms: Any) -> pa.Schema | None:
         return pa.schema([])
     if isinstance(transforms, Mapping) and all(isinstance(v, str) for v in transforms.values()):
         if all(map(is_null_cast, transforms.values())):
-            return ExpressionColumns(snapshot, dict(transforms), None).schema
+            return values_of(
+                snapshot, transforms, columns=None, batch_size=None, reader_schema=None
+            ).schema
         return None
     if isinstance(transforms, pa.Field):
         return pa.schema([transforms])

@@ -34,18 +34,23 @@ from lance_nb.errors import (
     NotSupportedError,
     SchemaMismatchError,
 )
+from lance_nb.file.fitting import fit
 from lance_nb.file.reader import FileReader
 from lance_nb.format import layout
+from lance_nb.format.blob_fields import holds_blobs
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DataFile, DeletionFileType, Fragment
 from lance_nb.format.lance_schema import LanceSchema
 from lance_nb.format.schema import Field, Schema
+from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.fragment_reader import confirmed_rows
+from lance_nb.table.scan import row_addresses
 from lance_nb.table.single_file import data_file
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.column_files import extend_schema, write_columns
 from lance_nb.transactions.deletion_plan import DeletionPlan, plan_offsets
 from lance_nb.transactions.environment import new_uuid
+from lance_nb.transactions.fragment_writer import copying
 from lance_nb.transactions.input_schema import writable_part
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.overwrite import Overwrite
@@ -243,14 +248,26 @@ def update_columns(
     found = partner >= 0
     part = Schema(tuple(snapshot.manifest.schema.field(name) for name in names))
     old = pa.Table.from_batches(list(physical_batches(snapshot, fragment, names, None)))
+    copies = BlobCopies(snapshot)
+    old = copies.table(old, row_addresses(fragment, np.zeros(len(old), np.int64)))
     place = np.where(found, partner + len(old), np.arange(len(old)))
-    arrays = [_either(old[name], right[name], place) for name in names]
+    arrays = [
+        _either(old[name], _new_values(right[name], field, old[name].type), place)
+        for name, field in zip(names, part, strict=True)
+    ]
     table = pa.Table.from_arrays(arrays, schema=old.schema)
-    home, options = snapshot.locations.home, options_of(snapshot)
+    home, options = snapshot.locations.home, copying(options_of(snapshot), copies)
     changed = write_columns(home, fragment, part, table.to_batches(), options)
     ids = [one.id for top in part.fields for one in top.walk()]
     touched = DeletionVector.from_mask(found).to_bytes(DeletionFileType.BITMAP)
     return changed, ids, touched
+
+
+def _new_values(new: pa.ChunkedArray, field: Field, type_: pa.DataType) -> pa.ChunkedArray:
+    """Return blobs in the form of those that stay, other values as they are."""
+    if not holds_blobs(field):
+        return new
+    return pa.chunked_array([fit(new.combine_chunks(), field, type_)])
 
 
 def _either(old: pa.ChunkedArray, new: pa.ChunkedArray, place: np.ndarray) -> pa.ChunkedArray:

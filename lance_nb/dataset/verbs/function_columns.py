@@ -1,6 +1,7 @@
 """New columns that a function makes of batches of rows, live rows only.
 
-The function is called once per batch of a fragment, with the rows that are not deleted; where a row
+The function is called once per batch of a fragment, with the rows that are not deleted and, of
+blobs, their bytes; where a row
 is deleted, the new column repeats a value of another row, which nobody sees. With a checkpoint,
 batches and fragments that are finished are not made again.
 
@@ -23,6 +24,8 @@ from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.schema import Schema
+from lance_nb.table.blob_scan import fragment_addresses, rows_with_payloads
+from lance_nb.table.data_statistics import payload_rows
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.scan_request import plan_request
@@ -126,7 +129,7 @@ class FunctionColumns:
         """Yield the live rows of every batch of physical rows, and which of those are live."""
         options = ScanOptions(
             [name for name in self._columns if name not in (ROW_ID, ROW_ADDRESS)],
-            batch_size=self._batch_size,
+            batch_size=payload_rows(self._snapshot, fragment, self._columns, self._batch_size),
             fragments=(fragment,),
             with_row_id=True,
             with_row_address=ROW_ADDRESS in self._columns,
@@ -138,6 +141,8 @@ class FunctionColumns:
             rows = stored.select(self._columns)
             if not is_live.all():
                 rows = rows.take(from_integers(np.flatnonzero(is_live)))
+            addresses = fragment_addresses(fragment, rows.num_rows)
+            rows = rows_with_payloads(self._snapshot, rows, addresses)
             yield BatchUDFCheckpoint.BatchInfo(fragment.id, index), rows, is_live
 
     def _result(self, info: BatchUDFCheckpoint.BatchInfo, rows: pa.RecordBatch) -> pa.RecordBatch:
