@@ -86,6 +86,34 @@ def without_null_items(array: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(indices, items, ordered=array.type.ordered)
 
 
+def without_nested_null_items(array: pa.Array) -> pa.Array:
+    """Do as ``without_null_items`` for the dictionaries inside structs and lists as well.
+
+    Those inside maps and fixed-size lists stay as they are.
+    """
+    type_ = array.type
+    if pa.types.is_dictionary(type_):
+        return without_null_items(array)
+    if not pa.types.is_nested(type_) or not _holds_dictionary(type_):
+        return array
+    mask = array.is_null() if array.null_count else None
+    if pa.types.is_struct(type_):
+        children = [without_nested_null_items(array.field(k)) for k in range(type_.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(type_), mask=mask)
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        kind = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
+        offsets = pa.array(np.array(array.offsets))
+        items = without_nested_null_items(array.values)
+        return kind.from_arrays(offsets, items, type=type_, mask=mask)
+    return array
+
+
+def _holds_dictionary(type_: pa.DataType) -> bool:
+    if not pa.types.is_nested(type_):
+        return bool(pa.types.is_dictionary(type_))
+    return any(_holds_dictionary(type_.field(k).type) for k in range(type_.num_fields))
+
+
 def concatenated(arrays: Sequence[pa.Array]) -> pa.Array:
     """Join arrays of one type; a single one is not copied, dictionaries are made one.
 
@@ -95,8 +123,8 @@ def concatenated(arrays: Sequence[pa.Array]) -> pa.Array:
         return arrays[0]
     type_ = arrays[0].type
     is_dictionary = pa.types.is_dictionary(type_)
-    if is_dictionary:  # Arrow cannot unify dictionaries with null items
-        arrays = [without_null_items(array) for array in arrays]
+    # Arrow cannot unify dictionaries with null items.
+    arrays = [without_nested_null_items(array) for array in arrays]
     try:
         return pa.concat_arrays(arrays)
     except pa.ArrowInvalid as exc:

@@ -350,3 +350,21 @@ def test_digits_behind_the_unit_of_a_time_are_dropped(tmp_path: Path, unit: str)
                 except (ValueError, OSError):
                     answers.append(None)
             assert answers[0] == answers[1], condition
+
+
+@pytest.mark.parametrize("shape", ["list", "struct"])
+def test_nested_dictionaries_with_null_items(tmp_path: Path, shape: str) -> None:
+    lance = require_pylance()
+    plain = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 1], pa.int8()), pa.array(["a", None]))
+    column = {
+        "list": pa.ListArray.from_arrays(pa.array([0, 1, None, 4], pa.int32()), plain),
+        "struct": pa.StructArray.from_arrays([plain], ["d"], mask=pa.array([False] * 3 + [True])),
+    }[shape]
+    rows = column.to_pylist()
+    table = pa.table({"k": range(len(column)), "c": column})
+    chunked = pa.concat_tables([table.slice(1), table.slice(0, 1), table])
+    ours = lance_nb.write_dataset(chunked, tmp_path / "d")
+    expected = [*rows[1:], rows[0], *rows]
+    assert ours.to_table()["c"].to_pylist() == expected
+    assert lance.dataset(str(tmp_path / "d")).to_table()["c"].to_pylist() == expected
+    assert ours.take([len(rows), 0])["c"].to_pylist() == [rows[0], rows[1]]
