@@ -66,12 +66,13 @@ def untidy(array: pa.Array, rng: np.random.Generator) -> pa.Array:
 
 
 def null_lists_below_null_structs(rows: list[Any], shape: list[str]) -> list[tuple[bool, bool]]:
-    """Readers want the first list below a null struct to be one that may be null."""
+    """Readers want what is below a null struct, down to the first list, to be nullable as well."""
     spare = [(False, False)] * len(shape)
 
     def walk(value: Any, depth: int) -> None:
-        if value is None and shape[depth] == "struct" and "list" in shape[depth:]:
-            spare[shape.index("list", depth)] = (True, False)
+        if value is None and shape[depth] == "struct":
+            last = shape.index("list", depth) if "list" in shape[depth:] else len(shape) - 1
+            spare[depth + 1 : last + 1] = [(True, False)] * (last - depth)
         if value is not None and shape[depth] == "struct":
             walk(value[0], depth + 1)
         if value is not None and shape[depth] == "list":
