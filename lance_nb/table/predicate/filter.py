@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
-from sqlglot import exp
 
 from lance_nb.errors import InvalidInputError, PredicateError
 from lance_nb.table.predicate.arithmetic import arithmetic
@@ -155,6 +154,8 @@ def _bind(text: str, schema: pa.Schema, what: str) -> Expression:
 
 def _is_simple_arithmetic(text: str) -> bool:
     """Tell whether the text is an operator between plain operands: no casts, no functions."""
+    from sqlglot import exp  # only what reads SQL pays for it
+
     tree = parse_sql(text).tree.unnest()
     if not isinstance(tree, exp.Binary):
         return False
