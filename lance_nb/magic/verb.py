@@ -135,10 +135,12 @@ class Parser(argparse.ArgumentParser):
 
 def _written(one: Argument) -> str:
     many = one.options.get("nargs")
+    choices = "|".join(one.options.get("choices", ()))
     name = one.options.get("metavar") or one.flags[-1].lstrip("-").upper().replace("-", "_")
     if not one.is_option:
-        word = "|".join(one.options["choices"]) if "choices" in one.options else str(name)
+        word = choices or str(name)
         ending = "..." if many in {"+", "*"} else ""
         return f"[{word}{ending}]" if many in {"?", "*"} else f"{word}{ending}"
     takes_value = one.options.get("action") not in {"store_true", "store_const"}
-    return f"[{one.flags[0]}{f' {name}' if takes_value else ''}]"
+    value = one.options.get("metavar") or choices or name
+    return f"[{one.flags[0]}{f' {value}' if takes_value else ''}]"

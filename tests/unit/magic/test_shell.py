@@ -120,6 +120,8 @@ def test_help_lists_every_verb_and_says_more_about_each(lance: Lance) -> None:
         ("merge nope", "tag or branch 'nope' does not exist"),
         ("diff v1...dev --rows --key nope", "no column named 'nope'"),
         ("bisect label IS NOT NULL", "put quotes around words that belong together"),
+        ("bisect 'id > 1' --nulls maybe", "[--nulls pass|fail]"),
+        ("merge dev --strategy --dry-run", "[--strategy auto|fast-forward|replay]"),
         ("bisect 'label ='", "is not SQL: an operand is missing"),
         ("bisect 'labl > 1'", "its columns: 'id', 'label', 'price'"),
         ("head --where id > 3", "put quotes around words"),
