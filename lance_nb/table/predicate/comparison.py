@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from functools import reduce
-from math import isnan
+from math import copysign, isnan
 from typing import Any
 
 import numpy as np
@@ -56,44 +56,52 @@ def less(left: Value, right: Value) -> Value:
     """Compare for less; a literal zero is as great as both zeros."""
     import pyarrow.compute as pc
 
-    if not _has_ieee_order(left, right):
-        return precedes(left, right)
-    found = pc.less(left, right)
-    literal, column, sign = left, right, False
-    if isinstance(right, pa.Scalar):
-        literal, column, sign = right, left, True
-    if not pt.is_floating(column.type) or not literal.is_valid or isinstance(column, pa.Scalar):
-        return found
-    nans = pc.is_nan(column)
-    if not pc.any(nans).as_py():
-        return found
-    return pc.if_else(nans, pc.equal(_is_negative(float_bits(column)), sign), found)
+    if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
+        return pc.less(left, right) if _has_ieee_order(left, right) else precedes(left, right)
+    if pt.is_floating(left.type) and isinstance(right, pa.Scalar):
+        return _is_below(left, right)
+    if pt.is_floating(left.type) and isinstance(left, pa.Scalar):
+        return _is_above(right, left)
+    return precedes(left, right)
+
+
+# Read as signed integers, the bits of floats have the order of the floats beside a positive one.
+# Read as unsigned integers, they have the opposite order beside a negative one. So one comparison
+# of integers places NaNs too. A literal zero stands for -0.0 where a column is below it, and for
+# 0.0 where a column is above it: so neither zero is below or above it.
+
+
+def _is_below(column: Value, literal: pa.Scalar) -> Value:
+    import pyarrow.compute as pc
+
+    value = literal.as_py()
+    if value is not None and (value == 0 or copysign(1, value) < 0):
+        last = pa.scalar(-0.0, literal.type) if value == 0 else literal
+        return pc.greater(_unsigned_bits(column), _unsigned_bits(last))
+    return pc.less(float_bits(column), float_bits(literal))
+
+
+def _is_above(column: Value, literal: pa.Scalar) -> Value:
+    import pyarrow.compute as pc
+
+    value = literal.as_py()
+    if value is not None and value != 0 and copysign(1, value) < 0:
+        return pc.less(_unsigned_bits(column), _unsigned_bits(literal))
+    last = pa.scalar(0.0, literal.type) if value == 0 else literal
+    return pc.greater(float_bits(column), float_bits(last))
 
 
 def precedes(left: Value, right: Value) -> Value:
     """Compare for less in the total order, zeros by their sign."""
     import pyarrow.compute as pc
 
-    if pt.is_floating(left.type) and not _needs_rank(left, right):
+    if not pt.is_floating(left.type):
         return pc.less(left, right)
-    return pc.less(float_rank(left), float_rank(right))
-
-
-def _has_nan(value: Value) -> bool:
-    import pyarrow.compute as pc
-
-    found = pc.is_nan(value)
-    return bool((found if isinstance(value, pa.Scalar) else pc.any(found)).as_py())
-
-
-def _needs_rank(left: Value, right: Value) -> bool:
-    """Tell whether there are NaNs, or zeros of both signs beside each other."""
-    import pyarrow.compute as pc
-
-    if any(_has_nan(one) for one in (left, right)):
-        return True
-    apart = pc.xor(pc.equal(left, right), pc.equal(float_bits(left), float_bits(right)))
-    return isinstance(apart, pa.Scalar) or bool(pc.any(apart).as_py())
+    left, right = float_bits(left), float_bits(right)
+    # The bits of two negative floats have the opposite order.
+    both_negative = pc.and_(_is_negative(left), _is_negative(right))
+    is_opposite = pc.and_(both_negative, pc.not_equal(left, right))
+    return pc.xor(pc.less(left, right), is_opposite)
 
 
 def greater(left: Value, right: Value) -> Value:
@@ -127,13 +135,19 @@ def _has_ieee_order(left: Value, right: Value) -> bool:
 
 
 _BITS = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+_UNSIGNED_BITS = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 
 
 def float_bits(value: Value) -> Value:
     """View floats as integers that are equal where the floats are the same; leave other types."""
-    if not pt.is_floating(value.type):
-        return value
-    wanted = _BITS[value.type.bit_width]
+    return _viewed(value, _BITS[value.type.bit_width]) if pt.is_floating(value.type) else value
+
+
+def _unsigned_bits(value: Value) -> Value:
+    return _viewed(value, _UNSIGNED_BITS[value.type.bit_width])
+
+
+def _viewed(value: Value, wanted: pa.DataType) -> Value:
     if isinstance(value, pa.Scalar):
         return pa.repeat(value, 1).view(wanted)[0]
     if isinstance(value, pa.ChunkedArray):

@@ -21,6 +21,7 @@ import pyarrow.types as pt
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.coercion import cast, plain
+from lance_nb.table.predicate.comparison import less
 from lance_nb.table.predicate.expression import (
     Expression,
     Kernel,
@@ -88,14 +89,14 @@ def _with_nan(kernel: Kernel, sign32: int, sign64: int) -> Kernel:
         import pyarrow.compute as pc
 
         found = kernel(value)
-        if not pc.any(pc.is_nan(found)).as_py():
-            return found
-        given, made = aligned(value)[0], aligned(found)[0]
-        numbers = to_numpy(made).copy()
         sign = sign32 if pt.is_float32(value.type) else sign64
-        numbers[np.isnan(numbers) & ~np.isnan(to_numpy(given))] = np.copysign(np.nan, sign)
-        result = with_nulls_of(numbers, given)
-        return only_value(result) if isinstance(value, pa.Scalar) else result
+        infinity = pa.scalar(np.inf, found.type)
+        # In the total order, only NaNs of the other sign lie beyond an infinity.
+        others = less(infinity, found) if sign < 0 else less(found, pc.negate(infinity))
+        if not pc.any(others).as_py():
+            return found
+        wrong = pc.fill_null(pc.and_not(others, pc.is_nan(value)), False)
+        return pc.if_else(wrong, pa.scalar(np.copysign(np.nan, sign), found.type), found)
 
     return signed
 

@@ -50,6 +50,35 @@ def test_a_literal_zero_equals_both_zeros_and_other_literals_have_the_total_orde
     ]
 
 
+@pytest.mark.parametrize("literal", VALUES[:-1], ids=repr)
+@pytest.mark.parametrize("kernel", SIGNS, ids=lambda kernel: kernel.__name__)
+@pytest.mark.parametrize("type_", [pa.float32(), pa.float64()], ids=str)
+def test_nans_in_the_last_rows_of_a_sliced_chunk_are_placed_too(type_, kernel, literal):
+    rows = [*range(70), None, *range(-70, 0), None, -0.0, 0.0, -math.nan, math.nan]
+    array = pa.array(rows, type_)
+    values = pa.chunked_array([array[3:50], array[50:50], array[50:]])
+    ranks = _ranks(rows[3:], literal)
+    own = ranks.pop()
+    scalar = pa.scalar(literal, type_)
+
+    sign = SIGNS[kernel]
+    expected = [None if one is None else sign(one, own) for one in ranks]
+    assert kernel(values, scalar).to_pylist() == expected
+    expected = [None if one is None else sign(own, one) for one in ranks]
+    assert kernel(scalar, values).to_pylist() == expected
+
+
+def _ranks(rows, literal):
+    """Replace the values, and the literal after them, by numbers in the total order."""
+
+    def rank(value):
+        if math.isnan(value):
+            return (math.copysign(2, value), 0)
+        return (0, value)  # -0.0 and 0.0 are the same
+
+    return [None if one is None else rank(one) for one in [*rows, literal]]
+
+
 def test_a_nan_equals_only_the_nan_of_the_same_bits():
     bits = pa.array([0x7FF8000000000000, 0x7FF8000000000001], pa.int64())
     nans = bits.view(pa.float64())
