@@ -53,7 +53,6 @@ from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupporte
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.manifest_values import BasePath
 from lance_nb.storage.registry import StorageOptions
-from lance_nb.table.computed_columns import take_columns
 from lance_nb.table.refs import Ref, Target, resolve
 from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.storage_version import storage_version
@@ -736,6 +735,8 @@ class LanceDataset(OpenedVersion):
 
             rows = ds.take([4, 0], columns=["id"])
         """
+        from lance_nb.table.computed_columns import take_columns
+
         return take_columns(self._snapshot, columns, indices)
 
     def take_rows(

@@ -25,7 +25,6 @@ from lance_nb.errors import (
     RowRangeError,
 )
 from lance_nb.format.fragment import DataFile, Fragment
-from lance_nb.table.computed_columns import take_columns
 from lance_nb.table.fragment_reader import num_physical_rows
 from lance_nb.table.projection import ROW_ADDRESS, project_nested
 from lance_nb.table.scan_plan import first_rows, num_live_rows
@@ -339,6 +338,8 @@ class LanceFragment:
                 f"row {wanted.max()} does not exist; fragment {self.fragment_id} has {count} rows"
             )
         if isinstance(columns, Mapping):
+            from lance_nb.table.computed_columns import take_columns
+
             return take_columns(snapshot, columns, wanted + first)
         projection = project_nested(snapshot.manifest.schema, columns, row_columns)
         rows = table.take.take_rows(snapshot, projection, wanted + first)

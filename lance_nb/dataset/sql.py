@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, NotSupportedError, PredicateError
-from lance_nb.table.predicate.deep_calls import parse_duckdb
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
@@ -109,6 +108,8 @@ def _columns_of(text: str, names: list[str]) -> list[str] | None:
     """Return the columns that a statement may need, None for all of them."""
     from sqlglot import expressions as sql
     from sqlglot.errors import SqlglotError
+
+    from lance_nb.table.predicate.deep_calls import parse_duckdb
 
     try:
         trees = parse_duckdb(text)
