@@ -109,7 +109,10 @@ def test_constructors_take_the_same_arguments() -> None:
         [1, 2, 3, 5], pa.array([3, 1], pa.int32()), pa.chunked_array([[1], [7]]), (True,),
         iter([4, 2]), range(0, 100_000, 3),
     ],
-    ids=lambda value: str(value).replace("\n", "")[:30],
+    ids=[
+        "list", "none", "largest", "range", "empty range", "step 5", "falling", "gap", "int32",
+        "chunks", "bool", "iterator", "step 3",
+    ],
 )  # fmt: skip
 def test_row_ids_are_the_same_and_read_in_both_directions(ids: Any) -> None:
     ids = list(ids) if not isinstance(ids, range | pa.Array | pa.ChunkedArray) else ids
