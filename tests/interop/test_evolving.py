@@ -158,6 +158,37 @@ def test_a_change_does_what_it_does_in_pylance(source: Path, tmp_path: Path, nam
     assert ours[1:] == theirs[1:]
 
 
+UNUSUAL_PATHS = [
+    ("a b", "a b"), ("select", "select"), ("it's", "it's"), ('say "x"', '`say "x"`'),
+    ("x-y", "x-y"), ("null", "null"), ("データ", "データ"), ("1st", "1st"), ("a\\b", "a\\b"),
+    ("a b", "s t.a b"), ("select", "`s t`.select"), ("a.b", "`s t`.`a.b`"), ("b`t", "`s t`.`b``t`"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "path"), UNUSUAL_PATHS, ids=lambda one: one)
+@pytest.mark.parametrize("has_null", [False, True])
+def test_nulls_are_found_in_a_column_of_any_name(
+    tmp_path: Path, name: str, path: str, has_null: bool
+) -> None:
+    values = [{name: 1}, None if has_null else {name: 2}]
+    column = pa.array(values, pa.struct([(name, pa.int64())]))
+    table = pa.table({"s t": column} if "s t" in path else {name: [1, None if has_null else 2]})
+    alteration = {"path": path, "nullable": False}
+    schemas = []
+    for module in (require_pylance(), lance_nb):
+        place = str(tmp_path / module.__name__)
+        require_pylance().write_dataset(table, place)
+        dataset = module.dataset(place)
+        if has_null:
+            with pytest.raises(OSError, match="cannot be made non-nullable"):
+                dataset.alter_columns(alteration)
+        else:
+            dataset.alter_columns(alteration)
+        schemas.append(module.dataset(place).schema)
+    assert schemas[0] == schemas[1]
+    assert ("not null" in str(schemas[0])) is not has_null
+
+
 KILLED = """
 import os, sys
 import pyarrow as pa

@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 
 from lance_nb.dataset.verbs.column_values import CastColumns
 from lance_nb.errors import NotSupportedError, SchemaMismatchError
+from lance_nb.format.operation_details import count_of
 from lance_nb.format.schema import Schema
 from lance_nb.table.filtered_scan import RowChoice, count_selected
 from lance_nb.table.indices import read_indices
-from lance_nb.table.predicate import compile_filter
+from lance_nb.table.predicate import null_filter
 from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
@@ -79,10 +80,11 @@ def _check_no_indices(snapshot: Snapshot, fields: AbstractSet[int]) -> None:
 
 
 def _check_no_nulls(snapshot: Snapshot, path: str) -> None:
-    condition = compile_filter(f"{path} IS NULL", project(snapshot.manifest.schema, None).schema)
+    names = tuple(one.name for one in snapshot.manifest.schema.resolve(path))
+    condition = null_filter(names, project(snapshot.manifest.schema, None).schema)
     count = count_selected(snapshot, RowChoice(condition))
     if count:
         raise SchemaMismatchError(
-            f"column {path!r} has {count:,} nulls and cannot be made non-nullable; delete or "
-            "update those rows first"
+            f"column {path!r} has {count_of(count, 'null')} and cannot be made non-nullable; "
+            "delete or update those rows first"
         )

@@ -8,6 +8,7 @@ from lance_nb.table.predicate.filter import (
     compile_filter,
     is_null_cast,
     needed_paths,
+    null_filter,
 )
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "compile_filter",
     "is_null_cast",
     "needed_paths",
+    "null_filter",
 ]

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_nb.errors import InvalidInputError, PredicateError
+from lance_nb.format.schema import format_column_path
 from lance_nb.table.predicate.arithmetic import arithmetic
 from lance_nb.table.predicate.arrow_expression import arrow_paths, evaluate_arrow
 from lance_nb.table.predicate.binder import bind_sql
@@ -32,11 +33,13 @@ from lance_nb.table.predicate.expression import (
     Literal,
     Path,
     Value,
+    call,
     evaluate,
     first_line,
     one_array,
     paths_of,
 )
+from lance_nb.table.predicate.logic import is_null
 from lance_nb.table.predicate.names import Names
 from lance_nb.table.predicate.nullability import may_be_null
 from lance_nb.table.predicate.pattern_functions import as_test
@@ -122,6 +125,15 @@ def compile_filter(wanted: Any, schema: pa.Schema) -> Filter:
     raise InvalidInputError(
         f"a filter is SQL text or a pyarrow.compute.Expression, not {type(wanted).__name__}"
     )
+
+
+def null_filter(path: Path, schema: pa.Schema) -> Filter:
+    """Make the condition that a column, or a field of structs, is null.
+
+    The names of ``path`` are taken as they are, without quotes. Raises PredicateError.
+    """
+    expression = call("IS NULL", is_null, Names(schema).resolve(path, quoted=True))
+    return Filter(f"{format_column_path(path)} IS NULL", _distinct(expression), expression)
 
 
 def compile_column(name: str, text: str, schema: pa.Schema) -> Computed:

@@ -91,10 +91,17 @@ def test_a_column_may_lose_its_right_to_nulls(make):
     made = make()
     made.alter_columns({"path": "id", "nullable": False})
     assert not made.schema.field("id").nullable
-    with pytest.raises(InvalidInputError, match="1 nulls"):
+    with pytest.raises(InvalidInputError, match="has 1 null and"):
         made.alter_columns({"path": "name", "nullable": False})
     made.alter_columns({"path": "id", "nullable": True})
     assert made.schema.field("id").nullable
+
+
+@pytest.mark.parametrize("name", ["a b", "select", "it's", "null", "x-y", "1st"])
+def test_a_column_of_any_name_may_lose_its_right_to_nulls(make, name):
+    made = make(pa.table({name: [1, 2], "other": [1, None]}))
+    made.alter_columns({"path": name, "nullable": False})
+    assert [field.nullable for field in made.schema] == [False, True]
 
 
 @pytest.mark.parametrize(
