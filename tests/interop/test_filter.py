@@ -264,3 +264,29 @@ def test_a_pyarrow_expression_chooses_the_rows_that_pylance_chooses(
     assert chosen(ours, condition) == expected
     assert ours.count_rows(condition) == len(expected)
     assert chosen(ours, condition, limit=3, offset=1) == expected[1:4]
+
+
+WORDS_OF_STATEMENTS = (
+    "alter", "analyze", "asc", "begin", "cache", "call", "comment", "commit", "copy", "create",
+    "cross", "delete", "desc", "describe", "drop", "except", "explain", "fetch", "full", "glob",
+    "grant", "having", "if", "inner", "insert", "into", "join", "limit", "load", "lock", "merge",
+    "offset", "on", "optimize", "outer", "pivot", "pragma", "prepare", "regexp", "rename", "set",
+    "show", "table", "truncate", "union", "update", "use", "using", "vacuum", "values", "view",
+    "where", "window", "with", "xor",
+)  # fmt: skip
+
+
+def test_words_of_statements_are_names_of_columns(tmp_path: Any) -> None:
+    values = pa.array([1, 2, None, 3])
+    columns = dict.fromkeys(WORDS_OF_STATEMENTS, values)
+    table = pa.table({"id": pa.array([0, 1, 2, 3]), **columns})
+    theirs = require_pylance().write_dataset(table, tmp_path / "data")
+    ours = lance_nb.dataset(str(tmp_path / "data"))
+    for word in WORDS_OF_STATEMENTS:
+        conditions = (
+            f"{word} = 3", f"{word} IS NULL", f"NOT {word} > 1", f"{word.upper()} IN (1, 3)",
+            f"id > 0 AND abs({word}) + {word} BETWEEN 2 AND 4",
+        )  # fmt: skip
+        for condition in conditions:
+            expected = theirs.to_table(filter=condition)["id"].to_pylist()
+            assert ours.to_table(filter=condition)["id"].to_pylist() == expected, condition

@@ -28,7 +28,8 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WORDS = frozenset({
     "and", "or", "not", "in", "is", "null", "like", "ilike", "between", "true", "false", "case",
     "when", "then", "else", "end", "cast", "as", "date", "timestamp", "interval", "select", "from",
-    "where", "order", "by", "exists", "any", "all", "asc", "desc",
+    "where", "order", "by", "exists", "any", "all", "some", "asc", "desc", "distinct", "for",
+    "isnull", "notnull", "trim", "current_date", "current_time", "current_timestamp",
 })  # fmt: skip
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}

@@ -42,6 +42,18 @@ _TOKEN = re.compile(
     |(?P<sign><>|!=|.)""",
     re.VERBOSE | re.DOTALL,
 )
+# Words of statements and clauses, which an expression has no use for: they may be names of columns.
+_WORDS_OF_STATEMENTS = frozenset({
+    "ALTER", "ANALYZE", "ANTI", "ASC", "ASOF", "BEGIN", "CACHE", "CALL", "COLLATE", "COMMENT",
+    "COMMIT", "COPY", "CREATE", "CROSS", "DELETE", "DESC", "DESCRIBE", "DROP",
+    "EXCEPT", "EXECUTE", "EXPLAIN", "FETCH", "FILTER", "FORMAT", "FULL", "GLOB", "GRANT", "HAVING",
+    "INNER", "INSERT", "INTERSECT", "INTO", "JOIN", "KILL", "LATERAL", "LIMIT", "LOAD", "LOCK",
+    "MERGE", "NATURAL", "OFFSET", "ON", "OPTIMIZE", "OUTER", "OVERLAPS", "PARTITIONED_BY", "PIVOT",
+    "PRAGMA", "PREPARE", "QUALIFY", "REFERENCES", "REGEXP", "RENAME", "RETURNING", "REVOKE",
+    "RLIKE", "ROLLBACK", "SEMI", "SESSION", "SET", "SETTINGS", "SHOW", "STRAIGHT_JOIN", "TABLE",
+    "TABLESAMPLE", "TRUNCATE", "UNCACHE", "UNION", "UNPIVOT", "UPDATE", "USE", "USING", "VACUUM",
+    "VALUES", "VIEW", "WHERE", "WINDOW", "WITH", "XOR",
+})  # fmt: skip
 _PREFIXES = frozenset({"NOT", "-", "+", "~"})
 _OPENS, _CLOSES = frozenset({"(", "[", "CASE"}), frozenset({")", "]", "END"})
 
@@ -183,6 +195,12 @@ def _dialect() -> type[Dialect]:
         """SQL as Lance's filters speak it."""
 
         class Tokenizer(tokens.Tokenizer):
+            KEYWORDS = {  # noqa: RUF012
+                word: kind
+                for word, kind in tokens.Tokenizer.KEYWORDS.items()
+                if word not in _WORDS_OF_STATEMENTS
+            }
+            COMMANDS = set()  # noqa: RUF012
             IDENTIFIERS = ["`"]  # noqa: RUF012
             QUOTES = ["'", '"']  # noqa: RUF012
             STRING_ESCAPES = ["'", '"']  # noqa: RUF012
@@ -191,6 +209,9 @@ def _dialect() -> type[Dialect]:
         class Parser(parser.Parser):
             FUNCTIONS = {}  # noqa: RUF012
             NO_PAREN_FUNCTIONS = {}  # noqa: RUF012
+            NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
+                "CASE": parser.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]
+            }
             FUNCTION_PARSERS = {  # noqa: RUF012
                 name: found
                 for name, found in parser.Parser.FUNCTION_PARSERS.items()

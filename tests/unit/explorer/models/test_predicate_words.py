@@ -19,8 +19,12 @@ from tests.unit.explorer.payloads import PAYLOADS
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("id", "id"), ("a b", "`a b`"), ("a`b", "`a``b`"), ("Order", "`Order`")]
-)
+    ("name", "words"),
+    [
+        ("id", "id"), ("a b", "`a b`"), ("a`b", "`a``b`"), ("Order", "`Order`"),
+        ("distinct", "`distinct`"), ("For", "`For`"), ("current_date", "`current_date`"),
+    ],
+)  # fmt: skip
 def test_a_name_is_quoted_where_it_must_be(name: str, words: str) -> None:
     assert column_words(name) == words
     assert null_words(name) == f"{words} IS NULL"

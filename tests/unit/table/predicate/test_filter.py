@@ -32,6 +32,13 @@ def mask(wanted, table=TABLE):
     return condition.mask(columns, table.num_rows).tolist()
 
 
+@pytest.mark.parametrize("word", ["comment", "desc", "set", "show", "load", "if", "where", "xor"])
+def test_a_word_of_statements_is_a_name(word):
+    schema = pa.schema([(word, pa.int64()), ("i", pa.int64())])
+    for text in (f"{word} = 3", f"{word} IS NULL", f"i > 1 AND {word.upper()} IN (1, 2)"):
+        assert (word,) in compile_filter(text, schema).paths
+
+
 @pytest.mark.parametrize(
     ("text", "paths"),
     [
