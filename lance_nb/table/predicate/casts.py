@@ -25,6 +25,8 @@ from lance_nb.table.predicate.expression import Kernel, Value, one_array
 
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
+_FRACTION = re.compile(r"(?<=:\d\d)\.(\d{1,9})")
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _WIDE_DECIMAL_DIGITS = 38
 
 
@@ -192,7 +194,7 @@ def _to_time(value: Value, type_: pa.DataType) -> Value:
     if pt.is_timestamp(own) and own.tz and not getattr(type_, "tz", None):
         value = pc.local_timestamp(value)
     if pt.is_timestamp(type_) and type_.tz and not getattr(own, "tz", None):
-        return with_zone(value.cast(pa.timestamp(type_.unit), safe=False), type_.tz)
+        return with_zone(_moment(value, pa.timestamp(type_.unit)), type_.tz)
     if pt.is_date(type_):
         # Arrow keeps only whole days; SQL drops the time of day.
         return (
@@ -200,7 +202,17 @@ def _to_time(value: Value, type_: pa.DataType) -> Value:
             if pt.is_timestamp(own)
             else (value.cast(type_))
         )
-    return value.cast(type_, safe=False) if pt.is_timestamp(own) else value.cast(type_)
+    return _moment(value, type_)
+
+
+def _moment(value: Value, type_: pa.DataType) -> Value:
+    """Cast to a timestamp: digits behind the unit are cut off, what it cannot hold is an error."""
+    own = value.type
+    if pt.is_date64(own):
+        value = value.cast(pa.timestamp("ms"))  # to seconds Arrow takes whole days only
+        own = value.type
+    cuts = pt.is_timestamp(own) and _NANOSECONDS[own.unit] < _NANOSECONDS[type_.unit]
+    return value.cast(type_, safe=not cuts)
 
 
 def with_zone(value: Value, zone: str) -> Value:
@@ -214,8 +226,9 @@ def _parse_time(value: Value, type_: pa.DataType) -> Value:
     """Parse timestamps and dates; text with a zone is that moment, without one a local time."""
     if isinstance(value, pa.Scalar):
         return _parse_one(value.as_py(), type_) if value.is_valid else pa.scalar(None, type_)
-    found = [_parse_one(row, type_) for row in one_array(value).to_pylist()]
-    return pa.array([one.as_py() for one in found], type_)
+    ticks = [_parse_one(row, type_).value for row in one_array(value).to_pylist()]
+    whole = pa.int32() if pt.is_date32(type_) else pa.int64()
+    return pa.array(ticks, whole).cast(type_)
 
 
 def _parse_one(text: str | None, type_: pa.DataType) -> pa.Scalar:
@@ -225,12 +238,23 @@ def _parse_one(text: str | None, type_: pa.DataType) -> pa.Scalar:
     if pt.is_date(type_):
         return pa.scalar(text[:10]).cast(pa.date32()).cast(type_)
     if _ZONE.search(text):
-        moment = pa.scalar(text).cast(pa.timestamp("ns", "UTC"))
-        return _in_unit(moment, type_)
-    moment = _in_unit(pa.scalar(text).cast(pa.timestamp("ns")), pa.timestamp(type_.unit))
+        return _parse_moment(text, type_, "UTC")
+    moment = _parse_moment(text, pa.timestamp(type_.unit), None)
     return with_zone(moment, type_.tz) if type_.tz else moment
 
 
-def _in_unit(moment: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
-    """Drop the digits behind the unit, before 1970 as well; Arrow's cast rounds towards 1970."""
-    return pa.scalar(moment.value // _NANOSECONDS[type_.unit], pa.int64()).cast(type_)
+def _parse_moment(text: str, type_: pa.DataType, zone: str | None) -> pa.Scalar:
+    """Parse a moment, its second and its fraction apart: Arrow reads either only in one unit.
+
+    Digits behind the unit are dropped, before 1970 as well; Arrow's cast rounds towards 1970.
+    """
+    fraction = _FRACTION.search(text)
+    digits = fraction[1] if fraction else ""
+    if fraction:
+        text = text[: fraction.start()] + text[fraction.end() :]
+    seconds = pa.scalar(text).cast(pa.timestamp("s", zone)).value
+    nanoseconds = int(digits.ljust(9, "0"))
+    ticks = (seconds * _NANOSECONDS["s"] + nanoseconds) // _NANOSECONDS[type_.unit]
+    if not _INT64_MIN <= ticks <= _INT64_MAX:
+        raise pa.ArrowInvalid(f"{text!r} is out of the range of {type_}")
+    return pa.scalar(ticks, pa.int64()).cast(type_)

@@ -2,8 +2,10 @@
 
 Two integer types meet in the narrowest that holds both (uint64 with a signed type: a decimal);
 integer and float meet in the float; decimal and integer in a decimal, decimal and float in float64;
-date and timestamp in the timestamp; naive and zoned timestamps in the zone, the naive one being
-that zone's local time; text and anything else in the other type. This is what DataFusion does.
+date and timestamp in the timestamp; timestamps of two units in the coarser one, which holds the
+times of both, and the digits that it lacks are cut off; naive and zoned timestamps in the zone, the
+naive one being that zone's local time; text and anything else in the other type. This is what
+DataFusion does.
 
 On purpose unlike pylance, which refuses a literal of another kind than its column (``i > 1.5``,
 ``date_column = '2021-01-01'``): the same rules hold for literals, and a literal that names a zone
@@ -199,9 +201,19 @@ def fit_literal(literal: Literal, type_: pa.DataType) -> Literal:
         return _fitted(literal, type_)
     if pt.is_floating(own) and pt.is_floating(type_):
         return Literal(cast_value(literal.scalar, type_))
+    if pt.is_timestamp(own) and pt.is_timestamp(type_) and (type_.tz or not own.tz):
+        return _in_unit_of(literal, type_)
     if pt.is_floating(own) and pt.is_integer(type_) and literal.scalar.as_py().is_integer():
         return _fitted(literal, type_)
     return literal
+
+
+def _in_unit_of(literal: Literal, type_: pa.DataType) -> Literal:
+    """Bring a moment to the unit of a column, unless it is too far from 1970 for that."""
+    try:
+        return Literal(cast_value(literal.scalar, type_))
+    except pa.ArrowInvalid:
+        return literal
 
 
 def _fitted(literal: Literal, type_: pa.DataType) -> Literal:
@@ -304,7 +316,7 @@ def _common_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 def _common_time(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     if pt.is_timestamp(left) and pt.is_timestamp(right):
-        unit = max(left.unit, right.unit, key=_UNITS.index)
+        unit = min(left.unit, right.unit, key=_UNITS.index)
         return pa.timestamp(unit, left.tz or right.tz)
     if pt.is_date(left) and pt.is_date(right):
         return pa.timestamp("ms")

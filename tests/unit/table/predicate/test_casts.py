@@ -34,6 +34,9 @@ NAIVE = datetime(2021, 1, 1, 12)  # noqa: DTZ001
         (pa.scalar(NAIVE.replace(tzinfo=UTC), UTC_US), US, NAIVE),
         (pa.scalar(NAIVE), pa.date32(), date(2021, 1, 1)),
         (pa.scalar("2021-01-01"), pa.date32(), date(2021, 1, 1)),
+        (pa.scalar("9999-12-31 00:00:00.0000019"), US, datetime(9999, 12, 31, 0, 0, 0, 1)),  # noqa: DTZ001
+        (pa.scalar(86_400_001, pa.int64()).cast(pa.date64()), pa.timestamp("s"),
+         datetime(1970, 1, 2)),  # noqa: DTZ001
         (pa.scalar("12"), pa.int64(), 12), (pa.scalar(None), pa.int64(), None),
         (pa.scalar(None, pa.string()), US, None), (pa.scalar(5), pa.string(), "5"),
     ],
@@ -53,6 +56,7 @@ def test_values_are_cast_as_sql_casts_them(value, type_, wanted):
     [
         (float("nan"), pa.int32()), (1e30, pa.int32()), (300, pa.int8()), ("x", pa.int64()),
         (10**9, pa.decimal128(5, 2)), ("2021-13-01", pa.date32()), ("soon", US),
+        ("2300-01-01", pa.timestamp("ns")), (datetime(2300, 1, 1), pa.timestamp("ns")),  # noqa: DTZ001
     ],
     ids=str,
 )  # fmt: skip
