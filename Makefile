@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint notebooks protos screenshot clean race simulate stateful
+.PHONY: bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -194,6 +194,10 @@ stateful: $(VENV)/.stamp-test  ## random sequences of every verb against a model
 
 differential: $(VENV)/.stamp-test  ## random schemas, histories and reads against pylance; MINUTES=30 SEED= CASES=
 	$(PY) -m tests.differential.run --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES))
+
+mutation: $(VENV)/.stamp-test  ## change expressions of the engine and see whether tests fail; COUNT=400 SEED=1 FLAGS=
+	@$(PIP) --editable '.[mutation]'
+	$(PY) -m tests.mutation.run --count $(or $(COUNT),400) --seed $(or $(SEED),1) $(FLAGS)
 
 differential-planted: $(VENV)/.stamp-test  ## how soon the differential cases find each of some planted defects
 	$(PY) -m tests.differential.planted
