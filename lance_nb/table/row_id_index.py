@@ -113,8 +113,8 @@ def _existing(snapshot: Snapshot, wanted: U64s, positions: Ints, what: str) -> I
         listed = ", ".join(str(one) for one in missing[:_SHOWN].tolist())
         more = f" and {missing.size - _SHOWN:,} more" if missing.size > _SHOWN else ""
         raise InvalidInputError(
-            f"{missing.size:,} of {wanted.size:,} rows do not exist in version {snapshot.version}: "
-            f"no live row has {what} {listed}{more}; such rows were deleted, or never there"
+            f"no row of version {snapshot.version} has {what} {listed}{more} ({missing.size:,} of "
+            f"{wanted.size:,} requested); deleted rows cannot be read"
         )
     return positions
 

@@ -50,7 +50,7 @@ class Trial:
     num_null: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Bisection:
     """What a search found. ``first_bad`` is None when the statement holds at the newest end.
 
@@ -70,25 +70,48 @@ class Bisection:
 
     @property
     def sentence(self) -> str:
-        """The outcome in one sentence, followed by what was tried and by rows that are NULL."""
-        if self.first_bad is None:
-            return f"It holds at version {self.last_good}.{self._about_nulls}"
-        where = f"Version {self.first_bad} is the first of which it does not hold"
-        made_by = next(one for one in self.tried if one.version == self.first_bad)
-        how = f" ({made_by.operation})" if made_by.operation else ""
-        before = "" if self.last_good is None else f"; version {self.last_good} is the last good"
-        count = len(self.tried)
-        tried = f"{count} version was tried" if count == 1 else f"{count} versions were tried"
-        return f"{where}{how}{before}. {tried}.{self._about_nulls}"
+        """The outcome in one sentence, followed by what was checked and by rows that are NULL."""
+        return self.describe()
 
-    @property
-    def _about_nulls(self) -> str:
+    def describe(self, strict_form: str = "nulls='fail'") -> str:
+        """Return the outcome as text; ``strict_form`` is how the caller makes NULL fail."""
+        nulls = self._describe_nulls(strict_form)
+        if self.first_bad is None:
+            return f"The statement is true at version {self.last_good}.{nulls}"
+        made_by = next(trial for trial in self.tried if trial.version == self.first_bad)
+        how = f" ({made_by.operation})" if made_by.operation else ""
+        good = "" if self.last_good is None else f"; it is true at version {self.last_good}"
+        count = len(self.tried)
+        checked = "1 version was checked" if count == 1 else f"{count} versions were checked"
+        return (
+            f"Version {self.first_bad}{how} is the first version where the statement is false"
+            f"{good}. {checked}.{nulls}"
+        )
+
+    def _describe_nulls(self, strict_form: str) -> str:
         if not self.num_null:
             return ""
         version = self.last_good if self.first_bad is None else self.first_bad
         rows = "1 row" if self.num_null == 1 else f"{self.num_null:,} rows"
-        outcome = "pass; nulls='fail' lets them fail" if self.nulls == "pass" else "fail"
-        return f" It is NULL for {rows} of version {version}, which {outcome}."
+        outcome = (
+            f"NULL passes; to make it fail, use {strict_form}"
+            if self.nulls == "pass"
+            else "NULL fails"
+        )
+        return f" The statement is NULL for {rows} of version {version}, and {outcome}."
+
+    def __str__(self) -> str:
+        """Return the outcome and a line for each version that was checked, oldest first."""
+        width = len(str(self.tried[-1].version))
+        lines = [self.describe()]
+        for trial in self.tried:
+            outcome = {True: "true", False: "false", None: "unknown"}[trial.holds]
+            nulls = f"{trial.num_null:,} NULL" if trial.num_null else ""
+            about = ", ".join(filter(None, (trial.operation, nulls, trial.message)))
+            lines.append(f"  version {trial.version:>{width}}: {outcome:<7} {about}".rstrip())
+        return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def bisect(

@@ -167,9 +167,8 @@ class MergePlan:
         lines: list[str] = []
         for name in ("source", "target"):
             done = getattr(self, f"{name}_transactions")
-            lines += [f"{name} since the base: {len(done)} versions"] + [
-                f"  {x}" for x in done[:_SHOWN]
-            ]
+            count = f"{len(done)} version{'' if len(done) == 1 else 's'}"
+            lines += [f"{name} since the base: {count}", *(f"  {x}" for x in done[:_SHOWN])]
         lines += [f"conflict, {one}" for one in self.conflicts[:_SHOWN]]
         lines += [f"note: {one}" for one in self.notes]
         return lines

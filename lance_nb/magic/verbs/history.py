@@ -60,7 +60,7 @@ def bisect(desk: Desk, said: Namespace) -> Answer:
         }
         for one in found.tried
     ]
-    lines = [found.sentence]
+    lines = [found.describe("--nulls fail")]
     head = tuple(records[0])
     rows = [tuple(word(value) for value in record.values()) for record in records]
     picture = picture_of_table(f"bisect {text.line(said.statement)}", tuple(lines), (head, rows))

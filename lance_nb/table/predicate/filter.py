@@ -151,7 +151,8 @@ def _bind(text: str, schema: pa.Schema, what: str) -> Expression:
         try:
             return bind_sql(sql, Names(schema))
         except PredicateError as exc:
-            raise PredicateError(f"{what} {shown(text)}: {exc}") from exc
+            # Its own traceback would be printed above this one and says nothing more.
+            raise PredicateError(f"{what} {shown(text)}: {exc}") from None
         except pa.ArrowException as exc:
             raise PredicateError(f"{what} {shown(text)}: {first_line(exc)}") from exc
 

@@ -117,6 +117,23 @@ def test_rows_for_which_a_filter_is_null_pass_or_fail(
     assert last.num_null == (0 if "OR" in statement else 8)
 
 
+def test_a_result_is_shown_as_text_with_a_line_for_each_version(scores: LanceDataset) -> None:
+    assert repr(scores.bisect("score <= 1", good=5)).splitlines() == [
+        (
+            "Version 6 (Append) is the first version where the statement is false; it is true at "
+            "version 5. 4 versions were checked. The statement is NULL for 5 rows of version 6, "
+            "and NULL passes; to make it fail, use nulls='fail'."
+        ),
+        "  version 5: true    Append, 4 NULL",
+        "  version 6: false   Append, 5 NULL",
+        "  version 7: false   Append, 6 NULL",
+        "  version 9: false   Append, 8 NULL",
+    ]
+    newest = scores.bisect("score <= 99", good=2, bad=2, nulls="pass")
+    assert "1 row of version 2" in str(newest)
+    assert str(newest).startswith("The statement is true at version 2.")
+
+
 def test_a_query_that_is_null_passes_or_fails(scores: LanceDataset) -> None:
     statement = "max(score) FILTER (id > 7) <= 1"
     found = scores.bisect(statement, good=2)

@@ -68,8 +68,9 @@ def test_bisect_tells_for_how_many_rows_a_filter_is_null(lance: Lance) -> None:
     assert failing.value.first_bad == 5
     for found in (passing, failing):
         assert "null_rows" in found._repr_html_()
-        assert "It is NULL for" in str(found)
+        assert "The statement is NULL for" in str(found)
         assert found.data["num_null"] == found.value.num_null > 0
+    assert "use --nulls fail" in str(passing)
     assert "null_rows" not in str(lance("bisect 'label IS NOT NULL'"))
 
 
