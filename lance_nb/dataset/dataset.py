@@ -47,6 +47,7 @@ from lance_nb.dataset.version_opening import (
     check_lock,
     check_refused,
     open_version,
+    storage_version_of,
     warn_deprecated_cache_size,
 )
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
@@ -1143,48 +1144,75 @@ class LanceDataset(OpenedVersion):
         *,
         mode: str = "append",
         schema: pa.Schema | None = None,
-        max_rows_per_file: int = 1024 * 1024,
+        max_rows_per_file: int | None = 1024 * 1024,
         max_rows_per_group: int = 1024,
-        max_bytes_per_file: int = 90 * 1024**3,
+        max_bytes_per_file: int | None = 90 * 1024**3,
         data_cache_bytes: int | None = None,
         max_page_bytes: int | None = None,
         commit_lock: CommitLock | None = None,
         progress: Any = None,
+        storage_options: StorageOptions | None = None,
         data_storage_version: str | None = None,
+        use_legacy_format: bool | None = None,
+        enable_v2_manifest_paths: bool = True,
+        enable_stable_row_ids: bool = False,
+        auto_cleanup_options: Mapping[str, int] | None = None,
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
+        initial_bases: Sequence[DatasetBasePath] | None = None,
         target_bases: Sequence[str] | None = None,
         target_all_bases: bool | None = None,
+        base_store_params: Mapping[str, Mapping[str, str]] | None = None,
         external_blob_mode: Literal["reference", "ingest"] = "reference",
         allow_external_blob_outside_bases: bool = False,
         blob_pack_file_size_threshold: int | None = None,
+        namespace_client: object = None,
+        table_id: Sequence[str] | None = None,
+        session: CacheSession | None = None,
     ) -> None:
         """Write rows and commit them; this object stands at the new version afterwards.
 
-        The arguments are those of ``lance_nb.write_dataset`` that concern a dataset that exists.
-        Raises SchemaMismatchError, CommitError, CommitStateUnknownError, StorageError. Example::
+        The arguments are those of ``lance_nb.write_dataset``. As in pylance, those that concern the
+        creation of a dataset have no effect on one that exists (``enable_stable_row_ids``,
+        ``enable_v2_manifest_paths``, ``auto_cleanup_options``, ``storage_options``) or are refused
+        (``initial_bases``). Raises SchemaMismatchError, CommitError, CommitStateUnknownError,
+        InvalidInputError, NotSupportedError, StorageError. Example::
 
             ds.insert(rows, mode="append", commit_message="more rows")
         """
-        check_lock(commit_lock)
-        request = verbs.writing.WriteRequest(
+        from lance_nb.dataset.creating import write_dataset  # which imports this module
+
+        made = write_dataset(
+            data,
+            self,
+            schema,
+            mode,
             max_rows_per_file=max_rows_per_file,
+            max_rows_per_group=max_rows_per_group,
             max_bytes_per_file=max_bytes_per_file,
+            data_cache_bytes=data_cache_bytes,
             max_page_bytes=max_page_bytes,
-            data_storage_version=data_storage_version,
             commit_lock=commit_lock,
-            commit_message=commit_message,
-            transaction_properties=transaction_properties or {},
             progress=progress,
+            storage_options=storage_options,
+            data_storage_version=storage_version_of(data_storage_version, use_legacy_format),
+            enable_v2_manifest_paths=enable_v2_manifest_paths,
+            enable_stable_row_ids=enable_stable_row_ids,
+            auto_cleanup_options=auto_cleanup_options,
+            commit_message=commit_message,
+            transaction_properties=transaction_properties,
+            initial_bases=initial_bases,
+            target_bases=target_bases,
+            target_all_bases=target_all_bases,
+            base_store_params=base_store_params,
             external_blob_mode=external_blob_mode,
             allow_external_blob_outside_bases=allow_external_blob_outside_bases,
             blob_pack_file_size_threshold=blob_pack_file_size_threshold,
-            target_bases=target_bases,
-            target_all_bases=target_all_bases,
+            namespace_client=namespace_client,
+            table_id=table_id,
+            session=session,
         )
-        self._snapshot = verbs.writing.write(
-            self._session, self._snapshot, data, request, mode=mode, schema=schema
-        )
+        self._opened = made.opened  # the places that this write names are trusted there
 
     def delete(
         self,

@@ -37,6 +37,8 @@ from lance_nb.transactions.joined_batches import joined_batches
 from lance_nb.transactions.write_progress import FragmentWriteProgress
 
 _RUN_BYTES = 64 * 1024 * 1024
+ROWS_PER_FILE = 1024 * 1024
+BYTES_PER_FILE = 90 * 1024**3
 _RUN_ROWS = 64 * 1024
 _RUNS_PER_FILE = 16  # at least, of payloads that are copied: how exactly a file ends
 _NAME_BITS_BYTES = 3
@@ -49,8 +51,8 @@ class WriteOptions:
     ``places``: where files go, one after the other, instead of the dataset's own folder.
     """
 
-    max_rows_per_file: int = 1024 * 1024
-    max_bytes_per_file: int = 90 * 1024**3
+    max_rows_per_file: int = ROWS_PER_FILE
+    max_bytes_per_file: int = BYTES_PER_FILE
     file_version: tuple[int, int] = (2, 2)
     file: FileOptions = field(default_factory=FileOptions)
     places: tuple[FilePlace, ...] = ()

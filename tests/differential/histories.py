@@ -45,6 +45,13 @@ def column_for(chance: random.Random, field: pa.Field) -> Column:
     )
 
 
+WITHOUT_EFFECT = (
+    ", max_rows_per_group=7", ", max_rows_per_file=None", ", max_bytes_per_file=None",
+    ", enable_v2_manifest_paths=True", ", data_cache_bytes=1000", ", storage_options={}",
+    ", initial_bases=[]", ", base_store_params={}", ", session=None",
+)  # fmt: skip
+
+
 class Author:
     """Makes the steps of one case; each from what the steps before it left."""
 
@@ -114,6 +121,8 @@ class Author:
         if chance.random() < 0.5:
             least = max(1, rows.count // 8)
             options += f", max_rows_per_file={chance.choice((least, least * 3, 100000))}"
+        if chance.random() < 0.15:
+            options += chance.choice(WITHOUT_EFFECT)
         return options
 
     def _next(self, state: State) -> Step | None:

@@ -422,3 +422,41 @@ def test_a_time_that_a_finer_unit_cannot_hold_is_an_error(tmp_path: Path) -> Non
     fine = pa.table({"t": pa.array([0, 1], pa.timestamp("ns"))})
     ours = lance_nb.write_dataset(fine, tmp_path / "fine")
     assert ours.count_rows("t < timestamp '2300-01-01'") == 2
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_rows_per_group": 3}, {"enable_stable_row_ids": True}, {"session": None},
+        {"enable_v2_manifest_paths": False}, {"use_legacy_format": False}, {"initial_bases": []},
+        {"storage_options": {"a": "b"}}, {"base_store_params": {}}, {"max_rows_per_file": None},
+        {"max_bytes_per_file": None}, {"namespace_client": None, "table_id": None},
+        {"auto_cleanup_options": {"interval": 1, "older_than_seconds": 1}},
+    ],
+    ids=lambda options: next(iter(options)),
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:use_legacy_format:DeprecationWarning")
+def test_insert_takes_the_arguments_of_write_dataset(
+    tmp_path: Path, options: dict[str, Any], mode: str
+) -> None:
+    lance = require_pylance()
+    rows, states = pa.table({"a": [1, 2]}), []
+    for library in (lance_nb, lance):
+        path = str(tmp_path / library.__name__)
+        lance.write_dataset(rows, path)
+        dataset = library.dataset(path)
+        dataset.insert(rows, mode=mode, **options)
+        now = lance.dataset(path)
+        states.append((dataset.version, now.count_rows(), now.has_stable_row_ids, now.config()))
+    assert states[0] == states[1]
+
+
+@pytest.mark.parametrize("argument", ["initial_bases", "table_id", "base_store_params"])
+def test_insert_names_the_arguments_that_it_refuses(tmp_path: Path, argument: str) -> None:
+    ours, _ = both(tmp_path / "d", pa.table({"a": [1]}))
+    base = lance_nb.DatasetBasePath(str(tmp_path / "b"), name="b")
+    given = {"initial_bases": [base], "table_id": ["t"], "base_store_params": {"x": {"k": "v"}}}
+    with pytest.raises((ValueError, OSError, NotImplementedError), match=argument):
+        ours.insert(pa.table({"a": [2]}), **{argument: given[argument]})
+    assert ours.count_rows() == 1

@@ -37,7 +37,13 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.commit_options import CommitLock, CommitOptions
 from lance_nb.transactions.file_place import FilePlace
-from lance_nb.transactions.fragment_writer import Progress, WriteOptions, write_fragments
+from lance_nb.transactions.fragment_writer import (
+    BYTES_PER_FILE,
+    ROWS_PER_FILE,
+    Progress,
+    WriteOptions,
+    write_fragments,
+)
 from lance_nb.transactions.input_schema import new_schema
 from lance_nb.transactions.operation import DEFAULT_FILE_VERSION, BuildOptions, Operation
 from lance_nb.transactions.operations.overwrite import Overwrite
@@ -52,8 +58,8 @@ _VERSIONS = {"2.0": (2, 0), "2.1": (2, 1), "2.2": (2, 2), "stable": (2, 2)}
 class WriteRequest:
     """How rows are written and committed; every field is an argument of ``write_dataset``."""
 
-    max_rows_per_file: int = 1024 * 1024
-    max_bytes_per_file: int = 90 * 1024**3
+    max_rows_per_file: int | None = None
+    max_bytes_per_file: int | None = None
     max_page_bytes: int | None = None
     data_storage_version: str | None = None
     enable_v2_manifest_paths: bool = True
@@ -82,8 +88,8 @@ class WriteRequest:
         """
         pack_bytes = self.blob_pack_file_size_threshold
         return WriteOptions(
-            self.max_rows_per_file,
-            self.max_bytes_per_file,
+            ROWS_PER_FILE if self.max_rows_per_file is None else self.max_rows_per_file,
+            BYTES_PER_FILE if self.max_bytes_per_file is None else self.max_bytes_per_file,
             file_version_of(version),
             FileOptions(
                 PAGE_BYTES if self.max_page_bytes is None else self.max_page_bytes,
