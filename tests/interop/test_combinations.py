@@ -460,3 +460,29 @@ def test_insert_names_the_arguments_that_it_refuses(tmp_path: Path, argument: st
     with pytest.raises((ValueError, OSError, NotImplementedError), match=argument):
         ours.insert(pa.table({"a": [2]}), **{argument: given[argument]})
     assert ours.count_rows() == 1
+
+
+@pytest.mark.parametrize(
+    "expression", ["CAST(c AS string)", "concat(c, '')", "TRY_CAST(c AS string)"]
+)
+@pytest.mark.parametrize("width", [16, 32, 64])
+def test_floats_are_written_as_pylance_writes_them(
+    tmp_path: Path, width: int, expression: str
+) -> None:
+    chance = np.random.default_rng(5)
+    floats = f"f{width // 8}"
+    powers = 10.0 ** np.arange(-12, 25)
+    with np.errstate(over="ignore"):
+        values = np.concatenate([
+            chance.integers(0, 256, 300 * width // 8, np.uint8).view(floats),
+            (chance.normal(size=300) * 10.0 ** chance.integers(-9, 19, 300)).astype(floats),
+            powers.astype(floats), (-1.5 * powers).astype(floats), (1 / 3 * powers).astype(floats),
+            np.array([0.0, -0.0, np.inf, -np.inf, 40672, 1e10, 123456789], floats),
+        ])  # fmt: skip
+    rows = pa.array(values, mask=np.arange(len(values)) % 50 == 7)
+    ours, theirs = both(tmp_path / "d", pa.table({"c": rows}))
+    if "TRY" in expression:  # which pylance does not know
+        found = ours.to_table({"x": expression})
+        assert found == ours.to_table({"x": "CAST(c AS string)"})
+    else:
+        assert_equal(*(one.to_table({"x": expression}) for one in (ours, theirs)))

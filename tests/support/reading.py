@@ -134,8 +134,7 @@ def same(left: Any, right: Any) -> bool:
         pairs = zip(left.flatten(), right.flatten(), strict=True)
         return all(same(one, other) for one, other in pairs)
     if pa.types.is_map(kind):
-        entries = pa.list_(pa.field("entries", pa.struct([kind.key_field, kind.item_field]), False))
-        return same(left.cast(entries), right.cast(entries))
+        return same(_lists_of_entries(left), _lists_of_entries(right))
     if pa.types.is_fixed_size_list(kind):
         return same(left.flatten(), right.flatten())
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -145,6 +144,13 @@ def same(left: Any, right: Any) -> bool:
         bits = pa.int8() if kind.bit_width == 8 else getattr(pa, f"int{kind.bit_width}")()
         return bool(left.view(bits).equals(right.view(bits)))
     return bool(left.equals(right))
+
+
+def _lists_of_entries(maps: Any) -> Any:
+    """Turn maps into lists of structs; Arrow's cast refuses required fields below null items."""
+    entries = pa.StructArray.from_arrays([maps.keys, maps.items], ["key", "value"])
+    offsets = pa.array(maps.offsets.to_numpy())  # a copy: a mask goes with no slice
+    return pa.ListArray.from_arrays(offsets, entries, mask=maps.is_null())
 
 
 def _one(data: Any) -> Any:

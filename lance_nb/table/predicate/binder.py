@@ -30,7 +30,14 @@ from lance_nb.table.predicate import (
 )
 from lance_nb.table.predicate.arithmetic import arithmetic, negative, number, shift
 from lance_nb.table.predicate.casts import try_cast_kernel
-from lance_nb.table.predicate.coercion import cast, fit_literal, plain, uncast, unify
+from lance_nb.table.predicate.coercion import (
+    cast,
+    fit_literal,
+    plain,
+    plain_for_cast,
+    uncast,
+    unify,
+)
 from lance_nb.table.predicate.expression import Expression, Literal, call
 from lance_nb.table.predicate.functions import call_of
 from lance_nb.table.predicate.logic import chain_of, is_null, negation, true_or_null
@@ -243,11 +250,12 @@ class _Binder:
         value, type_ = self.bind(node.this), type_of(node.args["to"], node)
         if isinstance(value, Literal) and pt.is_decimal(type_) and value.digits:
             value = fit_literal(value, type_)
-        return cast(plain(value), type_)
+        return cast(plain_for_cast(value, type_), type_)
 
     def _bind_trycast(self, node: Any) -> Expression:
         type_ = type_of(node.args["to"], node)
-        return call(f"TRY_CAST to {type_}", try_cast_kernel(type_), plain(self.bind(node.this)))
+        value = plain_for_cast(self.bind(node.this), type_)
+        return call(f"TRY_CAST to {type_}", try_cast_kernel(type_), value)
 
     def _bind_case(self, node: Any) -> Expression:
         branches = []

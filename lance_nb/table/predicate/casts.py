@@ -28,6 +28,8 @@ _ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
 _FRACTION = re.compile(r"(?<=:\d\d)\.(\d{1,9})")
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _WIDE_DECIMAL_DIGITS = 38
+_HALF_BITS, _DOUBLE_BITS = 16, 64
+_GREATEST_POWERS = {16: 10, 32: 13, 64: 16}
 
 
 def cast_kernel(type_: pa.DataType) -> Kernel:
@@ -153,7 +155,7 @@ def _nested(rows: pa.Array, type_: pa.DataType) -> pa.Array:
 def _to_text(value: Value, type_: pa.DataType) -> Value:
     own = value.type
     if pt.is_floating(own):
-        return _map_text(value, _float_text, type_)
+        return _by_array(value, _float_text).cast(type_)
     if pt.is_timestamp(own):
         return _map_text(value.cast(pa.string()), _moment_text, type_)
     return value.cast(type_)
@@ -166,11 +168,79 @@ def _map_text(value: Value, function: Any, type_: pa.DataType) -> Value:
     return pa.array([None if row is None else function(row) for row in rows], type_)
 
 
-def _float_text(number: float) -> str:
-    text = repr(number)
-    if text in {"nan", "inf", "-inf"}:
-        return text.replace("nan", "NaN")
-    return re.sub(r"e([+-])0*", lambda match: "e" + match[1].strip("+"), text)
+def _float_text(rows: pa.Array) -> pa.Array:
+    """Write floats as arrow-rs does: the shortest digits that are the same float.
+
+    Arrow has these digits too, and changes to powers of ten at 1e10 and 1e-7. arrow-rs does so at
+    1e16 and 1e-5 for float64, at 1e13 and 1e-6 for float32, and never for float16.
+    """
+    import pyarrow.compute as pc
+
+    width = rows.type.bit_width
+    wide = rows.cast(pa.float32()) if width == _HALF_BITS else rows
+    text = wide.cast(pa.string())
+    has_powers = pc.any(pc.match_substring(text, "e+1")).as_py()
+    for power in range(10, _GREATEST_POWERS[width] if has_powers else 0):
+        text = _positional(text, rf"e\+{power}$", rf"^(-?\d{{{power + 1}}})(\d*?)0*$", power)
+    if width == _HALF_BITS:
+        return pc.replace_substring(_half_text(text, wide), "nan", "NaN")
+    if width == _DOUBLE_BITS:
+        text = pc.replace_substring_regex(text, r"^(-?)0\.00000([1-9])(\d+)$", r"\1\2.\3e-6")
+        text = pc.replace_substring_regex(text, r"^(-?)0\.00000([1-9])$", r"\1\2e-6")
+    text = pc.replace_substring_regex(text, r"^(-?\d+)$", r"\1.0")
+    return pc.replace_substring(pc.replace_substring(text, "e+", "e"), "nan", "NaN")
+
+
+def _half_text(text: pa.Array, values: pa.Array) -> pa.Array:
+    """Write float16 in full; a value just between two texts gets the greater, not the even one."""
+    import pyarrow.compute as pc
+
+    exact = values.cast(pa.float64()).cast(pa.string())
+    tied = pc.fill_null(pc.equal(exact, pc.binary_join_element_wise(text, "5", "")), False)
+    if pc.any(tied).as_py():
+        odd = text.filter(tied)
+        for digit in range(0, 10, 2):
+            odd = pc.replace_substring_regex(odd, f"{digit}$", str(digit + 1))
+        text = pc.replace_with_mask(text, tied, odd)
+    for power in (7, 8):
+        small = partial(_small, zeros=r"\1" + "0." + "0" * (power - 1))
+        text = _where(text, f"e-{power}$", small)
+    return text
+
+
+def _small(text: pa.Array, *, zeros: str) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.replace_substring_regex(_digits(text), r"^(-?)", zeros)
+
+
+def _digits(text: pa.Array) -> pa.Array:
+    """Leave the digits of the mantissa."""
+    import pyarrow.compute as pc
+
+    return pc.replace_substring_regex(text, r"\.|e.*$", "")
+
+
+def _positional(text: pa.Array, exponent: str, digits: str, power: int) -> pa.Array:
+    """Write numbers with this power of ten in full."""
+    import pyarrow.compute as pc
+
+    def write(found: pa.Array) -> pa.Array:
+        padded = pc.binary_join_element_wise(_digits(found), "0" * power, "")
+        placed = pc.replace_substring_regex(padded, digits, r"\1.\2")
+        return pc.replace_substring_regex(placed, r"\.$", ".0")
+
+    return _where(text, exponent, write)
+
+
+def _where(text: pa.Array, pattern: str, write: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """Write the rows that match a pattern anew."""
+    import pyarrow.compute as pc
+
+    here = pc.fill_null(pc.match_substring_regex(text, pattern), False)
+    if not pc.any(here).as_py():
+        return text
+    return pc.replace_with_mask(text, here, write(text.filter(here)))
 
 
 def _moment_text(text: str) -> str:

@@ -58,6 +58,15 @@ def _plain_type(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
+def plain_for_cast(expression: Expression, type_: pa.DataType) -> Expression:
+    """Give the operand of a cast its plain form, but leave a float16 that becomes text.
+
+    Its text has the digits of a float16, and no ``.0`` behind whole numbers.
+    """
+    is_text = _is_text(type_) or type_ == pa.string_view()
+    return expression if is_text and pt.is_float16(expression.type) else plain(expression)
+
+
 def as_float16(found: Expression, operands: Sequence[Expression]) -> Expression:
     """Return what was computed of float16 and integers in float16, as pylance does.
 

@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import text_kernels, text_patterns
-from lance_nb.table.predicate.coercion import cast, plain
+from lance_nb.table.predicate.coercion import cast, plain, plain_for_cast
 from lance_nb.table.predicate.expression import (
     Expression,
     Kernel,
@@ -41,7 +41,7 @@ def text(expression: Expression, *, name: str) -> Expression:
 
 def written(expression: Expression) -> Expression:
     """Return the operand as text, numbers and bytes written out (as concat does)."""
-    expression = plain(expression)
+    expression = plain_for_cast(expression, pa.string())
     if pt.is_string(expression.type) or pt.is_large_string(expression.type):
         return expression
     return cast(expression, pa.string())
