@@ -227,3 +227,14 @@ def test_a_deletion_file_says_where_it_is():
     for wrong in ((-1, 0, "array", 0), (0, 2**64, "array", 0), (0, 0, "array", -1)):
         with pytest.raises(InvalidInputError, match="64 bits"):
             DeletionFile(*wrong)
+
+
+def test_equal_fragments_have_equal_bytes() -> None:
+    """Whatever the order in which their metadata was set."""
+    keys = [f"key-{one}" for one in range(40)]
+    one, other = (
+        Fragment(0, (), 1, metadata=dict.fromkeys(order, "v")) for order in (keys, keys[::-1])
+    )
+    assert one == other
+    assert one.to_bytes() == other.to_bytes()
+    assert Fragment.from_bytes(one.to_bytes()) == one

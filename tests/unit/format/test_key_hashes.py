@@ -67,3 +67,52 @@ def test_only_some_types_are_hashed_by_pylance() -> None:
     assert all(map(is_shared, (pa.int32(), pa.uint64(), pa.string(), pa.large_binary())))
     others = (pa.int16(), pa.float64(), pa.timestamp("us"), pa.decimal128(10, 2), pa.date32())
     assert not any(map(is_shared, others))
+
+
+def _reference(data: bytes) -> int:
+    """Return the XXH64 of some bytes with seed 0, step by step as the specification has it."""
+    mask = 2**64 - 1
+    p1, p2, p3, p4, p5 = (
+        0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63,
+        0x27D4EB2F165667C5,
+    )  # fmt: skip
+
+    def turn(value: int, bits: int) -> int:
+        value &= mask
+        return (value << bits | value >> 64 - bits) & mask
+
+    def mix(lane: int, word: int) -> int:
+        return turn(lane + word * p2, 31) * p1 & mask
+
+    at, value = 0, p5
+    if len(data) >= 32:
+        lanes = [p1 + p2, p2, 0, -p1]
+        while len(data) - at >= 32:
+            words = struct.unpack_from("<4Q", data, at)
+            lanes = [mix(lane, word) for lane, word in zip(lanes, words, strict=True)]
+            at += 32
+        value = sum(map(turn, lanes, (1, 7, 12, 18)))
+        for lane in lanes:
+            value = (value ^ mix(0, lane)) * p1 + p4
+    value += len(data)
+    while len(data) - at >= 8:
+        value = turn(value ^ mix(0, *struct.unpack_from("<Q", data, at)), 27) * p1 + p4
+        at += 8
+    if len(data) - at >= 4:
+        value = turn(value ^ struct.unpack_from("<I", data, at)[0] * p1, 23) * p2 + p3
+        at += 4
+    for one in data[at:]:
+        value = turn(value ^ one * p5, 11) * p1
+    value &= mask
+    value = (value ^ value >> 33) * p2 & mask
+    value = (value ^ value >> 29) * p3 & mask
+    return value ^ value >> 32
+
+
+def test_every_length_takes_each_part_of_the_bytes_once() -> None:
+    assert [_reference(text.encode()) for text in KNOWN] == list(KNOWN.values())
+    random = np.random.default_rng(3)
+    items = [random.bytes(length) for length in range(110)]
+    expected = [_reference(one) for one in items]
+    assert hash_keys([pa.array(items, pa.binary())]).tolist() == expected
+    assert hash_keys([pa.array(items[:0:-1], pa.binary())]).tolist() == expected[:0:-1]

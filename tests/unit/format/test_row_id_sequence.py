@@ -48,6 +48,8 @@ def test_any_ids_round_trip(values: list[int]):
         (range(0, 1000, 2), RangeWithBitmap),
         ([0, 5, 100_000, 10_000_000], Values),
         ([3, 1, 2], Values),
+        ([1, 5, 3], Values),
+        ([1, 5, 5], Values),
         ([2**64 - 1], Values),
         ([], Range),
     ],
@@ -56,6 +58,28 @@ def test_the_smallest_kind_is_chosen(values, kind: type):
     built = RowIdSequence.from_numpy(np.array(list(values), np.uint64))
     assert type(built.segments[0]) is kind
     assert built.to_numpy().tolist() == list(values)
+
+
+@pytest.mark.parametrize(
+    ("span", "arm"),
+    [
+        (2**16 - 1, "u16_array"),
+        (2**16, "u32_array"),
+        (2**32 - 1, "u32_array"),
+        (2**32, "u64_array"),
+    ],
+)
+@pytest.mark.parametrize("base", [0, 77])
+def test_offsets_are_as_narrow_as_the_span_allows(base: int, span: int, arm: str):
+    for values in ([base, base + span], [base + span, base]):
+        built = RowIdSequence.from_numpy(np.array(values, np.uint64))
+        message = pb.RowIdSequence.FromString(built.to_bytes()).segments[0]
+        encoded = getattr(message, message.WhichOneof("segment"))
+        assert encoded.WhichOneof("array") == arm
+        assert message.WhichOneof("segment") == (
+            "sorted_array" if values[0] < values[1] else "array"
+        )
+        assert RowIdSequence.from_bytes(built.to_bytes()).to_numpy().tolist() == values
 
 
 def test_the_worked_example_is_least_significant_bit_first():
@@ -104,6 +128,9 @@ def test_a_length_is_known_without_expanding():
         Segment(range_with_holes=Segment.RangeWithHoles(start=0, end=5, holes=array(7))),
         Segment(range_with_holes=Segment.RangeWithHoles(start=0, end=5, holes=array(2, 1))),
         Segment(sorted_array=array(2, 2)),
+        Segment(sorted_array=array(1, 5, 3)),
+        Segment(range_with_holes=Segment.RangeWithHoles(start=3, end=5, holes=array(2))),
+        Segment(range_with_holes=Segment.RangeWithHoles(start=0, end=5, holes=array(5))),
         Segment(array=Array(u16_array=Array.U16Array(base=0, offsets=b"abc"))),
         Segment(array=Array(u16_array=Array.U16Array(base=2**64 - 1, offsets=b"\x01\x00"))),
         Segment(array=Array(u64_array=Array.U64Array(values=b"1234567"))),

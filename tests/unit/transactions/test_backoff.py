@@ -94,3 +94,38 @@ def test_giving_up_after_the_timeout():
     with pytest.raises(TooMuchWriteContentionError):
         retrying(_failing(10**6), environment(0, time), max_retries=10**6, timeout_s=3.0)
     assert 1.0 < time.now_s < 3.0
+
+
+@pytest.mark.parametrize(
+    ("timeout_s", "expected"), [(1.5, [1]), (2.05, [1]), (2.2, [1, 2]), (None, [1, 2, 3])]
+)
+def test_no_wait_begins_that_would_end_after_the_timeout(
+    timeout_s: float | None, expected: list[int]
+):
+    """The first attempt takes 1 s, and the wait after it 1.1 s."""
+    time = FakeTime()
+    world = Environment(time.clock, time.monotonic, time.sleep, lambda: 0.3)
+    done = []
+    for number in attempts(world, 2, timeout_s):
+        done.append(number)
+        time.now_s += 1.0 if number == 1 else 0.1
+    assert done == expected
+    assert len(time.slept) == len(done) - 1
+
+
+def test_waits_between_changes_double_and_vary_by_at_most_50_ms():
+    for chance, jitter_s in ((0.0, -0.05), (0.5, 0.0), (0.75, 0.025)):
+        time = FakeTime()
+        world = Environment(time.clock, time.monotonic, time.sleep, lambda chance=chance: chance)
+        assert retrying(_failing(9), world) == 10
+        waits = [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, WAIT_S_MAX, WAIT_S_MAX]
+        assert time.slept == pytest.approx([max(one + jitter_s, 0) for one in waits])
+
+
+@pytest.mark.parametrize(("timeout_s", "calls"), [(0.05, 1), (0.06, 2), (0.151, 3), (0.149, 2)])
+def test_a_change_is_not_done_again_when_the_wait_would_pass_the_timeout(
+    timeout_s: float, calls: int
+):
+    world = _always(0.5)
+    with pytest.raises(TooMuchWriteContentionError, match=f"after {calls} attempts"):
+        retrying(_failing(9), world, timeout_s=timeout_s)

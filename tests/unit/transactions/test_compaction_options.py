@@ -42,7 +42,12 @@ def test_a_configured_value_of_another_kind_is_named() -> None:
         ({"num_threads": True}, InvalidInputError),
         ({"defer_index_remap": "yes"}, InvalidInputError),
         ({"materialize_deletions_threshold": "much"}, InvalidInputError),
-        ({"materialize_deletions_threshold": 1.5}, InvalidInputError),
+        ({"materialize_deletions_threshold": 1.01}, InvalidInputError),
+        ({"materialize_deletions_threshold": -0.01}, InvalidInputError),
+        ({"target_rows_per_fragment": 0}, InvalidInputError),
+        ({"max_bytes_per_file": 0}, InvalidInputError),
+        ({"max_source_rows": 0}, InvalidInputError),
+        ({"max_source_bytes": 0}, InvalidInputError),
         ({"compaction_mode": "copy"}, InvalidInputError),
         ({"compaction_mode": []}, InvalidInputError),
         ({"excluded_fragment_ids": ["a"]}, InvalidInputError),
@@ -52,3 +57,17 @@ def test_a_configured_value_of_another_kind_is_named() -> None:
 def test_bad_options_are_refused(given: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         CompactionOptions.of(given, {})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"materialize_deletions_threshold": 0},
+        {"materialize_deletions_threshold": 1},
+        dict.fromkeys(("target_rows_per_fragment", "batch_size", "max_source_bytes"), 1),
+        {"compaction_mode": "try_binary_copy", "defer_index_remap": False},
+    ],
+)
+def test_options_at_their_bounds_are_taken(given: dict[str, Any]) -> None:
+    found = CompactionOptions.of(given, {})
+    assert {name: getattr(found, name) for name in given} == given

@@ -34,7 +34,8 @@ def _only_v2(table: Table) -> list[int]:
 
 def test_without_a_migration_nothing_changes():
     table = _table()
-    assert table.commit(table.appending(2)).version == 3
+    made = table.commit(table.appending(2))
+    assert (made.version, made.attempts) == (3, 1)
     assert {one.scheme for one in version_names(table.inner)} == {NamingScheme.V1}
 
 

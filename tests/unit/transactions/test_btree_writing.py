@@ -1,0 +1,72 @@
+"""The values that a B-tree index can hold, and the files of a segment."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from lance_nb.errors import InvalidInputError
+from lance_nb.transactions import btree_writing
+from lance_nb.transactions.btree_writing import check_sortable
+
+SORTABLE = (
+    pa.int8(), pa.uint64(), pa.float16(), pa.float64(), pa.bool_(), pa.string(), pa.large_string(),
+    pa.binary(), pa.large_binary(), pa.binary(4), pa.date32(), pa.timestamp("us"), pa.time64("ns"),
+    pa.duration("s"), pa.decimal128(9, 2), pa.decimal256(40, 2),
+)  # fmt: skip
+OTHERS = (
+    pa.list_(pa.int8()), pa.list_(pa.float32(), 2), pa.struct([("x", pa.int8())]), pa.null(),
+    pa.map_(pa.string(), pa.int8()),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("type_", SORTABLE, ids=str)
+def test_values_with_an_order_are_held(type_: pa.DataType) -> None:
+    check_sortable(pa.field("a", type_))
+
+
+@pytest.mark.parametrize("type_", OTHERS, ids=str)
+def test_values_without_an_order_are_refused(type_: pa.DataType) -> None:
+    with pytest.raises(InvalidInputError, match="column 'a' is"):
+        check_sortable(pa.field("a", type_))
+
+
+def test_rows_are_sorted_with_nulls_first_and_nan_last() -> None:
+    values = pa.array([2.0, None, float("nan"), -1.0, None])
+    ids = pa.array([10, 11, 12, 13, 14], pa.uint64())
+
+    made = btree_writing._by_value(pa.table([values, ids], ["v", "id"]))
+
+    assert made["ids"].to_pylist() == [11, 14, 13, 10, 12]
+    assert made["values"].to_pylist()[:4] == [None, None, -1.0, 2.0]
+    assert not made.schema.field("ids").nullable
+
+
+@pytest.mark.parametrize("type_", [pa.float16(), pa.float32()], ids=str)
+def test_pages_say_their_bounds_and_how_many_nulls_they_hold(
+    monkeypatch: pytest.MonkeyPatch, type_: pa.DataType
+) -> None:
+    monkeypatch.setattr(btree_writing, "PAGE_ROWS", 2)
+    values = pa.array([4, None, 3, None, 1, None, 2], pa.float32()).cast(type_)
+    data = btree_writing._by_value(pa.table([values, pa.array(range(7), pa.uint64())], ["v", "id"]))
+
+    pages = btree_writing._pages(data)
+
+    assert pages.to_pydict() == {
+        "min": [None, None, 2.0, 4.0],
+        "max": [None, 1.0, 3.0, 4.0],
+        "null_count": [2, 1, 0, 0],
+        "page_idx": [0, 1, 2, 3],
+    }
+    assert pages.schema.metadata == {b"batch_size": b"2", b"range_partitioned": b"false"}
+
+
+def test_a_segment_is_recorded_with_its_files_and_what_it_covers() -> None:
+    made = lance_nb.write_dataset(pa.table({"a": [3, 1, 2]}), "memory://btree/one")
+
+    made.create_scalar_index("a", "BTREE")
+
+    (index,) = made.describe_indices()
+    assert (index.name, index.num_rows_indexed) == ("a_idx", 3)
+    assert made.to_table(filter="a = 2").to_pydict() == {"a": [2]}

@@ -1,0 +1,40 @@
+"""Traces of a write, left in a folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lance_nb.errors import StorageError
+from lance_nb.transactions.write_progress import FileSystemFragmentWriteProgress
+from tests.support.committing import fragment
+
+
+@pytest.mark.parametrize("metadata", [{"rank": "3"}, {}, None], ids=["some", "empty", "none"])
+def test_a_fragment_leaves_its_id_and_the_metadata_until_it_is_complete(
+    tmp_path: Path, metadata: dict[str, str] | None
+) -> None:
+    folder, one = tmp_path / "a/b", fragment("rows", identity=7)
+    progress = FileSystemFragmentWriteProgress(str(folder), metadata)
+
+    progress.begin(one)
+
+    state = json.loads((folder / "fragment_7.in_progress").read_text())
+    assert state == {"fragment_id": 7, "metadata": metadata or {}}
+    assert json.loads((folder / "fragment_7.json").read_text()) == one.to_json()
+
+    progress.complete(one)
+
+    assert [path.name for path in folder.iterdir()] == ["fragment_7.json"]
+    with pytest.raises(StorageError, match="cannot note the end"):
+        progress.complete(one)
+
+
+def test_folders_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="no folder for progress"):
+        FileSystemFragmentWriteProgress("nothing://x")
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StorageError, match="cannot write progress"):
+        FileSystemFragmentWriteProgress(str(tmp_path / "file")).begin(fragment())
