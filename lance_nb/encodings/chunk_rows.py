@@ -41,7 +41,11 @@ class ValueRuns:
 
 
 def chunks_of(table: ChunkTable, index: RowIndex | None, rows: Rows) -> Ints:
-    """List the chunks that hold the rows, ascending, without repeats."""
+    """List the chunks that hold the rows, ascending, without repeats.
+
+    At most one row goes on where a chunk ends, so a range of rows begins in the chunk in which the
+    range before it ends, or in a later one.
+    """
     if not rows.starts.size or not table.starts.size:
         return np.zeros(0, np.int64)
     started = table.value_ends if index is None else index.started
@@ -50,7 +54,6 @@ def chunks_of(table: ChunkTable, index: RowIndex | None, rows: Rows) -> Ints:
     last = ended.searchsorted(rows.stops - 1, side="right")
     if first.size == 1:
         return np.arange(int(first[0]), int(last[0]) + 1)
-    np.maximum(first[1:], last[:-1], out=first[1:])
     chunks = expand_ranges(first, last + 1)
     keep = np.ones(chunks.size, bool)
     keep[1:] = np.diff(chunks) > 0

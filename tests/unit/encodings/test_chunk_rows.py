@@ -38,6 +38,32 @@ def test_a_row_of_lists_that_goes_on_needs_both_of_its_chunks() -> None:
     assert chunks_of(TABLE, INDEX, Rows(ints(1), ints(2))).tolist() == [0, 1]
 
 
+@pytest.mark.parametrize(
+    ("ended", "goes_on"),
+    [
+        ([2, 4, 6, 9], [0, 0, 0, 0]),
+        ([1, 1, 4, 6, 9], [1, 1, 0, 1, 0]),  # row 1 lies in three chunks
+        ([3, 4, 7, 9], [1, 1, 1, 0]),
+    ],
+)
+@pytest.mark.parametrize("seed", range(20))
+def test_ranges_of_rows_need_the_chunks_that_hold_a_part_of_them(
+    ended: list[int], goes_on: list[int], seed: int
+) -> None:
+    ends, more = ints(*ended), ints(*goes_on)
+    table = ChunkTable(*(ints(*range(len(ended))),) * 4)
+    bounds = np.sort(np.random.default_rng(seed).permutation(10)[: 2 * (1 + seed % 4)])
+    rows = Rows(bounds[::2], bounds[1::2])
+    pairs = list(zip(rows.starts.tolist(), rows.stops.tolist(), strict=True))
+    wanted = set()
+    for chunk, (stop, part) in enumerate(zip(ended, goes_on, strict=True)):
+        start = ended[chunk - 1] if chunk else 0
+        held = range(start, stop + part)
+        if any(low <= row < high for row in held for low, high in pairs):
+            wanted.add(chunk)
+    assert chunks_of(table, RowIndex(ends, ends + more), rows).tolist() == sorted(wanted)
+
+
 def test_neighbouring_chunks_are_one_range() -> None:
     spans = [(one.start, one.stop) for one in runs_of(TABLE, ints(0, 1))]
     assert spans == [(0, 160)]
@@ -57,6 +83,15 @@ def test_joined_pages_count_rows_and_bytes_on() -> None:
     assert joined.table.value_ends.tolist() == [4, 8, 10, 14, 18, 20]
     assert joined.rows is not None
     assert joined.rows.ended.tolist() == [1, 2, 3, 4, 5, 6]
+    assert joined.rows.started.tolist() == [2, 3, 3, 5, 6, 6]
+    assert joined.page_chunks is not None
+    assert joined.page_chunks.tolist() == [3]
+    flat = PageParts(TABLE, None, None)
+    three = join_parts([flat, flat, flat], [10, 10, 10], [0, 500, 700])
+    assert three.rows is None
+    assert three.table.starts.tolist()[6:] == [700, 780, 860]
+    assert three.page_chunks is not None
+    assert three.page_chunks.tolist() == [3, 6]
 
 
 def test_a_page_that_continues_a_row_of_the_page_before_is_refused() -> None:
@@ -64,6 +99,11 @@ def test_a_page_that_continues_a_row_of_the_page_before_is_refused() -> None:
     joined = join_parts([page, page], [3, 3], [0, 500])
     begins = np.ones(6, bool)
     check_joints(joined, begins, np.ones(6, np.int64))
+    for inside in (1, 2, 4, 5):  # rows go on inside a page
+        begins[inside] = False
+    check_joints(joined, begins, np.ones(6, np.int64))
+    check_joints(page, begins, np.ones(3, np.int64))
+    check_joints(joined, begins[:3], ints(1, 1, 1, 0, 0, 0))  # nothing of the second page
     begins[3] = False
     with pytest.raises(CorruptFileError, match="begin with a new row"):
         check_joints(joined, begins, np.ones(6, np.int64))

@@ -31,12 +31,18 @@ def read(hexadecimal: str) -> str:
         ("20000000 20000009 408000000000000000", "-9223372036854775808"),
         ("20000000 20000009 604008000000000000", "3.0"),
         ("20000000 20000009 607e41eb2d66005835", "1.5e+300"),
+        ("20000000 20000009 603ee4f8b588e368f1", "0.00001"),
+        ("20000000 20000009 603eb0c6f7a0b5ed8d", "1e-6"),
+        ("20000000 20000001 10", "NaN"),
+        ("20000000 20000001 20", "Infinity"),
+        ("20000000 20000001 30", "-Infinity"),
         ("20000000 10000003 737472", '"str"'),
         ("20000000 10000003 220a5c", '"\\"\\n\\\\"'),
         ("20000000 10000002 c3a9", '"é"'),
         ("80000000", "[]"),
         ("80000002 20000002 00000000 5001", "[1,null]"),
         ("40000000", "{}"),
+        ("40000001 10000001 20000002 61 5002", '{"a":2}'),
         ("40000002 10000001 10000001 20000002 20000002 61 7a 5002 5001", '{"a":2,"z":1}'),
         ("80000001 50000004 80000000", "[[]]"),
     ],
@@ -61,6 +67,9 @@ def test_small_exponents_have_no_leading_zero() -> None:
         "20000000 10000001 ff",  # not UTF-8
         "20000000 20000004 40aabbcc",  # a number of 3 bytes
         "20000000 20000003 60aabb",
+        "20000000 20000008 60aabbccddeeff00",  # a double of 7 bytes
+        "20000000 20000002 10",  # longer than the document by one
+        "800000",  # a header of 3 bytes
         "9fffffff",
     ],
 )
@@ -77,9 +86,11 @@ def test_newer_kinds_of_values_are_named(document: str) -> None:
 
 def test_depth_is_limited() -> None:
     document = bytes.fromhex("80000000")
-    for _ in range(DEPTH_MAX + 1):
+    for _ in range(DEPTH_MAX - 1):
         document = bytes.fromhex("80000001") + (0x50000000 + len(document)).to_bytes(4) + document
+    assert to_text(memoryview(document)) == "[" * DEPTH_MAX + "]" * DEPTH_MAX
 
+    document = bytes.fromhex("80000001") + (0x50000000 + len(document)).to_bytes(4) + document
     with pytest.raises(CorruptFileError, match="levels"):
         to_text(memoryview(document))
 

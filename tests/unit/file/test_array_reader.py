@@ -131,6 +131,16 @@ def test_items_are_counted_over_the_pages_of_lists(mapped: bool) -> None:
         assert found["l"].to_pylist() == [ROWS[i] for i in positions_of(rows)]
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()])
+def test_strings_may_be_lists_of_bytes(kind: pa.DataType) -> None:
+    content: list[Page] = [(no_nulls(flat(8)), [b"abcd"], 4), (no_nulls(flat(8)), [b"ef"], 2)]
+    data = file_of([LIST_PAGES, content], 5)
+    values = pa.array(["ab", None, "c", "", "def"], kind)
+    for rows in (rows_of((0, 5)), rows_of((1, 3)), rows_of((0, 1), (4, 5)), rows_of()):
+        found = read(data, pa.schema([("s", kind)]), rows)["s"]
+        assert same(found, values.take(pa.array(positions_of(rows), pa.int64())))
+
+
 def test_a_list_that_asks_for_items_that_are_not_there_is_refused() -> None:
     data = file_of([[list_of([2, 9], 9)], ITEM_PAGES], 2)
 

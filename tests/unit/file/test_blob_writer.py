@@ -61,6 +61,14 @@ def test_sizes_choose_the_place(store: MemoryStore):
     assert b"a" * 5 in bytes(store.read("x.lance"))
 
 
+def test_payloads_go_beside_the_file_from_64_kib_and_alone_from_4_mib_on(store: MemoryStore):
+    sizes = [1 << 16, (1 << 16) + 1, 1 << 22, (1 << 22) + 1]
+    written = write(store, table_of([bytes([k]) * size for k, size in enumerate(sizes)]), (2, 2))
+    beside = [bytes(store.read(path)) for path in written.sidecars]
+    assert [len(one) for one in beside] == [sizes[1] + sizes[2], sizes[3]]
+    assert bytes(sizes[0]) in bytes(store.read("x.lance"))
+
+
 def test_references_must_be_allowed(store: MemoryStore):
     kind = pa.struct([("data", pa.large_binary()), ("uri", pa.string())])
     marks = {"ARROW:extension:name": "lance.blob.v2"}

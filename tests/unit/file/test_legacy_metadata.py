@@ -37,6 +37,12 @@ def test_a_file_without_rows_has_no_batches() -> None:
     assert read_legacy_metadata(source(data)).pages.batch_ends.tolist() == []
 
 
+def test_a_batch_may_be_empty() -> None:
+    data = LegacyFile([node(0, "a", "int8")], [0, 2, 2, 5]).finish()
+
+    assert read_legacy_metadata(source(data)).pages.batch_ends.tolist() == [2, 2, 5]
+
+
 @pytest.mark.parametrize("offsets", [[1, 2], [0, 3, 2], [0, -1]])
 def test_batches_that_do_not_go_up_from_0_are_refused(offsets: list[int]) -> None:
     data = LegacyFile([node(0, "a", "int8")], offsets).finish()

@@ -44,6 +44,19 @@ def test_nothing_but_the_wanted_columns_is_read() -> None:
     assert list(reader._columns) == [1]
 
 
+def test_the_held_metadata_grows_with_the_columns_that_were_read() -> None:
+    reader = FileReader(BytesStore(golden("numbers", "2.2")), "a.lance")
+    table = 16 * reader.num_columns  # position and size of every column's metadata
+    assert reader.metadata_bytes == table
+    sizes = [size for _, size in reader._table(reader.footer.column_table_start, 2)]
+    for column, size in enumerate(sizes):
+        assert size > 0
+        assert reader.metadata_bytes == table + sum(sizes[:column])
+        reader.column_metadata(column)
+    reader.column_metadata(0)
+    assert reader.metadata_bytes == table + sum(sizes)
+
+
 def test_a_wrong_size_in_the_manifest_is_refused() -> None:
     data = golden("numbers", "2.2")
     assert FileReader(BytesStore(data), "a.lance", len(data)).size_bytes == len(data)

@@ -6,12 +6,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_nb.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
+from lance_nb.errors import (
+    CorruptFileError,
+    InvalidInputError,
+    NotSupportedError,
+    SchemaMismatchError,
+)
 from lance_nb.file.reader import FileReader
 from lance_nb.file.writer import FileOptions, FileWriter, WrittenFile
 from lance_nb.format.schema import Schema
 from lance_nb.storage.memory import MemoryStore, clear
-from tests.support.reading import Columns, rows_of
+from tests.support.reading import Columns, positions_of, rows_of
 
 
 @pytest.fixture
@@ -73,6 +78,45 @@ def test_many_columns_share_what_may_wait(store: MemoryStore):
     table = pa.table({f"c{k}": np.arange(20_000) for k in range(10)})
     write(store, table, 1000, options=FileOptions(waiting_bytes_max=640 * 1024))
     assert len(FileReader(store, "x").column_metadata(0).pages) > 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "waiting_kib", "page_kib"),
+    [(1, 256, 256), (2, 512, 256), (4, 1024, 256), (4, 16, 64), (1, 2048, 512)],
+)
+def test_a_page_has_at_most_its_share_but_64_kib(
+    store: MemoryStore, columns: int, waiting_kib: int, page_kib: int
+):
+    numbers = np.random.default_rng(1).integers(0, 2**62, 128 * 1024)  # 1 MiB
+    table = pa.table({f"c{k}": numbers for k in range(columns)})
+    options = FileOptions(page_bytes=512 * 1024, waiting_bytes_max=waiting_kib * 1024)
+    write(store, table, 1024, options=options)
+    pages = FileReader(store, "x").column_metadata(columns - 1).pages
+    assert [page.num_rows for page in pages] == [page_kib * 128] * (1024 // page_kib)
+
+
+def test_pages_end_at_8_mib_unless_asked(store: MemoryStore):
+    table = pa.table({"a": np.random.default_rng(1).integers(0, 2**62, 9 * 128 * 1024)})
+    write(store, table, 128 * 1024)
+    pages = FileReader(store, "x").column_metadata(0).pages
+    assert [page.num_rows for page in pages] == [8 * 128 * 1024, 128 * 1024]
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+def test_rows_of_fixed_size_lists_of_structs_are_found(store: MemoryStore, nullable: bool):
+    kind = pa.list_(pa.struct([("x", pa.int32()), ("y", pa.string())]), 3)
+    rows = [[{"x": 3 * k + j, "y": f"{k}.{j}"} for j in range(3)] for k in range(50)]
+    if nullable:
+        rows[4] = None
+    table = pa.table({"v": pa.array(rows, kind)})
+    write(store, table, 7, file_version=(2, 2), options=FileOptions(page_bytes=100))
+    reader = FileReader(store, "x")
+    columns = Columns(table.schema)
+    for wanted in (rows_of((0, 50)), rows_of((1, 3)), rows_of((3, 6), (10, 11), (48, 50))):
+        found = columns.read(reader, "v", wanted).to_pylist()
+        assert found == [rows[k] for k in positions_of(wanted)]
+    with pytest.raises(CorruptFileError, match="153 rows"):
+        columns.read(reader, "v", rows_of((0, 51)))
 
 
 def test_metadata_and_buffers_of_the_caller_are_kept(store: MemoryStore):
@@ -139,6 +183,8 @@ def test_unknown_versions_are_refused(store: MemoryStore):
         FileWriter(store, "x", Schema.from_arrow(pa.schema([])), file_version=(2, 3))
 
 
-def test_pages_have_a_size():
-    with pytest.raises(InvalidInputError):
-        FileOptions(page_bytes=0)
+@pytest.mark.parametrize("name", ["page_bytes", "waiting_bytes_max", "blob_pack_bytes"])
+def test_sizes_are_positive(name: str):
+    with pytest.raises(InvalidInputError, match=f"{name} must be positive, not 0"):
+        FileOptions(**{name: 0})
+    assert getattr(FileOptions(**{name: 1}), name) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from lance_nb.encodings.registry import codecs
@@ -41,6 +42,16 @@ def test_a_tail_as_long_as_a_packed_block_is_raw() -> None:
     raw = out_of_line_block(values, 16, 1, raw_tail=True)
     assert len(raw) == 1024 // 8
     block = codecs.decode_blocks(out_of_line_bitpacking(16, 1), chunks_of([[raw]], [64]))
+    assert integers(block) == values
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_the_memory_is_that_of_the_values(bits: int) -> None:
+    values = [(i * 7) % 8 for i in range(32 * 1024)]
+    parts = chunks_of([[out_of_line_block(values, bits, 3, raw_tail=True)]], [len(values)])
+    before = pa.total_allocated_bytes()
+    block = codecs.decode_blocks(out_of_line_bitpacking(bits, 3), parts)
+    assert pa.total_allocated_bytes() - before <= 2 * len(values) * bits // 8
     assert integers(block) == values
 
 

@@ -8,7 +8,7 @@ import pytest
 from lance_nb.encodings.kernels import runs
 
 
-@pytest.mark.parametrize("width", [1, 2, 3, 4, 8, 16])
+@pytest.mark.parametrize("width", [*range(1, 10), 15, 16, 17])
 def test_each_value_is_repeated(width: int) -> None:
     values = np.arange(3 * width, dtype=np.uint8)
     found = runs.expand(values, width, np.array([2, 0, 3]))

@@ -6,7 +6,41 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lance_nb.encodings.base import AllNull, DataBlock, Dictionary, PackedStruct
+from lance_nb.encodings.choose import LAYOUT_ENCODERS
+from lance_nb.encodings.compress_base import LeafPage, PageLevels
+from lance_nb.encodings.leaf_blocks import from_arrow
+from lance_nb.encodings.statistics import Measured
 from tests.conformance.codec_tests import check_page, options, page_arms
+
+NUMBERS = from_arrow(pa.array([1, 2, 3]))
+STRINGS = from_arrow(pa.array(["a", "b", "x" * 300]))
+ZIPPED = {"structural-encoding": "fullzip"}
+CHUNKED = {"structural-encoding": "miniblock"}
+
+
+@pytest.mark.parametrize(
+    ("block", "wish", "version", "zipped", "chunked"),
+    [
+        (AllNull(3), ZIPPED, (2, 2), 0, 0),
+        (Dictionary(3, NUMBERS, STRINGS), ZIPPED, (2, 2), 0, 10),
+        (from_arrow(pa.array([True, False, True])), ZIPPED, (2, 2), 0, 10),
+        (PackedStruct(3, (NUMBERS, NUMBERS)), ZIPPED, (2, 2), 0, 10),
+        (PackedStruct(3, (NUMBERS, STRINGS)), {}, (2, 1), 0, 0),
+        (PackedStruct(3, (NUMBERS, STRINGS)), {}, (2, 2), 50, 0),
+        (NUMBERS, {}, (2, 2), 1, 10),
+        (NUMBERS, ZIPPED, (2, 1), 50, 10),
+        (NUMBERS, CHUNKED, (2, 1), 1, 50),
+        (STRINGS, {}, (2, 2), 20, 10),
+        (STRINGS, CHUNKED, (2, 2), 20, 50),
+    ],
+)
+def test_layouts_answer_0_for_what_they_cannot_hold(
+    block: DataBlock, wish: dict[str, str], version: tuple[int, int], zipped: int, chunked: int
+) -> None:
+    page = LeafPage(Measured(block), PageLevels((1,), None, None, 3, 0, 3), options(wish, version))
+    assert LAYOUT_ENCODERS["full_zip_layout"].nominate(page) == zipped
+    assert LAYOUT_ENCODERS["mini_block_layout"].nominate(page) == chunked
 
 
 @pytest.mark.parametrize(

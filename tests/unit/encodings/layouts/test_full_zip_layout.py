@@ -106,6 +106,18 @@ def test_lists_of_texts(whole: bool) -> None:
         assert texts(LISTS.decode(rows_of((row, row + 1)), whole=whole)) == expected
 
 
+@pytest.mark.parametrize("bits", [32, 64])
+def test_offsets_are_as_wide_as_the_lengths_of_the_page(bits: int) -> None:
+    entries = b"".join(len(one).to_bytes(bits // 8, "little") + one for one in (b"ab", b"", b"xyz"))
+    ends = (0, bits // 8 + 2, bits // 4 + 2, len(entries))
+    built = page(entries, u16(*ends), rows=3, bits_per_offset=bits, value_compression=variable())
+    for whole in (True, False):
+        found = built.decode(rows_of((0, 3)), whole=whole)
+        assert texts(found) == [b"ab", b"", b"xyz"]
+        assert isinstance(found.values, VariableWidth)
+        assert found.values.offsets.dtype == f"int{bits}"
+
+
 @pytest.mark.parametrize("width", [1, 2, 4, 8])
 def test_the_row_index_may_have_any_width(width: int) -> None:
     index = b"".join(offset.to_bytes(width, "little") for offset in (0, 7, 8, 13, 21))

@@ -74,6 +74,16 @@ def test_rows_behind_the_buffer_are_refused(rows: tuple[int, int]) -> None:
         decode(flat(32), [NUMBERS], pa.int32(), rows)
 
 
+@pytest.mark.parametrize(
+    ("last", "reason"),
+    [(1 << 54, "at most"), (1 << 60, "at most"), ((1 << 54) - 1, "bytes")],
+)
+def test_positions_beyond_what_can_be_counted_are_refused(last: int, reason: str) -> None:
+    with pytest.raises(CorruptFileError, match=reason) as caught:
+        decode(flat(64), [NUMBERS], pa.int64(), (0, 1), (last - 1, last))
+    assert ("at most" in str(caught.value)) == (reason == "at most")
+
+
 @pytest.mark.parametrize("bits", [0, 3, 12, 1 << 60])
 def test_odd_widths_are_refused(bits: int) -> None:
     with pytest.raises(CorruptFileError):
@@ -84,6 +94,17 @@ def test_odd_widths_are_refused(bits: int) -> None:
 def test_broken_compression_is_refused(packed: bytes) -> None:
     with pytest.raises(CorruptFileError):
         decode(flat(32, scheme="zstd"), [packed], pa.int32(), (0, 1))
+
+
+@pytest.mark.parametrize(("bits", "rows"), [(32, 6), (1, 161)])
+def test_a_compressed_buffer_that_is_too_short_is_refused(bits: int, rows: int) -> None:
+    encoding = flat(bits, scheme="zstd")
+    packed = zstandard.ZstdCompressor().compress(NUMBERS)
+    kind = pa.bool_() if bits == 1 else pa.int32()
+
+    assert len(decode(encoding, [packed], kind, (0, rows - 1))) == rows - 1
+    with pytest.raises(CorruptFileError, match=r"2[14] bytes of decompressed values"):
+        decode(encoding, [packed], kind, (0, rows))
 
 
 def test_a_missing_buffer_is_refused() -> None:
