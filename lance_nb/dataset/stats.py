@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lance_nb import table
 from lance_nb.dataset.opened import OpenedVersion
-from lance_nb.table.scan_plan import live_counts
+from lance_nb.table.scan_plan import counts_of
 
 if TYPE_CHECKING:
     from lance_nb.table.data_statistics import DataStatistics
@@ -42,9 +42,9 @@ class LanceStats:
     def __call__(self) -> DatasetStats:
         """Count rows, files and bytes, from the manifest."""
         snapshot = self._dataset.opened[1]
-        counts = snapshot.manifest.fragments.counts()
+        counts = counts_of(snapshot)
         return DatasetStats(
-            int(live_counts(snapshot).sum()),
+            int(counts.num_rows.sum()),
             int(counts.num_deleted_rows.sum()),
             len(counts.ids),
             int(counts.num_data_files.sum()),

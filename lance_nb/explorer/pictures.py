@@ -160,7 +160,7 @@ def _versions_block(model: Timeline, limit: int = MAX_VERSIONS) -> _Block:
             bar.time,
             bar.operation,
             _change(bar.added, bar.removed),
-            text.count(bar.rows),
+            "" if bar.rows is None else text.count(bar.rows),
             tags.get((model.branch, bar.version), ""),
             bar.message,
         )

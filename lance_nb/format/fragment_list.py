@@ -51,6 +51,12 @@ class FragmentCounts:
         """Live rows of each fragment."""
         return self.physical_rows - self.num_deleted_rows
 
+    @property
+    def is_unknown(self) -> npt.NDArray[np.bool_]:
+        """Where the manifest leaves the rows, or the deleted rows, to the files."""
+        unknown: npt.NDArray[np.bool_] = self.physical_rows == 0
+        return unknown | (self.num_deletion_files > self.num_deleted_rows)
+
 
 class FragmentList(Sequence[Fragment]):
     """An immutable sequence of fragments over their serialized form.

@@ -39,6 +39,8 @@ _SUM_MAX = 2**62  # far above any dataset; a floating-point sum is exact enough 
 _SCHEMA_TAG, _FRAGMENT_TAG = 0x0A, 0x12  # fields 1 and 2 of Manifest, length-delimited
 _SCHEMA_FIELDS_MAX = 10_000
 _FEW_FRAGMENTS = 16  # up to so many, a loop is quicker than numpy
+# Behind the columns of ``fragment_counting``: fragments whose row counts are not recorded.
+_UNCOUNTED, _NUM_SUMS = NUM_COLUMNS, NUM_COLUMNS + 1
 _PADDING = bytes(16)  # reading one varint past the end stays inside the buffer
 
 
@@ -51,6 +53,8 @@ class FragmentTotals(NamedTuple):
     physical_rows: int
     num_deleted_rows: int
     size_bytes: int
+    # Whether all row counts are recorded and can be trusted; releases of 2023 left some out.
+    has_row_counts: bool = True
 
     @property
     def num_rows(self) -> int:
@@ -81,7 +85,7 @@ class TotalsMemo:
         self._count = 0
         # Of the first ``_count`` fragments: where each ends, and the sums up to it.
         self._ends: Ints = np.zeros(0, np.int64)
-        self._sums: Ints = np.zeros((0, NUM_COLUMNS), np.int64)
+        self._sums: Ints = np.zeros((0, _NUM_SUMS), np.int64)
 
     def shared(self, raw: memoryview) -> tuple[int, int]:
         """Return how many of the first fragments are known and the bytes that end with them.
@@ -99,7 +103,7 @@ class TotalsMemo:
 
     def sums(self, count: int) -> list[int]:
         """Return the sums over the first fragments."""
-        return self._sums[count - 1].tolist() if count else [0] * NUM_COLUMNS
+        return self._sums[count - 1].tolist() if count else [0] * _NUM_SUMS
 
     def keep(
         self, raw: memoryview, known: tuple[int, int], added: Sequence[bytes], sums: Any
@@ -114,7 +118,7 @@ class TotalsMemo:
         if self._count > len(self._ends):
             room = self._count + count // 2
             self._ends = np.concatenate((self._ends[:count], np.zeros(room - count, np.int64)))
-            more = np.zeros((room - count, NUM_COLUMNS), np.int64)
+            more = np.zeros((room - count, _NUM_SUMS), np.int64)
             self._sums = np.concatenate((self._sums[:count], more))
         if added:
             self._ends[count : self._count] = ends
@@ -245,8 +249,9 @@ def _totals(
     memo.keep(raw, known, added, sums)
     last = list(map(int, sums[-1])) if added else before
     return FragmentTotals(
-        known[0] + len(added), last[FILES], last[DELETIONS], last[ROWS], last[DELETED], last[BYTES]
-    )
+        known[0] + len(added), last[FILES], last[DELETIONS], last[ROWS], last[DELETED], last[BYTES],
+        not last[_UNCOUNTED] and (message.HasField("writer_version") or not known[0] + len(added)),
+    )  # fmt: skip
 
 
 def _running_sums(before: list[int], counts: Ints, limit: int, path: str) -> Ints:
@@ -259,6 +264,8 @@ def _running_sums(before: list[int], counts: Ints, limit: int, path: str) -> Int
     if too_many.any():
         at = int(np.argmax(too_many))
         raise _too_many_deleted(path, rows[at], deleted[at])
+    uncounted = (rows == 0) | (counts[:, DELETIONS] > deleted)
+    counts = np.column_stack((counts, uncounted))
     if (counts.sum(axis=0, dtype=np.float64) + before >= _SUM_MAX).any():
         raise _too_large(path)
     sums: Ints = np.cumsum(counts, axis=0) + np.array(before, np.int64)
@@ -272,7 +279,8 @@ def _running_sums_of_few(
     for one in counts:
         if one[DELETED] - one[ROWS] > limit and one[ROWS]:
             raise _too_many_deleted(path, one[ROWS], one[DELETED])
-        sums.append([total + number for total, number in zip(sums[-1], one, strict=True)])
+        counted = [*one, int(not one[ROWS] or one[DELETIONS] > one[DELETED])]
+        sums.append([total + number for total, number in zip(sums[-1], counted, strict=True)])
     if max(sums[-1]) >= _SUM_MAX:
         raise _too_large(path)
     return sums[1:]

@@ -117,4 +117,5 @@ def _about(info: VersionInfo) -> str:
     tags = f"  (tag: {', '.join(map(text.name, info.tags))})" if info.tags else ""
     message = f"  {text.line(info.message, 60)}" if info.message else ""
     operation = text.line(info.operation or "", 20)
-    return f"{time}  {operation:<12} {text.plural(info.num_rows, 'row'):>14}{tags}{message}"
+    rows = "" if info.num_rows is None else text.plural(info.num_rows, "row")
+    return f"{time}  {operation:<12} {rows:>14}{tags}{message}"

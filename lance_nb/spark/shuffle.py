@@ -32,6 +32,7 @@ from lance_nb.spark.tasks.merge import Clauses, check, file_options
 from lance_nb.spark.types import fitted, fitted_schema
 from lance_nb.spark.worker import ARRIVAL, Arrival, settle
 from lance_nb.table.projection import ROW_ADDRESS
+from lance_nb.table.scan_plan import live_counts
 from lance_nb.transactions.merge_insert_clauses import MergeClauses
 from lance_nb.transactions.merge_insert_parts import plan_bucket, united, windows_of, without_rows
 from lance_nb.transactions.merge_insert_plan import MergePlan
@@ -117,7 +118,7 @@ def merge_buckets(
     on = list(clauses.on)
     target = _target(spark, place, on)
     counter = RowCounter(spark)
-    num_rows = int(place.open()[1].manifest.fragments.counts().num_rows.sum())
+    num_rows = int(live_counts(place.open()[1]).sum())
     num_buckets = bucket_count(num_rows, source_bytes(source), _partitions(spark), num_cores(spark))
     left = _in_buckets(_typed(source, target, on), on, num_buckets)
     right = _in_buckets(target, on, num_buckets)

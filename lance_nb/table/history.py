@@ -63,13 +63,14 @@ VERSIONS_SCHEMA = pa.schema(
 class VersionInfo:
     """One version of a branch: when, what was done, and how much there is.
 
-    ``timestamp`` is aware (UTC). ``size_bytes`` adds up the data files whose size is recorded.
+    ``timestamp`` is aware (UTC). Row counts are None where the manifest does not have them, as
+    releases of 2023 wrote it. ``size_bytes`` adds up the data files whose size is recorded.
     """
 
     version: int
     timestamp: datetime | None
-    num_rows: int
-    num_deleted_rows: int
+    num_rows: int | None
+    num_deleted_rows: int | None
     num_fragments: int
     num_data_files: int
     num_deletion_files: int
@@ -119,8 +120,8 @@ class VersionLog:
         return VersionInfo(
             version,
             known.timestamp,
-            max(totals.num_rows, 0),  # old writers recorded no rows, but deletions
-            totals.num_deleted_rows,
+            totals.num_rows if totals.has_row_counts else None,
+            totals.num_deleted_rows if totals.has_row_counts else None,
             totals.num_fragments,
             totals.num_data_files,
             totals.num_deletion_files,

@@ -26,6 +26,7 @@ from lance_nb.format.index_details import index_settings, index_type
 from lance_nb.format.index_metadata import IndexMetadata, parse_index_section
 from lance_nb.storage.base import ByteRange
 from lance_nb.table.reuse_content import with_content
+from lance_nb.table.scan_plan import counts_of
 from lance_nb.table.snapshot import Snapshot
 
 _LENGTH_BYTES = 4
@@ -160,7 +161,7 @@ def statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
     if segments[0].name == REUSE_INDEX:
         return {"num_versions": len(entries(inline_details(segments[0])))}
     described = _describe(snapshot, name, segments)
-    counts = snapshot.manifest.fragments.counts()
+    counts = counts_of(snapshot)
     parts = [_segment_statistics(one, path) for one in segments]
     rows = [int(counts.num_rows[_covered(counts.ids, [one], path)].sum()) for one in segments]
     return {
@@ -187,7 +188,7 @@ def coverage(snapshot: Snapshot, name: str | None = None) -> pa.Table:
     """
     path = snapshot.manifest.path
     wanted = read_indices(snapshot) if name is None else segments_of(snapshot, name)
-    counts = snapshot.manifest.fragments.counts()
+    counts = counts_of(snapshot)
     parts = []
     for index in sorted({one.name for one in wanted if not one.is_system or name is not None}):
         segments = [one for one in wanted if one.name == index]
@@ -225,7 +226,7 @@ def _covered(
 
 def _describe(snapshot: Snapshot, name: str, segments: Sequence[IndexMetadata]) -> IndexDescription:
     path = snapshot.manifest.path
-    counts = snapshot.manifest.fragments.counts()
+    counts = counts_of(snapshot)
     covered = _covered(counts.ids, segments, path)
     sizes = [one.size_bytes for one in segments]
     first = segments[0]

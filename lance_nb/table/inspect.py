@@ -69,12 +69,12 @@ def fragments(snapshot: Snapshot) -> pa.Table:
     ``size_bytes`` adds up the sizes that are recorded.
     """
     counts = snapshot.manifest.fragments.counts()
-    unknown = counts.physical_rows == 0
+    unknown = counts.is_unknown
     columns = [
         counts.ids,
         pa.array(counts.num_rows, mask=unknown),
-        pa.array(counts.physical_rows, mask=unknown),
-        counts.num_deleted_rows,
+        pa.array(counts.physical_rows, mask=counts.physical_rows == 0),
+        pa.array(counts.num_deleted_rows, mask=unknown & (counts.num_deletion_files > 0)),
         counts.num_data_files,
         counts.size_bytes,
     ]

@@ -7,7 +7,7 @@ after the limit are never opened, and a fragment without deletions needs no file
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from lance_nb.encodings.base import Ints
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment
+from lance_nb.format.fragment_list import FragmentCounts
 from lance_nb.table.fragment_reader import confirmed_rows, num_physical_rows
 from lance_nb.table.snapshot import Snapshot
 
@@ -153,9 +154,22 @@ def first_rows(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None) 
 
 def live_counts(snapshot: Snapshot) -> Ints:
     """Return the live rows of every fragment, in scan order."""
-    counts = snapshot.manifest.fragments.counts()
-    live: Ints = counts.num_rows.astype(np.int64)
-    unknown = (counts.physical_rows == 0) | (counts.num_deletion_files > counts.num_deleted_rows)
-    for number in np.flatnonzero(unknown).tolist():
-        live[number] = num_live_rows(snapshot, snapshot.manifest.fragments[number])
+    live: Ints = counts_of(snapshot).num_rows.astype(np.int64)
     return live
+
+
+def counts_of(snapshot: Snapshot) -> FragmentCounts:
+    """Return the numbers of every fragment, in scan order.
+
+    Row counts that the manifest does not have are taken from the files.
+    """
+    counts = snapshot.manifest.fragments.counts()
+    unknown = np.flatnonzero(counts.is_unknown).tolist()
+    if not unknown:
+        return counts
+    physical, deleted = counts.physical_rows.copy(), counts.num_deleted_rows.copy()
+    for number in unknown:
+        fragment = snapshot.manifest.fragments[number]
+        physical[number] = num_physical_rows(snapshot, fragment)
+        deleted[number] = physical[number] - num_live_rows(snapshot, fragment)
+    return replace(counts, physical_rows=physical, num_deleted_rows=deleted)

@@ -21,6 +21,7 @@ from lance_nb.dataset.verbs.stage_preview import changed_fragments
 from lance_nb.errors import CommitConflictError, InvalidInputError
 from lance_nb.format.operation_details import count_of
 from lance_nb.table.refs import Target
+from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.branch_merge.findings import MergeConflict
 from lance_nb.transactions.branch_merge.planning import UP_TO_DATE, Planned
@@ -190,7 +191,7 @@ def _lines(planned: Planned, *, by_source: bool) -> tuple[str, ...]:
 
 
 def _num_rows(snapshot: Snapshot) -> int:
-    return int(snapshot.manifest.fragments.counts().num_rows.sum())
+    return int(live_counts(snapshot).sum())
 
 
 def _both(planned: Planned) -> tuple[Snapshot, Snapshot]:

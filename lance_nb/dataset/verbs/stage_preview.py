@@ -24,7 +24,7 @@ from lance_nb.errors import RetryableCommitConflictError
 from lance_nb.table.filtered_scan import Selected, selected_table
 from lance_nb.table.projection import project
 from lance_nb.table.scan import scan_table
-from lance_nb.table.scan_plan import plan_scan
+from lance_nb.table.scan_plan import counts_of, live_counts, plan_scan
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.conflicts import Circumstances, Verdict, check
 from lance_nb.transactions.inserted_rows import both_insert
@@ -138,8 +138,8 @@ def preview_of(
         operation_name(staged.operation.arm),
         staged.operation.describe(),
         staged.read_version,
-        int(snapshot.manifest.fragments.counts().num_rows.sum()),
-        int(after.manifest.fragments.counts().num_rows.sum()),
+        int(live_counts(snapshot).sum()),
+        int(live_counts(after).sum()),
         int(np.maximum(after_rows.astype(np.int64) - before_rows, 0).sum()),
         int(np.maximum(before_rows.astype(np.int64) - after_rows, 0).sum()),
         staged.num_updated_rows,
@@ -205,7 +205,7 @@ def changed_fragments(before: Snapshot, after: Snapshot, also: Sequence[int] = (
 
     Other rows are told by their number, other columns by ``also``: ids of fragments.
     """
-    old, new = before.manifest.fragments.counts(), after.manifest.fragments.counts()
+    old, new = counts_of(before), counts_of(after)
     ids = np.union1d(old.ids, new.ids)
     rows = []
     for counts in (old, new):

@@ -22,6 +22,7 @@ from lance_nb.format.merged_logs import MergedLog
 from lance_nb.format.schema import Schema, primary_key
 from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import project
+from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.environment import new_uuid
@@ -183,7 +184,7 @@ def explain(snapshot: Snapshot, clauses: MergeClauses, schema: pa.Schema | None)
         _headline(clauses),
         f"  WriteRows: columns={mine.names}, kept_from_target={kept}, mode={clauses.write_mode}",
         f"    KeyJoin: on={list(clauses.on)}, hashed=source, read_in_windows=target",
-        f"      TargetKeys: fragments={len(counts.ids)}, rows={int(counts.num_rows.sum())}",
+        f"      TargetKeys: fragments={len(counts.ids)}, rows={int(live_counts(snapshot).sum())}",
         f"      Source: columns={found.names}, memory_bytes={MEMORY_BYTES}, then a file",
     ]
     return "\n".join(lines) + "\n"

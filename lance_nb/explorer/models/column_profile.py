@@ -30,6 +30,7 @@ from lance_nb.explorer.models import cells
 from lance_nb.explorer.models.lens import Lens
 from lance_nb.explorer.models.predicate_words import value_words
 from lance_nb.explorer.models.source import Source
+from lance_nb.table.scan_plan import counts_of
 
 SAMPLE_ROWS = 8192
 SAMPLE_BYTES = 32_000_000
@@ -135,7 +136,7 @@ def _near(dataset: Source, columns: list[str], offset: int, limit: int) -> pa.Ta
     opened = getattr(dataset, "opened", None)
     if opened is None:
         return dataset.to_table(columns=columns, limit=limit, offset=offset)
-    counts = opened[1].manifest.fragments.counts()
+    counts = counts_of(opened[1])
     ends = np.cumsum(counts.num_rows.astype(np.int64))
     at, last = np.searchsorted(ends, [offset, offset + limit - 1], side="right").tolist()
     within = offset - int(ends[at - 1]) if at else offset

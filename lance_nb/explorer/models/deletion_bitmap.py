@@ -20,6 +20,7 @@ from lance_nb.explorer.models.stored import StoredSource, fragment_at
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.fragment_reader import num_physical_rows
+from lance_nb.table.scan_plan import counts_of
 
 MAX_PIXELS = 262_144
 MAX_LISTED = 200
@@ -102,7 +103,7 @@ class DeletedRows:
 
 def most_deleted(dataset: StoredSource) -> list[DeletedRows]:
     """List the fragments with most deleted rows, at most ``MAX_LISTED``; none without any."""
-    counts = dataset.opened[1].manifest.fragments.counts()
+    counts = counts_of(dataset.opened[1])
     deleted = counts.num_deleted_rows
     order = np.argsort(-deleted, kind="stable")[:MAX_LISTED]
     return [

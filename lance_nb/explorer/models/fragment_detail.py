@@ -23,6 +23,7 @@ from lance_nb.explorer.models.fragment_map import covered_ids
 from lance_nb.explorer.models.stored import StoredSource, fragment_at, stored
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.table.fragment_reader import num_physical_rows
+from lance_nb.table.scan_plan import num_live_rows
 
 MAX_FILES = 24
 MAX_COLUMNS = 40
@@ -66,12 +67,13 @@ class FragmentDetail:
 def fragment_detail(dataset: StoredSource, fragment_id: int) -> FragmentDetail:
     """Describe a fragment of the version that ``dataset`` is at."""
     fragment = fragment_at(dataset, fragment_id)
+    rows = num_physical_rows(dataset.opened[1], fragment)
     writers = _Writers(dataset, fragment_id)
     covered = list(covered_ids(dataset).items())[:MAX_INDICES]
     return FragmentDetail(
         id=fragment.id,
-        rows=num_physical_rows(dataset.opened[1], fragment),
-        deleted=fragment.deletion_file.num_deleted_rows if fragment.deletion_file else 0,
+        rows=rows,
+        deleted=rows - num_live_rows(dataset.opened[1], fragment),
         bytes=sum(file.size_bytes for file in fragment.files),
         files=tuple(_file(dataset, file, writers) for file in fragment.files[:MAX_FILES]),
         hidden_files=max(0, len(fragment.files) - MAX_FILES),

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from lance_nb.explorer.models.stored import StoredSource
 from lance_nb.format.fragment_list import FragmentCounts
+from lance_nb.table.scan_plan import counts_of
 
 MAX_BINS = 4096
 COLUMNS = ("id", "count", "rows", "deleted", "bytes", "files", "covered")
@@ -57,7 +58,7 @@ class FragmentMap:
 
 def fragment_map(dataset: StoredSource, first: int = 0, stop: int | None = None) -> FragmentMap:
     """Bin the fragments at positions ``[first, stop)`` of the manifest."""
-    counts = dataset.opened[1].manifest.fragments.counts()
+    counts = counts_of(dataset.opened[1])
     total = len(counts.ids)
     stop = total if stop is None else min(stop, total)
     first = max(0, min(first, stop))

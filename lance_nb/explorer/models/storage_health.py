@@ -28,6 +28,7 @@ from lance_nb.explorer.models import text
 from lance_nb.explorer.models.fragment_map import covered_ids
 from lance_nb.explorer.models.stored import StoredSource
 from lance_nb.format.fragment_list import FragmentCounts
+from lance_nb.table.scan_plan import counts_of
 
 DELETED_SHARE = 0.1
 TARGET_ROWS = 1024 * 1024
@@ -55,7 +56,7 @@ class Advice:
 
 def storage_health(dataset: StoredSource) -> tuple[Advice, ...]:
     """Return what would do good, the most useful first; empty when all is well."""
-    counts = dataset.opened[1].manifest.fragments.counts()
+    counts = counts_of(dataset.opened[1])
     if not len(counts.ids):
         return ()
     found = [_deletions(dataset, counts), _small(dataset, counts), _files(dataset, counts)]

@@ -49,7 +49,7 @@ class VersionBar:
     time_ms: int | None
     operation: str
     message: str
-    rows: int
+    rows: int | None
     added: int | None
     removed: int | None
 
@@ -254,9 +254,12 @@ def _rows_changed(
     if info.operation in _NO_ROWS_CHANGE:
         return 0, 0
     if before is None:
-        return (info.num_rows, 0) if is_first else (None, None)
+        return (info.num_rows, 0) if is_first and info.num_rows is not None else (None, None)
+    if info.num_rows is None or before.num_rows is None:
+        return None, None
     if info.operation == "Overwrite":
         return info.num_rows, before.num_rows
     gained = info.num_rows - before.num_rows
-    removed = max(0, info.num_deleted_rows - before.num_deleted_rows, -gained)
+    deleted = (info.num_deleted_rows or 0) - (before.num_deleted_rows or 0)
+    removed = max(0, deleted, -gained)
     return gained + removed, removed

@@ -94,9 +94,13 @@ def _transaction(dataset: Source) -> tuple[TransactionInfo | None, str]:
 
 def _counts(info: VersionInfo) -> tuple[Entry, ...]:
     size = "unknown" if info.size_bytes is None else text.size(info.size_bytes)
+    rows, deleted = (
+        "not recorded" if count is None else text.count(count)
+        for count in (info.num_rows, info.num_deleted_rows)
+    )
     return (
-        Entry("rows", text.count(info.num_rows)),
-        Entry("deleted rows", text.count(info.num_deleted_rows)),
+        Entry("rows", rows),
+        Entry("deleted rows", deleted),
         Entry("fragments", text.count(info.num_fragments)),
         Entry("data files", text.count(info.num_data_files)),
         Entry("deletion files", text.count(info.num_deletion_files)),

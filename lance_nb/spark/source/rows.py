@@ -17,6 +17,7 @@ from lance_nb.spark.source.options import TABLES, SourceOptions
 from lance_nb.spark.types import readable_schema, to_spark
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.scan import DEFAULT_BATCH_ROWS
+from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.snapshot import Snapshot
 
 # A part is at least so large, and smaller than a task if there would be less than ``_PARTS``.
@@ -119,7 +120,7 @@ def _total_bytes(snapshot: Snapshot) -> int:
 
 def _batch_rows(snapshot: Snapshot) -> int:
     """Return how many rows a batch may have: many, for each of them costs the JVM something."""
-    num_rows = int(snapshot.manifest.fragments.counts().num_rows.sum())
+    num_rows = int(live_counts(snapshot).sum())
     row_bytes = max(1, _total_bytes(snapshot) // max(1, num_rows))
     return min(_BATCH_ROWS, max(DEFAULT_BATCH_ROWS, _BATCH_BYTES // row_bytes))
 

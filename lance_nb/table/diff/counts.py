@@ -21,6 +21,7 @@ from lance_nb.format.fragment_list import FragmentCounts
 from lance_nb.table.diff.ends import Ends
 from lance_nb.table.diff.fragments import FragmentMatch, Places
 from lance_nb.table.indices import read_indices
+from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.snapshot import Snapshot
 
 
@@ -89,7 +90,7 @@ def count_differences(
     unknown = _unknown(counts_a, match.only_a) or _unknown(counts_b, match.only_b)
     exact = not (rows_in and rows_out) and not (columns_changed or same_count or unknown)
     return DiffCounts(
-        int(counts_a.num_rows.sum()), int(counts_b.num_rows.sum()), rows_in, rows_out, exact,
+        int(live_counts(a).sum()), int(live_counts(b).sum()), rows_in, rows_out, exact,
         deleted, undeleted, int(match.only_b.size), int(match.only_a.size), len(match.changed),
         match.num_equal, files_added, files_removed, bytes_added, bytes_removed, *_kinds(fields),
         *_indices(a, b), *_kinds(settings), sum(one.num_versions for one in ends.between),

@@ -147,7 +147,7 @@ def test_a_damaged_manifest_is_named(history):
     assert log.describe(4, {}).num_rows == 5126
 
 
-def test_versions_without_recorded_rows_are_never_negative():
+def test_row_counts_that_are_not_recorded_are_none():
     from tests.golden.copies import edited_fragment
 
     def change(manifest):
@@ -157,7 +157,8 @@ def test_versions_without_recorded_rows_are_never_negative():
             )
 
     log = VersionLog(changed(5, change), None)
-    assert log.describe(5, {}).num_rows == 0
+    info = log.describe(5, {})
+    assert (info.num_rows, info.num_deleted_rows) == (None, None)
     versions_table(log, {}).validate(full=True)
 
 

@@ -20,7 +20,8 @@ def counted(
     physical = np.array(rows, np.int64)
     ids = np.arange(len(rows), dtype=np.int64)
     full = np.full(len(rows), files, np.int64)
-    counts = FragmentCounts(ids, physical, np.array(deleted, np.int64), full, full, physical * 100)
+    gone = np.array(deleted, np.int64)
+    counts = FragmentCounts(ids, physical, gone, full, (gone > 0).astype(np.int64), physical * 100)
     snapshot = SimpleNamespace(manifest=SimpleNamespace(fragments=SimpleNamespace(
         counts=lambda: counts)))  # fmt: skip
     indices = [] if covered is None else [{"name": "i", "fragment_ids": covered}]

@@ -1,0 +1,52 @@
+"""Manifests of releases of 2023 have no row counts, or wrong ones: nothing shows these as 0."""
+
+from __future__ import annotations
+
+import pytest
+
+import lance_nb
+from lance_nb.dataset import LanceDataset
+from lance_nb.explorer.models.deletion_bitmap import most_deleted
+from lance_nb.explorer.models.fragment_detail import fragment_detail
+from lance_nb.explorer.models.fragment_map import fragment_map
+from lance_nb.explorer.models.storage_health import storage_health
+from lance_nb.explorer.models.timeline import timeline
+from lance_nb.explorer.models.version_detail import version_detail
+from lance_nb.table.diff.counts import DiffCounts
+from tests.unit.dataset.test_old_releases import PATHS
+
+
+@pytest.fixture(params=["pylance_0_7_5/deletions", "pylance_0_8_0/wrong_counts"])
+def old(request: pytest.FixtureRequest) -> LanceDataset:
+    """Return 100 rows with 10 deleted and 16 rows with 12 deleted, and perhaps 2 rows more."""
+    return lance_nb.dataset(str(PATHS[request.param]))
+
+
+def test_counts_of_a_version_are_unknown_in_lists_of_versions(old: LanceDataset) -> None:
+    for info in old.history()[-3:]:
+        assert (info.num_rows, info.num_deleted_rows) == (None, None)
+    at = old.checkout_version(3)
+    entries = {entry.label: entry.value for entry in version_detail(at).counts}
+    assert (entries["rows"], entries["deleted rows"]) == ("not recorded", "not recorded")
+    assert old.inspect.versions()["num_rows"][0].as_py() is None
+    bar = timeline(at).lanes[0].details[2]
+    assert (bar.rows, bar.added, bar.removed) == (None, None, None)
+
+
+def test_views_of_one_version_count_in_the_files(old: LanceDataset) -> None:
+    more = old.count_rows() - 94
+    stats = old.stats()
+    assert (stats.num_rows, stats.num_deleted_rows) == (94 + more, 22)
+    totals = fragment_map(old).totals
+    assert (totals["rows"], totals["deleted"]) == (116 + more, 22)
+    assert [(one.id, one.rows, one.deleted) for one in most_deleted(old)[:2]] == [
+        (1, 16, 12),
+        (0, 100, 10),
+    ]
+    assert (fragment_detail(old, 1).rows, fragment_detail(old, 1).deleted) == (16, 12)
+    assert any("deleted" in repr(advice) for advice in storage_health(old))
+    counts: DiffCounts = old.diff(1, 3).counts
+    assert (counts.rows_before, counts.rows_after) == (100, 94)
+    fragments = old.inspect.fragments()
+    assert fragments["num_rows"].to_pylist()[:2] == [None, None]
+    assert fragments["num_deleted_rows"].to_pylist()[:2] == [None, None]
