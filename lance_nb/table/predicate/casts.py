@@ -1,9 +1,10 @@
 """CAST: values of one Arrow type to another, as SQL (Arrow's Rust kernels) does it.
 
-Where pyarrow's own cast differs: a float becomes the integer nearest to zero, a decimal is rounded;
-a float is written ``1.0``, a timestamp ``2021-01-01T00:00:00``; an integer fits any decimal that
-has room for its value; a naive timestamp is local time where a zone is asked for; text may have a
-zone of its own, which decides the moment.
+Where pyarrow's own cast differs: of a float or decimal that becomes an integer the fraction is cut
+off; a float is written ``1.0``, a timestamp ``2021-01-01T00:00:00+02:00``; an integer fits any
+decimal that has room for its value; a naive timestamp is local time where a zone is asked for, and
+UTC where a zone is dropped (a date is the local one); text may have a zone of its own, which
+decides the moment.
 
 A value that does not fit is an error (pyarrow.ArrowInvalid here, PredicateError above), with
 ``try_`` null.
@@ -27,6 +28,7 @@ _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
 _FRACTION = re.compile(r"(?<=:\d\d)\.(\d{1,9})")
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+_OFFSET = re.compile(r"([+-]\d\d)(\d\d)$")
 _WIDE_DECIMAL_DIGITS = 38
 _HALF_BITS, _DOUBLE_BITS = 16, 64
 _GREATEST_POWERS = {16: 10, 32: 13, 64: 16}
@@ -69,15 +71,18 @@ def cast_value(value: Value, type_: pa.DataType) -> Value:
     if pt.is_floating(own) and (pt.is_integer(type_) or pt.is_boolean(type_)):
         return pc.trunc(value).cast(type_) if pt.is_integer(type_) else pc.not_equal(value, 0.0)
     if pt.is_decimal(own) and pt.is_integer(type_):
-        return pc.round(value, 0, "half_towards_infinity").cast(type_)
+        return pc.trunc(value).cast(type_)
     if pt.is_integer(own) and pt.is_decimal(type_):
         digits = max(_WIDE_DECIMAL_DIGITS, type_.precision)
         wide = pa.decimal128 if digits == _WIDE_DECIMAL_DIGITS else pa.decimal256
         return value.cast(wide(digits, type_.scale)).cast(type_)
     if pt.is_string(type_) or pt.is_large_string(type_) or type_ == pa.string_view():
         return _to_text(value, type_)
+    if pt.is_decimal(type_) and (pt.is_string(own) or pt.is_large_string(own)):
+        value = pc.if_else(pc.equal(value, pa.scalar("", own)), pa.scalar("0", own), value)
     has_ticks = pt.is_timestamp(type_) or pt.is_duration(type_)
-    if pt.is_floating(own) and has_ticks:
+    is_number = pt.is_floating(own) or pt.is_decimal(own) or pt.is_integer(own)
+    if is_number and own != pa.int64() and has_ticks:
         return cast_value(cast_value(value, pa.int64()), type_)
     if pt.is_timestamp(own) and (pt.is_integer(type_) or pt.is_floating(type_)):
         return (
@@ -245,7 +250,10 @@ def _where(text: pa.Array, pattern: str, write: Callable[[pa.Array], pa.Array]) 
 
 def _moment_text(text: str) -> str:
     iso = text.replace(" ", "T", 1)
-    return re.sub(r"\.(\d{3}|\d{6}|\d{9})(?=Z|$)", _short_fraction, iso)
+    short = re.sub(r"\.(\d{3}|\d{6}|\d{9})(?=Z|[+-]|$)", _short_fraction, iso)
+    return _OFFSET.sub(
+        lambda match: "Z" if match[0] == "+0000" else f"{match[1]}:{match[2]}", short
+    )
 
 
 def _short_fraction(match: re.Match[str]) -> str:
@@ -261,7 +269,7 @@ def _to_time(value: Value, type_: pa.DataType) -> Value:
     own = value.type
     if pt.is_string(own) or pt.is_large_string(own):
         return _parse_time(value, type_)
-    if pt.is_timestamp(own) and own.tz and not getattr(type_, "tz", None):
+    if pt.is_timestamp(own) and own.tz and pt.is_date(type_):
         value = pc.local_timestamp(value)
     if pt.is_timestamp(type_) and type_.tz and not getattr(own, "tz", None):
         return with_zone(_moment(value, pa.timestamp(type_.unit)), type_.tz)

@@ -342,13 +342,17 @@ def _common_time(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def uncast(left: Expression, right: Expression) -> tuple[Expression, Expression]:
-    """Compare an integer under a cast to another integer type as it is stored.
+    """Compare an integer or decimal under a cast to an integer type as it is stored.
 
-    The result is the same, and values outside of the cast's type are no error (as in DataFusion).
+    So does DataFusion: values outside of the cast's type are no error, and the fraction of a
+    decimal counts, though the cast by itself cuts it off.
     """
     if isinstance(left, Call) and left.name.startswith("a cast to") and isinstance(right, Literal):
         inner = left.operands[0]
-        kinds = (left.type, inner.type, right.type)
-        if left.kernel.__class__ is partial and all(map(pt.is_integer, kinds)):
+        is_stored = pt.is_integer(inner.type) or pt.is_decimal(inner.type)
+        is_whole = pt.is_integer(left.type) and pt.is_integer(right.type)
+        if left.kernel.__class__ is partial and is_stored and is_whole:
             return inner, right
+    if isinstance(left, Literal) and isinstance(right, Call):
+        right, left = uncast(right, left)
     return left, right

@@ -119,17 +119,23 @@ def _has_several(name: str, operands: Sequence[Expression]) -> Expression:
         else []
     )
     scalars = [one.scalar for one in wanted if isinstance(one, Literal)]
-    members, _ = members_of(scalars, type_)
+    members, has_null = members_of(scalars, type_)
     members = members.unique()
+    is_empty = is_list(operands[1].type) and operands[1].scalar.is_valid and not wanted
 
     def kernel(rows: pa.Array) -> pa.Array:
         import pyarrow.compute as pc
 
+        if is_empty:
+            return pa.array(np.full(len(rows), every))  # also where the list is null
         flat = pc.list_flatten(rows)
+        nulls = _hits(pc.is_null(flat)) if has_null else np.zeros(len(flat), np.bool_)
         if not every:
-            hits = _hits(in_set(flat, members=members, has_null=False))
+            hits = _hits(in_set(flat, members=members, has_null=False)) | nulls
             return _answer(_rows_with(rows, hits, len(rows)) > 0, rows)
         found = np.ones(len(rows), np.bool_)
+        if has_null:
+            found &= _rows_with(rows, nulls, len(rows)) > 0
         for one in members:
             found &= _rows_with(rows, _hits(equal(flat, one)), len(rows)) > 0
         return _answer(found, rows)

@@ -210,7 +210,7 @@ def _dialect() -> type[Dialect]:
             FUNCTIONS = {}  # noqa: RUF012
             NO_PAREN_FUNCTIONS = {}  # noqa: RUF012
             NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
-                "CASE": parser.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]
+                name: parser.Parser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("ANY", "CASE")
             }
             FUNCTION_PARSERS = {  # noqa: RUF012
                 name: found

@@ -84,8 +84,8 @@ def _seconds(per_second: int) -> Callable[[Value], Value]:
         import pyarrow.compute as pc
 
         part = pc.multiply(pc.second(value), pa.scalar(per_second))
-        fraction = pc.multiply(pc.subsecond(value), pa.scalar(float(per_second)))
-        found = pc.add(part, pc.trunc(pc.add(fraction, 1e-6)).cast(pa.int64()))
+        nanoseconds = pc.round(pc.multiply(pc.subsecond(value), 1e9)).cast(pa.int64())
+        found = pc.add(part, pc.divide(nanoseconds, _PER_SECOND["nanosecond"] // per_second))
         return found if per_second == _PER_SECOND["nanosecond"] else found.cast(pa.int32())
 
     return kernel

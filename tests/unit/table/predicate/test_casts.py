@@ -17,7 +17,7 @@ NAIVE = datetime(2021, 1, 1, 12)  # noqa: DTZ001
     ("value", "type_", "wanted"),
     [
         (pa.scalar(2.9), pa.int32(), 2), (pa.scalar(-2.9), pa.int32(), -2),
-        (pa.scalar(Decimal("2.50")), pa.int32(), 3), (pa.scalar(Decimal("-2.50")), pa.int32(), -3),
+        (pa.scalar(Decimal("2.99")), pa.int32(), 2), (pa.scalar(Decimal("-2.99")), pa.int32(), -2),
         (pa.scalar(7), pa.decimal128(10, 2), Decimal("7.00")), (pa.scalar(0.5), pa.bool_(), True),
         (pa.scalar(2**62), pa.float32(), float(2**62)), (pa.scalar(True), pa.float64(), 1.0),
         (pa.scalar(1.0), pa.string(), "1.0"), (pa.scalar(float("nan")), pa.string(), "NaN"),
@@ -70,3 +70,27 @@ def test_what_does_not_fit_is_an_error_or_null(value, type_):
 
     assert try_cast_kernel(type_)(pa.scalar(value)).as_py() is None
     assert try_cast_kernel(type_)(pa.array([value, None])).to_pylist() == [None, None]
+
+
+MOMENT = pa.scalar(1_609_502_399_500_000, pa.timestamp("us", "UTC"))  # 2021-01-01 11:59:59.5
+
+
+@pytest.mark.parametrize(
+    ("zone", "text"),
+    [
+        ("UTC", "2021-01-01T11:59:59.500Z"), ("+02:30", "2021-01-01T14:29:59.500+02:30"),
+        ("America/New_York", "2021-01-01T06:59:59.500-05:00"),
+        ("Europe/London", "2021-01-01T11:59:59.500Z"),
+    ],
+)  # fmt: skip
+def test_a_moment_is_written_in_its_zone_and_becomes_naive_in_utc(zone, text):
+    moment = MOMENT.cast(pa.timestamp("us", zone))
+
+    assert cast_value(moment, pa.string()).as_py() == text
+    assert cast_value(moment, pa.timestamp("us")).value == MOMENT.value
+
+
+def test_numbers_of_any_kind_become_timestamps_and_an_empty_text_is_no_amount():
+    for number in (pa.scalar(7, pa.int8()), pa.scalar(7, pa.uint32()), pa.scalar(Decimal("7.90"))):
+        assert cast_value(number, pa.timestamp("us")).value == 7
+    assert cast_value(pa.scalar(""), pa.decimal128(5, 1)).as_py() == 0

@@ -32,6 +32,25 @@ def mask(wanted, table=TABLE):
     return condition.mask(columns, table.num_rows).tolist()
 
 
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("array_has_any(l, [NULL])", [False, False, False, True]),
+        ("array_has_all(l, [2, NULL])", [False, False, False, True]),
+        ("array_has_all(l, [2])", [True, False, False, True]),
+        ("array_has_all(l, [])", [True] * 4), ("array_has_any(l, [])", [False] * 4),
+    ],
+)  # fmt: skip
+def test_a_null_is_an_element_that_lists_may_have(condition, expected):
+    assert mask(condition) == expected
+
+
+def test_the_second_of_a_time_is_never_rounded_up():
+    times = pa.array([-1, 59_999_999], pa.timestamp("us"))
+
+    assert mask("date_part('second', t) = 59", pa.table({"t": times})) == [True, True]
+
+
 @pytest.mark.parametrize("word", ["comment", "desc", "set", "show", "load", "if", "where", "xor"])
 def test_a_word_of_statements_is_a_name(word):
     schema = pa.schema([(word, pa.int64()), ("i", pa.int64())])
