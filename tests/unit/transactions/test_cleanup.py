@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedErr
 from lance_nb.format.layout import DETACHED_BIT, branch_path, branch_root, manifest_path
 from lance_nb.storage import local
 from lance_nb.storage.local import LocalStore
+from lance_nb.storage.threads import THREADS_MAX, run_side_by_side
 from lance_nb.table.refs import Target
 from lance_nb.table.retention import RetentionPolicy
 from lance_nb.table.versions import load_latest, load_version, version_names
@@ -314,3 +315,98 @@ def test_on_a_disk_manifests_are_gone_for_good_before_files_follow(
     assert all("_versions" in one for one in done[:synced])
     assert all("_versions" not in one for one in done[synced + 1 :])
     assert len(done) > 3
+
+
+def age_manifests(table: Table, versions: Iterable[int], days: int) -> None:
+    """Let the manifests of some versions be that many days old."""
+    world = table.inner._root
+    for key, (data, modified) in list(world.objects.items()):
+        if any(key.endswith(manifest_path(version)) for version in versions):
+            world.objects[key] = data, modified - timedelta(days=days)
+
+
+def read_versions(table: Table) -> list[int]:
+    """Return the versions whose manifests were read for their files, in order."""
+    numbers = {manifest_path(version): version for version in range(1, 50)}
+    read = [step.path for step in table.root.steps if step.method == "read_tail"]
+    return sorted({numbers[one] for one in read if one in numbers})
+
+
+@pytest.mark.parametrize(("age", "expected"), [(8, [4, 5]), (6, [1, 2, 3, 4, 5])])
+def test_versions_that_go_are_read_when_they_may_hold_young_files(age: int, expected: list[int]):
+    """A young file that nobody knows may be of a version that goes, unless that is settled."""
+    table = history(5)
+    age_manifests(table, (1, 2, 3), age)
+
+    stats = cleanup(table, 5).run()
+
+    assert read_versions(table) == expected
+    assert stats.old_versions == 4
+    assert table.inner.exists("data/made-4.lance")
+    assert not table.inner.exists("data/made-3.lance")
+
+
+@pytest.mark.parametrize(
+    ("age_s", "older_than_s", "goes"), [(10, 9.5, True), (10, 10.5, False), (0.5, 0, True)]
+)
+def test_a_version_goes_when_it_is_older_than_asked_for_by_the_clock(
+    age_s: float, older_than_s: float, goes: bool
+):
+    table = history(2)
+    committed_ns = load_version(table.inner, 1).timestamp_ns
+    clock = committed_ns + int(age_s * 1e9)
+    policy = RetentionPolicy.of(timedelta(seconds=older_than_s), None, None)
+    options = CleanupOptions(environment=Environment(clock=lambda: clock))
+
+    plan, _ = Cleanup(table.root, "", 2, policy, options).explain()
+
+    assert [one.version for one in plan.names] == ([1] if goes else [])
+
+
+@pytest.mark.parametrize(
+    ("options", "going"),
+    [
+        ({}, [1, 2, 3, 4]),
+        ({"retain_versions": 1}, [1, 2, 3, 4]),
+        ({"retain_versions": 3}, [1, 2]),
+        ({"retain_versions": 9}, []),
+        ({"versions": [2, 4]}, [2, 4]),
+        ({"versions": [2, 4], "retain_versions": 3}, [2]),
+        ({"versions": [5]}, []),
+        ({"older_than": timedelta(days=100_000)}, []),
+    ],
+)
+def test_the_plan_is_what_a_clean_up_deletes(options: dict, going: list[int]):
+    table = history(5)
+    plan, _ = cleanup(table, 5, **options).explain()
+    before = {one.name for one in table.inner.list_recursive("")}
+
+    stats = cleanup(table, 5, **options).run()
+
+    gone = before - {one.name for one in table.inner.list_recursive("")}
+    assert [one.version for one in plan.names] == going
+    assert gone == {one.file.path for one in plan.candidates}
+    assert (stats.old_versions, stats.data_files_removed) == (len(going), len(going))
+    assert stats.bytes_removed == sum(one.file.size_bytes for one in plan.candidates)
+    assert numbers(table) == [one for one in range(1, 6) if one not in going]
+
+
+def test_deletions_run_side_by_side_in_stores_that_are_far(monkeypatch: pytest.MonkeyPatch):
+    seen: list[int] = []
+
+    def count(tasks: object, threads: int) -> object:
+        seen.append(threads)
+        return run_side_by_side(tasks, threads)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("lance_nb.transactions.cleanup.run_side_by_side", count)
+    for scheme, options, expected in (
+        ("memory", {}, 1),
+        ("s3", {}, THREADS_MAX),
+        ("s3", {"delete_concurrency": 3}, 3),
+        ("s3", {"delete_concurrency": 3, "delete_rate_limit": 1000}, 1),
+    ):
+        table = history(2)
+        monkeypatch.setattr(type(table.root), "scheme", scheme)
+        assert cleanup(table, 2, **options).run().old_versions == 1
+        assert set(seen) == {expected}
+        seen.clear()

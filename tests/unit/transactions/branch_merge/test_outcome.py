@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lance_nb.format.deletion_vector import DeletionVector
+from lance_nb.format.fragment import DataFile
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest
@@ -17,6 +19,7 @@ from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.branch_merge.ends import Side
 from lance_nb.transactions.branch_merge.outcome import Outcome
+from lance_nb.transactions.pending_deletions import PendingDeletions
 from tests.support.committing import SCHEMA, fragment
 
 INDEX = IndexMetadata("0" * 8 + "-0000-4000-8000-" + "0" * 12, "i", (0,), 1)
@@ -109,3 +112,119 @@ def test_files_in_other_folders_are_noticed(target: Side) -> None:
     assert _outcome(target, added=(far,), foreign_bases=frozenset({4})).refers_to_source
     assert not _outcome(target, added=(far,)).refers_to_source
     assert not _outcome(target, added=(NEW,), foreign_bases=frozenset({4})).refers_to_source
+
+
+@pytest.mark.parametrize(
+    ("changes", "mode"),
+    [
+        ({}, "rewrite_columns"),
+        ({"removed": frozenset({1})}, "rewrite_rows"),
+        ({"added": (NEW,)}, "rewrite_rows"),
+        ({"revived": frozenset({0}), "rewritten": {}}, "rewrite_rows"),
+    ],
+)
+def test_only_columns_written_alone_are_recorded_as_such(
+    target: Side, changes: dict[str, Any], mode: str
+) -> None:
+    everything = {"changed": {0: CHANGED}, "rewritten": {0: {1}}, **changes}
+    operation: Any = _outcome(target, **everything).operation()
+
+    assert operation.update_mode.value == mode
+    assert operation.removed_fragment_ids == tuple(changes.get("removed", ()))
+    assert operation.updated_fragments == (CHANGED,)
+    assert operation.new_fragments == changes.get("added", ())
+
+
+def test_deleted_rows_beside_columns_in_place_are_rows(target: Side) -> None:
+    pending = PendingDeletions()
+    pending.add(0, 3, DeletionVector.of([1]))
+    outcome = _outcome(target, changed={0: CHANGED}, rewritten={0: {1}}, pending=pending)
+
+    operation: Any = outcome.operation()
+
+    assert operation.update_mode.value == "rewrite_rows"
+
+
+def test_files_without_a_column_that_is_left_go(target: Side) -> None:
+    parts = (DataFile(f"{one}.lance", (one,), (0,), 2, 2, 9) for one in (0, 1))
+    before = replace(fragment("a"), files=tuple(parts))
+    manifest = replace(target.manifest, fragments=FragmentList.of([before]), max_fragment_id=0)
+    side = Side.of(replace(target.snapshot, manifest=manifest), ())
+
+    made = _outcome(side, schema=Schema(SCHEMA.fields[:1])).preview()
+
+    (one,) = made.manifest.fragments
+    assert [file.path for file in one.files] == ["0.lance"]
+
+
+@pytest.mark.parametrize("highest", [1, 7, None])
+def test_new_ids_count_on_from_the_highest_one(target: Side, highest: int | None) -> None:
+    """The manifest may not say which the highest was: then the fragments do."""
+    manifest = replace(target.manifest, max_fragment_id=highest)
+    side = Side.of(replace(target.snapshot, manifest=manifest), ())
+    new = replace(NEW, id=8)
+
+    made = _outcome(side, added=(new,)).preview().manifest
+
+    assert [one.id for one in made.fragments] == [0, 1, 8]
+    assert made.max_fragment_id == 8
+
+
+@pytest.mark.parametrize("moment", [None, 0, 5_000])
+def test_a_preview_is_made_at_the_time_of_the_target(target: Side, moment: int | None) -> None:
+    manifest = replace(target.manifest, timestamp_ns=moment)
+    side = Side.of(replace(target.snapshot, manifest=manifest), ())
+
+    assert _outcome(side, config={"k": "v"}).preview().manifest.timestamp_ns == (moment or 0)
+
+
+def test_row_ids_are_never_given_back(target: Side) -> None:
+    manifest = replace(target.manifest, next_row_id=20)
+    side = Side.of(replace(target.snapshot, manifest=manifest), ())
+
+    for mine, expected in ((0, 20), (30, 30)):
+        made = _outcome(side, config={"k": "v"}, next_row_id=mine).preview()
+        assert made.manifest.next_row_id == expected
+
+
+def test_a_changed_schema_names_all_fragments_that_are_left(target: Side) -> None:
+    operation: Any = _outcome(
+        target, schema=WIDER, changed={0: CHANGED}, removed=frozenset({1}), added=(NEW,)
+    ).operation()
+
+    assert operation.arm == "merge"
+    assert operation.fragments == (CHANGED, NEW)
+
+
+def test_settings_are_recorded_by_their_changes(target: Side) -> None:
+    manifest = replace(
+        target.manifest,
+        config={"same": "1", "other": "1", "gone": "1"},
+        schema=Schema(SCHEMA.fields, {"old": b"1"}),
+    )
+    side = Side.of(replace(target.snapshot, manifest=manifest), ())
+
+    operation: Any = _outcome(side, config={"same": "1", "other": "2", "new": "3"}).operation()
+
+    assert operation.config_updates.updates == {"other": "2", "gone": None, "new": "3"}
+    assert operation.table_metadata_updates is None
+    assert operation.schema_metadata_updates.updates == {"old": None}
+
+
+def test_indices_are_recorded_as_they_come_and_go(target: Side) -> None:
+    side = Side.of(target.snapshot, (INDEX,))
+    other = replace(INDEX, uuid="1" + INDEX.uuid[1:], name="j")
+
+    operation: Any = _outcome(side, indices=(other,)).operation()
+
+    assert [one.name for one in operation.new_indices] == ["j"]
+    assert [one.name for one in operation.removed_indices] == ["i"]
+    assert _outcome(side, indices=(INDEX,)).changes_nothing
+
+
+def test_indices_in_other_folders_are_noticed(target: Side) -> None:
+    far = replace(INDEX, base_id=4)
+    known = Side.of(target.snapshot, (far,))
+
+    assert _outcome(target, indices=(far,), foreign_bases=frozenset({4})).refers_to_source
+    assert not _outcome(known, indices=(far,), foreign_bases=frozenset({4})).refers_to_source
