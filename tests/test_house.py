@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import subprocess
+import tomllib
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -182,6 +183,18 @@ def test_import_of_a_leaf_past_its_registry_is_seen(text: str) -> None:
     assert list(tree_rules.only_registries_import_leaves([Source(MODULE, text)]))
     registry = Source("lance_nb/encodings/registry.py", text)
     assert not list(tree_rules.only_registries_import_leaves([registry]))
+
+
+def test_mutants_that_no_test_can_kill_are_lines_of_the_package() -> None:
+    listed = tomllib.loads((ROOT / "tests/mutation/equivalent.toml").read_text())
+    assert list(listed) == ["mutant"]
+    entries = listed["mutant"]
+    keys = [(one["path"], one["before"], one["after"]) for one in entries if one["reason"]]
+    assert len(set(keys)) == len(entries)
+    for path, before, after in keys:
+        lines = [line.strip() for line in (ROOT / path).read_text().splitlines()]
+        assert before in lines, f"remove or correct the entry of {path}: {before}"
+        assert after != before
 
 
 def test_top_level_has_no_folder_of_its_own_making() -> None:
