@@ -78,12 +78,15 @@ def test_blobs_are_opened_by_id_address_or_position(tmp_path: Path) -> None:
     written.delete("_rowid = 0")
     dataset = lance_nb.dataset(tmp_path)
 
-    by_id = dataset.take_blobs("b", ids=[3, 0, 2])
+    by_id = dataset.take_blobs("b", ids=[3, 2])
     by_address = dataset.take_blobs("b", addresses=[1, 3])
     by_position = dataset.take_blobs("b", indices=[2])
 
     assert [one and one.readall() for one in by_id] == [b"four", b"three"]
     assert [one and one.readall() for one in by_address] == [None, b"four"]
     assert [one and one.readall() for one in by_position] == [b"four"]
+    for library in (lance, lance_nb):
+        with pytest.raises(ValueError, match="row"):
+            library.dataset(str(tmp_path)).take_blobs("b", ids=[3, 0, 2])
     with pytest.raises(InvalidInputError, match="exactly one"):
         dataset.take_blobs("b")

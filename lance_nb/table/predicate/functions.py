@@ -45,9 +45,15 @@ FUNCTIONS = {
 }
 
 
+# What to write instead of operators that read like calls of functions.
+_OPERATORS = dict.fromkeys(("any", "some", "all"), "use IN (...), or array_has(list, value)")
+
+
 def call_of(name: str, operands: Sequence[Expression]) -> Expression:
     """Bind a call. Raises PredicateError for an unknown name or a wrong number of operands."""
     if name not in FUNCTIONS:
+        if name in _OPERATORS:
+            raise PredicateError(f"operator {name.upper()} is not supported; {_OPERATORS[name]}")
         close = get_close_matches(name, FUNCTIONS, 1, 0.6)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise PredicateError(f"no function named {name!r}{hint}")
