@@ -100,8 +100,8 @@ def cast_value(value: Value, type_: pa.DataType) -> Value:
         return value.cast(type_, safe=False)
     if pt.is_floating(own) and pt.is_floating(type_):
         return value.cast(type_, safe=False)
-    if pt.is_boolean(own) and (pt.is_floating(type_) or pt.is_decimal(type_)):
-        return value.cast(pa.int64()).cast(type_)
+    if pt.is_boolean(own) and pt.is_float16(type_):
+        return value.cast(pa.float32()).cast(type_)
     return value.cast(type_)
 
 

@@ -42,6 +42,8 @@ NAIVE = datetime(2021, 1, 1, 12)  # noqa: DTZ001
         (pa.scalar(86_400_001, pa.int64()).cast(pa.date64()), pa.timestamp("s"),
          datetime(1970, 1, 2)),  # noqa: DTZ001
         (pa.scalar("12"), pa.int64(), 12), (pa.scalar(None), pa.int64(), None),
+        (pa.scalar(Decimal("2.75")), pa.float64(), 2.75), (pa.scalar(False), pa.float32(), 0.0),
+        (pa.scalar(True), pa.float16(), 1.0), (pa.scalar(True), pa.int8(), 1),
         (pa.scalar(None, pa.string()), US, None), (pa.scalar(5), pa.string(), "5"),
     ],
     ids=str,

@@ -35,6 +35,16 @@ def test_documents_are_looked_into(text: str, values: list[object]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("number", "whole"),
+    [("1.4", 1), ("1.5", 2), ("-0.4", 0), ("-2.5", -3), ("2.5", 3), ("1e3", 1000), ('" 7 "', 7)],
+)
+def test_halves_are_rounded_away_from_zero(number: str, whole: int) -> None:
+    documents = pa.array([f'{{"n":{number}}}'], pa.string())
+    table = pa.table({"j": pa.ExtensionArray.from_storage(pa.json_(), documents)})
+    assert values_of("json_get_int(j, 'n')", table) == [whole]
+
+
+@pytest.mark.parametrize(
     "text", ["json_extract(j, '$.a[?(@ > 1)]')", "json_extract(j, s)", "json_get_int(s, 'a')"]
 )
 def test_other_paths_and_columns_are_refused(text: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import sql_text
-from lance_nb.table.predicate.sql_text import parse_sql
+from lance_nb.table.predicate.sql_text import parse_sql, shown
 
 
 def bulks(text):
@@ -40,6 +40,14 @@ def test_a_text_that_cannot_be_read_says_where(text, problem):
     assert problem in str(found.value)
     assert len(str(found.value)) < 400
     assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize(
+    ("length", "quoted"),
+    [(0, "''"), (4, "'xxxx'"), (5, "'xxxxx'"), (6, "'xxxx…'"), (99, "'xxxx…'")],
+)
+def test_a_long_text_is_cut_to_the_length_that_is_allowed(length, quoted):
+    assert shown("x" * length, 5) == quoted
 
 
 def test_only_text_is_parsed():

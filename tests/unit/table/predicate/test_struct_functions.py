@@ -26,6 +26,22 @@ def test_structs_and_types(text: str, values: list[object]) -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    ["Decimal32(9, 9)", "Decimal64(18, 0)", "Decimal128(5, 5)", "Decimal128(1, -1)",
+     "Decimal128(38, 38)", "Decimal256(39, 3)", "Decimal256(76, 76)"],
+)  # fmt: skip
+def test_decimals_of_every_width(name: str) -> None:
+    assert values_of(f"arrow_typeof(arrow_cast(NULL, '{name}'))", TABLE) == [name] * 2
+
+
+@pytest.mark.parametrize("digits", ["32(10, 1)", "64(19, 1)", "128(39, 1)", "256(77, 1)",
+                                    "128(0, 0)", "128(5, 39)", "128(5, -129)"])  # fmt: skip
+def test_decimals_of_impossible_widths_are_refused(digits: str) -> None:
+    with pytest.raises(PredicateError, match="digits"):
+        values_of(f"arrow_cast(NULL, 'Decimal{digits}')", TABLE)
+
+
+@pytest.mark.parametrize(
     "text", ["arrow_cast(i, 'int')", "arrow_cast(i, 'Decimal128(99, 1)')", "named_struct('a')"]
 )
 def test_other_names_are_refused(text: str) -> None:

@@ -1,0 +1,74 @@
+"""Places, days and patterns: the bounds inside functions that SQL knows by name."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+from lance_nb.errors import PredicateError
+from lance_nb.table.predicate.functions import FUNCTIONS
+from tests.support.expressions import values_of
+
+_SUNDAY = datetime(2021, 1, 3, 5, 6, 7, 123456)  # noqa: DTZ001
+TABLE = pa.table({
+    "l": pa.array([[1, 2], None, [], [5, 6, 7]], pa.list_(pa.int64())),
+    "s": ["x(b", None, "xb", "y(b)"],
+})  # fmt: skip
+TIMES = pa.table({"t": pa.array([_SUNDAY + timedelta(days=day) for day in range(7)])})
+
+
+@pytest.mark.parametrize(
+    ("place", "values"),
+    [
+        (1, [1, None, None, 5]), (2, [2, None, None, 6]), (3, [None, None, None, 7]),
+        (4, [None] * 4), (0, [None] * 4), (-1, [2, None, None, 7]), (-2, [1, None, None, 6]),
+        (-3, [None, None, None, 5]), (-4, [None] * 4),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "call", ["l[{}]", "array_element(l, {})", "list_element(l, {})", "array_extract(l, {})",
+             "list_extract(l, {})"],
+)  # fmt: skip
+def test_items_are_counted_from_both_ends(call: str, place: int, values: list[object]) -> None:
+    assert values_of(call.format(place), TABLE) == values
+
+
+def test_every_function_takes_a_possible_number_of_arguments() -> None:
+    assert not [name for name, (_, fewest, most) in FUNCTIONS.items() if not 0 <= fewest <= most]
+
+
+@pytest.mark.parametrize(
+    "text", ["array_element(l)", "array_element(l, 1, 1)", "array_has(l)", "empty(l, l)",
+             "cardinality(l, 1)", "array_length()", "array_max(l, 1)", "array_to_string(l)"],
+)  # fmt: skip
+def test_other_numbers_of_arguments_are_refused(text: str) -> None:
+    with pytest.raises(PredicateError, match="takes"):
+        values_of(text, TABLE)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "values"),
+    [
+        ("b", [["b"], None, ["b"], ["b"]]), ("[(](b)", [["b"], None, None, ["b"]]),
+        ("(x)[^)(]?(b)", [None, None, ["x", "b"], None]),
+        (r"(.)\((b)", [["x", "b"], None, None, ["y", "b"]]),
+        ("(?:x)[x(](b)", [["b"], None, None, None]), ("(?P<z>.)[(]", [["x"], None, None, ["y"]]),
+    ],
+)  # fmt: skip
+def test_groups_are_those_outside_of_brackets(pattern: str, values: list[object]) -> None:
+    assert values_of(f"regexp_match(s, '{pattern}')", TABLE) == values
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        ("dow", [0, 1, 2, 3, 4, 5, 6]), ("isodow", [7, 1, 2, 3, 4, 5, 6]),
+        ("doy", [3, 4, 5, 6, 7, 8, 9]), ("week", [53, 1, 1, 1, 1, 1, 1]), ("second", [7] * 7),
+        ("millisecond", [7123] * 7), ("microsecond", [7123456] * 7),
+        ("epoch", [1609650367.123456 + 86_400 * day for day in range(7)]),
+    ],
+)  # fmt: skip
+def test_fields_of_a_week_that_begins_on_a_sunday(field: str, values: list[float]) -> None:
+    assert values_of(f"date_part('{field}', t)", TIMES) == pytest.approx(values)
