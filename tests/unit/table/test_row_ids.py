@@ -82,6 +82,23 @@ def test_spilled_ids_are_read_from_a_file_or_from_a_hidden_column():
     assert fragment_row_ids(snapshot, hidden).tolist() == ids.tolist()
 
 
+def test_a_hidden_column_with_nulls_is_refused_whatever_other_files_hold():
+    store = copy_to_memory("stable_ids")
+    snapshot = snapshot_of(store, 2)
+    first = snapshot.manifest.fragments[0]
+    ids = pa.array(fragment_row_ids(snapshot, first))
+    holed = pa.array([None, *ids.to_pylist()[1:]], pa.uint64())
+    schema = pa.schema([pa.field("_rowid", pa.uint64())])
+    for name, values in (("holed", holed), ("whole", ids)):
+        with FileWriter(store, f"data/{name}.lance", Schema.from_arrow(schema)) as writer:
+            writer.write(pa.record_batch([values], schema=schema))
+            writer.finish()
+    files = [DataFile(f"{name}.lance", (-3,), (0,), 2, 2) for name in ("holed", "whole")]
+    hidden = replace(first, row_id_meta=RowIdMeta(ColumnSequence(-3)), files=tuple(files))
+    with pytest.raises(CorruptFileError, match="without nulls"):
+        fragment_row_ids(snapshot, hidden)
+
+
 @pytest.mark.parametrize(
     "kept",
     [ExternalSequence("x", 0, 1), ExternalSequence("../x", 0, 1), ColumnSequence(-3)],

@@ -1,16 +1,25 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import lance_nb
 from lance_nb.errors import InvalidInputError
-from lance_nb.format.fragment import Fragment
+from lance_nb.format.fragment import DeletionFile, DeletionFileType, Fragment
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.storage.registry import open_store
-from lance_nb.table.scan_plan import FragmentTask, num_live_rows, plan_scan
+from lance_nb.table.scan_plan import (
+    FragmentTask,
+    first_rows,
+    live_counts,
+    num_live_rows,
+    plan_scan,
+    skipped,
+)
 from tests.golden.opening import WatchedStore, open_over, snapshot_of
 
 
@@ -75,8 +84,6 @@ def test_a_scan_may_be_kept_to_some_fragments(at):
 
 
 def test_fragments_of_one_id_are_read_in_the_order_of_the_manifest(at):
-    from dataclasses import replace
-
     snapshot = at(4)
     raw = [*snapshot.manifest.fragments.raw, snapshot.manifest.fragments.raw[0]]
     doubled = replace(
@@ -138,3 +145,31 @@ def test_rows_that_only_deletion_files_tell_are_counted_once():
         other = dataset.checkout_version(2).to_table(limit=1, offset=offset)
         assert other["id"].to_pylist() == ids[offset : offset + 1]
     assert read() - first <= 7 * 4
+
+
+def test_rows_that_the_manifest_does_not_tell_are_counted(at):
+    """Old manifests have no numbers of rows; a fragment may have lost every row."""
+    snapshot = at(4)
+    first, second, third = snapshot.manifest.fragments
+    empty = replace(second, deletion_file=DeletionFile(1, 7, DeletionFileType.ARROW, 30))
+    untold = replace(first, physical_rows=0)
+    for fragments, counts in (
+        ([empty, first, empty, third], [0, 36, 0, 5060]),
+        ([untold, second, untold], [36, 30, 36]),
+        ([untold, empty, untold], [36, 0, 36]),
+    ):
+        raw = FragmentList([one.to_bytes() for one in fragments], "m")
+        changed = replace(
+            snapshot, manifest=replace(snapshot.manifest, fragments=raw), live_rows=[]
+        )
+        starts = [sum(counts[:number]) for number in range(len(counts))]
+        assert live_counts(changed).tolist() == counts
+        assert list(first_rows(changed)) == starts
+        for offset in {0, *starts, *(one + 1 for one in starts), sum(counts) - 1, sum(counts)}:
+            before = [end for end in np.cumsum(counts).tolist() if end <= offset]
+            fresh = replace(changed, live_rows=[])
+            if offset:
+                assert skipped(fresh, offset) == (len(before), max(before, default=0))
+            tasks = list(plan_scan(fresh, offset=offset))
+            assert sum(one.num_rows for one in tasks) == sum(counts) - offset
+            assert [one.first_row for one in tasks[:1]] == [offset] * (offset < sum(counts))
