@@ -410,3 +410,16 @@ def test_deletions_run_side_by_side_in_stores_that_are_far(monkeypatch: pytest.M
         assert cleanup(table, 2, **options).run().old_versions == 1
         assert set(seen) == {expected}
         seen.clear()
+
+
+def test_versions_that_go_are_not_read_when_all_young_files_are_known():
+    table = history(3)
+    world = table.inner._root
+    for key, (data, modified) in list(world.objects.items()):
+        if "data/made-2" not in key and ".manifest" not in key:
+            world.objects[key] = data, modified - timedelta(days=8)
+
+    stats = cleanup(table, 3).run()
+
+    assert read_versions(table) == [3]
+    assert (stats.old_versions, stats.data_files_removed) == (2, 2)
