@@ -157,6 +157,7 @@ def test_rows_that_the_manifest_does_not_tell_are_counted(at):
         ([empty, first, empty, third], [0, 36, 0, 5060]),
         ([untold, second, untold], [36, 30, 36]),
         ([untold, empty, untold], [36, 0, 36]),
+        ([replace(second, physical_rows=0), third, first], [30, 5060, 36]),
     ):
         raw = FragmentList([one.to_bytes() for one in fragments], "m")
         changed = replace(

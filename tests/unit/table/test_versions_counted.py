@@ -114,3 +114,13 @@ def test_a_feed_has_the_types_of_the_newest_version(dataset) -> None:
     assert feed.schema.field("v").type == pa.float32()
     rows = zip(feed["_commit_version"].to_pylist(), feed["v"].to_pylist(), strict=True)
     assert list(rows) == [(2, 1.0), (2, 1.5), (4, 2.0), (4, 3.0)]
+
+
+def test_values_of_a_feed_that_the_newest_type_cannot_hold_are_null(dataset) -> None:
+    dataset.add_columns({"n": "id + 5000000000"})
+    first = dataset.version
+    dataset.update({"n": "id"}, where="true")
+    dataset.alter_columns({"path": "n", "data_type": pa.int32()})
+    feed = dataset.changes(first).read_all()
+    assert feed.schema.field("n").type == pa.int32()
+    assert feed["n"].to_pylist() == [None] * 4 + [0, 1, 2, 3]

@@ -51,6 +51,7 @@ def test_other_numbers_of_arguments_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("pattern", "values"),
     [
+        ("[(]b", [["(b"], None, None, ["(b"]]), ("[x(?]b", [["(b"], None, ["xb"], ["(b"]]),
         ("b", [["b"], None, ["b"], ["b"]]), ("[(](b)", [["b"], None, None, ["b"]]),
         ("(x)[^)(]?(b)", [None, None, ["x", "b"], None]),
         (r"(.)\((b)", [["x", "b"], None, None, ["y", "b"]]),
