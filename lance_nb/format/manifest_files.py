@@ -19,14 +19,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import numpy as np
-
 from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError
 from lance_nb.format import layout
 from lance_nb.format import manifest_framing as framing
 from lance_nb.format.feature_flags import check_readable
-from lance_nb.format.fragment_counting import NUM_COLUMNS
 from lance_nb.format.manifest import section_offsets, timestamp_ns_of
 from lance_nb.format.manifest_framing import Section
 from lance_nb.format.manifest_summary import TotalsMemo
@@ -124,7 +121,7 @@ class ManifestFiles:
         appeared, vanished = self._step(known[0], added, message, section, path)
         self._memo = memo
         if memo is not None:
-            memo.keep(raw, known, added, np.zeros((len(added), NUM_COLUMNS), np.int64))
+            memo.keep(raw, known, added)
         return VersionFiles(
             version,
             timestamp_ns_of(message, path),

@@ -106,9 +106,12 @@ class TotalsMemo:
         return self._sums[count - 1].tolist() if count else [0] * _NUM_SUMS
 
     def keep(
-        self, raw: memoryview, known: tuple[int, int], added: Sequence[bytes], sums: Any
+        self, raw: memoryview, known: tuple[int, int], added: Sequence[bytes], sums: Any = 0
     ) -> None:
-        """Remember the fragments of a message, ``added`` behind ``known``; ``sums`` run on."""
+        """Remember the fragments of a message, ``added`` behind ``known``; ``sums`` run on.
+
+        Who compares fragments only gives no sums.
+        """
         count, start = known
         ends = _ends_in(raw, start or _schema_end(raw), added)
         if ends is None:  # not laid out as writers do: nothing is shared

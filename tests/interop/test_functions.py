@@ -154,7 +154,7 @@ def test_intervals_are_lengths_of_time_where_pylance_refuses_them(tmp_path: Any)
     ("condition", "advice"),
     [
         ("s SIMILAR TO 'a%'", "regexp_like"),
-        ("s = ANY(['a'])", "ANY is not supported; use IN .*array_has"),
+        ("s = ANY(['a'])", "ANY.*cannot be used.*use IN .*array_has"),
         ("s = ALL(['a'])", "ALL is not supported; use IN .*array_has"),
         ("l[1:2] = [1]", "array_slice"),
         ("ts + interval '1 month' > ts", "week"),

@@ -62,6 +62,7 @@ _SHIFTS = {"bitwiseleftshift": "shift_left", "bitwiserightshift": "shift_right"}
 _INSTEAD = {
     "similarto": "use regexp_like(text, pattern)",
     "regexpilike": "use regexp_like(text, pattern, 'i')",
+    "any": "use IN (...), or array_has(list, value)",
     "slice": "use array_slice(list, first, last)",
     "attimezone": "use to_local_time(timestamp), or a cast",
     "exists": "subqueries are not read; query the dataset with SQL (ds.sql)",

@@ -254,7 +254,7 @@ def _fit_text(literal: Literal, type_: pa.DataType) -> Literal:
     try:
         return Literal(cast_value(literal.scalar, type_))
     except (pa.ArrowException, ValueError) as exc:
-        raise PredicateError(f"{literal.scalar.as_py()!r} is not a {type_} value") from exc
+        raise PredicateError(f"{literal.scalar.as_py()!r} is not a value of type {type_}") from exc
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:

@@ -64,7 +64,7 @@ def test_files_of_old_external_sequences_are_named():
     assert found == (NamedFile("data", "data/ids.bin"),)
 
 
-@pytest.mark.parametrize("count", [4, 400])
+@pytest.mark.parametrize("count", [4, 800])  # below and above _SMALL_BYTES
 def test_changes_add_up_to_what_each_version_names_in_any_order(count: int):
     chance = random.Random(count)
     numbers = list(range(count))
