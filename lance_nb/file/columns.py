@@ -105,9 +105,7 @@ def leaves_of(field: Field, type_: pa.DataType, owners: Mapping[int, int]) -> It
             packed = tuple(child.id for child in node.children if pa.types.is_struct(stored))
             if len(packed) != getattr(stored, "num_fields", 0):
                 packed = ()  # blob descriptions
-            yield Leaf(
-                node.id, name, stored, len(above) + 1, above, node.nullable, children=packed
-            )
+            yield Leaf(node.id, name, stored, len(above) + 1, above, node.nullable, children=packed)
             continue
         below = (*above, (node.id, _without_extension(node_type)))
         stack.extend(

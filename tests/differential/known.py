@@ -42,81 +42,171 @@ def _has_packed_structs(schema: pa.Schema | None) -> bool:
 KNOWN = (
     # pylance fails where it should not
     Known("", "pylance alone refuses: .*(PanicException|panicked)", "pylance panics"),
-    Known("", "pylance alone refuses: .*(must be byte aligned, got|Per-value compression not yet|"
-          "Variable packed struct encoding is not enabled|"
-          "Packed struct per-value compression|even though the field is marked non-null)",
-          "pylance cannot store these values in the encoding that was asked for"),
-    Known("", "pylance alone refuses: .*(columns of differing lengths|invalid variable-width)",
-          "pylance cannot read fixed-size lists of structs beside other columns, nor the fields of "
-          "packed structs but the first"),
-    Known(r"columns=\[.*\.", r"values of .* '[^']*\.",
-          "pylance returns the first field of a packed struct for another of the same width",
-          packed=True),
-    Known("filter=", "type of column .*fixed_size_list<item: struct",
-          "pylance loses fields of structs in a fixed-size list when the list is in the filter"),
-    Known("(update|delete).*IS (NOT )?NULL|(?=.*all_binary).*IS (NOT )?NULL",
-          "(returns answer|rows:|answer (None|pyarrow.Table))",
-          "pylance disagrees with itself whether blobs of 2.0 files can be null",
-          blobs_2_0=True),
-    Known("", "pylance alone refuses: .*([Ii]nternal error|Task was aborted|report an issue)",
-          "pylance fails by an internal error"),
-    Known("", "pylance alone refuses: .*more fields in the schema than provided",
-          "pylance cannot read blobs and another column one fragment at a time"),
+    Known(
+        "",
+        "pylance alone refuses: .*(must be byte aligned, got|Per-value compression not yet|"
+        "Variable packed struct encoding is not enabled|"
+        "Packed struct per-value compression|even though the field is marked non-null)",
+        "pylance cannot store these values in the encoding that was asked for",
+    ),
+    Known(
+        "",
+        "pylance alone refuses: .*(columns of differing lengths|invalid variable-width)",
+        "pylance cannot read fixed-size lists of structs beside other columns, nor the fields of "
+        "packed structs but the first",
+    ),
+    Known(
+        r"columns=\[.*\.",
+        r"values of .* '[^']*\.",
+        "pylance returns the first field of a packed struct for another of the same width",
+        packed=True,
+    ),
+    Known(
+        "filter=",
+        "type of column .*fixed_size_list<item: struct",
+        "pylance loses fields of structs in a fixed-size list when the list is in the filter",
+    ),
+    Known(
+        "(update|delete).*IS (NOT )?NULL|(?=.*all_binary).*IS (NOT )?NULL",
+        "(returns answer|rows:|answer (None|pyarrow.Table))",
+        "pylance disagrees with itself whether blobs of 2.0 files can be null",
+        blobs_2_0=True,
+    ),
+    Known(
+        "",
+        "pylance alone refuses: .*([Ii]nternal error|Task was aborted|report an issue)",
+        "pylance fails by an internal error",
+    ),
+    Known(
+        "",
+        "pylance alone refuses: .*more fields in the schema than provided",
+        "pylance cannot read blobs and another column one fragment at a time",
+    ),
     Known("", "pylance cannot read what pylance's wrote", "what pylance wrote is damaged"),
-    Known("", "pylance alone refuses: .*null_bit_buffer size too small",
-          "pylance cannot store some slices of lists of structs"),
-    Known("", "pylance alone refuses: .*non-nullable child of type .* contains nulls not present",
-          "pylance cannot store fixed-size lists of required items when a list is null"),
+    Known(
+        "",
+        "pylance alone refuses: .*null_bit_buffer size too small",
+        "pylance cannot store some slices of lists of structs",
+    ),
+    Known(
+        "",
+        "pylance alone refuses: .*non-nullable child of type .* contains nulls not present",
+        "pylance cannot store fixed-size lists of required items when a list is null",
+    ),
     Known("", "pylance alone refuses: .*-9223372036854775808", "pylance cannot read this number"),
-    Known("all_binary", "pylance alone refuses: .*Found unmasked nulls for non-nullable",
-          "pylance cannot read blobs of 2.0 files that became required", blobs_2_0=True),
-    Known("", "leaves other schema: type of column .*large_binary.*, not .*BlobType",
-          "pylance turns blobs of the first generation into the second when it writes rows"),
-    Known("", "ours alone refuses: .*packed struct cannot hold booleans",
-          "pylance writes packed structs of booleans, and cannot read them"),
-    Known("include_deleted_rows=True.*filter=", "rows:",
-          "with an index and stable row ids pylance returns deleted rows that fail the filter"),
-    Known("json_.*limit=0", "pylance alone refuses: .*(InvalidCast|to convert)",
-          "we do not look at any value for a limit of 0"),
+    Known(
+        "all_binary",
+        "pylance alone refuses: .*Found unmasked nulls for non-nullable",
+        "pylance cannot read blobs of 2.0 files that became required",
+        blobs_2_0=True,
+    ),
+    Known(
+        "",
+        "leaves other schema: type of column .*large_binary.*, not .*BlobType",
+        "pylance turns blobs of the first generation into the second when it writes rows",
+    ),
+    Known(
+        "",
+        "ours alone refuses: .*packed struct cannot hold booleans",
+        "pylance writes packed structs of booleans, and cannot read them",
+    ),
+    Known(
+        "include_deleted_rows=True.*filter=",
+        "rows:",
+        "with an index and stable row ids pylance returns deleted rows that fail the filter",
+    ),
+    Known(
+        "json_.*limit=0",
+        "pylance alone refuses: .*(InvalidCast|to convert)",
+        "we do not look at any value for a limit of 0",
+    ),
     # we take more
-    Known("pc\\.field", "pylance alone refuses: .*[Ss]ubstrait",
-          "pylance hands Arrow expressions over as Substrait, which lacks most types"),
-    Known("", "pylance alone refuses: .*(not supported SQL in lance|with_deleted_rows / only_ind|"
-          "Failed to coerce arguments|Received only dynamic expressions)",
-          "we take more SQL than pylance, and a filter together with include_deleted_rows"),
-    Known(r"\.take\(.*_row(offset|_created|_last)|_row(offset|_created|_last).*\.take\(",
-          "pylance alone refuses", "we take row columns in take as in a scan"),
-    Known("(limit|offset)=.*count_rows", "pylance alone refuses: .*limit.* with aggregate",
-          "we count the rows of a scan with a limit or an offset"),
-    Known("by_row_id", "pylance alone refuses: .*Invalid read params",
-          "row ids that do not exist are left out, also those behind the end of a fragment"),
-    Known("update", "pylance alone refuses: .*blob v2 values are not supported",
-          "we update blobs like other columns"),
+    Known(
+        "pc\\.field",
+        "pylance alone refuses: .*[Ss]ubstrait",
+        "pylance hands Arrow expressions over as Substrait, which lacks most types",
+    ),
+    Known(
+        "",
+        "pylance alone refuses: .*(not supported SQL in lance|with_deleted_rows / only_ind|"
+        "Failed to coerce arguments|Received only dynamic expressions)",
+        "we take more SQL than pylance, and a filter together with include_deleted_rows",
+    ),
+    Known(
+        r"\.take\(.*_row(offset|_created|_last)|_row(offset|_created|_last).*\.take\(",
+        "pylance alone refuses",
+        "we take row columns in take as in a scan",
+    ),
+    Known(
+        "(limit|offset)=.*count_rows",
+        "pylance alone refuses: .*limit.* with aggregate",
+        "we count the rows of a scan with a limit or an offset",
+    ),
+    Known(
+        "by_row_id",
+        "pylance alone refuses: .*Invalid read params",
+        "row ids that do not exist are left out, also those behind the end of a fragment",
+    ),
+    Known(
+        "update",
+        "pylance alone refuses: .*blob v2 values are not supported",
+        "we update blobs like other columns",
+    ),
     # answers that differ on purpose, or only in form
-    Known(r"\.take\(", "ours alone refuses: RowRangeError: row .* does not exist",
-          "pylance silently returns fewer rows than were asked for"),
-    Known(r"\.take\(.*_rowoffset", "nullable .*_rowoffset",
-          "pylance says in take alone that an offset is never null"),
-    Known("compact_files", "leaves other indices: .*frag_reuse",
-          "we keep an index valid by a fragment-reuse index, pylance rewrites it"),
-    Known("add_columns", "type of column .*extension<.*, not",
-          "pylance loses an extension type when it copies a column"),
+    Known(
+        r"\.take\(",
+        "ours alone refuses: RowRangeError: row .* does not exist",
+        "pylance silently returns fewer rows than were asked for",
+    ),
+    Known(
+        r"\.take\(.*_rowoffset",
+        "nullable .*_rowoffset",
+        "pylance says in take alone that an offset is never null",
+    ),
+    Known(
+        "compact_files",
+        "leaves other indices: .*frag_reuse",
+        "we keep an index valid by a fragment-reuse index, pylance rewrites it",
+    ),
+    Known(
+        "add_columns",
+        "type of column .*extension<.*, not",
+        "pylance loses an extension type when it copies a column",
+    ),
     Known("alter_columns", "metadata of column", "pylance loses the metadata of a column it casts"),
-    Known(r"\bf\.take\(", "type of column .*large_binary.*, not .*BlobType",
-          "pylance returns blobs of another type when a fragment without the column takes rows"),
-    Known("", "ours alone refuses: NotSupportedError: .*(lists inside fixed-size lists of structs|"
-          "fixed-size lists of structs inside other fields|2.0 cannot hold fixed_size_list:struct|"
-          "which file version 2.0 cannot store)",
-          "a documented limit of our writer"),
-    Known("json_", "ours alone refuses: PredicateError: .*the JSON value",
-          "pylance does not look at a value when the other side of OR or AND decides"),
+    Known(
+        r"\bf\.take\(",
+        "type of column .*large_binary.*, not .*BlobType",
+        "pylance returns blobs of another type when a fragment without the column takes rows",
+    ),
+    Known(
+        "",
+        "ours alone refuses: NotSupportedError: .*(lists inside fixed-size lists of structs|"
+        "fixed-size lists of structs inside other fields|2.0 cannot hold fixed_size_list:struct|"
+        "which file version 2.0 cannot store)",
+        "a documented limit of our writer",
+    ),
+    Known(
+        "json_",
+        "ours alone refuses: PredicateError: .*the JSON value",
+        "pylance does not look at a value when the other side of OR or AND decides",
+    ),
     Known("columns=.*`", "name of column .*<`", "a quoted name comes without its quotes"),
-    Known("all_binary", "metadata of column .*ARROW:extension:metadata",
-          "pylance leaves an empty rest of the extension behind"),
-    Known("compact_files", "leaves other version",
-          "pylance reserves fragment ids in a version of its own more often"),
-    Known("order_by", "ours alone refuses: NotSupportedError: rows cannot be ordered by .* struct<",
-          "a documented limit: no order by structs, which blobs are"),
+    Known(
+        "all_binary",
+        "metadata of column .*ARROW:extension:metadata",
+        "pylance leaves an empty rest of the extension behind",
+    ),
+    Known(
+        "compact_files",
+        "leaves other version",
+        "pylance reserves fragment ids in a version of its own more often",
+    ),
+    Known(
+        "order_by",
+        "ours alone refuses: NotSupportedError: rows cannot be ordered by .* struct<",
+        "a documented limit: no order by structs, which blobs are",
+    ),
 )
 
 

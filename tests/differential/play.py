@@ -300,9 +300,7 @@ def plain_answer(value: Any) -> Any:
     return None  # datasets, handles, statistics of an operation
 
 
-def refusals(
-    code: str, outcomes: dict[str, Outcome], schema: pa.Schema | None
-) -> Finding | None:
+def refusals(code: str, outcomes: dict[str, Outcome], schema: pa.Schema | None) -> Finding | None:
     """Return a finding if one library alone refuses, or ours by an error that is not its own."""
     ours, theirs = outcomes[OURS].error, outcomes[PYLANCE].error
     # Not an error of the text itself, which both libraries meet.

@@ -134,9 +134,7 @@ class Worker:
             self._lines.put(line)
         self._lines.put("")
 
-    def play(
-        self, seed: int, known: list[str], *, shrinks: bool = True
-    ) -> dict[str, Any] | None:
+    def play(self, seed: int, known: list[str], *, shrinks: bool = True) -> dict[str, Any] | None:
         """Return the answer for a seed; None when the process died or hangs."""
         assert self._process.stdin is not None
         asked = {"seed": seed, "known": known, "shrinks": shrinks}

@@ -275,4 +275,3 @@ def test_opening_refuses_what_it_cannot_honour(pair: Any) -> None:
         lance_nb.dataset(pair[0].uri, nope=1)
     with pytest.warns(DeprecationWarning, match="index_cache_size"):
         assert lance_nb.dataset(pair[0].uri, block_size=4096, index_cache_size=9).version == 3
-
