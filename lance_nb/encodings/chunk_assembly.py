@@ -42,8 +42,9 @@ def cut_levels(levels: PageLevels, num_values: Ints) -> LevelCuts:
     ends = np.cumsum(num_values)
     visible = _visible(levels)
     if visible is not None:
-        at = np.flatnonzero(visible)
-        ends = np.where(num_values > 0, at[np.maximum(ends, 1) - 1] + 1, 0) if at.size else ends
+        # The place before the first value counts as -1: no value, no entry.
+        at = np.concatenate((np.full(1, -1), np.flatnonzero(visible)))
+        ends = at[ends] + 1
     ends[-1] = levels.num_entries
     starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
     return LevelCuts(starts, ends)

@@ -51,6 +51,16 @@ def test_entries_and_rows_are_cut_as_the_format_says(seed: int, per_chunk: int) 
     assert row_index(page.repetition, cuts).tobytes() == repetition_index(expected, 1)
 
 
+def test_chunks_without_values_take_no_entries_but_the_last() -> None:
+    null, value = Entry(1, 2, False, None), Entry(1, 0, True, 1)
+    page = levels([null, null, value, value, null])
+    for counts in ([0, 2], [0, 1, 1], [2, 0], [1, 0, 1], [0, 2, 0]):
+        expected = [{0: 0, 1: 3, 2: 4}[sum(counts[: at + 1])] for at in range(len(counts))]
+        assert cut_levels(page, np.array(counts)).ends.tolist() == [*expected[:-1], 5]
+    hidden = levels([null] * 3)
+    assert cut_levels(hidden, np.array([0])).ends.tolist() == [3]
+
+
 def test_every_part_of_a_chunk_begins_on_eight_bytes() -> None:
     built = assemble((), None, (parts(b"abc", b"defghijkl"), parts(b"", b"x")), True)
     assert built is not None

@@ -63,3 +63,12 @@ def test_nesting_without_end_is_refused() -> None:
         codecs.decode_chunks(encoding, chunks)
     with pytest.raises(NotSupportedError, match="nested"):
         codecs.decode_blocks(encoding, chunks)
+
+
+def test_encodings_nest_as_deep_as_allowed() -> None:
+    encoding = flat(32)
+    for _ in range(MAX_DEPTH - 1):
+        encoding = general(LZ4, encoding)
+    assert codecs.num_buffers(encoding) == 1
+    with pytest.raises(NotSupportedError, match="nested"):
+        codecs.num_buffers(general(LZ4, encoding))

@@ -97,3 +97,4 @@ def test_values_are_moved_to_an_address_that_arrow_likes() -> None:
     for width in (1, 2, 3, 4, 8, 12, 16):
         address = aligned(odd, width).ctypes.data
         assert address % min(width & -width, 8) == 0
+    assert aligned(odd, 0).size == odd.size

@@ -61,3 +61,12 @@ def test_strings_are_zipped_as_the_format_says(shredded: Shredded, under_nulls: 
     assert page is not None
     assert [bytes(buffer) for buffer in page.buffers] == list(expected.buffers)
     assert page.layout.full_zip_layout == expected.message
+
+
+@pytest.mark.parametrize(("num_entries", "fits"), [(2**32 - 1, True), (2**32, False)])
+def test_a_page_of_more_entries_than_the_format_counts_is_not_zipped(
+    num_entries: int, fits: bool
+) -> None:
+    values = CompressedValues(flat(32), FixedWidth(32, 0, np.zeros(0, np.uint8)))
+    page = zip_page(values, PageLevels((1,), None, None, num_entries, 0, num_entries))
+    assert (page is not None) == fits
