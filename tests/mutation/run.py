@@ -179,6 +179,12 @@ def verdicts(mutants: list[Mutant], jobs: int) -> Iterator[Verdict]:
 
         for future in as_completed([pool.submit(work, mutant) for mutant in mutants]):
             yield future.result()
+        # What breaks the environment meanwhile would count as killed mutants.
+        for package in sorted(limits):
+            worker = free.get()
+            if worker.run(suite(package, worker.root), 1800) != "survived":
+                raise SystemExit(f"at the end the tests of {package} fail without a mutation")
+            free.put(worker)
 
 
 def survivors_of(path: Path) -> list[Mutant]:
@@ -199,6 +205,7 @@ def main() -> int:
     parser.add_argument("--package", action="append", choices=PACKAGES)
     parser.add_argument("--again", help="the JSON file of an earlier run: judge its survivors")
     parser.add_argument("--save", help="write every verdict to this JSON file")
+    parser.add_argument("--resume", help="the JSON file of a run that was cut off: go on with it")
     options = parser.parse_args()
     packages = tuple(options.package or PACKAGES)
     if options.again:
@@ -208,8 +215,12 @@ def main() -> int:
     print(f"{len(mutants)} mutants, seed {options.seed}", flush=True)
     reasons = listed_reasons()
     counts: dict[str, Counter[str]] = {package: Counter() for package in packages}
-    saved = []
-    unlisted = 0
+    saved = json.loads(Path(options.resume).read_text()) if options.resume else []
+    for one in saved:
+        counts[one["key"][0].split("/")[1]][one["outcome"]] += 1
+    judged = {tuple(one["key"]) for one in saved}
+    mutants = [mutant for mutant in mutants if mutant.key not in judged]
+    unlisted = sum(one["outcome"] == "survived" for one in saved)
     for verdict in verdicts(mutants, options.jobs):
         mutant, outcome = verdict.mutant, verdict.outcome
         if outcome == "survived":
