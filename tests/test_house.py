@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.house import asset_rules, code_rules, name_rules, tree_rules
+from tests.house import asset_rules, code_rules, name_rules, safety_rules, tree_rules
 from tests.house.source import ROOT, Source, is_ours, repository_sources
 
 Rule = Callable[[Source], Iterator[str]]
@@ -21,6 +21,7 @@ RULES: tuple[Rule, ...] = (
     *name_rules.NAME_RULES,
     *code_rules.CODE_RULES,
     *asset_rules.ASSET_RULES,
+    *safety_rules.SAFETY_RULES,
 )
 
 MODULE = "lance_nb/table/scan.py"
@@ -81,6 +82,9 @@ PLANTED = [
         f"{DOC}class C(Protocol):\n    def m(self): ...",
         f"{DOC}class C(Protocol):\n    '''Hold.'''\n    def m(self): ...",
     ),
+    (safety_rules.one_duckdb, MODULE, "def f():\n    import duckdb", "import duckling"),
+    (safety_rules.one_duckdb, MODULE, "from duckdb import connect", "from .duckdb import x"),
+    (safety_rules.one_duckdb, MODULE, "import_module('duckdb')", "import_module('decimal')"),
     (asset_rules.no_injection, WIDGET, "cell.innerHTML = text", "cell.textContent = text"),
     (asset_rules.no_injection, WIDGET, "cell.insertAdjacentHTML('x', t)", "cell.append(t)"),
     (asset_rules.no_injection, WIDGET, "cell.outerHTML = text", "cell.replaceWith(other)"),
@@ -148,6 +152,7 @@ def test_every_rule_has_a_planted_offence() -> None:
         (code_rules.no_environment, "lance_nb/explorer/app.py", "os.environ['HOME']"),
         (code_rules.no_environment, "lance_nb/magic/command_line.py", "os.environ['HOME']"),
         (code_rules.no_assert, "tests/unit/test_x.py", "assert x"),
+        (safety_rules.one_duckdb, "lance_nb/dataset/locked_duckdb.py", "import duckdb"),
     ],
 )
 def test_rule_leaves_its_named_exceptions_alone(rule: Rule, path: str, text: str) -> None:

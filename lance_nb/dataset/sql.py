@@ -3,7 +3,8 @@
 The statement sees the version as a table named ``dataset``, or as ``table_name`` says. Only the
 columns that it names are read, all of them where it says ``*``; DuckDB filters what it gets, so a
 selective question is answered faster by ``to_table(filter=...)``. Unlike pylance's, which is
-DataFusion's, the SQL is DuckDB's.
+DataFusion's, the SQL is DuckDB's. It reaches the version and nothing else: no files, no Python
+variables, no extensions (see lance_nb.dataset.locked_duckdb).
 """
 
 from __future__ import annotations
@@ -12,17 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_nb.errors import InvalidInputError, NotSupportedError, PredicateError
+from lance_nb.dataset.locked_duckdb import duckdb_errors, open_duckdb
+from lance_nb.errors import InvalidInputError, PredicateError
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
 
 DEFAULT_BATCH_ROWS = 8192
-
-
-def words_of(error: Exception) -> str:
-    """Return what DuckDB says in one line, without the trace of our stream that it quotes."""
-    return " ".join(str(error).partition(" Detail: Python exception")[0].split())
 
 
 class SqlQuery:
@@ -43,18 +40,15 @@ class SqlQuery:
 
         Raises NotSupportedError without DuckDB, InvalidInputError for a wrong statement.
         """
-        duckdb = _duckdb()
-        connection = duckdb.connect()
-        connection.register(self._name, self._source)
-        try:
+        connection = open_duckdb()
+        with duckdb_errors():
+            connection.register(self._name, self._source)
             result = connection.sql(self._text)
             if result is None:
                 raise InvalidInputError("SQL: only statements that return rows can be run")
             # DuckDB has had two names for it.
             read = getattr(result, "to_arrow_reader", None) or result.fetch_arrow_reader
             reader = read(self._batch_rows)
-        except duckdb.Error as exc:
-            raise InvalidInputError(f"SQL: {words_of(exc)}") from exc
         return pa.RecordBatchReader.from_batches(reader.schema, _held(reader, connection))
 
 
@@ -123,14 +117,6 @@ def _columns_of(text: str, names: list[str]) -> list[str] | None:
     named = {one.name.lower() for one in tree.find_all(sql.Identifier)}
     found = [name for name in names if name.lower() in named]
     return found or names[:1]
-
-
-def _duckdb() -> Any:
-    try:
-        import duckdb
-    except ImportError as exc:
-        raise NotSupportedError("SQL needs DuckDB: pip install 'lance-nb[sql]'") from exc
-    return duckdb
 
 
 def _held(reader: pa.RecordBatchReader, connection: Any) -> Any:

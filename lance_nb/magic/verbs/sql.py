@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from collections.abc import Collection
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +18,8 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.sql import words_of
-from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.dataset.locked_duckdb import duckdb_errors, open_duckdb, words_of
+from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import refs, text
 from lance_nb.magic.answer import Answer, answer_of_table
 from lance_nb.magic.desk import Desk, variables_of
@@ -62,27 +63,19 @@ def _unquoted(statement: str) -> str:
 
 def query(desk: Desk, statement: str) -> pa.Table:
     """Run a statement over the datasets that it names. Raises InvalidInputError."""
-    duckdb = _duckdb()
     known = variables_of(desk.namespace)
     if desk.is_open:
         known[IN_HAND] = desk.dataset
     rewritten, places = _with_views(statement, known)
     named = {name: known[name] for name in _tables(rewritten) & set(known)}
-    connection = duckdb.connect()
-    # Values of a dataset are never taken for code: no file and no network from SQL.
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET python_enable_replacements = false")
-    try:
+    connection = open_duckdb()
+    with closing(connection), duckdb_errors(lambda error: _said(error, known)):
         for name, dataset in {**named, **places}.items():
             connection.register(name, dataset)
         result = connection.sql(rewritten)
         if result is None:
             raise InvalidInputError("SQL: only statements that return rows can be run")
         table: pa.Table = result.to_arrow_table()
-    except duckdb.Error as error:
-        raise InvalidInputError(f"SQL: {_said(error, known)}") from error
-    finally:
-        connection.close()
     return table
 
 
@@ -126,15 +119,6 @@ def _tables(statement: str) -> set[str]:
         raise InvalidInputError(f"SQL: {problem_of(error, statement)}") from error
     tables = (one.find_all(sqlglot.exp.Table) for one in parsed)
     return {table.name for found in tables for table in found}
-
-
-def _duckdb() -> Any:
-    try:
-        import duckdb
-    except ImportError as error:
-        message = "SQL needs DuckDB: pip install 'lance-nb[sql]'"
-        raise NotSupportedError(message) from error
-    return duckdb
 
 
 VERBS = (
