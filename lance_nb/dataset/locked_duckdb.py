@@ -22,8 +22,6 @@ Source: duckdb.org, "Securing DuckDB"; tested with DuckDB 1.1 and 2.0.
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -51,6 +49,9 @@ def open_duckdb() -> Any:
     Keep the connection for as long as its results are read. Raises NotSupportedError without
     DuckDB.
     """
+    import shutil
+    import tempfile
+
     duckdb = _duckdb()
     folder = tempfile.mkdtemp(prefix=_FOLDER_PREFIX)  # mode 700; DuckDB's own would be readable
     remove = partial(shutil.rmtree, folder, ignore_errors=True)
