@@ -4,7 +4,7 @@ Layout: validity is a bitmap, least significant bit first, that may start inside
 ``length + 1`` offsets into a child that may be longer than what they use; the items of fixed-size
 lists lie at ``(offset + row) * dimension``.
 
-Limits: nothing is copied except masks (one byte per value) and null items of dictionaries.
+Limits: nothing is copied except masks (one byte per value) and items of dictionaries.
 Not supported: views, unions and run-end encoding, which the format cannot store.
 Source: Arrow columnar format.
 """
@@ -12,6 +12,7 @@ Source: Arrow columnar format.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -114,30 +115,110 @@ def _holds_dictionary(type_: pa.DataType) -> bool:
     return any(_holds_dictionary(type_.field(k).type) for k in range(type_.num_fields))
 
 
+def with_used_items(array: pa.Array) -> pa.Array:
+    """Return the same values with dictionaries that hold no item which no row uses.
+
+    Goes into structs and lists; dictionaries inside maps and fixed-size lists stay as they are.
+    """
+    type_ = array.type
+    if pa.types.is_dictionary(type_):
+        is_null = array.is_null() if array.null_count else None
+        keys = np.asarray(array.indices.fill_null(0)).astype(np.int64)
+        used = np.unique(keys if is_null is None else keys[~np.asarray(is_null)])
+        place = np.minimum(np.searchsorted(used, keys), max(used.size - 1, 0))
+        indices = pa.array(place, type_.index_type, mask=is_null and np.asarray(is_null))
+        items = array.dictionary.take(pa.array(used))
+        return pa.DictionaryArray.from_arrays(indices, items, ordered=type_.ordered)
+    if not pa.types.is_nested(type_) or not _holds_dictionary(type_):
+        return array
+    mask = array.is_null() if array.null_count else None
+    if pa.types.is_struct(type_):
+        children = [with_used_items(array.field(k)) for k in range(type_.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(type_), mask=mask)
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        kind = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
+        offsets = np.array(array.offsets)
+        first, stop = (int(offsets[0]), int(offsets[-1])) if offsets.size else (0, 0)
+        items = with_used_items(array.values.slice(first, stop - first))
+        return kind.from_arrays(pa.array(offsets - first), items, type=type_, mask=mask)
+    return array
+
+
 def concatenated(arrays: Sequence[pa.Array]) -> pa.Array:
     """Join arrays of one type; a single one is not copied, dictionaries are made one.
 
-    Raises NotSupportedError for more than one array can hold.
+    Of dictionaries that are too many for the keys together, only the used items are kept. Raises
+    NotSupportedError for more than one array can hold.
     """
     if len(arrays) == 1:
         return arrays[0]
     type_ = arrays[0].type
-    is_dictionary = pa.types.is_dictionary(type_)
+    has_dictionaries = _holds_dictionary(type_)
     # Arrow cannot unify dictionaries with null items.
     arrays = [without_nested_null_items(array) for array in arrays]
     try:
-        return pa.concat_arrays(arrays)
+        try:
+            return pa.concat_arrays(arrays)
+        except pa.ArrowInvalid:
+            if not has_dictionaries:
+                raise
+        return pa.concat_arrays([with_used_items(array) for array in arrays])
     except pa.ArrowInvalid as exc:
         count = sum(map(len, arrays))
-        if is_dictionary:
+        if has_dictionaries and "dictionar" in str(exc):
             raise NotSupportedError(
-                f"the dictionaries of {count} rows have together more items than keys of type "
-                f"{type_.index_type} can number; use a wider type for the keys"
+                f"the dictionaries of {count} rows of type {type_} have together more items than "
+                "the keys can number; use fewer rows at a time or a wider type for the keys"
             ) from exc
         raise NotSupportedError(
             f"{count} values of type {type_} take more than one Arrow array can hold; "
             "use fewer rows at a time"
         ) from exc
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """Return the values of a column as one array; raises as ``concatenated``."""
+    return concatenated(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+
+
+def taken(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
+    """Return the values at ``rows``, null where that is null; raises as ``concatenated``.
+
+    Arrow joins the dictionaries of all chunks, which may be more than the keys can number although
+    those of the rows are not.
+    """
+    try:
+        return column.take(rows)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if column.num_chunks < 2 or not _holds_dictionary(column.type):
+            raise
+    is_null = np.asarray(rows.is_null())
+    wanted = np.asarray(rows.fill_null(0)).astype(np.int64)
+    used = np.unique(wanted[~is_null])
+    ends = np.cumsum([len(chunk) for chunk in column.chunks])
+    edges = [0, *np.searchsorted(used, ends).tolist()]
+    parts = [
+        chunk.take(pa.array(used[start:stop] - (end - len(chunk))))
+        for chunk, end, (start, stop) in zip(column.chunks, ends, pairwise(edges), strict=True)
+    ]
+    joined = concatenated([one for one in parts if len(one)] or parts[:1])
+    return pa.chunked_array([joined.take(pa.array(np.searchsorted(used, wanted), mask=is_null))])
+
+
+def taken_rows(table: pa.Table, rows: pa.Array) -> pa.Table:
+    """Return rows of a table as ``taken`` returns values of a column."""
+    try:
+        return table.take(rows)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        columns = [taken(column, rows) for column in table.columns]
+        return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """Return the rows of a table, which has columns, as one batch; raises as ``concatenated``."""
+    return pa.RecordBatch.from_arrays(
+        [one_array(one) for one in table.columns], schema=table.schema
+    )
 
 
 def list_ranges(array: pa.Array) -> tuple[Ints, Ints]:

@@ -20,6 +20,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_parts import taken
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.format.fragment import Fragment
@@ -172,7 +173,7 @@ def _thinned(
     dense = places.size * 8 > mask.size
     chosen = pa.array(mask if dense else places)
     thin = {
-        key: values.filter(chosen) if dense else values.take(chosen)
+        key: values.filter(chosen) if dense else taken(values, chosen)
         for key, values in known.items()
     }
     deleted = deleted_rows(snapshot, window)
@@ -225,7 +226,7 @@ def read_columns(
         elif physical.size >= (last - first) * DENSE_SHARE:
             stored = read_rows(snapshot, rows.fragment, missing, one_range(first, last))
             keep = from_integers(physical - first)
-            stored = [values.take(keep) for values in stored]
+            stored = [taken(values, keep) for values in stored]
         else:
             stored = read_rows(snapshot, rows.fragment, missing, ranges_of(physical))
         found |= zip(map(_key, missing), stored, strict=True)

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb.encodings.arrow_parts import taken_rows
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import InvalidInputError, NotSupportedError, PredicateError
 from lance_nb.format.fragment import Fragment
@@ -231,7 +232,7 @@ def fetch_rows(snapshot: Snapshot, projection: Projection, rows: Addresses) -> p
         tables.append(selected_table(snapshot, projection, window))
     places = np.empty(order.size, np.int64)
     places[order] = np.arange(order.size)
-    return pa.concat_tables(tables).take(pa.array(places))
+    return taken_rows(pa.concat_tables(tables), pa.array(places))
 
 
 def slices(rows: Addresses, size: int) -> Iterator[Addresses]:

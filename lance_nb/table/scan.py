@@ -19,9 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb import table
+from lance_nb.encodings.arrow_parts import one_batch
 from lance_nb.encodings.base import Ints, Rows
 from lance_nb.encodings.kernels.memory import from_integers
-from lance_nb.errors import InvalidInputError
+from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import Fragment
 from lance_nb.storage.threads import cpu_count, run_side_by_side
 from lance_nb.table.fragment_reader import confirmed_rows, num_physical_rows, read_rows
@@ -136,11 +137,27 @@ def scan_batches(
 
 def cut(found: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
     """Cut a table into batches of ``size`` rows; of large ones only what spans pages is copied."""
-    if size < DEFAULT_BATCH_ROWS:  # so many slices of columns cost more than one copy of all
-        yield from found.combine_chunks().to_batches(max_chunksize=size)
-        return
+    # So many slices of columns cost more than one copy of all.
+    step = size if size >= DEFAULT_BATCH_ROWS else max(found.num_rows, 1)
+    for start in range(0, found.num_rows, step):
+        part = found.slice(start, step)
+        try:
+            part = part.combine_chunks()
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            yield from _cut_dictionaries(part, size)
+            continue
+        yield from part.to_batches(max_chunksize=size)
+
+
+def _cut_dictionaries(found: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
+    """Cut a table whose chunks cannot be joined: where it must be, batches end with a chunk."""
     for start in range(0, found.num_rows, size):
-        yield from found.slice(start, size).combine_chunks().to_batches()
+        part = found.slice(start, size)
+        try:
+            batches = [one_batch(part)]
+        except NotSupportedError:
+            batches = part.to_batches()
+        yield from batches
 
 
 def read_task(snapshot: Snapshot, projection: Projection, task: FragmentTask) -> pa.Table:

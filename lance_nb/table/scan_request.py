@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_parts import one_batch
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.computed_columns import Shape, shape_of
@@ -46,7 +47,7 @@ from lance_nb.table.ordering import (
 )
 from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import bare_table, project, with_dictionaries
-from lance_nb.table.scan import DEFAULT_BATCH_ROWS, empty_batches, scan_batches, scan_table
+from lance_nb.table.scan import DEFAULT_BATCH_ROWS, cut, empty_batches, scan_batches, scan_table
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.scan_plan import plan_scan
 from lance_nb.table.snapshot import Snapshot
@@ -245,7 +246,7 @@ def _shape(
 def _cut(table: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
     if not table.num_columns:
         return empty_batches(table.num_rows, size)
-    return iter(table.combine_chunks().to_batches(max_chunksize=size))
+    return cut(table, size)
 
 
 def strict_batches(found: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
@@ -256,9 +257,15 @@ def strict_batches(found: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.Re
         waiting.append(batch)
         held += batch.num_rows
         while held >= size:
-            joined = waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
+            joined = waiting[0] if len(waiting) == 1 else _joined(waiting)
             yield joined.slice(0, size)
             held -= size
             waiting = [joined.slice(size)]
     if held:
-        yield pa.concat_batches(waiting)
+        yield _joined(waiting)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if not batches[0].num_columns:
+        return pa.concat_batches(batches)
+    return one_batch(pa.Table.from_batches(batches))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_parts import taken_rows
 from lance_nb.encodings.base import Ints, Rows
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import ArgumentError, InvalidInputError, RowRangeError
@@ -53,7 +54,7 @@ def take_rows(
     table = pa.concat_tables(tables)
     if np.array_equal(inverse, np.arange(unique.size)):
         return table
-    return table.take(from_integers(inverse))
+    return taken_rows(table, from_integers(inverse))
 
 
 def _take_fragment(

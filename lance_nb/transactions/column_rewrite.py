@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lance_nb.encodings.arrow_parts import taken_rows
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import LanceError
@@ -139,7 +140,7 @@ def _batches(
             place = physical - start
             place[rows[first:last] - start] = np.arange(last - first) + old.num_rows
             new = _like(values(fragment, first, last), old.schema, snapshot.manifest.schema)
-            old = pa.concat_tables([old, new]).combine_chunks().take(from_integers(place))
+            old = taken_rows(pa.concat_tables([old, new]), from_integers(place))
         yield from old.to_batches()
 
 

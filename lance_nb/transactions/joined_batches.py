@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from lance_nb.encodings.arrow_parts import concatenated
+from lance_nb.errors import NotSupportedError
 
 
 def joined_batches(
@@ -33,7 +34,11 @@ def joined_batches(
 def _one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     if len(batches) < 2:
         return batches
-    columns = [concatenated(parts) for parts in zip(*(one.columns for one in batches), strict=True)]
+    parts = zip(*(one.columns for one in batches), strict=True)
+    try:
+        columns = [concatenated(one) for one in parts]
+    except NotSupportedError:  # the dictionaries of all are more than the keys can number
+        return batches
     if not columns:
         return batches
     return [pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)]

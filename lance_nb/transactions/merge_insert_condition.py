@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_parts import taken_rows
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import PredicateError
 from lance_nb.table.filtered_scan import Selected, quoted, selected_table
@@ -97,7 +98,7 @@ class MatchCondition:
         rows = Selected(matches.fragment, distinct, distinct, {})
         table = selected_table(self.snapshot, projection, rows)
         if distinct.size != physical.size:
-            table = table.take(from_integers(place))
+            table = taken_rows(table, from_integers(place))
         order = [*stored, *(one for one in wanted if one in ROW_COLUMNS)]
         return {path: table.column(order.index(quoted(one))) for path, one in names.items()}
 

@@ -26,6 +26,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_parts import taken_rows
 from lance_nb.encodings.base import Ints
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.key_filter import KeyFilter
@@ -116,7 +117,9 @@ def windows_of(snapshot: Snapshot, addresses: np.ndarray, keys: pa.Table) -> Ite
     known = snapshot.manifest.fragments.with_ids(owners[edges[:-1]].tolist())
     for start, stop in pairwise(edges.tolist()):
         physical = (addresses[start:stop] & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        yield KeyWindow(known[int(owners[start])], physical, keys.take(pa.array(order[start:stop])))
+        yield KeyWindow(
+            known[int(owners[start])], physical, taken_rows(keys, pa.array(order[start:stop]))
+        )
 
 
 def united(plans: Sequence[MergePlan]) -> MergePlan:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_parts import one_array
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import SchemaMismatchError
 from lance_nb.format.blob_fields import holds_blobs, is_blob
@@ -105,7 +106,7 @@ def _array(table: pa.Table, name: str) -> pa.Array | None:
     if name not in table.column_names:
         return None
     column = table[name]
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return one_array(column)
 
 
 def _fitted(

@@ -21,6 +21,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_parts import taken_rows
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.transactions.joined_batches import joined_batches
@@ -114,7 +115,7 @@ class SourceRows:
             return table
         back = np.empty_like(order)
         back[order] = np.arange(order.size)
-        return table.combine_chunks().take(from_integers(back))
+        return taken_rows(table, from_integers(back))
 
     def close(self) -> None:
         """Let go of the rows and remove the temporary file."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.errors import SchemaMismatchError
+from lance_nb.errors import NotSupportedError, SchemaMismatchError
 from lance_nb.table.ordering import ColumnOrdering
 from tests.support.reading import decoded, same
 from tests.support.requirements import require_pylance
@@ -486,3 +486,76 @@ def test_floats_are_written_as_pylance_writes_them(
         assert found == ours.to_table({"x": "CAST(c AS string)"})
     else:
         assert_equal(*(one.to_table({"x": expression}) for one in (ours, theirs)))
+
+
+def coded(name: str, first: int) -> pa.Table:
+    """A hundred rows whose dictionaries have a hundred items of their own."""
+    items = pa.array([f"{name}{k}" for k in range(100)])
+    values = pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), items)
+    structs = pa.StructArray.from_arrays([values], ["x"])
+    return pa.table({"id": range(first, first + 100), "d": values, "s": structs})
+
+
+def three_dictionaries(path: Path) -> None:
+    lance = require_pylance()
+    for number, name in enumerate("abc"):
+        lance.write_dataset(coded(name, 100 * number), str(path), mode="append")
+
+
+@pytest.mark.parametrize("read", [
+    "ds.take([250, 3, 120, 3])", "ds.take([250, 3, 120], columns={'y': 'd'})",
+    "by_row_id(ds, [2 << 32, 1, 1 << 32])",
+    "ds.to_table(order_by=[by('id', False)], limit=3, offset=98)",
+    "ds.to_table(filter='id % 50 = 0', order_by=[by('id', False)])",
+    "ds.to_table(filter=\"d > 'b' AND id % 2 = 0\")",
+    "ds.to_table(columns={'x': 'length(d)', 'y': 'd'})",
+    "joined(ds.to_batches(batch_size=64))",
+    "joined(ds.to_batches(batch_size=10, strict_batch_size=True, filter='id % 10 = 0'))",
+    "ds.scanner(fragments=ds.get_fragments()[::-1]).to_table()",
+])  # fmt: skip
+def test_dictionaries_of_more_items_than_the_keys_number_are_read(
+    tmp_path: Path, read: str
+) -> None:
+    require_pylance()
+    from tests.differential.play import Player
+
+    player = Player(tmp_path)
+    three_dictionaries(player.root)
+    assert player.read(read, None) is None
+
+
+@pytest.mark.parametrize("write", [
+    "ds.update({'d': \"'b1'\"}, where='id % 3 = 0')",
+    "ds.update({'id': 'id + 1000'}, where='id % 3 = 0')",
+    "ds.merge(t.rename_columns(['id', 'q', 'r']), 'id')",
+    "ds.merge_insert('id').when_matched_update_all().execute(t.slice(0, 20))",
+    "lance.write_dataset(t, uri, mode='append', max_rows_per_file=120)",
+])  # fmt: skip
+def test_dictionaries_of_more_items_than_the_keys_number_are_rewritten(
+    tmp_path: Path, write: str
+) -> None:
+    lance = require_pylance()
+    table = pa.concat_tables([coded("x", 290), coded("y", 390), coded("z", 490)])
+    found = []
+    for module in (lance_nb, lance):
+        uri = str(tmp_path / module.__name__)
+        three_dictionaries(tmp_path / module.__name__)
+        eval(write, {"lance": module, "ds": module.dataset(uri), "uri": uri, "t": table})  # noqa: S307
+        found.append(sorted(lance.dataset(uri).to_table().to_pylist(), key=str))
+    assert found[0] == found[1]
+    assert len(found[0]) >= 300
+
+
+@pytest.mark.parametrize("read", [
+    lambda ds: ds.take(list(range(299, -1, -1))), lambda ds: ds.to_table(order_by=["d"]),
+    lambda ds: list(ds.to_batches(batch_size=150, strict_batch_size=True)),
+], ids=["take", "order", "strict batches"])  # fmt: skip
+def test_rows_that_use_more_items_than_the_keys_number_are_refused(
+    tmp_path: Path, read: Any
+) -> None:
+    lance = require_pylance()
+    three_dictionaries(tmp_path / "d")
+    with pytest.raises(NotSupportedError, match="more items than the keys can number"):
+        read(lance_nb.dataset(str(tmp_path / "d")))
+    with pytest.raises((OSError, pa.ArrowInvalid, ValueError), match=r"bigger than|ordering"):
+        read(lance.dataset(str(tmp_path / "d")))

@@ -27,6 +27,7 @@ from lance_nb.dataset.verbs.physical_rows import (
 )
 from lance_nb.dataset.verbs.sources import reader_of, without_views
 from lance_nb.dataset.verbs.writing import file_version_of
+from lance_nb.encodings.arrow_parts import taken_rows
 from lance_nb.errors import ColumnNotFoundError, NotSupportedError, SchemaMismatchError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
@@ -136,7 +137,7 @@ class StreamedColumns:
             return
         is_live = row_ids(self._snapshot, fragment).is_valid().to_numpy()
         place = np.maximum(np.cumsum(is_live) - 1, 0)
-        yield from table.take(pa.array(place)).to_batches()
+        yield from taken_rows(table, pa.array(place)).to_batches()
 
     def finish(self) -> None:
         """Refuse a stream that has rows left."""
@@ -213,7 +214,7 @@ class JoinedColumns:
         added = self.right.drop_columns([self.on[1]])
         for start in range(0, len(partner), _WINDOW_ROWS):
             window = partner[start : start + _WINDOW_ROWS]
-            yield from added.take(integers_or_null(window)).to_batches()
+            yield from taken_rows(added, integers_or_null(window)).to_batches()
 
     def _with_partners(self, fragment: Fragment, partner: Any, required: str) -> Any:
         """Check that every live row has a partner; deleted rows without one get any."""

@@ -27,7 +27,7 @@ from lance_nb.dataset.verbs.column_values import (
 from lance_nb.dataset.verbs.deleting import plan as plan_delete
 from lance_nb.dataset.verbs.physical_rows import partners, physical_batches
 from lance_nb.dataset.verbs.sources import reader_of
-from lance_nb.encodings.arrow_parts import concatenated
+from lance_nb.encodings.arrow_parts import taken
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import (
     ColumnNotFoundError,
@@ -275,5 +275,5 @@ def _either(old: pa.ChunkedArray, new: pa.ChunkedArray, place: np.ndarray) -> pa
     """Return ``old`` and then ``new``, picked by position."""
     if new.type != old.type:
         raise SchemaMismatchError(f"the new values are {new.type}, the column is {old.type}")
-    both = concatenated([*old.chunks, *new.chunks])
-    return pa.chunked_array([both.take(from_integers(place))], old.type)
+    both = pa.chunked_array([*old.chunks, *new.chunks], old.type)
+    return taken(both, from_integers(place))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_parts import one_batch, taken_rows
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import ColumnNotFoundError
 from lance_nb.format.fragment import Fragment
@@ -41,7 +42,7 @@ def physical_batches(
         is_live = batch.column(ROW_ID).is_valid().to_numpy(zero_copy_only=False)
         both = pa.Table.from_batches([batch.drop_columns([ROW_ID]), *other])
         chosen = np.where(is_live, np.arange(len(is_live)), min(len(is_live), len(both) - 1))
-        yield from both.take(from_integers(chosen)).combine_chunks().to_batches()
+        yield one_batch(taken_rows(both, from_integers(chosen)))
 
 
 def _stored(

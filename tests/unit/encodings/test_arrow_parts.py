@@ -11,7 +11,11 @@ from lance_nb.encodings.arrow_parts import (
     fixed_size_items,
     list_ranges,
     nulls_of,
+    one_array,
     packed_bits,
+    taken,
+    taken_rows,
+    with_used_items,
 )
 from lance_nb.errors import NotSupportedError
 
@@ -79,11 +83,78 @@ def test_dictionaries_are_made_one():
     assert one.dictionary.to_pylist() == ["a", "b"]
 
 
+def hundred(name: str, keys: list[int | None] | None = None) -> pa.DictionaryArray:
+    """Rows of a dictionary of 100 items."""
+    indices = pa.array(range(100) if keys is None else keys, pa.int8())
+    return pa.DictionaryArray.from_arrays(indices, pa.array([f"{name}{k}" for k in range(100)]))
+
+
+def test_items_that_no_row_uses_are_left_out():
+    array = hundred("a", [7, None, 99, 7]).slice(1)
+    found = with_used_items(array)
+    assert found.type == array.type
+    assert found.to_pylist() == [None, "a99", "a7"]
+    assert found.dictionary.to_pylist() == ["a7", "a99"]
+    assert with_used_items(hundred("a", [None])).to_pylist() == [None]
+    plain = pa.array([[1]])
+    assert with_used_items(plain) is plain
+
+
+def nested(values: pa.DictionaryArray) -> list[pa.Array]:
+    offsets, mask = pa.array([0, 1, 1, 3], pa.int32()), pa.array([False, True, False])
+    lists = pa.ListArray.from_arrays(offsets, values, mask=mask)
+    large = pa.LargeListArray.from_arrays(offsets.cast(pa.int64()), values)
+    return [
+        pa.StructArray.from_arrays([values, lists], ["x", "l"], mask=mask),
+        lists.slice(1),
+        large,
+    ]
+
+
+@pytest.mark.parametrize("kind", range(3), ids=["struct", "list", "large_list"])
+def test_used_items_are_kept_inside_structs_and_lists(kind: int):
+    one, other = (nested(hundred(name, [50, 2, None]))[kind] for name in "ab")
+    joined = concatenated([one, other])
+    assert joined.type == one.type
+    assert joined.to_pylist() == [*one.to_pylist(), *other.to_pylist()]
+
+
+def test_only_used_items_are_joined_where_all_would_be_too_many():
+    joined = concatenated([hundred("a", [3, None]), hundred("b", [4, 3])])
+    assert joined.to_pylist() == ["a3", None, "b4", "b3"]
+    assert joined.dictionary.to_pylist() == ["a3", "b3", "b4"]
+
+
+def test_rows_are_taken_of_chunks_with_too_many_items():
+    column = pa.chunked_array([hundred("a"), hundred("b"), hundred("c", [])])
+    rows = pa.array([199, None, 0, 100, 199])
+    assert taken(column, rows).to_pylist() == ["b99", None, "a0", "b0", "b99"]
+    assert taken(column, rows).chunk(0).dictionary.to_pylist() == ["a0", "b0", "b99"]
+    assert taken(column, pa.array([], pa.int64())).to_pylist() == []
+    assert taken(column, pa.array([None], pa.int64())).to_pylist() == [None]
+    table = pa.table({"d": column, "n": range(200)})
+    found = taken_rows(table, pa.array([150, 1]))
+    assert found.schema == table.schema
+    assert found.to_pylist() == [{"d": "b50", "n": 150}, {"d": "a1", "n": 1}]
+    with pytest.raises(NotSupportedError, match=r"200 rows .* more items than the keys"):
+        taken(column, pa.array(range(199, -1, -1)))
+    with pytest.raises(pa.ArrowIndexError):
+        taken(column, pa.array([200]))
+
+
+def test_a_column_becomes_one_array():
+    assert one_array(pa.chunked_array([], pa.int8())).type == pa.int8()
+    parts = [hundred("a", [1]), hundred("b", [2])]
+    assert one_array(pa.chunked_array(parts)).to_pylist() == ["a1", "b2"]
+
+
 def test_what_one_array_cannot_hold_is_refused():
     items = pa.array([str(number) for number in range(128)])
     full = pa.DictionaryArray.from_arrays(pa.array(range(128), pa.int8()), items)
     other = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array(["other"]))
-    with pytest.raises(NotSupportedError, match=r"129 rows .* keys of type int8"):
+    with pytest.raises(
+        NotSupportedError, match=r"129 rows of type dictionary<.*int8.* wider type for the keys"
+    ):
         concatenated([full, other])
     huge = pa.ListArray.from_arrays([0, 2**31 - 1], pa.nulls(2**31 - 1))
     with pytest.raises(NotSupportedError, match="2 values of type list"):

@@ -48,3 +48,14 @@ def test_dictionaries_are_joined_and_may_have_null_items() -> None:
 def test_batches_without_columns_keep_their_rows() -> None:
     rows = pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), 3, [None]))
     assert [one.num_rows for one in joined_batches([rows, rows], 100, 100)] == [3, 3]
+
+
+def test_dictionaries_that_are_too_many_together_are_not_joined() -> None:
+    keys = pa.array(range(100), pa.int8())
+    parts = [
+        pa.record_batch(
+            {"d": pa.DictionaryArray.from_arrays(keys, pa.array([f"{k}{n}" for n in range(100)]))}
+        )
+        for k in "ab"
+    ]
+    assert list(joined_batches(parts, 1000, 1 << 20)) == parts
