@@ -223,23 +223,24 @@ class LanceFragment:
 
             rows = ds.get_fragments()[0].to_table(["id"], filter="id < 9")
         """
-        return self.scanner(
-            columns=columns,
-            filter=filter,
-            limit=limit,
-            offset=offset,
-            with_row_id=with_row_id,
-            with_row_address=with_row_address,
-            blob_handling=blob_handling,
-            order_by=order_by,
-            use_scalar_index=use_scalar_index,
-            io_buffer_size=io_buffer_size,
-            late_materialization=late_materialization,
-            include_deleted_rows=include_deleted_rows,
-            batch_size_bytes=batch_size_bytes,
-            strict_batch_size=strict_batch_size,
-            keep_dictionaries=keep_dictionaries,
-        ).to_table()
+        arguments: dict[str, Any] = {
+            "columns": columns,
+            "filter": filter,
+            "limit": limit,
+            "offset": offset,
+            "with_row_id": with_row_id,
+            "with_row_address": with_row_address,
+            "blob_handling": blob_handling,
+            "order_by": order_by,
+            "use_scalar_index": use_scalar_index,
+            "io_buffer_size": io_buffer_size,
+            "late_materialization": late_materialization,
+            "include_deleted_rows": include_deleted_rows,
+            "batch_size_bytes": batch_size_bytes,
+            "strict_batch_size": strict_batch_size,
+            "keep_dictionaries": keep_dictionaries,
+        }
+        return self.scanner(**arguments).to_table()
 
     def to_batches(
         self,
@@ -268,25 +269,26 @@ class LanceFragment:
 
             batches = list(ds.get_fragments()[0].to_batches(columns=["id"], batch_size=100))
         """
-        return self.scanner(
-            columns=columns,
-            batch_size=batch_size,
-            filter=filter,
-            limit=limit,
-            offset=offset,
-            with_row_id=with_row_id,
-            with_row_address=with_row_address,
-            batch_readahead=batch_readahead,
-            blob_handling=blob_handling,
-            order_by=order_by,
-            use_scalar_index=use_scalar_index,
-            io_buffer_size=io_buffer_size,
-            late_materialization=late_materialization,
-            include_deleted_rows=include_deleted_rows,
-            batch_size_bytes=batch_size_bytes,
-            strict_batch_size=strict_batch_size,
-            keep_dictionaries=keep_dictionaries,
-        ).to_batches()
+        arguments: dict[str, Any] = {
+            "columns": columns,
+            "batch_size": batch_size,
+            "filter": filter,
+            "limit": limit,
+            "offset": offset,
+            "with_row_id": with_row_id,
+            "with_row_address": with_row_address,
+            "batch_readahead": batch_readahead,
+            "blob_handling": blob_handling,
+            "order_by": order_by,
+            "use_scalar_index": use_scalar_index,
+            "io_buffer_size": io_buffer_size,
+            "late_materialization": late_materialization,
+            "include_deleted_rows": include_deleted_rows,
+            "batch_size_bytes": batch_size_bytes,
+            "strict_batch_size": strict_batch_size,
+            "keep_dictionaries": keep_dictionaries,
+        }
+        return self.scanner(**arguments).to_batches()
 
     def take(
         self,
@@ -388,34 +390,36 @@ class LanceFragment:
 
             frame = ds.get_fragments()[0].to_pandas(["id"], limit=4)
         """
-        return self.scanner(
-            columns=columns,
-            filter=filter,
-            limit=limit,
-            offset=offset,
-            batch_size=batch_size,
-            with_row_id=with_row_id,
-            with_row_address=with_row_address,
-            order_by=order_by,
-        ).to_pandas(
-            blob_mode=blob_mode,
-            memory_pool=memory_pool,
-            categories=categories,
-            strings_to_categorical=strings_to_categorical,
-            zero_copy_only=zero_copy_only,
-            integer_object_nulls=integer_object_nulls,
-            date_as_object=date_as_object,
-            timestamp_as_object=timestamp_as_object,
-            use_threads=use_threads,
-            deduplicate_objects=deduplicate_objects,
-            ignore_metadata=ignore_metadata,
-            safe=safe,
-            split_blocks=split_blocks,
-            self_destruct=self_destruct,
-            maps_as_pydicts=maps_as_pydicts,
-            types_mapper=types_mapper,
-            coerce_temporal_nanoseconds=coerce_temporal_nanoseconds,
-        )
+        arguments: dict[str, Any] = {
+            "columns": columns,
+            "filter": filter,
+            "limit": limit,
+            "offset": offset,
+            "batch_size": batch_size,
+            "with_row_id": with_row_id,
+            "with_row_address": with_row_address,
+            "order_by": order_by,
+        }
+        options: dict[str, Any] = {
+            "blob_mode": blob_mode,
+            "memory_pool": memory_pool,
+            "categories": categories,
+            "strings_to_categorical": strings_to_categorical,
+            "zero_copy_only": zero_copy_only,
+            "integer_object_nulls": integer_object_nulls,
+            "date_as_object": date_as_object,
+            "timestamp_as_object": timestamp_as_object,
+            "use_threads": use_threads,
+            "deduplicate_objects": deduplicate_objects,
+            "ignore_metadata": ignore_metadata,
+            "safe": safe,
+            "split_blocks": split_blocks,
+            "self_destruct": self_destruct,
+            "maps_as_pydicts": maps_as_pydicts,
+            "types_mapper": types_mapper,
+            "coerce_temporal_nanoseconds": coerce_temporal_nanoseconds,
+        }
+        return self.scanner(**arguments).to_pandas(**options)
 
     def head(
         self,
@@ -444,25 +448,26 @@ class LanceFragment:
 
             preview = ds.get_fragments()[0].head(5)
         """
-        return self.scanner(
-            limit=num_rows,
-            columns=columns,
-            batch_size=batch_size,
-            filter=filter,
-            offset=offset,
-            with_row_id=with_row_id,
-            with_row_address=with_row_address,
-            batch_readahead=batch_readahead,
-            blob_handling=blob_handling,
-            order_by=order_by,
-            use_scalar_index=use_scalar_index,
-            io_buffer_size=io_buffer_size,
-            late_materialization=late_materialization,
-            include_deleted_rows=include_deleted_rows,
-            batch_size_bytes=batch_size_bytes,
-            strict_batch_size=strict_batch_size,
-            keep_dictionaries=keep_dictionaries,
-        ).to_table()
+        arguments: dict[str, Any] = {
+            "limit": num_rows,
+            "columns": columns,
+            "batch_size": batch_size,
+            "filter": filter,
+            "offset": offset,
+            "with_row_id": with_row_id,
+            "with_row_address": with_row_address,
+            "batch_readahead": batch_readahead,
+            "blob_handling": blob_handling,
+            "order_by": order_by,
+            "use_scalar_index": use_scalar_index,
+            "io_buffer_size": io_buffer_size,
+            "late_materialization": late_materialization,
+            "include_deleted_rows": include_deleted_rows,
+            "batch_size_bytes": batch_size_bytes,
+            "strict_batch_size": strict_batch_size,
+            "keep_dictionaries": keep_dictionaries,
+        }
+        return self.scanner(**arguments).to_table()
 
     # --- steps of a distributed write: fragments out, committed by LanceDataset.commit -----------
 
@@ -498,20 +503,18 @@ class LanceFragment:
         """
         check_refused({"namespace_client": namespace_client, "table_id": table_id})
         check_session(session)
-        made = verbs.fragments.create_one(
-            dataset_uri,
-            data,
-            schema,
-            mode=mode,
-            storage_options=storage_options,
-            allow_bases=allow_bases,
-            progress=progress,
-            data_storage_version=storage_version_of(data_storage_version, use_legacy_format),
-            max_page_bytes=max_page_bytes,
-            enable_stable_row_ids=enable_stable_row_ids,
-            external_blob_mode=external_blob_mode,
-            allow_external_blob_outside_bases=allow_external_blob_outside_bases,
-        )
+        options: dict[str, Any] = {
+            "mode": mode,
+            "storage_options": storage_options,
+            "allow_bases": allow_bases,
+            "progress": progress,
+            "data_storage_version": storage_version_of(data_storage_version, use_legacy_format),
+            "max_page_bytes": max_page_bytes,
+            "enable_stable_row_ids": enable_stable_row_ids,
+            "external_blob_mode": external_blob_mode,
+            "allow_external_blob_outside_bases": allow_external_blob_outside_bases,
+        }
+        made = verbs.fragments.create_one(dataset_uri, data, schema, **options)
         return made if fragment_id is None else verbs.fragments.numbered(made, fragment_id)
 
     @staticmethod

@@ -32,14 +32,22 @@ _INT32_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
+class PackedField:
+    """A field of a packed struct, with its own fields where it is a struct itself."""
+
+    field_id: int
+    children: tuple[PackedField, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Leaf:
     """A field that owns a column of values.
 
     ``type`` is that of the stored values (``stored_type``). ``depth`` counts the fields on the way
     down, itself included; ``ancestors`` are the ids and types of the others, outermost first.
     ``nullable`` is what the schema says of the field itself. ``encoded`` asks for plain values as a
-    dictionary, which ``type`` then is. ``children`` are the ids of the fields of a packed struct,
-    those that are wanted: its pages hold all fields of the struct that was written.
+    dictionary, which ``type`` then is. ``children`` are the fields of a packed struct, those that
+    are wanted: its pages hold all fields of the struct that was written.
     """
 
     field_id: int
@@ -49,7 +57,7 @@ class Leaf:
     ancestors: tuple[tuple[int, pa.DataType], ...] = ()
     nullable: bool = True
     encoded: bool = False
-    children: tuple[int, ...] = ()
+    children: tuple[PackedField, ...] = ()
 
     @property
     def items_per_row(self) -> int:
@@ -102,9 +110,7 @@ def leaves_of(field: Field, type_: pa.DataType, owners: Mapping[int, int]) -> It
             children = child_types(node, node_type)
         if not children:
             stored = stored_type(node, node_type)
-            packed = tuple(child.id for child in node.children if pa.types.is_struct(stored))
-            if len(packed) != getattr(stored, "num_fields", 0):
-                packed = ()  # blob descriptions
+            packed = _packed_fields(node, stored)
             yield Leaf(node.id, name, stored, len(above) + 1, above, node.nullable, children=packed)
             continue
         below = (*above, (node.id, _without_extension(node_type)))
@@ -112,6 +118,16 @@ def leaves_of(field: Field, type_: pa.DataType, owners: Mapping[int, int]) -> It
             (child, child_type, f"{name}.{child.name}", below)
             for child, child_type in reversed(children)
         )
+
+
+def _packed_fields(field: Field, stored: pa.DataType) -> tuple[PackedField, ...]:
+    """Return the fields of a struct that is stored as one column; none of blob descriptions."""
+    if not pa.types.is_struct(stored) or stored.num_fields != len(field.children):
+        return ()
+    return tuple(
+        PackedField(child.id, _packed_fields(child, part.type))
+        for child, part in zip(field.children, stored, strict=True)
+    )
 
 
 def child_types(field: Field, type_: pa.DataType) -> list[tuple[Field, pa.DataType]]:
@@ -155,23 +171,42 @@ def stored_type(field: Field, type_: pa.DataType) -> pa.DataType:
 
 def as_written(leaf: Leaf, field: Field | None, type_: pa.DataType) -> Leaf:
     """Return a packed struct with all fields that the file's own ``field`` has of it."""
-    children = () if field is None else tuple(child.id for child in field.children)
-    if field is None or not children or children == leaf.children:
+    if field is None:
         return leaf
-    return replace(leaf, type=stored_type(field, type_), children=children)
+    stored = stored_type(field, type_)
+    children = _packed_fields(field, stored)
+    if not children or children == leaf.children:
+        return leaf
+    return replace(leaf, type=stored, children=children)
 
 
 def narrowed(values: pa.Array, written: Leaf, wanted: Leaf) -> pa.Array:
     """Return the wanted fields of a packed struct; null those that were not written."""
     if written is wanted:
         return values
-    places = {child: place for place, child in enumerate(written.children)}
-    children = [
-        values.field(places[child]) if child in places else pa.nulls(len(values), field.type)
-        for child, field in zip(wanted.children, wanted.type, strict=True)
-    ]
+    return _chosen_fields(values, written.children, wanted.children, wanted.type)
+
+
+def _chosen_fields(
+    values: pa.Array,
+    written: tuple[PackedField, ...],
+    wanted: tuple[PackedField, ...],
+    type_: pa.DataType,
+) -> pa.Array:
+    if written == wanted:
+        return values
+    places = {child.field_id: place for place, child in enumerate(written)}
+    children = []
+    for child, field in zip(wanted, type_, strict=True):
+        place = places.get(child.field_id)
+        if place is None:
+            children.append(pa.nulls(len(values), field.type))
+            continue
+        stored = values.field(place)
+        parts = written[place].children
+        children.append(_chosen_fields(stored, parts, child.children, field.type))
     mask = None if not values.null_count else values.is_null()
-    return pa.StructArray.from_arrays(children, fields=list(wanted.type), mask=mask)
+    return pa.StructArray.from_arrays(children, fields=list(type_), mask=mask)
 
 
 def shown(stored: pa.Array, field: Field, type_: pa.DataType) -> pa.Array:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.differential.schemas import leaf_paths
+from tests.differential.schemas import is_blob, leaf_paths
 
 
 @dataclass
@@ -28,7 +28,7 @@ class State:
     branches: list[str] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
     samples: dict[str, list[Any]] = field(default_factory=dict)
-    indexed: bool = False
+    branch: str | None = None
 
 
 def reads_for(chance: random.Random, state: State, number: int) -> tuple[str, ...]:
@@ -299,9 +299,7 @@ def sampled(chance: random.Random, state: State) -> str:
 
 
 def with_deleted(chance: random.Random, state: State) -> str:
-    # pylance answers the filter from the index, which does not know deleted rows.
-    has_filter = chance.random() < 0.4 and not state.indexed
-    filtered = f", filter={condition(chance, state)!r}" if has_filter else ""
+    filtered = f", filter={condition(chance, state)!r}" if chance.random() < 0.4 else ""
     columns = f", columns={columns_of(chance, state)}" if chance.random() < 0.5 else ""
     return f"ds.scanner(include_deleted_rows=True, with_row_id=True{filtered}{columns}).to_table()"
 
@@ -343,8 +341,48 @@ def arrow_filter(chance: random.Random, state: State) -> str:
     ))  # fmt: skip
 
 
+def blobs_taken(chance: random.Random, state: State) -> str:
+    names = [one.name for one in state.schema if is_blob(one)]
+    if not names:
+        return scan(chance, state)
+    name, rows = chance.choice(names), _rows_of(chance, state)
+    if chance.random() < 0.5:
+        return f"payloads(ds.take_blobs({name!r}, indices={rows}))"
+    word, column = chance.choice((("ids", "_rowid"), ("addresses", "_rowaddr")))
+    places = f"ds.to_table(columns=[{column!r}])[{column!r}].take({rows}).to_pylist()"
+    return f"payloads(ds.take_blobs({name!r}, {word}={places}))"
+
+
+def data_files(chance: random.Random, state: State) -> str:
+    """Read data files without their dataset."""
+    size = chance.choice((1, 10, 1024))
+    columns = ""
+    if chance.random() < 0.3:
+        columns = f", columns={[quoted(one) for one in chance.sample(state.schema.names, 1)]}"
+    first = chance.randint(0, state.count // 2 + 1)
+    rows = sorted({chance.randint(0, max(state.count - 1, 0)) for _ in range(5)})
+    return chance.choice((
+        f"[file_reader(one{columns}).read_all(batch_size={size}).to_table() for one in paths(ds)]",
+        f"file_reader(paths(ds)[0]{columns}).read_range({first}, {size}).to_table()",
+        f"file_reader(paths(ds)[-1]{columns}).take_rows({rows}).to_table()",
+        "[file_reader(one).num_rows() for one in paths(ds)]",
+        "[file_reader(one).metadata().schema for one in paths(ds)]",
+    ))  # fmt: skip
+
+
+def cloned(chance: random.Random, state: State) -> str:
+    """Clone the dataset, change the clone, and read it with both libraries."""
+    version = chance.choice(state.versions or [1])
+    place = repr((state.branch, version)) if state.branch else str(version)
+    if state.tags and chance.random() < 0.2:
+        place = repr(chance.choice(state.tags))
+    kind = chance.choice(("shallow_clone", "deep_clone"))
+    change = chance.choice((None, "uid % 3 = 0", "uid < 5"))
+    return f"cloned(ds, {kind!r}, {place}, change={change!r})"
+
+
 READS: dict[Callable[[random.Random, State], str], float] = {
     scan: 6, all_payloads: 0.5, batches: 2, projected: 2, ordered: 1.5, taken: 3, taken_by_id: 1,
     fragments: 2, counted: 1, first_rows: 1, sampled: 0.3, with_deleted: 1, described: 1,
-    old_version: 1, changes: 0.4, arrow_filter: 0.6,
+    old_version: 1, changes: 0.4, arrow_filter: 0.6, blobs_taken: 0.7, data_files: 0.7, cloned: 0.4,
 }  # fmt: skip

@@ -97,7 +97,27 @@ VALUES = (
     "find_in_set(s, 'a,b,c')", "find_in_set('b', s)", "substr_index(s, 'b', 1)",
     "substring_index(s, 'b', -1)", "contains_tokens(s, 'a b')", "contains_tokens(s, 'A')",
 )  # fmt: skip
+NESTED = (
+    "ls[1]", "ls[-1]", "ls[1].n", "ls[1].a", "ls[1] IS NULL", "array_slice(ls, 1, 1)",
+    "array_reverse(ls)", "array_concat(ls, ls)", "array_pop_back(ls)", "array_element(ls, 2)",
+    "lu[1]", "lsu[1]", "coalesce(sj, sj)",
+)  # fmt: skip
 LOOSE = {"cot(f32)"}  # the last bits of a tangent
+
+
+def _nested() -> pa.Table:
+    """Lists and structs that hold extension types."""
+    documents = pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a":1}', None, "[1]", "2"]))
+    uuids = pa.array([bytes([k]) * 16 for k in range(4)], pa.binary(16))
+    uuids = pa.ExtensionArray.from_storage(pa.uuid(), uuids)
+    structs = pa.StructArray.from_arrays([documents, pa.array([1, 2, 3, 4])], ["a", "n"])
+    offsets = pa.array([0, 2, 2, 4], pa.int32())
+    return pa.table({
+        "ls": pa.ListArray.from_arrays(offsets, structs),
+        "lu": pa.ListArray.from_arrays(offsets, uuids),
+        "lsu": pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays([uuids], ["u"])),
+        "sj": structs.slice(0, 3),
+    })  # fmt: skip
 
 
 def _written(table: pa.Table, path: str) -> tuple[Any, Any]:
@@ -111,6 +131,7 @@ def _written(table: pa.Table, path: str) -> tuple[Any, Any]:
         pytest.param(_LISTS, LISTS, id="lists"),
         pytest.param(pa.table({"j": pa.array(_DOCUMENTS, pa.json_())}), JSON, id="json"),
         pytest.param(filter_table(), VALUES, id="values"),
+        pytest.param(_nested(), NESTED, id="nested"),
     ],
 )
 def test_functions_give_the_values_of_pylance(

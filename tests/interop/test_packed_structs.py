@@ -82,3 +82,31 @@ def test_packed_structs_read_equal(version: str, writer: str, tmp_path: Path) ->
         for column in expected.column_names:
             pair = found[column], expected[column]
             assert same(*pair), (name, column, first_difference(*pair))
+
+
+@pytest.mark.parametrize("text", ["p.v.c", "p.v.a", "p.v", "p.v.c IS NULL", "p.m"])
+def test_fields_of_a_struct_inside_a_packed_struct_are_null_as_in_pylance(
+    text: str, tmp_path: Path
+) -> None:
+    lance = require_pylance()  # it refuses values that are not null
+    inner = pa.struct([("a", pa.float32()), ("c", pa.int32())])
+    kind = pa.struct([("v", inner), ("m", pa.int32())])
+    field = pa.field("p", kind, metadata={"lance-encoding:packed": "true"})
+    table = pa.table([pa.array([None, None], kind)], schema=pa.schema([field]))
+    lance.write_dataset(table, str(tmp_path / "d"))
+    ours, theirs = lance_nb.dataset(tmp_path / "d"), lance.dataset(str(tmp_path / "d"))
+    found, expected = (one.to_table(columns={"x": text}) for one in (ours, theirs))
+    assert found.schema.equals(expected.schema)
+    assert found.to_pylist() == expected.to_pylist()
+
+
+def test_fields_of_a_struct_inside_a_packed_struct_are_read(tmp_path: Path) -> None:
+    inner = pa.struct([("a", pa.float32()), ("c", pa.int32())])
+    kind = pa.struct([("v", inner), ("m", pa.int32())])
+    field = pa.field("p", kind, metadata={"lance-encoding:packed": "true"})
+    rows = [{"v": {"a": 1.0, "c": 2}, "m": 3}, None, {"v": {"a": 4.0, "c": 5}, "m": 6}]
+    ds = lance_nb.write_dataset(
+        pa.table([pa.array(rows, kind)], schema=pa.schema([field])), tmp_path / "d"
+    )
+    assert ds.to_table(columns={"x": "p.v.c + 1"})["x"].to_pylist() == [3, None, 6]
+    assert ds.to_table(filter="p.v.a > 1.5", columns=["p.m"])["p.m"].to_pylist() == [6]

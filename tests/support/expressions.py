@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.table.predicate import compile_column
-from lance_nb.table.predicate.expression import evaluate, one_array, paths_of
+from lance_nb.table.predicate.expression import evaluate_needed, one_array, paths_of
 
 
 def values_of(text: str, table: pa.Table) -> list[Any]:
     """Return what an expression over top-level columns gives for each row."""
     expression = compile_column("found", text, table.schema).expression
     columns = {path: table[path[0]] for path in paths_of(expression)}
-    return one_array(evaluate(expression, columns), table.num_rows).to_pylist()
+    return one_array(evaluate_needed(expression, columns), table.num_rows).to_pylist()

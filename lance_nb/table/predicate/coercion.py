@@ -33,6 +33,8 @@ _INT_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 _UNITS = ("s", "ms", "us", "ns")
 _BEYOND_INT64 = pa.decimal128(20, 0)
 _DECIMAL_DIGITS_MAX = 38
+_STORAGE = "storage"  # names the call that takes the values of an extension type
+_JSON_WORDS = {"int64": "int", "bool": "bool"}
 
 
 def plain(expression: Expression) -> Expression:
@@ -40,7 +42,7 @@ def plain(expression: Expression) -> Expression:
     type_ = expression.type
     if isinstance(type_, pa.BaseExtensionType):
         storage = type_.storage_type
-        stored = call("storage", lambda value: value.cast(storage), expression)
+        stored = call(_STORAGE, lambda value: value.cast(storage), expression)
         return plain(stored)
     wanted = _plain_type(type_)
     return expression if wanted == type_ else cast(expression, wanted)
@@ -143,9 +145,21 @@ def _mismatch(left: Expression, right: Expression) -> PredicateError:
     )
 
 
+def _as_written(operand: Expression) -> Expression:
+    """Return an operand without the conversions that nobody wrote."""
+    while isinstance(operand, Call) and (
+        operand.name == _STORAGE or operand.name.startswith("a cast to")
+    ):
+        operand = operand.operands[0]
+    return operand
+
+
+def _is_json(operand: Expression) -> bool:
+    return getattr(_as_written(operand).type, "extension_name", None) == "arrow.json"
+
+
 def _shown_operand(operand: Expression) -> str:
-    while isinstance(operand, Call) and operand.name.startswith("a cast to"):
-        operand = operand.operands[0]  # a conversion that nobody wrote
+    operand = _as_written(operand)
     if isinstance(operand, Column):
         return ".".join(operand.path)
     if isinstance(operand, Literal):
@@ -155,17 +169,23 @@ def _shown_operand(operand: Expression) -> str:
 
 
 def _described(operand: Expression) -> str:
-    shown = _shown_operand(operand)
+    shown, type_ = _shown_operand(operand), operand.type
+    source = _as_written(operand).type
+    if isinstance(source, pa.BaseExtensionType):
+        type_ = "JSON" if _is_json(operand) else source
     if shown == "the expression":
-        return f"{shown} is {operand.type}"
+        return f"{shown} is {type_}"
     if isinstance(operand, Literal):
-        return f"{shown[:60]} is {operand.type}"
-    return f"column {shown!r} is {operand.type}"
+        return f"{shown[:60]} is {type_}"
+    return f"column {shown!r} is {type_}"
 
 
 def _advice(operand: Expression, other: Expression) -> str:
     """Tell what to write where a literal, or another expression, does not fit an operand."""
     type_, name = operand.type, _shown_operand(operand)
+    if _is_json(operand):
+        word = _JSON_WORDS.get(str(other.type), "float" if _is_number(other.type) else "string")
+        return f"write json_get_{word}({name}, 'key') for a value inside of it"
     if _is_text(type_) and isinstance(other, Literal):
         value = _shown_operand(other)
         return f"write {value!r} in quotes to compare text, or CAST({name} AS DOUBLE) for numbers"

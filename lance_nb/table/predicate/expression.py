@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings import arrow_parts
 from lance_nb.errors import PredicateError
 
 # pyarrow has no types to check: a ChunkedArray, an Array, or a Scalar.
@@ -63,6 +64,9 @@ class Call:
 
 
 Expression = Column | Literal | Call
+
+_DECIDED_BY = {"AND": False, "OR": True}
+_LAZY_DEPTH_MAX = 100  # calls inside calls; what lies deeper is computed for all rows
 
 
 def call(name: str, kernel: Kernel, *operands: Expression, folds: bool = False) -> Expression:
@@ -124,6 +128,51 @@ def evaluate(expression: Expression, columns: Columns) -> Value:
         stack[-1].add(value)
 
 
+def evaluate_needed(expression: Expression, columns: Columns) -> Value:
+    """Compute an expression, but of AND and OR only what their operands before do not decide.
+
+    As in pylance, a value that cannot be computed then matters only in a row that needs it. Rows
+    are looked at again only where that is so, because Arrow computes all of them faster than some.
+    """
+    try:
+        return evaluate(expression, columns)
+    except (pa.ArrowException, OverflowError):
+        decides = any(isinstance(one, Call) and one.folds for one in _calls(expression))
+        if not decides or not columns:
+            raise
+    return _needed(expression, columns, _LAZY_DEPTH_MAX)
+
+
+def _needed(expression: Expression, columns: Columns, depth: int) -> Value:
+    if not isinstance(expression, Call) or not depth:
+        return evaluate(expression, columns)
+    operands = expression.operands
+    if expression.name not in _DECIDED_BY or not columns:
+        return expression.kernel(*(_needed(one, columns, depth - 1) for one in operands))
+    import pyarrow.compute as pc
+
+    decided_by = _DECIDED_BY[expression.name]
+    found = one_array(_needed(operands[0], columns, depth - 1), len(next(iter(columns.values()))))
+    for operand in operands[1:]:
+        is_open = pc.fill_null(pc.not_equal(found, decided_by), True)
+        if not is_open.true_count:
+            break
+        rows = {path: column.filter(is_open) for path, column in columns.items()}
+        value = one_array(_needed(operand, rows, depth - 1), is_open.true_count)
+        place = pc.cumulative_sum(is_open.cast(pa.int64()))
+        place = pc.if_else(is_open, pc.subtract(place, 1), pa.scalar(None, pa.int64()))
+        found = expression.kernel(found, value.take(place))
+    return found
+
+
+def _calls(expression: Expression) -> Iterator[Expression]:
+    waiting = [expression]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        waiting += one.operands if isinstance(one, Call) else ()
+
+
 def _leaf_value(leaf: Column | Literal, columns: Columns) -> Value:
     return columns[leaf.path] if isinstance(leaf, Column) else leaf.scalar
 
@@ -148,10 +197,8 @@ def one_array(value: Value, num_rows: int | None = None) -> pa.Array:
     """Return the value as one Array; a scalar is repeated ``num_rows`` times."""
     if isinstance(value, pa.Scalar):
         count = 1 if num_rows is None else num_rows
-        return pa.repeat(value, count) if count else pa.array([], value.type)
-    if isinstance(value, pa.ChunkedArray):
-        return value.combine_chunks() if value.num_chunks != 1 else value.chunk(0)
-    return value
+        return pa.repeat(value, count) if count else pa.nulls(0, value.type)
+    return arrow_parts.one_array(value) if isinstance(value, pa.ChunkedArray) else value
 
 
 def aligned(*values: Value) -> list[pa.Array]:

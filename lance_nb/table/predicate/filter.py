@@ -34,7 +34,7 @@ from lance_nb.table.predicate.expression import (
     Path,
     Value,
     call,
-    evaluate,
+    evaluate_needed,
     first_line,
     one_array,
     paths_of,
@@ -71,7 +71,7 @@ class Filter:
         try:
             if self.expression is None:
                 return evaluate_arrow(self.arrow, columns, num_rows)
-            return evaluate(self.expression, columns)
+            return evaluate_needed(self.expression, columns)
         except (pa.ArrowException, OverflowError) as exc:
             raise PredicateError(f"filter {shown(self.text)}: {first_line(exc)}") from exc
 
@@ -102,7 +102,7 @@ class Computed:
     def values(self, columns: Columns, num_rows: int) -> pa.Array:
         """Compute the column. Raises PredicateError for a row's value."""
         try:
-            return one_array(evaluate(self.expression, columns), num_rows)
+            return one_array(evaluate_needed(self.expression, columns), num_rows)
         except (pa.ArrowException, OverflowError) as exc:
             raise PredicateError(
                 f"column {self.name!r} = {shown(self.text)}: {first_line(exc)}"

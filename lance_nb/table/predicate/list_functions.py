@@ -182,7 +182,11 @@ def element_at(name: str, operands: Sequence[Expression]) -> Expression:
         indices = np.where(valid, ends - lengths + offsets, 0)
         return flat.take(pa.array(indices, mask=~valid))
 
-    return call(name, _scalar_safe(pick), lists, cast(plain(operands[1]), pa.int64()))
+    found = call(name, _scalar_safe(pick), lists, cast(plain(operands[1]), pa.int64()))
+    # As in pylance, an element loses its extension type; JSON keeps it, for the functions of JSON.
+    is_json = getattr(found.type, "extension_name", "") == "arrow.json"
+    is_extension = isinstance(found.type, pa.BaseExtensionType)
+    return cast(found, found.type.storage_type) if is_extension and not is_json else found
 
 
 def _bound(name: str, operands: Sequence[Expression]) -> Expression:

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
-from lance_nb.errors import InvalidInputError
+import lance_nb
+from lance_nb.errors import InvalidInputError, LanceError
 from tests.golden.copies import expected
 from tests.golden.opening import WatchedStore, open_over
 
@@ -56,3 +60,30 @@ def test_a_scan_without_columns_counts_rows(at):
     table = at(9).to_table([])
     assert (table.num_rows, table.num_columns) == (107, 0)
     assert sum(batch.num_rows for batch in at(9).to_batches([])) == 107
+
+
+@pytest.mark.parametrize("read", [
+    lambda ds: ds.to_table(filter="nope > 1"), lambda ds: ds.to_batches(filter="nope > 1"),
+    lambda ds: ds.head(1, filter="nope > 1"), lambda ds: ds.insert(pa.table({"nope": [1]})),
+    lambda ds: ds.get_fragments()[0].to_table(filter="nope > 1"),
+    lambda ds: ds.get_fragments()[0].to_batches(filter="nope > 1"),
+    lambda ds: ds.get_fragments()[0].head(1, filter="nope > 1"),
+    lambda ds: lance_nb.LanceFragment.create(ds.uri, pa.table({"a": []}), mode="nope"),
+], ids=["to_table", "to_batches", "head", "insert", "fragment to_table", "fragment to_batches",
+        "fragment head", "fragment create"])  # fmt: skip
+def test_an_error_is_shown_without_the_arguments_that_are_passed_on(
+    tmp_path: Path, read: Any
+) -> None:
+    """Notebooks show a call of each frame whole, however many lines its arguments take."""
+    ds = lance_nb.write_dataset(pa.table({"a": [1]}), tmp_path / "d")
+    with pytest.raises(LanceError) as caught:
+        read(ds)
+    lengths = {}
+    for frame in caught.traceback:
+        code = frame.frame.code.raw
+        if "lance_nb/dataset" not in str(frame.path):
+            continue
+        positions = list(code.co_positions())[frame._rawentry.tb_lasti // 2]
+        lengths[code.co_qualname] = positions[1] - positions[0] + 1
+    assert lengths
+    assert max(lengths.values()) < 10, lengths

@@ -25,10 +25,12 @@ from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.columns import (
     Leaf,
     LeafPart,
+    PackedField,
     assemble,
     concat_parts,
     leaf_part,
     leaves_of,
+    narrowed,
     shown,
     stored_type,
 )
@@ -304,3 +306,21 @@ def test_more_items_than_an_offset_can_hold_are_refused() -> None:
     items = part(pa.nulls(2**31), level, Level(2**31, None))
     with pytest.raises(CorruptFileError, match="list items in one read"):
         assemble(field_of(kind), kind, {1: [items]}, 1)
+
+
+def test_fields_of_structs_inside_a_packed_struct_are_chosen_by_their_ids():
+    written = (PackedField(1, (PackedField(2), PackedField(3))), PackedField(4))
+    wanted = (PackedField(1, (PackedField(3), PackedField(9))),)
+    inner = pa.struct([("a", pa.float32()), ("c", pa.int32())])
+    stored = pa.array(
+        [{"v": {"a": 1.0, "c": 2}, "m": 3}, None, {"v": None, "m": 4}],
+        pa.struct([("v", inner), ("m", pa.int32())]),
+    )
+    narrow = pa.struct([("v", pa.struct([("c", pa.int32()), ("new", pa.string())]))])
+    found = narrowed(
+        stored,
+        Leaf(0, "p", stored.type, 1, children=written),
+        Leaf(0, "p", narrow, 1, children=wanted),
+    )
+    assert found.type == narrow
+    assert found.to_pylist() == [{"v": {"c": 2, "new": None}}, None, {"v": None}]

@@ -69,3 +69,54 @@ def test_text_that_is_not_json_is_an_error_of_ours(text: str, document: str) -> 
     wanted = compile_filter(f"{text} IS NULL", table.schema)
     with pytest.raises(PredicateError, match=r"filter .* is not JSON"):
         wanted.mask({("j",): table["j"]}, 3)
+
+
+DECIDED = pa.table({
+    "n": [0, 1, None, 3],
+    "j": pa.ExtensionArray.from_storage(
+        pa.json_(), pa.array(['{"b":"a"}', '{"b":[1]}', '{"b":"a"}', '{"b":{}}'])
+    ),
+})  # fmt: skip
+TEXT = "json_get_string(j, 'b') = 'a'"
+
+
+@pytest.mark.parametrize(("text", "values"), [
+    (f"n IN (0, 9) AND {TEXT}", None), (f"n = 0 AND n < 2 AND {TEXT}", None),
+    (f"(n < 1 OR n IS NULL) AND {TEXT}", [True, False, True, False]),
+    (f"n > 0 OR {TEXT}", [True, True, True, True]),
+    (f"n < 9 AND (n <> 0 OR {TEXT})", [True, True, None, True]),
+    (f"NOT (n = 0 AND {TEXT})", [False, True, None, True]),
+    (f"coalesce(n > 0 OR {TEXT}, false)", [True, True, True, True]),
+])  # fmt: skip
+def test_a_value_is_not_looked_at_where_the_operand_before_decides(
+    text: str, values: list[bool | None] | None
+) -> None:
+    expected = [True, False, None, False] if values is None else values
+    table = DECIDED if values is not None else DECIDED.filter(pa.array([True] * 2 + [False, True]))
+    assert values_of(text, table) == [one for one in expected if values or one is not None]
+
+
+@pytest.mark.parametrize(
+    "text", [f"n >= 0 AND {TEXT}", f"{TEXT} AND n = 0", f"n IS NULL OR {TEXT}"]
+)
+def test_a_value_that_a_row_needs_must_be_one(text: str) -> None:
+    with pytest.raises(pa.ArrowInvalid, match="a JSON array or object is no text"):
+        values_of(text, DECIDED)
+
+
+def test_conditions_that_are_nested_deeply_are_computed_as_well() -> None:
+    depth = 150
+    text = "n = 0 AND NOT (" * depth + TEXT + ")" * depth
+    assert values_of(text, DECIDED.slice(0, 2)) == [True, False]
+
+
+@pytest.mark.parametrize("text", ["j > 5", "5 < j", "j IN (5, 6)", "j BETWEEN 5 AND 6"])
+def test_a_comparison_of_json_with_a_number_names_the_column_and_the_function(text: str) -> None:
+    with pytest.raises(
+        PredicateError, match=r"column 'j' is JSON, 5 is int64.*json_get_int\(j, 'key'\)"
+    ):
+        compile_filter(text, TABLE.schema)
+    with pytest.raises(PredicateError, match=r"json_get_float\(j, 'key'\)"):
+        compile_filter("j > 0.5", TABLE.schema)
+    with pytest.raises(PredicateError, match=r"json_get_bool\(j, 'key'\)"):
+        compile_filter("j = true", TABLE.schema)
