@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from pyroaring import BitMap
 
 from lance_nb._pb import table as pb
-from lance_nb.errors import CorruptFileError, LanceError
+from lance_nb.errors import ArgumentError, CorruptFileError, InvalidInputError, LanceError
 from lance_nb.format.index_metadata import (
+    Index,
     IndexFile,
     IndexMetadata,
     build_index_section,
@@ -90,3 +92,102 @@ def test_any_damage_is_a_lance_error_or_a_value():
             continue
         except Exception as error:
             raise AssertionError(f"{what} escaped as {type(error).__name__}") from error
+
+
+def test_dates_that_no_calendar_has_are_none():
+    last = 253_402_300_799_999  # the end of the year 9999
+    assert IndexMetadata("0" * 32, "x", (), 1, created_at_ms=last).created_at == datetime(
+        9999, 12, 31, 23, 59, 59, 999000, UTC
+    )
+    for ms in (None, last + 1, 2**64 - 1):
+        assert IndexMetadata("0" * 32, "x", (), 1, created_at_ms=ms).created_at is None
+    assert IndexMetadata("0" * 32, "x", (), 1, created_at_ms=0).created_at == datetime(
+        1970, 1, 1, tzinfo=UTC
+    )
+
+
+def test_sizes_are_unknown_without_a_list_of_files():
+    assert IndexMetadata("0" * 32, "x", (), 1).size_bytes is None
+    one = IndexMetadata("0" * 32, "x", (), 1, files=(IndexFile("a", 0),))
+    assert one.size_bytes == 0
+
+
+def test_bookkeeping_of_the_format_is_known_by_its_name():
+    assert IndexMetadata("0" * 32, "__lance_frag_reuse", (), 1).is_system
+    assert not IndexMetadata("0" * 32, "a_idx", (), 1).is_system
+
+
+@pytest.mark.parametrize(
+    "field", ["index_version", "created_at", "base_id"], ids=str
+)
+def test_zero_is_recorded_and_absence_is_not(field: str):
+    name = "created_at_ms" if field == "created_at" else field
+    zero = IndexMetadata("0f9c5c8e-7e2b-4b6d-9a46-1d9d5f6f6a11", "x", (), 1, **{name: 0})
+    absent = IndexMetadata("0f9c5c8e-7e2b-4b6d-9a46-1d9d5f6f6a11", "x", (), 1)
+    assert zero.to_pb().HasField(field)
+    assert not absent.to_pb().HasField(field)
+    assert IndexMetadata.from_pb(zero.to_pb()) == zero
+    assert IndexMetadata.from_pb(absent.to_pb()) == absent
+
+
+def test_details_are_recorded_when_either_part_is_there():
+    uuid = "0f9c5c8e-7e2b-4b6d-9a46-1d9d5f6f6a11"
+    for url, data in (("/u", b""), ("", b"d"), ("/u", b"d")):
+        one = IndexMetadata(uuid, "x", (), 1, details_url=url, details=data)
+        assert one.to_pb().HasField("index_details")
+        assert IndexMetadata.from_pb(one.to_pb()) == one
+    assert not IndexMetadata(uuid, "x", (), 1).to_pb().HasField("index_details")
+
+
+# --- as operations name an index ------------------------------------------------------------------
+
+UUID = "d02910da-c60f-48da-9df6-846239884c05"
+
+
+def test_an_index_that_a_caller_makes_is_the_metadata_it_stands_for():
+    made_at = datetime(2026, 1, 2, 3, 4, 5, 678_900, UTC)
+    files = [IndexFile("page_data.lance", 10)]
+    index = Index(
+        UUID.upper(), "a_idx", [0, 2], 3, {4, 1}, 5, made_at, 6, files, ("/u", b"d"), [7]
+    )
+    assert (index.uuid, index.name, index.dataset_version) == (UUID, "a_idx", 3)
+    assert (index.index_version, index.base_id) == (5, 6)
+    assert index.fields == [0, 2]
+    assert index.fragment_ids == {1, 4}
+    assert index.created_at == datetime(2026, 1, 2, 3, 4, 5, 678_000, UTC)
+    assert index.files == files
+    assert index.index_details == ("/u", b"d")
+    assert index.covering_fields == [7]
+    assert index.metadata == IndexMetadata(
+        UUID, "a_idx", (0, 2), 3, BitMap([1, 4]).serialize(), "/u", b"d", 5,
+        int(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp()) * 1000 + 678, 6, tuple(files),
+        (7,),
+    )  # fmt: skip
+    assert IndexMetadata.from_pb(index.metadata.to_pb()) == index.metadata
+    shown = repr(index)
+    assert shown.startswith(f"Index(uuid='{UUID}', name='a_idx', fields=[0, 2], dataset_version=3")
+    assert shown.endswith("index_details=('/u', b'd'), covering_fields=[7])")
+
+
+def test_what_an_index_does_not_say_is_none():
+    index = Index(UUID, "a_idx", [0], 1, [], 0)
+    assert (index.created_at, index.base_id, index.files, index.index_details) == (None,) * 4
+    assert index.fragment_ids == frozenset()
+    assert index.covering_fields == []
+    assert index.metadata.fragment_ids() == BitMap()  # covers none, and says so
+    silent = Index.of(IndexMetadata(UUID, "x", (), 1))
+    assert (silent.index_version, silent.fragment_ids) == (0, frozenset())
+
+
+def test_metadata_and_indices_are_both_taken():
+    index = Index.of(INDEX)
+    assert index.metadata is INDEX
+    assert Index.of(index) is index
+    with pytest.raises(ArgumentError, match="an Index, not str"):
+        Index.of("a_idx")
+
+
+@pytest.mark.parametrize("identity", ["short", "", None, 3])
+def test_an_id_that_is_no_uuid_is_refused(identity: Any):
+    with pytest.raises(InvalidInputError, match="is a UUID, not"):
+        Index(identity, "a", [0], 1, [], 0)
