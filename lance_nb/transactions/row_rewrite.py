@@ -244,7 +244,10 @@ class _Change:
 
 
 def cast(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
-    """Return values in the type of a column; fractions are cut off. Raises PredicateError."""
+    """Return values in the type of a column; fractions are cut off.
+
+    Raises PredicateError for a value that does not fit.
+    """
     if values.type == field.type:
         return values
     import pyarrow.compute as pc
@@ -253,9 +256,30 @@ def cast(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
         field.type, allow_float_truncate=True, allow_time_truncate=True, allow_decimal_truncate=True
     )
     try:
+        for chunk in values.chunks:
+            _check_integers(chunk, field.type)
         return pc.cast(values, options=options)
     except pa.ArrowException as exc:
         raise PredicateError(f"the new value of {field.name!r} is no {field.type}: {exc}") from exc
+
+
+def _check_integers(values: pa.Array, wanted: pa.DataType) -> None:
+    """Raise pyarrow.ArrowInvalid for floats that are too large for integers, or not a number.
+
+    Where Arrow may cut fractions off, it also lets such values become any integer.
+    """
+    import pyarrow.compute as pc
+
+    kinds = pa.types
+    if kinds.is_floating(values.type) and kinds.is_integer(wanted):
+        pc.trunc(values).cast(wanted)
+    elif hasattr(values.type, "value_field") and hasattr(wanted, "value_field"):
+        _check_integers(values.flatten(), wanted.value_type)
+    elif kinds.is_struct(values.type) and kinds.is_struct(wanted):
+        for part, child in zip(values.type, values.flatten(), strict=True):
+            place = wanted.get_field_index(part.name)
+            if place >= 0:
+                _check_integers(child, wanted.field(place).type)
 
 
 def with_row_ids(fragments: list[Fragment], ids: list[np.ndarray]) -> Iterator[Fragment]:

@@ -117,9 +117,7 @@ def test_bookkeeping_of_the_format_is_known_by_its_name():
     assert not IndexMetadata("0" * 32, "a_idx", (), 1).is_system
 
 
-@pytest.mark.parametrize(
-    "field", ["index_version", "created_at", "base_id"], ids=str
-)
+@pytest.mark.parametrize("field", ["index_version", "created_at", "base_id"], ids=str)
 def test_zero_is_recorded_and_absence_is_not(field: str):
     name = "created_at_ms" if field == "created_at" else field
     zero = IndexMetadata("0f9c5c8e-7e2b-4b6d-9a46-1d9d5f6f6a11", "x", (), 1, **{name: 0})
@@ -147,9 +145,7 @@ UUID = "d02910da-c60f-48da-9df6-846239884c05"
 def test_an_index_that_a_caller_makes_is_the_metadata_it_stands_for():
     made_at = datetime(2026, 1, 2, 3, 4, 5, 678_900, UTC)
     files = [IndexFile("page_data.lance", 10)]
-    index = Index(
-        UUID.upper(), "a_idx", [0, 2], 3, {4, 1}, 5, made_at, 6, files, ("/u", b"d"), [7]
-    )
+    index = Index(UUID.upper(), "a_idx", [0, 2], 3, {4, 1}, 5, made_at, 6, files, ("/u", b"d"), [7])
     assert (index.uuid, index.name, index.dataset_version) == (UUID, "a_idx", 3)
     assert (index.index_version, index.base_id) == (5, 6)
     assert index.fields == [0, 2]

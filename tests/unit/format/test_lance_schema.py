@@ -118,9 +118,7 @@ def test_what_is_shown_names_ids_and_types() -> None:
     )
     assert shown.endswith("metadata={'k': b'v'})")
     plain = LanceSchema.from_pyarrow(pa.schema([("a", pa.int8())]))
-    assert repr(plain) == (
-        "LanceSchema(fields=[LanceField(name='a', id=0, logical_type='int8')])"
-    )
+    assert repr(plain) == ("LanceSchema(fields=[LanceField(name='a', id=0, logical_type='int8')])")
 
 
 def test_metadata_that_is_no_text_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Branches merged, changes picked and reverted, as a user calls them."""
+"""Branches merged, changes picked and reverted: what is planned, refused and committed."""
 
 from __future__ import annotations
 
