@@ -10,6 +10,7 @@ import pytest
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
+from lance_nb.errors import CommitConflictError
 
 _NUMBERS = count()
 Act = Callable[[LanceDataset], object]
@@ -79,3 +80,117 @@ def test_what_both_sides_did_is_there_once(
     assert len(set(ids)) == len(expected)
     main.validate()
     assert main.branches.plan_merge("dev").strategy == "up-to-date"
+
+
+def updating(text: str, where: str, mode: str = "columns") -> Act:
+    return lambda made: made.update({"v": text}, where, mode=mode)
+
+
+def compacting(made: LanceDataset) -> None:
+    made.optimize.compact_files()
+    made.checkout_latest()
+
+
+def doubling(made: LanceDataset) -> None:
+    made.add_columns({"w": "id * 2"})
+
+
+def content(made: LanceDataset) -> dict[int, tuple[int | None, ...]]:
+    """Return the values of every row by its id."""
+    rows = lance_nb.dataset(made.uri).to_table().to_pylist()
+    return {row.pop("id"): tuple(row.values()) for row in rows}
+
+
+START = {n: (n,) for n in range(9)}
+DOUBLED = {n: (n, 2 * n) for n in range(9)}
+MOVED_100, FIRST_100 = updating("v + 100", "id < 3", "rows"), updating("v + 100", "id < 3")
+MOVED_1000, FIRST_1000 = updating("v + 1000", "id < 2", "rows"), updating("v + 1000", "id = 1")
+
+
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize(
+    ("on_main", "on_dev", "expected"),
+    [
+        (updating("v + 100", "id = 4"), FIRST_1000, {4: (104,), 1: (1001,)}),
+        (deleting("id = 1"), updating("0", "id < 3"), {0: (0,), 1: None, 2: (0,)}),
+        (FIRST_100, deleting("id = 1"), {0: (100,), 1: None, 2: (102,)}),
+        (FIRST_100, deleting("id < 3"), {0: None, 1: None, 2: None}),
+        (deleting("id < 3"), FIRST_100, {0: None, 1: None, 2: None}),
+        (both(FIRST_100, FIRST_1000), updating("7", "id = 8"),
+         {0: (100,), 1: (1101,), 2: (102,), 8: (7,)}),
+    ],
+    ids=["other fragments", "rows deleted here", "rows deleted there", "a fragment gone there",
+         "a fragment gone here", "twice here"],
+)  # fmt: skip
+def test_columns_written_anew_meet_other_changes(
+    stable: bool, on_main: Act, on_dev: Act, expected: dict[int, tuple[int, ...] | None]
+) -> None:
+    main, dev = pair(stable)
+    on_main(main)
+    on_dev(dev)
+
+    main.branches.merge("dev")
+
+    wanted = START | expected
+    assert content(main) == {key: row for key, row in wanted.items() if row is not None}
+    lance_nb.dataset(main.uri).validate()
+
+
+HERE_LACKS = "updated here while columns were written on the source"
+THERE_LACKS = "updated on the source while columns were written here"
+
+
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize(
+    ("on_main", "on_dev", "said", "decided"),
+    [
+        (FIRST_100, MOVED_1000, f"2 rows of fragment 0 {THERE_LACKS}",
+         {"theirs": START | {0: (1000,), 1: (1001,), 2: (102,)}}),
+        (FIRST_100, updating("-v", "id < 3", "rows"), f"3 rows of fragment 0 {THERE_LACKS}",
+         {"theirs": START | {1: (-1,), 2: (-2,)}}),
+        (MOVED_100, updating("v + 1000", "id < 3"), f"3 rows of fragment 0 {HERE_LACKS}",
+         {"ours": START | {0: (100,), 1: (101,), 2: (102,)}}),
+        (updating("v + 100", "id = 0"), FIRST_1000,
+         "values of column 'v' of fragment 0 were written on both sides",
+         {"ours": START | {0: (100,)}, "theirs": START | {1: (1001,)}}),
+        (updating("v + 100", "id = 4", "rows"), doubling, f"1 row of fragment 1 {HERE_LACKS}",
+         {"ours": DOUBLED | {4: (104, None)}}),
+        (doubling, updating("v + 100", "id = 4", "rows"), f"1 row of fragment 1 {THERE_LACKS}",
+         {"theirs": DOUBLED | {4: (104, None)}}),
+        (compacting, deleting("id = 1"),
+         "fragment 0 was changed on the source and rewritten (compacted) here", {}),
+        (compacting, deleting("id < 3"),
+         "fragment 0 was rewritten on one side and gone on the other", {}),
+        (deleting("id < 3"), compacting,
+         "fragment 0 was rewritten on one side and gone on the other", {}),
+        (deleting("id = 1"), compacting,
+         "fragment 0 was rewritten (compacted) on the source and changed here", {}),
+    ],
+    ids=["some rows moved there", "all rows moved there", "all rows moved here",
+         "one column on both sides", "a row moved here, a new column there",
+         "a row moved there, a new column here", "compacted here, rows deleted there",
+         "compacted here, a fragment gone there", "a fragment gone here, compacted there",
+         "rows deleted here, compacted there"],
+)  # fmt: skip
+def test_what_cannot_be_told_apart_is_a_conflict_that_some_choices_decide(
+    stable: bool, on_main: Act, on_dev: Act, said: str, decided: dict[str, dict[int, object]]
+) -> None:
+    main, dev = pair(stable)
+    on_main(main)
+    on_dev(dev)
+    before = content(main)
+
+    for choice in ("fail", *({"ours", "theirs"} - decided.keys())):
+        with pytest.raises(CommitConflictError) as caught:
+            main.branches.merge("dev", on_conflict=choice)
+        assert said in str(caught.value)
+        assert "has 1 conflict;" in str(caught.value)
+    assert content(main) == before
+
+    for choice, expected in decided.items():
+        main, dev = pair(stable)
+        on_main(main)
+        on_dev(dev)
+        main.branches.merge("dev", on_conflict=choice)
+        assert content(main) == expected
+        lance_nb.dataset(main.uri).validate()
