@@ -21,7 +21,7 @@ from tests.unit.transactions.branch_merge.test_three_way import adding, pair
 
 ALL = {number: number for number in range(4)}
 FACTS = IndexFacts(ALL, {0: 0, 1: 1, 2: 2}, {}, frozenset(), keeps_row_ids=True)
-I, J = index("i", 0), index("j", 1)
+BY_A, BY_B = index("i", 0), index("j", 1)
 AGAIN = replace(index("again", 0), name="i")
 
 
@@ -62,18 +62,18 @@ def whole(*indices: IndexMetadata) -> list[tuple[str, list[int]]]:
 @pytest.mark.parametrize(
     ("base", "source", "target", "left"),
     [
-        ([I], [I], [I], [I]),
-        ([], [I], [], [I]),
-        ([], [], [I], [I]),
-        ([], [I], [J], [J, I]),
-        ([], [I], [I], [I]),
-        ([I], [], [I], []),
-        ([I], [I], [], []),
-        ([I], [AGAIN], [I], [AGAIN]),
-        ([I], [I], [AGAIN], [AGAIN]),
-        ([I], [], [AGAIN], [AGAIN]),
-        ([I, J], [J], [I, J], [J]),
-        ([I, J], [AGAIN, J], [I, J], [J, AGAIN]),
+        ([BY_A], [BY_A], [BY_A], [BY_A]),
+        ([], [BY_A], [], [BY_A]),
+        ([], [], [BY_A], [BY_A]),
+        ([], [BY_A], [BY_B], [BY_B, BY_A]),
+        ([], [BY_A], [BY_A], [BY_A]),
+        ([BY_A], [], [BY_A], []),
+        ([BY_A], [BY_A], [], []),
+        ([BY_A], [AGAIN], [BY_A], [AGAIN]),
+        ([BY_A], [BY_A], [AGAIN], [AGAIN]),
+        ([BY_A], [], [AGAIN], [AGAIN]),
+        ([BY_A, BY_B], [BY_B], [BY_A, BY_B], [BY_B]),
+        ([BY_A, BY_B], [AGAIN, BY_B], [BY_A, BY_B], [BY_B, AGAIN]),
     ],
     ids=["untouched", "built there", "built here", "one on each side", "the same on both sides",
          "dropped there", "dropped here", "built again there", "built again here",
@@ -86,8 +86,8 @@ def test_what_either_side_did_to_an_index_is_done(
 
 
 def test_one_built_on_both_sides_stays_as_it_is_here() -> None:
-    found, notes = merged([], [AGAIN], [I])
-    assert found == whole(I)
+    found, notes = merged([], [AGAIN], [BY_A])
+    assert found == whole(BY_A)
     assert notes == ["index 'i' was built on both sides: the one here stays"]
 
 
@@ -104,14 +104,14 @@ def test_one_built_on_both_sides_stays_as_it_is_here() -> None:
          "the column has another id", "rows have other ids"],
 )  # fmt: skip
 def test_one_that_would_point_at_other_rows_is_left_out(facts: IndexFacts) -> None:
-    found, notes = merged([], [I], [], facts)
+    found, notes = merged([], [BY_A], [], facts)
     assert found == []
     assert len(notes) == 1
     assert "'i' of the source is left out" in notes[0]
 
 
 def test_columns_that_an_index_holds_as_well_must_be_there_too() -> None:
-    covering = replace(I, covering_fields=(3,))
+    covering = replace(BY_A, covering_fields=(3,))
     assert merged([], [covering], [])[0] == []
     facts = replace(FACTS, fields={0: 0, 3: 3})
     assert merged([], [covering], [], facts)[0] == whole(covering)
@@ -122,7 +122,7 @@ def test_parts_of_one_index_come_together_or_not_at_all() -> None:
     both = merged([], [index("i", 0, covers=(0, 1)), part], [])[0]
     assert [covered for _, covered in both] == [[0, 1], [3]]
     facts = replace(FACTS, fragments={0: 0, 1: 1, 2: 2})
-    assert merged([], [I, part], [], facts)[0] == []
+    assert merged([], [BY_A, part], [], facts)[0] == []
 
 
 def test_fragments_that_are_gone_on_the_source_do_not_matter() -> None:
@@ -131,7 +131,7 @@ def test_fragments_that_are_gone_on_the_source_do_not_matter() -> None:
 
 
 def test_what_says_not_what_it_covers_and_bookkeeping_stay_there() -> None:
-    silent = replace(I, fragment_bitmap=b"")
+    silent = replace(BY_A, fragment_bitmap=b"")
     assert merged([], [silent], [])[0] == []
     assert merged([], [index(REUSE_INDEX, kind="FragmentReuse")], [])[0] == []
     assert merged([silent], [silent], [silent]) == ([(silent.uuid, [])], [])
@@ -142,9 +142,9 @@ def test_fragments_with_other_values_leave_the_coverage(
     rewritten: dict[int, set[int]], covers: list[int]
 ) -> None:
     facts = replace(FACTS, rewritten=rewritten)
-    assert merged([I], [I], [I], facts)[0] == [(I.uuid, covers)]
-    assert merged([], [I], [], facts)[0] == [(I.uuid, covers)]
-    held = replace(J, covering_fields=(0,))
+    assert merged([BY_A], [BY_A], [BY_A], facts)[0] == [(BY_A.uuid, covers)]
+    assert merged([], [BY_A], [], facts)[0] == [(BY_A.uuid, covers)]
+    held = replace(BY_B, covering_fields=(0,))
     facts = replace(FACTS, rewritten={2: {0}})
     assert merged([held], [held], [held], facts)[0] == [(held.uuid, [0, 1])]
 
@@ -152,9 +152,9 @@ def test_fragments_with_other_values_leave_the_coverage(
 def test_fragments_with_rows_that_live_again_stay_where_these_were_indexed() -> None:
     facts = replace(FACTS, revived=frozenset({1, 2}))
     there = index("i", 0, covers=(1,))
-    assert merged([I], [there], [I], facts)[0] == [(I.uuid, [0, 1])]
-    assert merged([], [], [I], facts)[0] == [(I.uuid, [0])]
-    assert merged([], [replace(there, fragment_bitmap=b"")], [I], facts)[0] == [(I.uuid, [0])]
+    assert merged([BY_A], [there], [BY_A], facts)[0] == [(BY_A.uuid, [0, 1])]
+    assert merged([], [], [BY_A], facts)[0] == [(BY_A.uuid, [0])]
+    assert merged([], [replace(there, fragment_bitmap=b"")], [BY_A], facts)[0] == [(BY_A.uuid, [0])]
 
 
 # --- whole merges ---------------------------------------------------------------------------------
