@@ -106,6 +106,35 @@ def restored(root: Path, path: str, line: int, before: str, after: str) -> Mutan
     return Mutant(path, "again", nearest, before, after, "".join(lines))
 
 
+def statement_lines(path: Path, line: int) -> range | None:
+    """Return the lines of the innermost statement at ``line``; None outside of functions.
+
+    Of a statement with a body it is the head. What runs outside of functions runs on import, for
+    every test.
+    """
+    innermost: tuple[int, int] | None = None
+    for function in ast.walk(_tree(str(path))):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for node in (part for one in function.body for part in ast.walk(one)):
+            if not isinstance(node, ast.stmt):
+                continue
+            if isinstance(node, ast.Break | ast.Continue):  # jumps leave no line of their own
+                if node.lineno == line:
+                    return range(line - 1, line + 1)
+                continue
+            body = getattr(node, "body", None)
+            end = body[0].lineno - 1 if body else node.end_lineno or node.lineno
+            if node.lineno <= line <= max(end, node.lineno):
+                innermost = max(innermost or (0, 0), (node.lineno, max(end, node.lineno)))
+    return range(innermost[0], innermost[1] + 1) if innermost else None
+
+
+@cache
+def _tree(path: str) -> ast.Module:
+    return ast.parse(Path(path).read_text())
+
+
 @cache
 def _operators() -> dict[str, object]:
     from cosmic_ray.plugins import get_operator

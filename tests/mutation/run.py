@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue
 
-from tests.mutation.mutants import PACKAGES, Mutant, restored, sample
+from tests.mutation.mutants import PACKAGES, Mutant, restored, sample, statement_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTED = Path(__file__).with_name("equivalent.toml")
@@ -60,16 +60,36 @@ def suite(package: str, root: Path = ROOT) -> list[str]:
     ]
 
 
-def split_suite(package: str, mutated: str, root: Path = ROOT) -> tuple[list[str], list[str]]:
-    """Return the test files of a package that name the mutated module, and the others."""
+def near_tests(package: str, mutated: str, root: Path = ROOT) -> list[str]:
+    """Return the test files of a package that name the mutated module."""
     module = mutated.removesuffix(".py").replace("/", ".")
     parent, _, stem = module.rpartition(".")
-    near, far = [], []
+    near = []
     for path in suite(package, root):
         content = (root / path).read_text()
         named = module in content or (f"from {parent} import" in content and stem in content)
-        (near if named or Path(path).stem == f"test_{stem}" else far).append(path)
-    return near, far
+        if named or Path(path).stem == f"test_{stem}":
+            near.append(path)
+    return near
+
+
+class Coverage:
+    """Which test functions of a package run each line of it."""
+
+    def __init__(self, path: Path) -> None:
+        saved = json.loads(path.read_text())
+        self._tests: list[str] = saved["tests"]
+        self._lines: dict[str, dict[str, list[int]]] = saved["lines"]
+
+    def running(self, mutant: Mutant) -> list[str] | None:
+        """Return the test functions that run the mutated statement; None: any may see it."""
+        lines = statement_lines(ROOT / mutant.path, mutant.line)
+        if lines is None:
+            return None
+        found = self._lines.get(mutant.path, {})
+        return [
+            self._tests[n] for n in sorted({n for line in lines for n in found.get(str(line), ())})
+        ]
 
 
 class Worker:
@@ -92,11 +112,13 @@ class Worker:
             text=True,
         )
 
-    def run(self, tests: list[str], timeout: float) -> str:
+    def run(self, tests: list[str], timeout: float, trace: Path | None = None) -> str:
         """Run tests until one fails; return ``survived``, ``killed`` or ``timeout``."""
         if self._process.stdin is None or self._process.stdout is None:
             raise SystemExit("the worker has no pipes")
-        request = json.dumps({"tests": tests, "timeout": timeout})
+        request = json.dumps(
+            {"tests": tests, "timeout": timeout, "trace": str(trace) if trace else None}
+        )
         print(request, file=self._process.stdin, flush=True)
         outcome: str = json.loads(self._process.stdout.readline())
         for left in self.root.glob("pytest-of-*"):
@@ -105,20 +127,30 @@ class Worker:
             raise SystemExit(f"pytest could not start with {tests}")
         return outcome
 
-    def judge(self, mutant: Mutant, timeout: float) -> Verdict:
-        """Run the tests of its package against a mutant, and restore the copy.
+    def judge(self, mutant: Mutant, timeout: float, coverage: Coverage) -> Verdict:
+        """Run the tests of its package that can see a mutant, and restore the copy.
 
-        The files that import the mutated module come first, by themselves: they usually kill it.
+        The test functions that run the changed line come first, those of files that name the
+        module before others; then these files whole, for what a fixture has run for several tests.
         """
         path = self.root / mutant.path
         original, times = path.read_text(), path.stat()
         began = time.monotonic()
         path.write_text(mutant.source)
         try:
-            near, far = split_suite(mutant.package, mutant.path, self.root)
-            outcome = self.run(near, timeout) if near else "survived"
-            if outcome == "survived" and far:
-                outcome = self.run(far, timeout)
+            near = near_tests(mutant.package, mutant.path, self.root)
+            running = coverage.running(mutant)
+            if running is None:
+                far = [one for one in suite(mutant.package, self.root) if one not in near]
+                stages = [near, far]
+            else:
+                functions = [one for one in running if one.partition("::")[0] in near]
+                far = [one for one in running if one.partition("::")[0] not in near]
+                stages = [functions, far, near]
+            outcome = "survived"
+            for stage in stages:
+                if outcome == "survived" and stage:
+                    outcome = self.run(stage, timeout)
         finally:
             path.write_text(original)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -161,30 +193,32 @@ def listed_reasons() -> dict[tuple[str, str, str], str]:
 def verdicts(mutants: list[Mutant], jobs: int) -> Iterator[Verdict]:
     """Judge the mutants with ``jobs`` workers, in the order in which they are done."""
     with workers(jobs) as free, ThreadPoolExecutor(jobs) as pool:
-        limits = {}
-        for package in sorted({mutant.package for mutant in mutants}):
+        packages = sorted({mutant.package for mutant in mutants})
+
+        def without_mutation(package: str) -> tuple[float, Coverage]:
             worker = free.get()
             began = time.monotonic()
-            if worker.run(suite(package, worker.root), 1800) != "survived":
+            trace = worker.root / f"{package}.lines.json"
+            if worker.run(suite(package, worker.root), 1800, trace) != "survived":
                 raise SystemExit(f"the tests of {package} fail without a mutation")
-            limits[package] = 60 + 3 * (time.monotonic() - began)
             free.put(worker)
+            return 60 + 3 * (time.monotonic() - began), Coverage(trace)
+
+        measured = dict(zip(packages, pool.map(without_mutation, packages), strict=True))
 
         def work(mutant: Mutant) -> Verdict:
             worker = free.get()
             try:
-                return worker.judge(mutant, limits[mutant.package])
+                return worker.judge(mutant, *measured[mutant.package])
             finally:
                 free.put(worker)
 
         for future in as_completed([pool.submit(work, mutant) for mutant in mutants]):
             yield future.result()
         # What breaks the environment meanwhile would count as killed mutants.
-        for package in sorted(limits):
-            worker = free.get()
-            if worker.run(suite(package, worker.root), 1800) != "survived":
-                raise SystemExit(f"at the end the tests of {package} fail without a mutation")
-            free.put(worker)
+        worker = free.get()
+        if worker.run(suite("format", worker.root), 1800) != "survived":
+            raise SystemExit("at the end tests fail without a mutation")
 
 
 def survivors_of(path: Path) -> list[Mutant]:

@@ -3,7 +3,8 @@
 A process that imports pytest, pyarrow, numpy and hypothesis anew for each mutant spends most of its
 time on that. This one imports them once and forks; lance_nb and the tests are imported in the fork.
 
-Protocol, one JSON value a line: ``{"tests": [...], "timeout": seconds}`` in, the outcome out.
+Protocol, one JSON value a line: ``{"tests": [...], "timeout": seconds, "trace": file or null}`` in,
+the outcome out. With ``trace`` the file tells afterwards which test functions run each line.
 """
 
 from __future__ import annotations
@@ -14,16 +15,46 @@ import resource
 import signal
 import sys
 import time
+from pathlib import Path
+from typing import Any
 
 MEMORY_BYTES_MAX = 24 << 30  # of address space: Arrow and numpy reserve much more than they use
 _POLL_SECONDS = 0.01
 
 
-def run(tests: list[str], timeout: float) -> str:
+class LinesByTest:
+    """A plugin of pytest that records which test functions run each line of the engine."""
+
+    def __init__(self) -> None:
+        import coverage
+
+        self._coverage = coverage.Coverage(data_file=None, include=[f"{Path.cwd()}/lance_nb/*"])
+        self._coverage.start()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Count what runs from here on for a test, whatever its parameters are."""
+        self._coverage.switch_context(nodeid.partition("[")[0])
+
+    def save(self, target: str) -> None:
+        """Write ``{path: {line: [numbers of tests]}}`` and the names of the tests as JSON."""
+        self._coverage.stop()
+        data = self._coverage.get_data()
+        numbers: dict[str, int] = {}
+        lines: dict[str, dict[int, list[int]]] = {}
+        for path in data.measured_files():
+            by_line = data.contexts_by_lineno(path).items()
+            lines[os.path.relpath(path)] = {
+                line: [numbers.setdefault(name, len(numbers)) for name in names if name]
+                for line, names in by_line
+            }
+        Path(target).write_text(json.dumps({"tests": list(numbers), "lines": lines}))
+
+
+def run(tests: list[str], timeout: float, trace: str | None = None) -> str:
     """Run tests until one fails; return ``survived``, ``killed``, ``timeout`` or ``error``."""
     child = os.fork()
     if not child:
-        _run_here(tests)
+        _run_here(tests, trace)
     until = time.monotonic() + timeout
     while time.monotonic() < until:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -36,7 +67,7 @@ def run(tests: list[str], timeout: float) -> str:
     return "timeout"
 
 
-def _run_here(tests: list[str]) -> None:
+def _run_here(tests: list[str], trace: str | None) -> None:
     """Run the tests in this process, which is a fork, and end it with pytest's status."""
     import pytest
 
@@ -47,11 +78,15 @@ def _run_here(tests: list[str]) -> None:
         with open(os.devnull, "r+") as nowhere:  # noqa: PTH123
             for number in range(3):
                 os.dup2(nowhere.fileno(), number)
+        plugins: list[Any] = [LinesByTest()] if trace else []
         status = pytest.main(
             ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:rerunfailures",
              "-W", "ignore::pytest.PytestAssertRewriteWarning",  # hypothesis is imported already
-             "-m", "not interop and not slow and not ui and not spark", *tests]
+             "-m", "not interop and not slow and not ui and not spark", *tests],
+            plugins,
         )  # fmt: skip
+        if trace:
+            plugins[0].save(trace)
     finally:
         os._exit(int(status))
 
@@ -67,7 +102,7 @@ def main() -> None:
 
     for line in sys.stdin:
         request = json.loads(line)
-        print(json.dumps(run(request["tests"], request["timeout"])), flush=True)
+        print(json.dumps(run(**request)), flush=True)
 
 
 if __name__ == "__main__":
