@@ -338,9 +338,11 @@ class TooMuchWriteContentionError(CommitError):
 
 
 class CommitStateUnknownError(LanceError, OSError):
-    """The commit may or may not have landed: look before retrying, and delete nothing.
+    """The change may or may not have landed: look before retrying, and delete nothing.
 
-    ``transaction_uuid`` is what to look for; ``version`` the number that it would have.
+    Also when it has landed and the disk did not confirm it, which the text says. Of a commit,
+    ``transaction_uuid`` is what to look for and ``version`` the number that it would have; of a
+    tag or a branch's record, they are empty.
     """
 
     def __init__(
@@ -361,7 +363,9 @@ class CommitStateUnknownError(LanceError, OSError):
 class StorageError(LanceError, OSError):
     """Storage failed: network, permissions, disk. May pass by itself.
 
-    ``outcome`` says what is known about the request: ``"failed"`` or ``"unknown"``.
+    ``outcome`` says what is known about the request: ``"failed"`` (nothing was done),
+    ``"unknown"`` (it may have been done, or may still be), or ``"unsynced"`` (it was done and every
+    reader sees it, but the disk has not confirmed it: a power failure may undo it).
     """
 
     def __init__(self, path: str, problem: str, outcome: str = "failed") -> None:

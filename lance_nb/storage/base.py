@@ -148,7 +148,8 @@ class Store(Protocol):
 
         Three outcomes: it returns (created by us); it raises ObjectExistsError (somebody else's is
         there, ours was not written); it raises StorageError, whose ``outcome`` is ``"unknown"``
-        when the object may or may not have been created.
+        when the object may or may not have been created, and ``"unsynced"`` when it has been, but
+        not durably.
         """
         ...
 

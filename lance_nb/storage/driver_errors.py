@@ -7,7 +7,7 @@ Limits: mistakes of our own (TypeError, KeyError...) pass through, so that they 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 from lance_nb.errors import (
@@ -24,15 +24,22 @@ _OUR_MISTAKES = (TypeError, AttributeError, NameError, KeyError, IndexError)
 class DriverErrors:
     """Turns whatever a driver raises inside the block into one of our errors.
 
-    With a strategy, errors are judged as those of an exclusive creation.
+    With a strategy, errors are judged as those of an exclusive creation. With ``changes``, what is
+    not certain to have been refused has an unknown outcome: the server may have done it.
     """
 
     def __init__(
-        self, path: str, secrets: Sequence[str], strategy: ExclusiveCreate | None = None
+        self,
+        path: str,
+        secrets: Sequence[str],
+        strategy: ExclusiveCreate | None = None,
+        *,
+        changes: Callable[[BaseException], Outcome] | None = None,
     ) -> None:
         self._path = path
         self._secrets = secrets
         self._strategy = strategy
+        self._changes = changes
         self.busy = False
 
     def __enter__(self) -> None:
@@ -62,4 +69,6 @@ class DriverErrors:
             raise StorageError(self._path, masked, shown) from cause
         if isinstance(error, (FileNotFoundError, NotADirectoryError)):
             raise ObjectNotFoundError(self._path) from cause
-        raise StorageError(self._path, masked) from cause
+        unclear = (Outcome.UNKNOWN, Outcome.BUSY)
+        is_unknown = self._changes is not None and self._changes(error) in unclear
+        raise StorageError(self._path, masked, "unknown" if is_unknown else "failed") from cause

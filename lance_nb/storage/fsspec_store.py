@@ -39,7 +39,7 @@ from lance_nb.storage.base import (
     join_uri,
 )
 from lance_nb.storage.driver_errors import DriverErrors
-from lance_nb.storage.exclusive.base import ExclusiveCreate
+from lance_nb.storage.exclusive.base import ExclusiveCreate, by_class
 from lance_nb.storage.exclusive.registry import strategy_for
 from lance_nb.storage.fsspec_entries import object_info
 from lance_nb.storage.fsspec_options import secrets_of, translate
@@ -101,6 +101,11 @@ class FsspecStore:
 
     def _guard(self, path: str) -> DriverErrors:
         return DriverErrors(join_uri(self._uri, path), self._secrets)
+
+    def _changing(self, path: str) -> DriverErrors:
+        strategy = strategy_for(self._scheme)
+        judge = by_class if strategy is None else strategy.outcome
+        return DriverErrors(join_uri(self._uri, path), self._secrets, changes=judge)
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -219,7 +224,7 @@ class FsspecStore:
         """Create or replace an object."""
         full = self._full(path)
         meter.count_write(memoryview(data).nbytes)
-        with self._guard(path):
+        with self._changing(path):
             self._fs.pipe_file(full, bytes(data))
 
     def write_if_absent(self, path: str, data: Buffer) -> None:
@@ -266,7 +271,7 @@ class FsspecStore:
     def delete(self, path: str) -> None:
         """Remove an object if it exists."""
         full = self._full(path)
-        with self._guard(path):
+        with self._changing(path):
             try:
                 self._fs.rm_file(full)
             except FileNotFoundError:

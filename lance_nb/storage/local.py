@@ -7,7 +7,7 @@ dropped when the file behind the path has another inode, size or modification ti
 Writes are durable: temporary file in the same folder, fsync, rename (``write``) or hard link
 (``write_if_absent``), fsync of the folder; what waits in ``sync_later`` comes first. ``os.link`` is
 atomic and fails if the name is taken, which ``open(..., "xb")`` is not: that shows a partial file
-to readers.
+to readers. What an error of one of these calls means is found out in ``local_naming``.
 
 Limits: only regular files are opened (a FIFO or device would hang or never end). Sizes are checked
 when a file is mapped; a file that somebody truncates *in place* later cannot be read safely through
@@ -40,15 +40,20 @@ from lance_nb.storage.local_files import (
     Mappings,
     check_regular,
     end_turn,
-    link_if_absent,
     locked_folder,
     read_file,
-    remove_quietly,
-    sync_folder,
     translated,
     turn_in_folder,
     write_plainly,
     write_temporary,
+)
+from lance_nb.storage.local_naming import (
+    link_if_absent,
+    remove,
+    remove_quietly,
+    rename_over,
+    sync_folder,
+    sync_name,
 )
 from lance_nb.storage.local_writer import LocalObjectWriter
 from lance_nb.storage.sync_later import settle
@@ -183,12 +188,13 @@ class LocalStore:
         try:
             with translated(full):
                 settle()
-                os.rename(temporary, full)
-                sync_folder(full)
+            rename_over(temporary, full, data)
         except StorageError:
-            remove_quietly(temporary)
+            remove_quietly(temporary.path)
             raise
-        _mappings.drop(full)
+        finally:
+            _mappings.drop(full)
+        sync_name(full)
 
     def write_new(self, path: str, data: Buffer) -> None:
         """Create a file of a name that nobody has; see ``write_new`` in base."""
@@ -211,16 +217,12 @@ class LocalStore:
         try:
             with translated(full):
                 settle()
-            link_if_absent(temporary, full)
+            link_if_absent(temporary, full, data)
             end_turn(os.path.dirname(full))  # several writers wait for the disk together
-            try:
-                sync_folder(full)
-            except OSError as error:
-                reason = f"created, but its folder could not be synced: {error.strerror}"
-                raise StorageError(full, reason, "unknown") from error
+            sync_name(full)
         finally:
-            remove_quietly(temporary)
-        _mappings.drop(full)
+            remove_quietly(temporary.path)
+            _mappings.drop(full)
 
     def create(self, path: str) -> LocalObjectWriter:
         """Begin a file that appears, durably, when it is finished."""
@@ -243,12 +245,9 @@ class LocalStore:
         """Remove a file if it exists."""
         full = self._full(path)
         try:
-            os.unlink(full)
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        except OSError as error:
-            raise StorageError(full, error.strerror or str(error)) from error
-        _mappings.drop(full)
+            remove(full)
+        finally:
+            _mappings.drop(full)
 
     def turn(self, prefix: str) -> AbstractContextManager[None]:
         """Let the writers of a folder go one after the other; see ``turn`` in base."""

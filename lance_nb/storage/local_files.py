@@ -5,7 +5,6 @@ Limits: only regular files (a FIFO or device would hang or never end), opened wi
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import stat
@@ -19,15 +18,15 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from lance_nb.errors import LanceError, ObjectExistsError, ObjectNotFoundError, StorageError
+from lance_nb.errors import LanceError, ObjectNotFoundError, StorageError
 from lance_nb.storage.base import Buffer
+from lance_nb.storage.local_naming import WrittenFile, close_quietly, remove_quietly
 
 MAPPINGS_MAX = 256
 TEMPORARY_PREFIX = ".tmp-"
 TURN_S_MAX = 2.0
 _TURN_LOOK_S = 0.0005
 
-_NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK}
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # non-blocking: a FIFO must not hang us
 
@@ -133,20 +132,21 @@ def _pread_all(descriptor: int, start: int, stop: int) -> bytes:
     return data
 
 
-def write_temporary(full: str, data: Buffer) -> str:
-    """Write ``data`` durably beside ``full``, under a name no manifest has; return that path."""
+def write_temporary(full: str, data: Buffer) -> WrittenFile:
+    """Write ``data`` durably beside ``full``, under a name no manifest has."""
     temporary = f"{os.path.dirname(full)}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
-    with translated(full):
-        descriptor = create_exclusive(temporary)
-        try:
-            _write_all(descriptor, data)
-            os.fsync(descriptor)
-        except OSError:
-            remove_quietly(temporary)
-            raise
-        finally:
-            os.close(descriptor)
-    return temporary
+    try:
+        with translated(full):
+            descriptor = create_exclusive(temporary)
+            try:
+                _write_all(descriptor, data)
+                os.fsync(descriptor)
+                return WrittenFile.of(temporary, descriptor)
+            finally:
+                os.close(descriptor)
+    except LanceError:
+        remove_quietly(temporary)  # also when opening it failed: it may have been made all the same
+        raise
 
 
 def create_exclusive(path: str) -> int:
@@ -186,34 +186,6 @@ def _write_all(descriptor: int, data: Buffer) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def link_if_absent(temporary: str, full: str) -> None:
-    """Give a file a second name unless the name is taken. Raises ObjectExistsError."""
-    try:
-        os.link(temporary, full)
-    except FileExistsError:
-        # Network file systems may lose the reply and repeat the request: then the link is ours.
-        if os.stat(temporary).st_nlink == 2:
-            return
-        raise ObjectExistsError(full) from None
-    except OSError as error:
-        reason = error.strerror or str(error)
-        if error.errno in _NO_HARD_LINKS:
-            reason = (
-                f"this file system does not make hard links ({reason}), so a commit could not be "
-                "made exclusive"
-            )
-        raise StorageError(full, reason) from error
-
-
-def sync_folder(full: str) -> None:
-    """Make the entry of ``full`` in its folder durable."""
-    descriptor = os.open(os.path.dirname(full), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 @contextmanager
 def locked_folder(folder: str) -> Iterator[None]:
     """Hold the advisory lock of a folder; the system releases it when the process ends."""
@@ -222,7 +194,7 @@ def locked_folder(folder: str) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(descriptor)
+        close_quietly(descriptor)
 
 
 class _Turns(threading.local):
@@ -253,7 +225,7 @@ def turn_in_folder(folder: str) -> Iterator[None]:
         yield
     finally:
         _turns.held.pop(folder, None)
-        os.close(descriptor)
+        close_quietly(descriptor)
 
 
 def end_turn(folder: str) -> None:
@@ -276,11 +248,3 @@ def _lock_for_a_while(descriptor: int) -> None:
             time.sleep(_TURN_LOOK_S)
         except OSError:  # a file system without locks
             return
-
-
-def remove_quietly(path: str) -> None:
-    """Remove a file if that is possible."""
-    try:
-        os.unlink(path)
-    except OSError:
-        return

@@ -15,16 +15,18 @@ import uuid
 from collections.abc import Sequence
 from functools import partial
 
-from lance_nb.errors import InternalError, StorageError
+from lance_nb.errors import InternalError, LanceError, StorageError
 from lance_nb.storage import meter
 from lance_nb.storage.base import Buffer
 from lance_nb.storage.early_writeback import EarlyWriteback
-from lance_nb.storage.local_files import (
-    TEMPORARY_PREFIX,
-    create_exclusive,
+from lance_nb.storage.local_files import TEMPORARY_PREFIX, create_exclusive, translated
+from lance_nb.storage.local_naming import (
+    WrittenFile,
+    close_quietly,
     remove_quietly,
+    rename_over,
     sync_folder,
-    translated,
+    sync_name,
 )
 from lance_nb.storage.sync_later import sync_later
 
@@ -38,8 +40,12 @@ class LocalObjectWriter:
         """Make the temporary file. Raises StorageError."""
         self._full = full
         self._temporary = f"{os.path.dirname(full)}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
-        with translated(full):
-            self._descriptor = create_exclusive(self._temporary)
+        try:
+            with translated(full):
+                self._descriptor = create_exclusive(self._temporary)
+        except LanceError:
+            remove_quietly(self._temporary)  # it may have been made all the same
+            raise
         self._size = 0
         self._writeback = EarlyWriteback()
 
@@ -61,9 +67,10 @@ class LocalObjectWriter:
             raise
 
     def finish(self) -> None:
-        """Make the file durable and give it its name. Raises StorageError, leaving nothing.
+        """Make the file durable and give it its name.
 
-        Inside ``synced_together`` it is durable when that ends.
+        Inside ``synced_together`` it is durable when that ends. Raises StorageError, leaving
+        nothing, unless it took the place of another file: ``outcome`` then says what is known.
         """
         if self._descriptor < 0:
             raise InternalError(f"{self._full} is finished twice")
@@ -72,13 +79,15 @@ class LocalObjectWriter:
                 replaces = os.path.lexists(self._full)
                 if replaces:
                     os.fsync(self._descriptor)
-                os.rename(self._temporary, self._full)
+                rename_over(WrittenFile.of(self._temporary, self._descriptor), self._full)
                 if not replaces:
                     self._temporary = self._full  # is removed when it does not become durable
-                sync = partial(_sync, self._full)
-                if not sync_later(self._descriptor, sync):
-                    sync(self._descriptor)
-                self._close()
+                    sync = partial(_sync, self._full)
+                    if not sync_later(self._descriptor, sync):
+                        sync(self._descriptor)
+            if replaces:
+                sync_name(self._full)
+            self._close()
         except StorageError:
             self.abort()
             raise
@@ -91,7 +100,7 @@ class LocalObjectWriter:
 
     def _close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
-        os.close(descriptor)
+        close_quietly(descriptor)
 
 
 def _sync(full: str, descriptor: int) -> None:

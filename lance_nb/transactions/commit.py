@@ -26,11 +26,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lance_nb.errors import (
+    CommitStateUnknownError,
     DatasetAlreadyExistsError,
     DatasetNotFoundError,
     InternalError,
     InvalidInputError,
     RetryableCommitConflictError,
+    StorageError,
     TooMuchWriteContentionError,
     VersionNotFoundError,
 )
@@ -54,6 +56,7 @@ from lance_nb.transactions.new_version import (
 from lance_nb.transactions.next_version import build
 from lance_nb.transactions.operation import ApplyContext, Built
 from lance_nb.transactions.rebase import RebaseContext, rebase
+from lance_nb.transactions.slot_claim import sync_version
 from lance_nb.transactions.slot_lock import claim_under_lock
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import Version, VersionSource, unknowable
@@ -207,6 +210,7 @@ class _Commit:
         if transaction.uuid != self._transaction.uuid:
             return None
         found = self._source.load(version)
+        sync_version(self._place.home, version, transaction.uuid)
         return Committed(found.manifest, found.indices, transaction, number)
 
     def _rebase_context(self, head: ManifestName) -> RebaseContext:
@@ -271,5 +275,14 @@ class _Commit:
             environment=self._options.environment,
         )
         if claimed and name.scheme is NamingScheme.V1:
-            return settle_v1(self._place.slots, name, data)
+            try:
+                return settle_v1(self._place.slots, name, data)
+            except StorageError as error:
+                raise CommitStateUnknownError(
+                    f"version {name.version} of {self._place.home.uri!r} has been created, but "
+                    f"whether its name stays could not be found out ({error}); look for "
+                    f"transaction {self._transaction.uuid} before doing the change again",
+                    self._transaction.uuid,
+                    name.version,
+                ) from error
         return claimed

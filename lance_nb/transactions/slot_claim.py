@@ -5,6 +5,9 @@ is what lies in the slot: a manifest that carries our transaction id is ours, wh
 said. An empty slot after an unclear answer is claimed again with the same bytes, which cannot do
 harm: whichever copy arrives first, there is one.
 
+A version that is there and that the disk has not confirmed is told as such, with the same error:
+it is not durable as a commit has to be, and the change must not be done a second time.
+
 Limits: after ``TRIES_MAX`` unclear answers the outcome is unknown: CommitStateUnknownError. Nothing
 may be deleted then, because a version that appears later would need it.
 Source: reliability of pylance 14.0.2 (a manifest is recognised by its transaction's uuid).
@@ -15,14 +18,16 @@ from __future__ import annotations
 from lance_nb.errors import (
     CommitStateUnknownError,
     FormatError,
+    LanceError,
     NotSupportedError,
     ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
 )
-from lance_nb.format.layout import ManifestName
+from lance_nb.format.layout import VERSIONS, ManifestName
 from lance_nb.format.manifest import parse_manifest
 from lance_nb.format.transaction_summary import summarize_transaction
+from lance_nb.storage.base import Store, sync_folder
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.manifest_slots import ManifestSlots
 
@@ -47,15 +52,21 @@ def claim(
         except ObjectExistsError:
             pass
         except StorageError as error:
-            if error.outcome != "unknown" and problem is None:
+            if error.outcome == "unsynced":
+                raise unsynced(slots.home, name.version, uuid, error) from error
+            if error.outcome == "failed" and problem is None:
                 raise
             problem = problem or error
         try:
-            return is_ours(slots.read(name), data, uuid)
+            if not is_ours(slots.read(name), data, uuid):
+                return False
         except ObjectNotFoundError:
             continue  # not there, or not to be seen yet
         except StorageError as error:
             problem = problem or error
+            continue
+        sync_version(slots.home, name.version, uuid)
+        return True
     raise CommitStateUnknownError(
         f"the outcome of committing version {name.version} of {slots.home.uri!r} is unknown"
         f"{f' ({problem})' if problem else ''}: it may have been committed, now or a little later. "
@@ -64,6 +75,29 @@ def claim(
         uuid,
         name.version,
     ) from problem
+
+
+def sync_version(home: Store, version: int, uuid: str) -> None:
+    """Make the name of a version durable that was found to be ours.
+
+    The reply that was lost came before the folder was synced. Raises CommitStateUnknownError.
+    """
+    try:
+        sync_folder(home, VERSIONS)
+    except StorageError as error:
+        raise unsynced(home, version, uuid, error) from error
+
+
+def unsynced(home: Store, version: int, uuid: str, problem: LanceError) -> CommitStateUnknownError:
+    """Return what to raise when a version is there and may not survive a power failure."""
+    return CommitStateUnknownError(
+        f"version {version} of {home.uri!r} has been committed and every reader sees it, but "
+        f"the disk did not confirm it ({problem}): after a power failure it may be gone. Do not do "
+        f"the change again while the version is there (transaction {uuid}); committing the same "
+        "transaction again is safe, and asks the disk once more.",
+        uuid,
+        version,
+    )
 
 
 def is_ours(found: bytes | memoryview, data: bytes, uuid: str) -> bool:

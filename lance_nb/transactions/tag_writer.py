@@ -85,7 +85,7 @@ class TagWriter:
         """
         if expected is not None:
             _check_place(name, self._read(name)[0], expected)
-        if not delete_record(self.root, tag_path(check_tag_name(name))):
+        if not delete_record(self.root, tag_path(check_tag_name(name)), f"tag {name!r}"):
             raise RefNotFoundError("tag", name, tuple(refs.tag_names(self.root)))
 
     def _read(self, name: str) -> tuple[Tag, bytes]:

@@ -125,7 +125,7 @@ def test_a_link_whose_reply_was_lost_is_recognised_as_ours(
     assert store.list_names("v") == ["1"]
 
 
-def test_a_folder_that_cannot_be_synced_leaves_the_outcome_unknown(
+def test_a_folder_that_cannot_be_synced_is_told_although_the_file_is_there(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ):
     fsync, calls = os.fsync, []
@@ -139,7 +139,8 @@ def test_a_folder_that_cannot_be_synced_leaves_the_outcome_unknown(
     monkeypatch.setattr(os, "fsync", second_fails)
     with pytest.raises(StorageError) as caught:
         store.write_if_absent("v/1", b"x")
-    assert caught.value.outcome == "unknown"
+    assert caught.value.outcome == "unsynced"
+    assert bytes(store.read("v/1")) == b"x"
 
 
 @pytest.mark.parametrize("failing", ["fsync", "rename"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -9,11 +10,13 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
+from lance_nb.errors import CommitStateUnknownError
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.storage.local import LocalStore
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.deletion_files import write_deletion_file
+from lance_nb.transactions.resume import resume
 from tests.support.committing import Table, environment
 
 
@@ -81,7 +84,7 @@ def test_a_deletion_file_is_on_the_disk_when_it_is_handed_out(table, tmp_path, m
 def test_a_folder_that_cannot_be_synced_after_the_link_leaves_our_own_version(
     table, tmp_path, monkeypatch
 ):
-    """The version is there and ours: committing again must not make a second one."""
+    """The version is there and ours, and not durable: committing again must not make a second."""
     real = os.fsync
 
     def failing(descriptor: int) -> None:
@@ -89,9 +92,41 @@ def test_a_folder_that_cannot_be_synced_after_the_link_leaves_our_own_version(
             raise OSError(5, "Input/output error")
         real(descriptor)
 
-    monkeypatch.setattr(os, "fsync", failing)
     transaction = table.appending(1)
-    made = commit(CommitPlace.of(table.inner), transaction, table.options())
-    assert made.version == 2
+    place = CommitPlace.of(table.inner)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", failing)
+        for _ in range(2):  # it is asked for again, and again not confirmed
+            with pytest.raises(CommitStateUnknownError, match="every reader sees it") as caught:
+                commit(place, transaction, table.options())
+            assert (caught.value.transaction_uuid, caught.value.version) == (transaction.uuid, 2)
+    assert resume(place, transaction).version == 2
+    assert commit(place, transaction, table.options()).version == 2
     assert len(list((tmp_path / "_versions").glob("*.manifest"))) == 2
     assert not list((tmp_path / "_versions").glob(".tmp-*"))
+
+
+@pytest.mark.parametrize("code", ["EINVAL", "ENOSYS", "EOPNOTSUPP"])
+def test_a_file_system_that_cannot_sync_folders_takes_commits(table, tmp_path, monkeypatch, code):
+    real = os.fsync
+
+    def unable(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().is_dir():
+            raise OSError(getattr(errno, code), "not for folders")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", unable)
+    assert commit(CommitPlace.of(table.inner), table.appending(1), table.options()).version == 2
+
+
+@pytest.mark.parametrize("code", ["EIO", "ENOSPC", "EINTR", "ESTALE", "ETIMEDOUT", "EACCES"])
+def test_a_link_whose_reply_was_lost_is_one_version(table, tmp_path, monkeypatch, code):
+    real = os.link
+
+    def lost(source: str, target: str) -> None:
+        real(source, target)
+        raise OSError(getattr(errno, code), "lost")
+
+    monkeypatch.setattr(os, "link", lost)
+    assert commit(CommitPlace.of(table.inner), table.appending(1), table.options()).version == 2
+    assert len(list((tmp_path / "_versions").glob("*.manifest"))) == 2

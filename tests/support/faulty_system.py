@@ -1,0 +1,86 @@
+"""A local disk whose calls fail when they are told to: before they do their work, or after it.
+
+The modules that write local files get an ``os`` of their own. Every call of it that changes or
+reads a disk is counted from 1; the plan says at which number an error comes, which one, and whether
+the call does its work first, as behind a network whose reply is lost.
+
+    with failing_at(monkeypatch, 3, errno.EIO, after=True) as system:
+        dataset.insert(rows)
+    system.calls   # ["open", "write", "fsync", ...]
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from lance_nb.storage import local, local_files, local_naming, local_writer, sync_later
+
+MODULES = (local, local_files, local_naming, local_writer, sync_later)
+CALLS = (
+    "open",
+    "close",
+    "write",
+    "writev",
+    "fsync",
+    "link",
+    "rename",
+    "unlink",
+    "makedirs",
+    "stat",
+    "lstat",
+    "fstat",
+    "pread",
+    "scandir",
+)
+Plan = Callable[[int, str], tuple[int, bool] | None]
+
+
+class FaultySystem:
+    """The module ``os``, with errors where the plan wants them."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.calls: list[str] = []
+        self._plan = plan
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(os, name)
+        return self._planned(name, real) if name in CALLS else real
+
+    def _planned(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            self.calls.append(name)
+            fault = self._plan(len(self.calls), name)
+            if fault is None:
+                return real(*arguments, **options)
+            code, after = fault
+            if after or name == "close":  # a descriptor is closed whatever is reported
+                done = real(*arguments, **options)
+                if name == "open":
+                    os.close(done)  # whoever is told of a failure has nothing to close
+                if name == "scandir":
+                    done.close()
+            raise OSError(code, os.strerror(code))
+
+        return call
+
+
+@contextmanager
+def failing_at(
+    patch: pytest.MonkeyPatch, number: int, code: int, *, after: bool, times: int = 1
+) -> Iterator[FaultySystem]:
+    """Let ``times`` calls fail from the call ``number`` on (0: none fails)."""
+
+    def plan(at: int, _name: str) -> tuple[int, bool] | None:
+        return (code, after) if number and number <= at < number + times else None
+
+    system = FaultySystem(plan)
+    with patch.context() as inside:
+        for module in MODULES:
+            if hasattr(module, "os"):
+                inside.setattr(module, "os", system)
+        yield system
