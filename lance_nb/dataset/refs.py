@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lance_nb.dataset import verbs
@@ -84,15 +84,27 @@ class Branches(VersionPart):
     """Branches: lines of history that started from some version of another one."""
 
     def list(self) -> dict[str, dict[str, Any]]:
-        """Describe every branch by name; main has no entry."""
-        found = self._session.refs.branches()
-        return {name: _branch(branch) for name, branch in found.items()}
+        """Describe every branch by name; main has no entry.
+
+        A branch that has a record and no version, because its creation or deletion was interrupted
+        or is under way, has ``"is_unfinished": True`` in addition (ours). Creating it again from
+        the same version completes it, ``delete`` removes it.
+        """
+        return dict(self._described(self._session.refs.branches().items()))
 
     def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, dict[str, Any]]]:
         """List (name, description) by parent version, newest first, or with "asc" oldest first."""
         found = self._session.refs.branches()
-        ordered = verbs.branching.ordered_branches(found, order)
-        return [(name, _branch(branch)) for name, branch in ordered]
+        return self._described(verbs.branching.ordered_branches(found, order))
+
+    def _described(
+        self, branches: Iterable[tuple[str, Branch]]
+    ) -> builtins.list[tuple[str, dict[str, Any]]]:
+        found = dict(branches)
+        unfinished = self._session.refs.unfinished(found)
+        return [
+            (name, _branch(one, is_unfinished=name in unfinished)) for name, one in found.items()
+        ]
 
     def names(self) -> builtins.list[str]:
         """List the names only; reads no branch."""
@@ -213,7 +225,7 @@ def _tag(tag: Tag) -> dict[str, Any]:
     }
 
 
-def _branch(branch: Branch) -> dict[str, Any]:
+def _branch(branch: Branch, *, is_unfinished: bool) -> dict[str, Any]:
     return {
         "parent_branch": branch.parent_branch,
         "branch_identifier": list(branch.identifier),
@@ -221,4 +233,5 @@ def _branch(branch: Branch) -> dict[str, Any]:
         "create_at": branch.create_at,
         "manifest_size": branch.manifest_size_bytes,
         "metadata": dict(branch.metadata),
+        **({"is_unfinished": True} if is_unfinished else {}),
     }

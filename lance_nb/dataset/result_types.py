@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
@@ -36,7 +36,10 @@ class Tag(TypedDict):
 
 
 class Branch(TypedDict):
-    """A value of ``LanceDataset.branches.list``. ``create_at`` is in seconds since 1970."""
+    """A value of ``LanceDataset.branches.list``. ``create_at`` is in seconds since 1970.
+
+    ``is_unfinished``, our own, is there for a branch that has a record and no version.
+    """
 
     parent_branch: str | None
     branch_identifier: list[tuple[int, str]]
@@ -44,6 +47,7 @@ class Branch(TypedDict):
     create_at: int
     manifest_size: int
     metadata: dict[str, str]
+    is_unfinished: NotRequired[bool]
 
 
 class UpdateResult(TypedDict):

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from lance_nb import table
 from lance_nb.dataset.base_trust import created_bases, trusted_bases
 from lance_nb.dataset.storage_access import IOCounter
-from lance_nb.errors import NotSupportedError
+from lance_nb.errors import DatasetNotFoundError, LanceError, NotSupportedError
 from lance_nb.format.manifest import BasePath, Manifest
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions, open_store
-from lance_nb.table import versions
+from lance_nb.table import refs, versions
 from lance_nb.table.deletion_cache import DeletionCache
 from lance_nb.table.file_cache import FileCache
 from lance_nb.table.locations import Locations
@@ -87,13 +87,24 @@ class Session:
         return self.logs[branch]
 
     def load(self, target: Target) -> Snapshot:
-        """Load the version that a ref resolved to."""
+        """Load the version that a ref resolved to.
+
+        Raises DatasetNotFoundError, also for a branch that is unfinished, VersionNotFoundError.
+        """
         home = self.home(target.branch)
-        if target.version is None:
-            manifest = versions.load_latest(home)
-        else:
-            manifest = versions.load_version(home, target.version)
+        try:
+            if target.version is None:
+                manifest = versions.load_latest(home)
+            else:
+                manifest = versions.load_version(home, target.version)
+        except DatasetNotFoundError as error:
+            raise self.without_versions(target.branch, error) from error
         return self.snapshot(manifest, target.branch)
+
+    def without_versions(self, branch: str | None, error: LanceError) -> LanceError:
+        """Return what to raise for a branch without versions, instead of ``error``."""
+        problem = None if branch is None else refs.unfinished_problem(self.root, branch)
+        return error if problem is None else DatasetNotFoundError(self.home(branch).uri, problem)
 
     def locations(self, branch: str | None, bases: tuple[BasePath, ...]) -> Locations:
         """Return where the files of a version with these base paths are."""

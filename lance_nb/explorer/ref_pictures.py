@@ -19,7 +19,8 @@ def picture_of_refs(dataset: Source) -> Picture:
     lines = [("branch", MAIN, "")]
     for name, about in sorted(branches.items())[:MAX_LINES]:
         fork = text.ref_label(about["parent_branch"], about["parent_version"])
-        lines.append(("branch", text.name(name), f"from {fork}"))
+        mark = ", unfinished" if about.get("is_unfinished") else ""
+        lines.append(("branch", text.name(name), f"from {fork}{mark}"))
     for name, about in sorted(tags.items())[:MAX_LINES]:
         lines.append(("tag", text.name(name), text.ref_label(about["branch"], about["version"])))
     said = f"{text.count(len(branches))} beside {MAIN}, {text.plural(len(tags), 'tag')}"

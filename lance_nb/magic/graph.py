@@ -62,7 +62,9 @@ def graph_of(dataset: LanceDataset, limit: int) -> Answer:
 
 
 def _nodes(dataset: LanceDataset, limit: int) -> list[_Node]:
-    branches = dict(list(dataset.branches.list().items())[-MAX_BRANCHES:])
+    # A branch that is unfinished has no versions.
+    listed = [one for one in dataset.branches.list().items() if not one[1].get("is_unfinished")]
+    branches = dict(listed[-MAX_BRANCHES:])
     columns: dict[str | None, int] = {None: 0}
     for name in sorted(branches, key=lambda one: branches[one]["parent_version"]):
         columns[name] = len(columns)

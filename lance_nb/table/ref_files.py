@@ -12,15 +12,16 @@ Source: spec page "branch and tag".
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from lance_nb.errors import FormatError, NotFoundError
 from lance_nb.format import layout
 from lance_nb.storage.base import ObjectInfo, Store
 from lance_nb.storage.threads import run_all
-from lance_nb.table.refs import read_branch, read_tag
+from lance_nb.table.refs import branch_store, has_versions, read_branch, read_tag
 
 if TYPE_CHECKING:
     from lance_nb.format.refs import Branch, Tag
@@ -37,6 +38,8 @@ class RefFiles:
     def __init__(self, root: Store) -> None:
         self._tags = _Folder(root, layout.TAGS, read_tag)
         self._branches = _Folder(root, layout.BRANCHES, read_branch)
+        self._root = root
+        self._finished: dict[str, Branch] = {}
 
     def tags(self) -> dict[str, Tag]:
         """Return every tag, sorted by name. Raises CorruptFileError for one that is damaged."""
@@ -56,6 +59,23 @@ class RefFiles:
     def branches(self) -> dict[str, Branch]:
         """Return every branch, sorted by name. Main has no file and is not listed."""
         return self._branches.records(readable=False)
+
+    def unfinished(self, branches: Mapping[str, Branch]) -> frozenset[str]:
+        """Return which of the branches have a record and no version.
+
+        On a store that is far away a branch is asked for once for as long as its record stays.
+        """
+        is_local = self._root.scheme in _LOCAL
+        asked = [
+            name
+            for name, branch in branches.items()
+            if is_local or self._finished.get(name) != branch
+        ]
+        looks = [partial(has_versions, branch_store(self._root, name)) for name in asked]
+        found = [look() for look in looks] if is_local else run_all(looks)
+        missing = {name for name, one in zip(asked, found, strict=True) if not one}
+        self._finished = {name: branch for name, branch in branches.items() if name not in missing}
+        return frozenset(missing)
 
 
 class _Folder(Generic[Record]):

@@ -86,6 +86,29 @@ def read_branch(root: Store, name: str) -> Branch:
         raise _missing(root, path, "branch", name) from exc
 
 
+def has_versions(home: Store) -> bool:
+    """Tell whether a branch's folder holds a version.
+
+    The hint that writers leave beside the manifests is believed, which spares a listing.
+    """
+    if home.exists(layout.HINT_PATH):
+        return True
+    return any(layout.parse_manifest_name(one) for one in home.list_names(layout.VERSIONS))
+
+
+def unfinished_problem(root: Store, name: str) -> str | None:
+    """Say what is to be done about a branch that has a record and no version; None: it has one."""
+    if has_versions(branch_store(root, name)):
+        return None
+    branch = read_branch(root, name)
+    fork = f"{branch.parent_branch or MAIN}:{branch.parent_version}"
+    return (
+        f"branch {name!r} is unfinished: it has a record and no version, because its creation from "
+        f"{fork} or its deletion was interrupted, or is under way; create it again from {fork} to "
+        f"complete it, or remove it with branches.delete({name!r})"
+    )
+
+
 def _missing(root: Store, path: str, kind: str, name: str) -> CorruptFileError | RefNotFoundError:
     """Say why there is no record at its path: none anywhere, or one whose file is misspelled.
 

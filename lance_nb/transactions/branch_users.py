@@ -150,6 +150,11 @@ def _reads_from(place: CommitPlace, name: ManifestName, wanted: tuple[str, str])
     return bool(ids) and not ids.isdisjoint(_bases_in_use(found))
 
 
+def is_same_place(uri: str, other: str) -> bool:
+    """Tell whether two URIs name one folder, by their text."""
+    return _plain(uri) == _plain(other)
+
+
 def _plain(uri: str) -> tuple[str, str]:
     scheme, path = split_uri(uri)
     return scheme, path.rstrip("/")

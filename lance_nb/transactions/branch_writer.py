@@ -8,16 +8,25 @@ the other files, the record last; so a name is free only when nothing is left be
 Layout: format/refs.py. The identifier of a branch is its parent's, followed by (parent version, id
 of the Clone transaction without dashes).
 
-Limits: a creation that was interrupted leaves a record without versions: after
-``UNFINISHED_AFTER_S`` whoever creates the same branch from the same version completes it. What
-depends on a branch is found by ``branch_users``, with its limits.
+A creation that was interrupted leaves a record without versions, an unfinished branch. Whoever
+creates the same branch from the same version completes it: the record holds the id of the Clone
+transaction, and a transaction is committed once, so several may do that at the same moment, the
+first creator among them. From another version it is refused until the record is deleted. pylance
+goes the other way round and leaves a version without a record; when that is a copy of the same
+version and nothing else, its record is written.
+
+Limits: of two processes that create a branch from the same version at the same moment, both may be
+told that they did. What depends on a branch is found by ``branch_users``, with its limits.
 Source: spec page "branch and tag"; layout and identifiers as pylance 14.0.2.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 from lance_nb.errors import (
     CommitStateUnknownError,
@@ -28,7 +37,7 @@ from lance_nb.errors import (
     RefNotFoundError,
     VersionNotFoundError,
 )
-from lance_nb.format.layout import VERSIONS, branch_path, branch_root
+from lance_nb.format.layout import VERSIONS, branch_path, branch_root, parse_manifest_name
 from lance_nb.format.refs import Branch, check_branch_name
 from lance_nb.storage.base import ObjectInfo, Store, prune
 from lance_nb.table import refs
@@ -38,6 +47,7 @@ from lance_nb.transactions.branch_users import (
     BranchUsers,
     Progress,
     check_unused,
+    is_same_place,
     users_of,
 )
 from lance_nb.transactions.commit import commit
@@ -50,7 +60,6 @@ from lance_nb.transactions.tag_writer import PlaceOf, check_metadata, locate
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
 
-UNFINISHED_AFTER_S = 60
 _NS = 1_000_000_000
 
 
@@ -74,18 +83,28 @@ class BranchWriter:
         known = self._known(name)
         if known is not None:
             return self._finish(name, known, Target(target.branch, version))
-        self._check_folder_is_free(name)
-        uuid = self.environment.new_uuid()
-        above = () if target.branch is None else refs.read_branch(self.root, target.branch)
+        there = self._left_version(name, parent, version)
+        uuid = self.environment.new_uuid() if there is None else there.transaction.uuid
         branch = Branch(
             target.branch,
             version,
-            (*(above.identifier if above else ()), (version, uuid.replace("-", ""))),
+            (*self._identifier(target.branch), (version, uuid.replace("-", ""))),
             self.environment.clock() // _NS,
             size_bytes,
         )
         create_record(self.root, branch_path(name), branch.to_bytes(), f"branch {name!r}")
-        return self._clone(name, branch, uuid)
+        if there is not None:
+            return there
+        try:
+            return self._clone(name, branch, uuid)
+        except CommitStateUnknownError:
+            raise  # the versions may appear: the record must stay
+        except DatasetAlreadyExistsError as error:
+            self._release(name, branch, error)
+            raise RefConflictError(f"branch {name!r} already exists") from error
+        except LanceError as error:
+            self._release(name, branch, error)
+            raise
 
     def replace_metadata(self, name: str, metadata: Mapping[str, str]) -> Branch:
         """Replace all metadata of a branch. Raises RefNotFoundError, RefConflictError."""
@@ -113,7 +132,7 @@ class BranchWriter:
             raise self._missing(name)
         if not force:
             check_unused(name, users_of(self.root, self.place_of, name, progress))
-        leftovers.sort(key=lambda path: not path.startswith(f"{VERSIONS}/"))
+        leftovers.sort(key=_deletion_order)
         home = self.root.child(branch_root(name))
         for path in leftovers:
             home.delete(path)
@@ -160,45 +179,64 @@ class BranchWriter:
             environment=self.environment,
             clone_source=clone_source(source, branch.parent_version).snapshotted,
         )
-        try:
-            return commit(self.place_of(name), transaction, options)
-        except CommitStateUnknownError:
-            raise  # the versions may appear: the record must stay
-        except DatasetAlreadyExistsError as error:
-            self._release(name, branch)
-            raise RefConflictError(f"branch {name!r} already exists") from error
-        except LanceError:
-            self._release(name, branch)
-            raise
+        return commit(self.place_of(name), transaction, options)
 
-    def _release(self, name: str, branch: Branch) -> None:
-        """Give up the claim on a name, if it is still ours."""
+    def _release(self, name: str, branch: Branch, reason: LanceError) -> None:
+        """Give up the claim on a name, if it is still ours; ``reason`` is what the caller hears."""
         path = branch_path(name)
-        if bytes(self.root.read(path)) == branch.to_bytes():
-            self.root.delete(path)
+        try:
+            if bytes(self.root.read(path)) == branch.to_bytes():
+                self.root.delete(path)
+        except LanceError as error:
+            reason.add_note(f"branch {name!r} stays behind, unfinished: {error}")
 
     def _finish(self, name: str, known: Branch, target: Target) -> Committed:
         """Complete a creation that was interrupted. Raises RefConflictError if it was not."""
-        exists = RefConflictError(f"branch {name!r} already exists")
         place = self.place_of(name)
         if place.slots.latest() is not None:
-            raise exists
-        age_s = self.environment.clock() // _NS - known.create_at
+            raise RefConflictError(f"branch {name!r} already exists")
+        uuid = _clone_uuid(known)
         same = (known.parent_branch, known.parent_version) == (target.branch, target.version)
-        if not same or not known.identifier or age_s < UNFINISHED_AFTER_S:
+        if not same or uuid is None or known.identifier[:-1] != self._identifier(target.branch):
+            fork = f"{known.parent_branch or refs.MAIN}:{known.parent_version}"
+            remedy = "" if uuid is None else f"create it again from {fork} to complete it, or "
             raise RefConflictError(
-                f"branch {name!r} is being created, or its creation was interrupted {age_s} s ago; "
-                f"delete it, or create it again from the same version after {UNFINISHED_AFTER_S} s"
+                f"branch {name!r} is unfinished: its creation from {fork} or its deletion was "
+                f"interrupted, or is under way, and it cannot be created from "
+                f"{target.branch or refs.MAIN}:{target.version} while its record is there; {remedy}"
+                f"remove it with branches.delete({name!r}) first"
             )
-        return self._clone(name, known, self.environment.new_uuid())
+        try:
+            return self._clone(name, known, uuid)
+        except DatasetAlreadyExistsError as error:
+            raise RefConflictError(f"branch {name!r} already exists") from error
 
-    def _check_folder_is_free(self, name: str) -> None:
-        if self.root.child(branch_root(name)).list_names(VERSIONS):
-            raise RefConflictError(
-                f"the folder of branch {name!r} holds versions, but the branch has no record: it is"
-                " being created, or an earlier creation or deletion was interrupted. If nobody is "
-                "at it, remove what is left with branches.delete(name, force=True)"
-            )
+    def _identifier(self, branch: str | None) -> tuple[tuple[int, str], ...]:
+        return () if branch is None else refs.read_branch(self.root, branch).identifier
+
+    def _left_version(self, name: str, parent: CommitPlace, version: int) -> Committed | None:
+        """Return the copy of a version that a creation left without a record; None: no versions.
+
+        Raises RefConflictError for versions that are anything else.
+        """
+        place = self.place_of(name)
+        there = place.slots.list_names()
+        if not there and not place.home.list_names(VERSIONS):
+            return None
+        if [one.version for one in there] == [version]:
+            source = VersionSource(place.slots, place.locations)
+            with suppress(LanceError):  # damaged: it is no copy
+                source.head(version)
+                found, made = source.load(version), source.transaction(version)
+                if found.manifest.branch == name and _is_copy(
+                    made.operation, parent, version, name
+                ):
+                    return Committed(found.manifest, found.indices, made)
+        raise RefConflictError(
+            f"the folder of branch {name!r} holds versions, but the branch has no record: it is "
+            "being created, or an earlier creation or deletion was interrupted. If nobody is at it,"
+            f" remove what is left with branches.delete({name!r}, force=True)"
+        )
 
     # --- looking ----------------------------------------------------------------------------------
 
@@ -221,6 +259,35 @@ class BranchWriter:
         ]
         found = self.root.list_recursive(folder)
         return [one for one in found if not one.name.startswith(tuple(inner))]
+
+
+def _deletion_order(path: str) -> tuple[int, int]:
+    """Sort the files of a branch: the hint, the versions from the oldest on, all other files.
+
+    So the newest version stays the newest until the branch has none.
+    """
+    folder, _, name = path.partition("/")
+    if folder != VERSIONS:
+        return 2, 0
+    version = parse_manifest_name(name)
+    return (0, 0) if version is None else (1, version.version)
+
+
+def _clone_uuid(branch: Branch) -> str | None:
+    """Return the id of the transaction that makes a branch's first version, None if unknown."""
+    digits = branch.identifier[-1][1] if branch.identifier else ""
+    return str(UUID(digits)) if re.fullmatch("[0-9a-f]{32}", digits) else None
+
+
+def _is_copy(operation: object, parent: CommitPlace, version: int, name: str) -> bool:
+    """Tell whether an operation made branch ``name`` out of a version of ``parent``."""
+    return (
+        isinstance(operation, Clone)
+        and operation.is_shallow
+        and (operation.ref_version, operation.branch_name) == (version, name)
+        and operation.ref_name == parent.branch
+        and is_same_place(operation.ref_path, parent.home.uri)
+    )
 
 
 def clone_source(place: CommitPlace, version: int) -> VersionSource:

@@ -21,7 +21,7 @@ from lance_nb.transactions.batch import commit_batch
 from lance_nb.transactions.branch_merge.committing import commit_merge
 from lance_nb.transactions.branch_merge.ends import Side
 from lance_nb.transactions.branch_merge.planning import MergeRequest, plan_merge
-from lance_nb.transactions.branch_writer import UNFINISHED_AFTER_S, BranchWriter
+from lance_nb.transactions.branch_writer import BranchWriter
 from lance_nb.transactions.cloning import deep_clone, shallow_clone
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitPlace
@@ -161,7 +161,6 @@ def _with_branch(table: Table) -> None:
 
 
 def _create_branch(table: Table, _: Any) -> None:
-    table.time.now_s += UNFINISHED_AFTER_S + 1
     _branches(table).create("dev", Target(None, 2))
 
 

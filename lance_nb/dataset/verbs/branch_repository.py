@@ -61,7 +61,8 @@ class SessionRepository:
         source = VersionSource(place_of(self.session, branch).slots)
         head = source.head(version or 0)
         if head is None:
-            raise VersionNotFoundError(self.home_uri(branch), version or "latest")
+            missing = VersionNotFoundError(self.home_uri(branch), version or "latest")
+            raise self.session.without_versions(branch, missing)
         found = source.load(head.version if version is None else version)
         self.told.step()
         return Side.of(self.session.snapshot(found.manifest, branch), found.indices)

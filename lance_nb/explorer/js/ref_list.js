@@ -14,7 +14,7 @@ const COLUMNS = {
   branch: [
     ["name", "branch", (line) => [h("i", { "aria-hidden": "true" }, line.name === null ? "●" : "↳"), line.label]],
     ["fork", "from", (line) => line.fork?.label ?? ""],
-    ["", "newest", (line, head) => (head ? head.problem ?? head.version : "…")],
+    ["", "newest", (line, head) => (line.unfinished ? "unfinished" : head ? head.problem ?? head.version : "…")],
     ["", "rows", (line, head) => (head?.rows === undefined ? "" : count(head.rows))],
     ["", "ahead · behind", (line, head) => (head?.ahead === undefined || head.ahead === null ? "" : `+${count(head.ahead)} · −${head.behind === null ? "?" : count(head.behind)}`)],
     ["", "changed", (line, head) => since(head?.time_ms)],

@@ -3,11 +3,13 @@
 Layout of ``RefPage.to_json``: ``kind`` (branch or tag), ``branches`` and ``tags`` (how many there
 are), ``damaged`` (tags whose file cannot be read), ``matching``, ``first``, ``lines``::
 
-    branch  {name, label, fork: {branch, version, label}, created_ms, tags, children, note}
+    branch  {name, label, fork: {branch, version, label}, created_ms, tags, children, unfinished,
+             note}
     tag     {name, label, place: {branch, version, label}, created_ms, updated_ms, note}
 
 Name and fork of main are null, as it has no record; ``name`` is for requests, ``label`` is shown.
-Versions, rows and ages need a manifest per branch; ``branch_heads`` is asked for some::
+``unfinished``: it has a record and no version. Versions, rows and ages need a manifest per branch;
+``branch_heads`` is asked for some::
 
     {name, version, rows, time_ms, ahead, behind}        or {name, problem}
 
@@ -216,6 +218,7 @@ def _branch_lines(book: RefBook, records: Iterable[Record]) -> list[Line]:
             "created_ms": 1000 * int(record.get("create_at") or 0),
             "tags": tags[name],
             "children": children[name],
+            "unfinished": bool(record.get("is_unfinished")),
             "note": note_of(record),
         }
         for name, record in records

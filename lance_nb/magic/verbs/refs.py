@@ -17,15 +17,22 @@ def branch(desk: Desk, said: Namespace) -> Answer:
     """List, create or delete branches."""
     dataset = desk.dataset
     if said.action == "list":
+        found = dataset.branches.list()
         records = [
             {
                 "branch": text.name(name),
                 "from": _fork(about),
                 "created": datetime.fromtimestamp(about["create_at"], UTC).astimezone(),
             }
-            for name, about in dataset.branches.list().items()
+            for name, about in found.items()
         ]
-        return answer_of_records(f"Branches of {text.name(dataset.name)}", records)
+        lines = [
+            f"{text.name(name)} is unfinished, it has no version: create it again from "
+            f"{_fork(about)} to complete it, or {desk.prog} branch delete {text.name(name)}"
+            for name, about in found.items()
+            if about.get("is_unfinished")
+        ]
+        return answer_of_records(f"Branches of {text.name(dataset.name)}", records, lines=lines)
     name = _named(desk, said, "branch")
     if said.action == "create":
         made = dataset.create_branch(name, place_of(desk.at(said.ref)))

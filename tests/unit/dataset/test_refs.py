@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from lance_nb.errors import RefNotFoundError
+import lance_nb
+from lance_nb.errors import DatasetNotFoundError, RefNotFoundError
 from tests.golden.copies import refs
 
 
@@ -60,3 +64,35 @@ def test_names_are_listed_without_reading_refs(at):
 def test_refs_are_those_of_the_dataset_on_every_branch(at):
     assert at(("team/deep", None)).tags.list() == at().tags.list()
     assert at(("team/deep", None)).branches.list() == at().branches.list()
+
+
+@pytest.fixture
+def unfinished(tmp_path) -> Any:
+    """A dataset with a branch, and one whose creation was interrupted after its record."""
+    made = lance_nb.write_dataset(pa.table({"a": [1]}), tmp_path)
+    made.create_branch("whole")
+    made.create_branch("half")
+    shutil.rmtree(tmp_path / "tree" / "half")
+    return lance_nb.dataset(tmp_path)
+
+
+def test_an_unfinished_branch_is_marked_and_says_what_to_do(unfinished):
+    marks = {name: one.get("is_unfinished") for name, one in unfinished.branches.list().items()}
+    assert marks == {"half": True, "whole": None}
+    assert dict(unfinished.branches.list_ordered()) == unfinished.branches.list()
+    what_to_do = r"'half' is unfinished.*create it again from main:1.*branches\.delete\('half'\)"
+    for ref in (("half", None), ("half", 1)):
+        with pytest.raises(DatasetNotFoundError, match=what_to_do):
+            unfinished.checkout_version(ref)
+    with pytest.raises(DatasetNotFoundError, match=what_to_do):
+        unfinished.branches.plan_merge("half")
+
+
+def test_an_unfinished_branch_is_completed_by_creating_it_again(unfinished):
+    assert unfinished.create_branch("half").branch == "half"
+    assert not any("is_unfinished" in one for one in unfinished.branches.list().values())
+
+
+def test_an_unfinished_branch_is_removed_by_deleting_it(unfinished):
+    unfinished.branches.delete("half")
+    assert unfinished.branches.names() == ["whole"]

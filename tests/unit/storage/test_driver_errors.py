@@ -6,6 +6,7 @@ import pytest
 
 from lance_nb.errors import ObjectExistsError, ObjectNotFoundError, StorageError
 from lance_nb.storage.driver_errors import DriverErrors
+from lance_nb.storage.exclusive.base import by_class
 from lance_nb.storage.exclusive.drivers.gcs import GcsCreate
 
 
@@ -40,3 +41,17 @@ def test_creations_are_judged_by_their_strategy() -> None:
     with pytest.raises(StorageError) as caught, guard:
         raise TimeoutError("late")
     assert (caught.value.outcome, guard.busy) == ("unknown", False)
+
+
+@pytest.mark.parametrize(
+    ("raised", "outcome"),
+    [(TimeoutError("late"), "unknown"), (PermissionError("no"), "failed")],
+    ids=["timeout", "refused"],
+)
+def test_a_change_that_was_not_refused_may_have_been_done(raised: Exception, outcome: str) -> None:
+    with pytest.raises(StorageError) as caught, DriverErrors("s3://b/x", [], changes=by_class):
+        raise raised
+    assert caught.value.outcome == outcome
+    with pytest.raises(StorageError) as read, DriverErrors("s3://b/x", []):
+        raise raised
+    assert read.value.outcome == "failed"

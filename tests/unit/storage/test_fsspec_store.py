@@ -96,6 +96,24 @@ def test_a_store_that_is_busy_with_the_object_is_asked_again(monkeypatch: pytest
     assert len(waits) == 5
 
 
+@pytest.mark.parametrize("scheme", ["s3", "sftp"])
+def test_a_change_whose_reply_was_lost_is_of_unknown_outcome(scheme: str):
+    driver = _Refusing([ConnectionResetError("lost"), PermissionError("refused")])
+    store = FsspecStore.over(driver, "bucket/lost", f"{scheme}://bucket/lost")
+    for outcome in ("unknown", "failed"):
+        with pytest.raises(StorageError) as caught:
+            store.write("_refs/tags/v1.json", b"x")
+        assert caught.value.outcome == outcome
+
+    def lost(_full: str) -> None:
+        raise ConnectionResetError("lost")
+
+    driver.rm_file = lost
+    with pytest.raises(StorageError) as caught:
+        store.delete("_refs/tags/v1.json")
+    assert caught.value.outcome == "unknown"
+
+
 def test_secrets_stay_out_of_errors_of_commits(monkeypatch: pytest.MonkeyPatch):
     probe.forget()
     store = _failing_store(monkeypatch)

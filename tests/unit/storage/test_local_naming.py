@@ -88,7 +88,7 @@ def test_a_link_that_lands_between_the_looks_is_created(
         def unlink(self, path: str) -> None:
             if self.waiting:
                 os.link(*self.waiting)
-            os.unlink(path)
+            Path(path).unlink()
 
     monkeypatch.setattr(local_naming, "os", Late(lambda *_: None))
     store.write_if_absent("v/1", b"x")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -108,3 +109,22 @@ def test_a_listing_marks_a_tag_that_was_written_again_and_no_other(tagged):
     after = found.tag_marks()
     assert {name for name in before if before[name] != after[name]} == {"tag-1"}
     assert _tags_read(store) == 0
+
+
+class _FarStore(WatchedStore):
+    scheme = "s3"
+
+
+@pytest.mark.parametrize("kind", [WatchedStore, _FarStore], ids=["near", "far"])
+def test_unfinished_branches_are_found_and_far_away_ones_asked_for_once(kind, tmp_path):
+    dataset = lance_nb.write_dataset(pa.table({"id": [1]}), tmp_path / "t")
+    for name in ("half", "whole"):
+        dataset.create_branch(name)
+    shutil.rmtree(tmp_path / "t" / "tree" / "half")
+    found = RefFiles(kind(open_store(tmp_path / "t")))
+    branches = found.branches()
+    assert found.unfinished(branches) == found.unfinished(branches) == {"half"}
+    (tmp_path / "t" / "tree" / "whole" / "_versions" / "latest_version_hint.json").unlink()
+    assert found.unfinished(branches) == {"half"}  # the hint spares a listing, no more
+    shutil.rmtree(tmp_path / "t" / "tree" / "whole")
+    assert found.unfinished(branches) == ({"half"} if kind is _FarStore else {"half", "whole"})

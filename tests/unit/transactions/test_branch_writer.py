@@ -14,16 +14,17 @@ from lance_nb.errors import (
     StorageError,
     VersionNotFoundError,
 )
+from lance_nb.format.refs import Branch
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
 from lance_nb.table.versions import load_latest, version_names
 from lance_nb.transactions.branch_users import BranchUsers, users_of
-from lance_nb.transactions.branch_writer import UNFINISHED_AFTER_S, BranchWriter
+from lance_nb.transactions.branch_writer import BranchWriter
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.tag_writer import TagWriter
 from tests.support.committing import Table, file_names
-from tests.support.faulty_store import Crash, Fault, on
+from tests.support.faulty_store import Crash, Fault, no_faults, on
 
 
 def _table(versions: int = 3) -> Table:
@@ -172,18 +173,118 @@ def test_a_creation_of_unknown_outcome_keeps_the_name():
     assert refs.branch_names(table.inner) == ["dev"]
 
 
-def test_a_creation_that_was_interrupted_is_completed_after_a_while():
-    table = _table()
+def _interrupted(table: Table, target: Target) -> None:
+    """Create a branch and be killed between its record and its first version."""
     table.root.world.plan = on("write_if_absent", "tree/dev", Fault.CRASH_BEFORE)
     with pytest.raises(Crash):
-        _branches(table).create("dev", Target(None, 2))
-    with pytest.raises(RefConflictError, match="being created"):
-        _branches(table).create("dev", Target(None, 2))
-    table.time.now_s += UNFINISHED_AFTER_S + 1
-    with pytest.raises(RefConflictError, match="being created"):
+        _branches(table).create("dev", target)
+    table.root.world.plan = no_faults
+
+
+def test_a_creation_that_was_interrupted_is_completed_at_once():
+    table = _table()
+    _interrupted(table, Target(None, 2))
+    record = refs.read_branch(table.inner, "dev")
+    with pytest.raises(RefConflictError, match=r"unfinished: its creation from main:2.*main:3"):
         _branches(table).create("dev", Target(None, 3))
-    assert _branches(table).create("dev", Target(None, 2)).version == 2
+    made = _branches(table).create("dev", Target(None, 2))
+    assert made.version == 2
+    assert made.transaction.uuid.replace("-", "") == record.identifier[-1][1]
+    assert refs.read_branch(table.inner, "dev") == record
     assert load_latest(table.inner.child("tree/dev")).branch == "dev"
+    with pytest.raises(RefConflictError, match="already exists"):
+        _branches(table).create("dev", Target(None, 2))
+
+
+def test_who_is_still_creating_a_branch_and_who_completes_it_make_one():
+    table = _table()
+    real = table.inner.write_if_absent
+    done = []
+
+    def overtaken(path: str, data: bytes) -> None:
+        if "refs/branches" in path and not done:
+            real(path, data)
+            done.append(_branches(table).create("dev", Target(None, 2)))
+            return
+        real(path, data)
+
+    table.inner.write_if_absent = overtaken
+    first = _branches(table).create("dev", Target(None, 2))
+    assert first.manifest == done[0].manifest
+    assert refs.branch_names(table.inner) == ["dev"]
+    assert [one.version for one in version_names(table.inner.child("tree/dev"))] == [2]
+
+
+def test_a_branch_of_a_branch_that_was_made_anew_is_not_completed():
+    """The version of the same number that the parent has now is another one."""
+    table = _table()
+    branches = _branches(table)
+    branches.create("up", Target(None, 2))
+    _interrupted(table, Target("up", 2))
+    branches.delete("up", force=True)
+    branches.create("up", Target(None, 2))
+    with pytest.raises(RefConflictError, match="unfinished"):
+        branches.create("dev", Target("up", 2))
+
+
+def test_a_record_that_does_not_say_which_transaction_it_is_for_is_to_be_removed():
+    table = _table()
+    table.inner.write("_refs/branches/dev.json", Branch(None, 2).to_bytes())
+    with pytest.raises(RefConflictError, match=r"; remove it with branches\.delete\('dev'\) first"):
+        _branches(table).create("dev", Target(None, 2))
+    _branches(table).delete("dev")
+    assert _branches(table).create("dev", Target(None, 2)).version == 2
+
+
+def test_a_version_without_a_record_is_completed_if_it_is_the_copy_asked_for():
+    table = _table()
+    made = _branches(table).create("dev", Target(None, 2))
+    record = refs.read_branch(table.inner, "dev")
+    table.inner.delete("_refs/branches/dev.json")
+    with pytest.raises(RefConflictError, match="force=True"):
+        _branches(table).create("dev", Target(None, 3))
+    assert _branches(table).create("dev", Target(None, 2)).transaction == made.transaction
+    assert refs.read_branch(table.inner, "dev").identifier == record.identifier
+    _append(table, "dev", 2)
+    table.inner.delete("_refs/branches/dev.json")
+    with pytest.raises(RefConflictError, match="force=True"):
+        _branches(table).create("dev", Target(None, 2))
+
+
+def test_the_newest_version_goes_last_when_a_branch_is_deleted():
+    table = _table()
+    branches = _branches(table)
+    branches.create("dev", Target(None, 2))
+    for version in (2, 3):
+        _append(table, "dev", version)
+    home = table.inner.child("tree/dev")
+    for deleted in range(1, 4):
+        table.root.world.plan = on("delete", "_versions/", Fault.CRASH_BEFORE, skip=1)
+        with pytest.raises(Crash):
+            branches.delete("dev")
+        table.root.world.plan = no_faults
+        left = [one.version for one in version_names(home)]
+        assert left == [2, 3, 4][deleted - 1 :]  # the hint went first
+        if deleted == 3:
+            break
+    branches.delete("dev")
+    assert table.inner.list_recursive("tree") == []
+
+
+def test_a_claim_that_cannot_be_given_up_is_told_with_the_error():
+    table = _table()
+    table.root.world.plan = lambda step: (
+        Fault.NO_SPACE
+        if step.path.startswith("tree/dev") and step.method == "write_if_absent"
+        else Fault.ERROR_BEFORE
+        if step.method == "delete"
+        else None
+    )
+    with pytest.raises(StorageError, match="No space left") as caught:
+        _branches(table).create("dev", Target(None, 2))
+    assert "stays behind, unfinished" in caught.value.__notes__[0]
+    table.root.world.plan = no_faults
+    assert _branches(table).create("dev", Target(None, 2)).version == 2
 
 
 def test_a_creation_that_was_interrupted_can_be_deleted():

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from lance_nb.errors import CommitStateUnknownError
 from lance_nb.format.layout import NamingScheme
 from lance_nb.table.versions import load_latest, version_names
 from lance_nb.transactions.manifest_migration import migrate_manifest_paths_v2
+from lance_nb.transactions.resume import resume
 from tests.support.committing import Table, file_names
+from tests.support.faulty_store import Fault, no_faults, on
 
 
 def _table() -> Table:
@@ -73,3 +76,15 @@ def test_a_migration_that_is_half_done_is_no_obstacle(part: int):
     table.commit(table.appending(2))
     migrate_manifest_paths_v2(table.inner)
     assert _only_v2(table) == [1, 2, 3]
+
+
+def test_a_version_that_is_there_is_not_told_as_failed_when_looking_for_a_migration_fails():
+    table = _table()
+    table.root.world.plan = on("list_names", "_versions", Fault.ERROR_BEFORE, skip=1)
+    transaction = table.appending(2)
+    with pytest.raises(CommitStateUnknownError, match="has been created") as caught:
+        table.commit(transaction)
+    table.root.world.plan = no_faults
+    assert (caught.value.transaction_uuid, caught.value.version) == (transaction.uuid, 3)
+    assert resume(table.place, transaction).version == 3
+    assert table.commit(transaction).version == 3

@@ -82,3 +82,37 @@ def test_a_read_back_that_fails_is_repeated():
 
 def test_the_id_of_a_manifest_without_any_transaction_is_none():
     assert transaction_uuid(Manifest(2, SCHEMA).to_bytes()) is None
+
+
+def _with_sync(slots: StoreSlots, *, fails: bool) -> list[str]:
+    """Let the store sync folders, which it notes; or fail to."""
+    synced: list[str] = []
+
+    def sync_folder(folder: str) -> None:
+        synced.append(folder)
+        if fails:
+            raise StorageError(folder, "not confirmed")
+
+    slots.home.sync_folder = sync_folder
+    return synced
+
+
+def test_a_slot_that_is_found_to_be_ours_is_made_durable():
+    slots = _slots(on("write_if_absent", "", Fault.LOST_REPLY))
+    synced = _with_sync(slots, fails=False)
+    assert _claim(slots) is True
+    assert synced == ["_versions"]
+
+
+def test_a_slot_that_is_ours_and_not_durable_is_told_as_such():
+    slots = _slots(on("write_if_absent", "", Fault.LOST_REPLY_REPEATED))
+    _with_sync(slots, fails=True)
+    with pytest.raises(CommitStateUnknownError, match="every reader sees it") as caught:
+        _claim(slots)
+    assert (caught.value.transaction_uuid, caught.value.version) == (OURS, NAME.version)
+
+
+def test_a_slot_that_somebody_else_took_while_ours_was_unclear_is_not_ours():
+    slots = _slots(on("write_if_absent", "", Fault.UNKNOWN_BEFORE))
+    slots.home.inner.write(NAME.path, _manifest(OTHERS))
+    assert _claim(slots) is False

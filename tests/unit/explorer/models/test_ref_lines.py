@@ -136,3 +136,10 @@ def test_a_note_goes_before_other_metadata() -> None:
     assert note_of({"metadata": {"a": "1", "note": "good"}}) == "good"
     assert note_of({"metadata": {"a": "1", "b": "2"}}) == "a: 1 · b: 2"
     assert note_of({}) == ""
+
+
+def test_an_unfinished_branch_is_marked() -> None:
+    half = branch(None, 3) | {"is_unfinished": True}
+    book = RefBook({}, {"half": half, "whole": branch(None, 3)})
+    lines = ref_page(book, RefQuery("branch")).lines
+    assert [one["unfinished"] for one in lines] == [False, True, False]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,15 @@ def test_a_clean_up_deletes_only_when_told_to(
     assert {one["kind"] for one in listed} >= {"Manifest"} or listed
     lance("clean --keep 1 --really")
     assert shell.user_ns["ds"].version_numbers() == [3, 7]
+
+
+def test_an_unfinished_branch_is_listed_as_such_and_left_out_of_the_graph(
+    lance: Lance, uri: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(Path(uri) / "tree" / "dev" / "_versions")
+    assert main(["branch", uri]) == 0
+    assert "dev is unfinished" in (said := capsys.readouterr().out)
+    assert "create it again from main:3" in said
+    assert "branch delete dev" in said
+    assert main(["log", uri, "--graph"]) == 0
+    assert "dev" not in capsys.readouterr().out
