@@ -149,3 +149,14 @@ def test_importing_the_codecs_does_not_import_numba_or_compute() -> None:
     command = [sys.executable, "-c", code]
     found = subprocess.run(command, capture_output=True, check=True, cwd=root)
     assert found.stdout.strip() == b"[]"
+
+
+def test_one_thread_makes_all_loops_ready_and_a_dead_one_is_replaced() -> None:
+    state = compiled._State()
+    state.thread = busy = threading.current_thread()
+    compiled._ask(state, ("add", 1), "add", ())
+    assert state.thread is busy
+    assert len(state.waiting) == 1
+    state.thread = threading.Thread()  # was never started
+    compiled._ask(state, ("add", 1), "add", ())  # asked for already
+    assert not state.thread.is_alive()

@@ -62,3 +62,11 @@ def test_what_a_loop_would_save_is_counted_once(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(compiled, "_state", state)
     encode(data, offsets, build(np.zeros(0, np.uint64), np.zeros(0, np.int64)))
     assert state.missed_seconds == pytest.approx(data.size * fsst_encode._SAVED_SECONDS)
+
+
+def test_no_symbol_reaches_over_the_border_of_two_pieces() -> None:
+    symbol = np.array([int.from_bytes(b"abc", "little")], np.uint64)
+    data, offsets = joined([b"abc" * 100, b"abc"])  # byte 256 is the b of the 86th
+    codes, ends = encode(data, offsets, build(symbol, np.array([3])))
+    assert codes.tobytes() == b"\0" * 85 + b"\xffa\xffb\xffc" + b"\0" * 14 + b"\0"
+    assert ends.tolist() == [0, 105, 106]
