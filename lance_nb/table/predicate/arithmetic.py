@@ -161,6 +161,9 @@ def _decimal_remainder(dividend: Expression, divisor: Expression) -> tuple[Any, 
     left, right = dividend.type, divisor.type
     scale = max(left.scale, right.scale)
     whole = min(left.precision - left.scale, right.precision - right.scale)
+    digits = max(whole + scale, 1)
+    is_wide = pt.is_decimal256(left) or pt.is_decimal256(right)
+    type_ = (pa.decimal256 if is_wide else pa.decimal128)(digits, scale)
     context = Context(prec=_DECIMAL256_DIGITS)
 
     def remainder(one: Decimal, other: Decimal) -> Decimal:
@@ -168,7 +171,7 @@ def _decimal_remainder(dividend: Expression, divisor: Expression) -> tuple[Any, 
             raise pa.ArrowInvalid("divide by zero")
         return context.remainder(one, other)
 
-    return per_row(remainder, pa.decimal128(max(whole + scale, 1), scale)), dividend, divisor
+    return per_row(remainder, type_), dividend, divisor
 
 
 def _digits(operand: Expression) -> int:

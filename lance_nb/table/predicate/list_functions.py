@@ -109,9 +109,11 @@ def _has_several(name: str, operands: Sequence[Expression]) -> Expression:
     if not isinstance(operands[1], Literal):
         other = list_of(operands[1], name=name)
         test = set.issuperset if every else (lambda one, two: not one.isdisjoint(two))
-        return call(
-            name, per_row(lambda one, two: test(set(one), set(two)), pa.bool_()), lists, other
-        )
+
+        def tested(one: list[Any], two: list[Any]) -> bool:
+            return bool(test({_hashable(item) for item in one}, {_hashable(item) for item in two}))
+
+        return call(name, per_row(tested, pa.bool_()), lists, other)
     type_ = lists.type.value_type
     wanted = (
         [element_of(Literal(one), type_, name=name) for one in (operands[1].scalar.values or ())]
@@ -141,6 +143,15 @@ def _has_several(name: str, operands: Sequence[Expression]) -> Expression:
         return _answer(found, rows)
 
     return call(name, _scalar_safe(kernel), lists)
+
+
+def _hashable(value: Any) -> Any:
+    """Return an element of a list as a set can hold it: elements may be lists and structs."""
+    if isinstance(value, list):
+        return tuple(map(_hashable, value))
+    if isinstance(value, dict):
+        return tuple((name, _hashable(one)) for name, one in value.items())
+    return value
 
 
 def _length(name: str, operands: Sequence[Expression]) -> Expression:

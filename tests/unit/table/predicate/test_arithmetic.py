@@ -78,3 +78,16 @@ def test_booleans_are_no_decimals(digits: str) -> None:
     """As in pylance, whatever the width."""
     with pytest.raises(PredicateError, match="cannot be applied to"):
         values_of(f"CAST(i > 1 AS DECIMAL({digits}))", TABLE)
+
+
+def test_the_remainder_of_decimals_of_256_bits_is_one():
+    wide, narrow = pa.decimal256(40, 3), pa.decimal128(5, 1)
+    table = pa.table({
+        "a": pa.array([Decimal("7.500"), Decimal("-7.500"), None], wide),
+        "b": pa.array([Decimal("2.0"), Decimal("2.0"), Decimal("2.0")], narrow),
+    })  # fmt: skip
+
+    assert values_of("a % a", table) == [0, 0, None]
+    assert values_of("a % b", table) == [Decimal("1.500"), Decimal("-1.500"), None]
+    assert compile_column("v", "a % b", table.schema).field.type == pa.decimal256(7, 3)
+    assert compile_column("v", "b % b", table.schema).field.type == pa.decimal128(5, 1)

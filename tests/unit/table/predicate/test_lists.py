@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.table.predicate.lists import closed, joined, numbered, opened
+from tests.support.expressions import values_of
 
 ROWS = [[9], [1, 2], None, [], [3, None]]
 
@@ -36,3 +37,15 @@ def test_lists_are_joined_row_by_row() -> None:
     parts = [opened(pa.array(rows, pa.list_(pa.int64()))) for rows in (ROWS, ROWS[::-1])]
     found = joined(parts, parts[0].lost & parts[1].lost)
     assert found.to_pylist() == [[9, 3, None], [1, 2], None, [1, 2], [3, None, 9]]
+
+
+def test_lists_of_lists_and_of_structs_are_looked_up_in_each_other():
+    table = pa.table({
+        "a": [[[1], [2, 3]], [[]], None, [None, [4]]], "b": [[[2, 3]], [[1]], [[1]], [None]],
+        "s": [[{"x": 1}], [{"x": None}], [], None], "t": [[{"x": 2}], [{"x": None}], [], []],
+    })  # fmt: skip
+
+    assert values_of("array_has_any(a, b)", table) == [True, False, None, True]
+    assert values_of("array_has_all(a, b)", table) == [True, False, None, True]
+    assert values_of("array_has_all(b, a)", table) == [False, False, None, False]
+    assert values_of("arrays_overlap(s, t)", table) == [False, True, False, None]
