@@ -11,8 +11,8 @@
 
 Names are loaded when they are used: every Python worker of Spark imports this package.
 
-Needs the extra ``spark`` and Java 17 for the engine "spark" and the data source; the engines
-"local" and "pool" need neither.
+Needs the extra ``spark`` and Java 17 for the engine "spark" and the data source; the engine "local"
+needs neither. No engine starts processes that run the user's script again.
 """
 
 from importlib import import_module

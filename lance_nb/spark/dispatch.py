@@ -2,33 +2,32 @@
 
 The sizes are those of ``python -m tests.benchmarks.spark --dispatch`` (appends of Parquet files,
 two cores): one process writes about 450 MB a second once it is warm; tasks on a warm session cost
-0.2 seconds more and take half as long, so that both are done at the same time at about 130 MB; the
-processes of a pool cost 2 to 2.5 seconds, most of it to have imported and compiled what the others
-have ready, which by these figures comes back at 2 GB on two cores and at 1.2 GB on eight (reckoned,
-not measured). A session of Spark's has its processes already, so it is used before a pool is.
+0.2 seconds more and take half as long, so that both are done at the same time at about 130 MB.
+
+Processes of our own are no choice: those that can be started beside the threads of a notebook
+import the user's script, and run its commits again. They were slower as well: to append, update or
+compact 0.7 to 1.5 GB, a pool of two took two to three times as long as this process, and two to
+three times its processor time.
 
 ==========================================  ==========================================
 situation (``engine="auto"``)               engine
 ==========================================  ==========================================
 one task                                     local
 a session is there, ``SESSION_BYTES`` on     spark
-less than ``SMALL_BYTES``                    local
 no session, but SPARK_REMOTE names a         spark, connected to
 server, ``START_BYTES`` on
-otherwise, several cores                     pool
+otherwise                                    local
 ==========================================  ==========================================
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.spark.engine import Engine
 from lance_nb.spark.engines.inline import InlineEngine
-from lance_nb.spark.engines.pool import PoolEngine
 from lance_nb.spark.engines.session import SparkEngine
 from lance_nb.spark.plan import Plan
 from lance_nb.spark.sessions import find_session, is_local, remote, start_session
@@ -36,8 +35,7 @@ from lance_nb.spark.sessions import find_session, is_local, remote, start_sessio
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ENGINES = ("auto", "local", "pool", "spark")
-SMALL_BYTES = 1536 * 1024**2
+ENGINES = ("auto", "local", "spark")
 SESSION_BYTES = 128 * 1024**2
 START_BYTES = 4 * 1024**3
 
@@ -54,11 +52,17 @@ class Choice:
         """Make the engine; starts a Spark session when one is wanted and there is none."""
         if self.name == "spark":
             return SparkEngine(self.spark if self.spark is not None else start_session())
-        return PoolEngine() if self.name == "pool" else InlineEngine()
+        return InlineEngine()
 
 
 def choose(plan: Plan, engine: str = "auto", spark: SparkSession | None = None) -> Choice:
     """Choose an engine for a plan. Raises InvalidInputError for a name that does not exist."""
+    if engine == "pool":
+        raise InvalidInputError(
+            "there is no engine 'pool' any more: a script without a __main__ guard was run again "
+            "by each of its processes, commits included. Use engine='local', or engine='spark', "
+            "which starts a local session where there is none"
+        )
     if engine not in ENGINES:
         raise InvalidInputError(f"engine {engine!r} is not one of {', '.join(ENGINES)}")
     session = spark if spark is not None else find_session()
@@ -74,13 +78,9 @@ def choose(plan: Plan, engine: str = "auto", spark: SparkSession | None = None) 
     if session is not None and plan.size_bytes >= SESSION_BYTES:
         there = "a session" if is_local(session) else "a cluster"
         return Choice("spark", f"{size}, and {there} is there", session)
-    if plan.size_bytes < SMALL_BYTES:
-        return Choice("local", f"{size} in {_tasks(plan)}")
     if session is None and remote() is not None and plan.size_bytes >= START_BYTES:
         return Choice("spark", f"{size}, and SPARK_REMOTE names a server")
-    if (os.cpu_count() or 1) > 1:
-        return Choice("pool", f"{size} on {os.cpu_count()} cores")
-    return Choice("local", "there is one core")
+    return Choice("local", f"{size} in {_tasks(plan)}")
 
 
 def explain(plan: Plan, engine: str = "auto", spark: SparkSession | None = None) -> str:

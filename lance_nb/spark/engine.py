@@ -35,7 +35,7 @@ Stop = Callable[[], bool]
 
 
 class Engine(Protocol):
-    """Runs tasks. ``name`` is "local", "pool" or "spark"."""
+    """Runs tasks. ``name`` is "local" or "spark"."""
 
     @property
     def name(self) -> str: ...

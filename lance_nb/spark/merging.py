@@ -123,7 +123,7 @@ class MergeRun(MergeClauseBuilder):
             return None if size is not None and size <= SOURCE_BYTES else self._source
         is_small = self._form == "auto" and self._held().nbytes <= SOURCE_BYTES
         session = how.spark if how.spark is not None else find_session()
-        if is_small or how.engine in ("local", "pool") or session is None:
+        if is_small or how.engine == "local" or session is None:
             return None
         return session.createDataFrame(self._held())
 

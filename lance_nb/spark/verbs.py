@@ -1,8 +1,8 @@
 """What users call: each function plans, runs the plan somewhere, and commits one version.
 
-``engine`` is "auto", "local", "pool" or "spark"; ``explain`` says which it would be and why. Data
-that is a Spark DataFrame stays on Spark. ``progress`` gets a ``TaskProgress``, ``stop`` is asked
-between tasks.
+``engine`` is "auto", "local" or "spark"; ``explain`` says which it would be and why. Data that is a
+Spark DataFrame stays on Spark. ``progress`` gets a ``TaskProgress``, ``stop`` is asked between
+tasks.
 """
 
 from __future__ import annotations

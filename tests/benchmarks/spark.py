@@ -214,7 +214,6 @@ class Bench:
                 self.uri
             ),
             "files, on Spark": lambda: spark.write(self.files, self.uri, **on),
-            "files, pool": lambda: spark.write(self.files, self.uri, engine="pool"),
             "files, local": lambda: spark.write(self.files, self.uri, engine="local"),
         }  # fmt: skip
 
@@ -262,9 +261,9 @@ class Bench:
 def dispatch(session: Any, num_rows: int, runs: int) -> None:
     """Time appends and updates of growing size by every engine."""
     engines: list[dict[str, Any]] = [
-        {"engine": "local"}, {"engine": "pool"}, {"engine": "spark", "spark": session}
+        {"engine": "local"}, {"engine": "spark", "spark": session}
     ]  # fmt: skip
-    print("\n| what | MB as estimated | tasks | local s | pool s | spark s |\n" + "|---" * 6 + "|")
+    print("\n| what | MB as estimated | tasks | local s | spark s |\n" + "|---" * 5 + "|")
     for share in (100, 8, 4, 2, 1):
         shutil.rmtree(HOME, ignore_errors=True)
         count = num_rows // share

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -26,7 +28,9 @@ from lance_nb.errors import (
 from lance_nb.spark.arrow_batches import counted_rows
 from lance_nb.spark.engine import TaskProgress
 from lance_nb.spark.engines.session import SparkEngine
+from tests.house.source import ROOT
 from tests.spark.data import MARKS, NUM_ROWS, by_pylance, rows, written
+from tests.support.plain_script import PLAIN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -138,26 +142,20 @@ def test_columns_that_do_not_fit_are_refused(session: SparkSession, uri: str) ->
     assert lance_nb.dataset(uri).version == 1
 
 
-def test_a_stream_commits_every_batch_once(session: SparkSession, tmp_path: Path, uri: str) -> None:
-    source, target = tmp_path / "in", str(tmp_path / "stream.lance")
-    source.mkdir()
-    schema = pa.schema([("id", pa.int64())])
-    for at in range(3):
-        parquet.write_table(pa.table({"id": [at]}, schema), source / f"{at}.parquet")
-
-    def run(checkpoint: str) -> None:
-        stream = (
-            session.readStream.schema("id long").option("maxFilesPerTrigger", 1)
-            .parquet(str(source)).writeStream.format("lance_nb").option("queryId", "q1")
-            .option("checkpointLocation", str(tmp_path / checkpoint))
-            .trigger(availableNow=True).start(target)
-        )  # fmt: skip
-        stream.awaitTermination()
-
-    run("first")
-    assert sorted(lance_nb.dataset(target).to_table()["id"].to_pylist()) == [0, 1, 2]
-    run("lost")  # the checkpoint is gone: the same batches come again
-    assert sorted(lance_nb.dataset(target).to_table()["id"].to_pylist()) == [0, 1, 2]
+def test_a_script_without_a_guard_commits_once_on_spark(
+    uri: str, tmp_path: Path, bytecode: dict[str, str]
+) -> None:
+    parquet.write_table(rows(NUM_ROWS, NUM_ROWS + 10), tmp_path / "small.parquet")
+    for name in ("a", "b"):
+        parquet.write_table(rows(10_000, 10_040), tmp_path / f"big-{name}.parquet")
+    script = tmp_path / "script.py"
+    script.write_text(PLAIN)
+    done = subprocess.run(
+        [sys.executable, script, uri, tmp_path, "spark"],
+        env={**bytecode, "PYTHONPATH": str(ROOT)},
+        check=False, timeout=300, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, f"{NUM_ROWS + 90} rows, version 3\n"), done.stderr
 
 
 @dataclass(frozen=True)

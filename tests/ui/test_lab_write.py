@@ -72,31 +72,35 @@ def test_staged_edits_are_previewed_committed_and_seen(
     notebook.close()
 
 
-POOL = """
-import pathlib, shutil, time, lance, pyarrow as pa, lance_nb
-from lance_nb.spark import dispatch
-from lance_nb.spark.engines.pool import PoolEngine
-shutil.rmtree("pool.lance", ignore_errors=True)
-lance.write_dataset(pa.table({"id": range(900), "word": ["a"] * 900}), "pool.lance",
+SPARK = """
+import pathlib, shutil, time, types, lance, pyarrow as pa, lance_nb
+from lance_nb.spark import dispatch, sessions
+from lance_nb.spark.engines.inline import InlineEngine
+shutil.rmtree("elsewhere.lance", ignore_errors=True)
+lance.write_dataset(pa.table({"id": range(900), "word": ["a"] * 900}), "elsewhere.lance",
                     max_rows_per_file=300)
-class Gated(PoolEngine):  # its processes work; what they return waits for the test
+class Gated(InlineEngine):  # Spark, but its tasks run here; what they return waits for the test
+    name = "spark"
+    def __init__(self, spark): pass
     def run(self, tasks, report, stop):
         def told(now):
             report(now)
             while not pathlib.Path("go").exists() and not stop():
                 time.sleep(0.05)
         return super().run(tasks, told, stop)
-dispatch.PoolEngine = Gated
-lance_nb.explore("pool.lance")
+dispatch.SparkEngine = Gated
+session = types.SimpleNamespace(sparkContext=types.SimpleNamespace(master="local[2]"), version="4")
+sessions.find_session = dispatch.find_session = lambda *_: session
+lance_nb.explore("elsewhere.lance")
 """
 
 
-def test_a_card_runs_in_a_pool_is_cancelled_fails_and_lands(
+def test_a_card_runs_on_spark_is_cancelled_fails_and_lands(
     lab: LabServer, screenshot: Screenshot
 ) -> None:
     (lab.work / "go").unlink(missing_ok=True)
-    lab.write("pool.ipynb", POOL)
-    notebook = lab.notebook("pool.ipynb")
+    lab.write("elsewhere.ipynb", SPARK)
+    notebook = lab.notebook("elsewhere.ipynb")
     notebook.run_all()
     explorer = notebook.explorer(0)
     explorer.get_by_role("button", name="read-only").click()
@@ -109,16 +113,16 @@ def test_a_card_runs_in_a_pool_is_cancelled_fails_and_lands(
     change.select_option("rename_column")
     expect(engine).to_be_hidden()
     change.select_option("compact")
-    engine.select_option("pool")
-    expect(panel.locator(".lnb-sg-said")).to_contain_text("in a pool of processes: asked for")
+    engine.select_option("spark")
+    expect(panel.locator(".lnb-sg-said")).to_contain_text("on Spark: asked for")
     stage.click()
     card = panel.locator(".lnb-sg-card").first
     expect(card.locator(".lnb-sg-state")).to_have_text("planned")
-    expect(card.locator(".lnb-sg-where")).to_contain_text("will run in a pool of processes")
+    expect(card.locator(".lnb-sg-where")).to_contain_text("will run on Spark")
     card.get_by_role("button", name="Commit").click()
     told = panel.locator(".lnb-sg-told")
-    for words in ("commit: running · in a pool of processes", "1 of 1 task · 900 rows"):
-        expect(told).to_contain_text(words, timeout=180_000)  # processes have to start
+    for words in ("commit: running · on Spark", "1 of 1 task · 900 rows"):
+        expect(told).to_contain_text(words, timeout=180_000)
     screenshot(notebook.page, "running")
     panel.get_by_role("button", name="cancel").click()
     expect(panel.locator(".lnb-sg-problem .lnb-error-title")).to_have_text("Cancelled")
@@ -134,7 +138,7 @@ def test_a_card_runs_in_a_pool_is_cancelled_fails_and_lands(
     panel.get_by_label("column", exact=True).press("Escape")
     panel.get_by_label("to", exact=True).fill("int8")
     panel.get_by_label("to", exact=True).press("Escape")
-    engine.select_option("pool")
+    engine.select_option("spark")
     stage.click()
     second = panel.locator(".lnb-sg-card").nth(1)
     second.get_by_role("button", name="Prepare").click()

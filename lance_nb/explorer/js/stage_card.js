@@ -6,7 +6,7 @@ import { sampleTable } from "./sample_table.js";
 
 const STATES = { planned: "planned", ready: "ready", committed: "✓ committed", unknown: "? outcome unknown", failed: "! not committed" };
 const MARKS = { compatible: "✓", rebasable: "↷", retryable: "!", incompatible: "✕" };
-const ENGINES = { local: "here", pool: "in a pool of processes", spark: "on Spark" };
+const ENGINES = { local: "here", spark: "on Spark" };
 
 /** Whether a card can still be committed. */
 export const isOpen = (card) => ["planned", "ready", "failed"].includes(card.state);
@@ -43,7 +43,7 @@ function whereLine(card, open, locked, act) {
   const words = `${done} ${ENGINES[where.name]}: ${where.reason}${much}`;
   if (!where.movable || !open) return h("p", { class: "lnb-sg-where" }, words);
   const select = h("select", { class: "lnb-input", "aria-label": "run somewhere else", disabled: locked, on: { change: () => act.prepare(select.value), keydown: (event) => event.stopPropagation() } },
-    [["auto", "where it fits"], ["local", "here"], ["pool", "pool"], ["spark", "Spark"]].map(([value, label]) => h("option", { value, selected: value === where.asked }, label)));
+    [["auto", "where it fits"], ["local", "here"], ["spark", "Spark"]].map(([value, label]) => h("option", { value, selected: value === where.asked }, label)));
   return h("p", { class: "lnb-sg-where" }, words, " ", select);
 }
 

@@ -4,7 +4,7 @@ import { h, show, setText } from "./dom.js";
 import { suggestions } from "./suggestions.js";
 
 const TYPES = ["int8", "int16", "int32", "int64", "uint8", "uint32", "uint64", "float16", "float32", "float64", "bool", "string", "large_string", "binary", "date32", "timestamp[us]", "float16[128]"];
-const ENGINES = [["auto", "where it fits"], ["local", "here"], ["pool", "a pool of processes"], ["spark", "Spark"]];
+const ENGINES = [["auto", "where it fits"], ["local", "here"], ["spark", "Spark"]];
 const NAME = /`(?:[^`]|``)*$|[A-Za-z_][\w.]*$/;
 const PART = /`(?:[^`]|``)*`|[^,]+/g;
 let instances = 0;
@@ -123,7 +123,7 @@ export function stageForm(ctx, { stage, code }) {
     if (!menu || ctx.kernel.state === "static") return;
     const { branch, version } = ctx.screen();
     request("stage.check", { branch, version, ...wish() }, ({ result }) => {
-      const where = result.where ? `runs ${{ local: "here", pool: "in a pool of processes", spark: "on Spark" }[result.where.name]}: ${result.where.reason}` : "";
+      const where = result.where ? `runs ${{ local: "here", spark: "on Spark" }[result.where.name]}: ${result.where.reason}` : "";
       say([result.note, where].filter(Boolean).join(" · "));
       code(result.code);
     }, (error) => {

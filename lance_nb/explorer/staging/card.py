@@ -3,7 +3,7 @@
 ========== ==============================================================================
 state      means
 ========== ==============================================================================
-planned    large: it will run in a pool or on Spark when it is prepared or committed
+planned    large, or for Spark: its work is done when it is prepared or committed
 ready      its files are written, what it changes is known; nothing is committed
 committed  done; ``version`` is the one it made, if it made one
 unknown    nobody knows whether the commit landed: look again
@@ -68,7 +68,7 @@ class Card:
             self.state = READY
             return
         self.where = where_of(self.dataset, self.wish, self._namespace)
-        if self.where.name != LOCAL and not run_large:
+        if self.where.is_put_off and not run_large:
             self.state = PLANNED
             return
         self.adopt(self._done(teller))

@@ -1,9 +1,9 @@
 """From a wish to a stage: the verbs of ``ds.stage()``, and plans of tasks where work is large.
 
 Whatever reads or writes data is a plan first: deletions, updates, upserts, appends from files and
-datasets, new and cast columns, compactions. A plan can run here, in a pool of processes, or on
-Spark, and what it returns are edits of a stage. All else is done in this process, as are small
-upserts, compactions and columns, because these tell how far they are row by row.
+datasets, new and cast columns, compactions. A plan can run here or on Spark, and what it returns
+are edits of a stage. All else is done in this process, as are upserts, compactions and columns
+that run here, because these tell how far they are row by row.
 
 Limits: an upsert that runs elsewhere holds its rows in memory.
 Source: lance_nb.dataset.verbs.stage_edits, lance_nb.spark (run_edits).

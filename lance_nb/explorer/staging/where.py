@@ -17,6 +17,7 @@ from lance_nb.explorer.staging.rows import Namespace, is_spark_frame
 from lance_nb.explorer.staging.wishes import Wish
 
 LOCAL, SPARK = "local", "spark"
+LARGE_BYTES = 1536 * 1024**2  # from here on a card says how much work it is before it is done
 _STAYS = "a DataFrame stays on Spark"
 
 
@@ -33,6 +34,11 @@ class Where:
     num_tasks: int = 0
     is_movable: bool = False
     plan: Plan | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_put_off(self) -> bool:
+        """Whether the work waits until it is asked for: because of where it runs, or its size."""
+        return self.name != LOCAL or self.size_bytes >= LARGE_BYTES
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-able values."""

@@ -160,8 +160,8 @@ class Wish:
         if missing:
             raise InvalidInputError(f"{missing[0]} is missing")
         checked = {key: _checked(known[key], value) for key, value in given.items()}
-        if engine not in ("auto", "local", "pool", "spark"):
-            raise InvalidInputError("engine must be auto, local, pool or spark")
+        if engine not in ("auto", "local", "spark"):
+            raise InvalidInputError("engine must be auto, local or spark")
         return cls(name, checked, str(engine))
 
 

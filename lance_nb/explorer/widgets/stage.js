@@ -111,7 +111,7 @@ export function mountStage(el, ctx) {
       const { result } = await ctx.kernel.ask("stage.running", {}, { quiet: true });
       const now = result.running;
       if (!now || !work) return;
-      const parts = [`${now.what}: ${now.phase}`, { pool: "in a pool of processes", spark: "on Spark" }[now.engine], now.total && now.rows + now.size_bytes ? `${now.done} of ${plural(now.total, "task")}` : null, now.rows ? plural(now.rows, "row") : null, now.size_bytes ? bytes(now.size_bytes) : null, `${count(Math.round(now.elapsed_s))} s`];
+      const parts = [`${now.what}: ${now.phase}`, { spark: "on Spark" }[now.engine], now.total && now.rows + now.size_bytes ? `${now.done} of ${plural(now.total, "task")}` : null, now.rows ? plural(now.rows, "row") : null, now.size_bytes ? bytes(now.size_bytes) : null, `${count(Math.round(now.elapsed_s))} s`];
       setText(told, parts.filter(Boolean).join(" · "));
     } catch {
       // The work itself tells what is wrong.

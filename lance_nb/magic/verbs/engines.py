@@ -11,7 +11,7 @@ from lance_nb.explorer.models import text
 from lance_nb.magic.answer import Answer, answer_of_records
 from lance_nb.magic.desk import Desk
 from lance_nb.magic.verb import Verb, argument
-from lance_nb.spark.dispatch import SESSION_BYTES, SMALL_BYTES
+from lance_nb.spark.dispatch import SESSION_BYTES, START_BYTES
 
 _ID_CHARS = 8
 
@@ -31,7 +31,7 @@ def status(desk: Desk, said: Namespace) -> Answer:
     records = [
         {"what": "session", "is": _state(session)},
         {"what": "a session that is there is used from", "is": text.size(SESSION_BYTES)},
-        {"what": "without one, work stays in this process below", "is": text.size(SMALL_BYTES)},
+        {"what": "a server that SPARK_REMOTE names is used from", "is": text.size(START_BYTES)},
     ]
     records += [{"what": f"job {job.id[:_ID_CHARS]}", "is": _progress(job)} for job in spark.jobs()]
     records += [{"what": "unfinished", "is": str(one)} for one in spark.unfinished()]

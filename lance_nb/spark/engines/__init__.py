@@ -1,1 +1,1 @@
-"""Where tasks run: in this process, in a pool of processes, or on Spark. One file each."""
+"""Where tasks run: in this process, or on Spark. One file each."""

@@ -67,6 +67,11 @@ class FillColumns:
     read_columns: tuple[str, ...] | None
     size_bytes: int
 
+    @property
+    def calls_user_code(self) -> bool:
+        """Whether it calls a function of the user's, of which one call is made at a time."""
+        return callable(self.values.value)
+
     def run(self) -> FilledFragments:
         """Write the column files."""
         _, snapshot = self.place.open()

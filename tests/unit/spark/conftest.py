@@ -1,4 +1,4 @@
-"""A dataset of several fragments on disk: processes of a pool cannot see ours in memory."""
+"""A dataset of several fragments on disk, which other processes see too."""
 
 from __future__ import annotations
 

@@ -27,12 +27,9 @@ def changed(start: int, stop: int) -> pa.Table:
     return pa.table({"id": ids, "name": ["new"] * (stop - start)})
 
 
-@pytest.mark.parametrize("engine", ["local", pytest.param("pool", marks=pytest.mark.slow)])
-def test_an_upsert_is_one_version(
-    dataset: LanceDataset, engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upsert_is_one_version(dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(plan_merge.__kwdefaults__, "task_bytes", 1)  # a task for each fragment
-    made = spark.upsert(dataset, changed(95, 110), "id", engine=engine, message="more")
+    made = spark.upsert(dataset, changed(95, 110), "id", engine="local", message="more")
     assert (made.version, made.count_rows()) == (2, 110)
     assert made.count_rows("name = 'new'") == 15
     assert made.history(1)[0].message == "more"

@@ -17,7 +17,6 @@ from lance_nb.errors import (
     RunCancelledError,
 )
 from lance_nb.spark.plan import Plan
-from lance_nb.spark.run import RunOptions, run_once
 from tests.unit.spark.conftest import rows
 
 
@@ -28,18 +27,10 @@ def test_progress_is_told_and_ends_at_the_total(dataset: LanceDataset) -> None:
     assert told[-1].done_bytes == told[-1].total_bytes
 
 
-@pytest.mark.parametrize("engine", ["local", "pool"])
-def test_a_stop_commits_nothing(dataset: LanceDataset, engine: str) -> None:
+def test_a_stop_commits_nothing(dataset: LanceDataset) -> None:
     with pytest.raises(RunCancelledError, match="nothing was committed"):
-        spark.delete(dataset, "id < 5", engine=engine, stop=lambda: True)
+        spark.delete(dataset, "id < 5", engine="local", stop=lambda: True)
     assert lance_nb.dataset(dataset.uri).version == dataset.version
-
-
-@pytest.mark.slow
-def test_a_pool_of_processes_does_the_same(dataset: LanceDataset) -> None:
-    plan = spark.plan_delete(dataset, "id % 2 = 0", task_bytes=1)
-    made = run_once(plan, RunOptions(engine="pool"))
-    assert made.to_table()["id"].to_pylist() == list(range(1, 100, 2))
 
 
 def test_a_retryable_conflict_plans_again(
@@ -122,12 +113,11 @@ class Weight:
         (1, 4, "auto", "local"),
         (900, 1, "auto", "local"),
         (900, 8, "auto", "local"),
-        (1600, 8, "auto", "pool"),
-        (1, 4, "pool", "pool"),
+        (9000, 70, "auto", "local"),
         (1, 4, "spark", "spark"),
     ],
 )
-@pytest.mark.usefixtures("four_cores")
+@pytest.mark.usefixtures("no_session")
 def test_the_engine_is_chosen_by_size(
     dataset: LanceDataset, megabytes: int, tasks: int, engine: str, chosen: str
 ) -> None:
@@ -140,16 +130,15 @@ def test_the_engine_is_chosen_by_size(
 
 
 @pytest.fixture
-def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lance_nb.spark.dispatch.find_session", lambda: None)
-    monkeypatch.setattr("os.cpu_count", lambda: 4)
 
 
 @pytest.mark.parametrize(
     ("megabytes", "master", "chosen"),
     [(100, "local[2]", "local"), (200, "local[2]", "spark"), (200, "spark://host", "spark")],
 )
-def test_a_session_that_is_there_is_used_before_a_pool(
+def test_a_session_that_is_there_is_used(
     dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch, megabytes: int, master: str, chosen: str
 ) -> None:
     session = SimpleNamespace(sparkContext=SimpleNamespace(master=master))
@@ -159,21 +148,23 @@ def test_a_session_that_is_there_is_used_before_a_pool(
     assert spark.choose(plan).name == chosen
 
 
-@pytest.mark.usefixtures("four_cores")
+@pytest.mark.usefixtures("no_session")
 def test_a_server_that_is_named_is_taken_for_very_large_work(
     dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     empty = spark.plan_delete(dataset, "id = 1")
     plan = Plan("delete", "x", empty.place, (Weight(2**30),) * 5)
-    assert spark.choose(plan).name == "pool"
+    assert spark.choose(plan).name == "local"
     monkeypatch.setenv("SPARK_REMOTE", "sc://host")
     assert "SPARK_REMOTE names a server" in spark.explain(plan)
-    assert spark.choose(replace(plan, tasks=plan.tasks[:3])).name == "pool"
+    assert spark.choose(replace(plan, tasks=plan.tasks[:3])).name == "local"
 
 
 def test_wrong_names_are_refused(dataset: LanceDataset) -> None:
-    with pytest.raises(InvalidInputError, match="not one of auto, local, pool, spark"):
+    with pytest.raises(InvalidInputError, match="not one of auto, local, spark"):
         spark.delete(dataset, "id = 1", engine="dask")
+    with pytest.raises(InvalidInputError, match=r"no engine 'pool' any more.* engine='local'"):
+        spark.delete(dataset, "id = 1", engine="pool")
     with pytest.raises(InvalidInputError, match="no option 'engin'"):
         spark.delete(dataset, "id = 1", engin="local")
 

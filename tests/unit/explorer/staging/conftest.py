@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,8 @@ from lance_nb.explorer.staging.card import Card
 from lance_nb.explorer.staging.deck import Deck, deck_of
 from lance_nb.explorer.staging.teller import Teller
 from lance_nb.explorer.staging.wishes import Wish
+from lance_nb.spark import dispatch, sessions
+from lance_nb.spark.engines.inline import InlineEngine
 
 _NUMBERS = count()
 MORE = pa.table({"id": [100, 101], "price": [1.0, 2.0]})
@@ -38,6 +41,23 @@ def add(dataset: LanceDataset, deck: Deck) -> Callable[..., Card]:
         return deck.add(dataset, Wish.of(verb, args, engine), {"more": MORE}, Teller())
 
     return staged
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> object:
+    """A session of Spark's whose tasks run in this process."""
+    found = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]"), version="4")
+
+    class Here(InlineEngine):
+        name = "spark"
+
+        def __init__(self, spark: object) -> None:
+            assert spark is found
+
+    monkeypatch.setattr(sessions, "find_session", lambda *_: found)
+    monkeypatch.setattr(dispatch, "find_session", lambda: found)
+    monkeypatch.setattr(dispatch, "SparkEngine", Here)
+    return found
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import CancelledError, InvalidInputError, RetryableCommitConflictError
+from lance_nb.explorer.staging import where
 from lance_nb.explorer.staging.card import COMMITTED, FAILED, PLANNED, READY, Card
 from lance_nb.explorer.staging.deck import KEPT_DONE, MAX_CARDS, Deck, deck_of
 from lance_nb.explorer.staging.teller import Teller
@@ -100,15 +101,27 @@ def test_a_card_that_was_taken_away_leaves_nothing(tmp_path: Path) -> None:
         deck.remove(card.id)
 
 
-def test_work_in_a_pool_waits_until_it_is_asked_for(deck: Deck, add: Add, newest: Newest) -> None:
-    card = add("delete", "pool", where="id < 5")
-    assert (card.state, card.where.name, card.stage) == (PLANNED, "pool", None)
+@pytest.mark.usefixtures("session")
+def test_work_on_spark_waits_until_it_is_asked_for(deck: Deck, add: Add, newest: Newest) -> None:
+    card = add("delete", "spark", where="id < 5")
+    assert (card.state, card.where.name, card.stage) == (PLANNED, "spark", None)
     deck.prepare(card.id, Teller(), "local")
     assert (card.state, card.where.name) == (READY, "local")
-    deck.prepare(card.id, Teller(), "pool")
+    deck.prepare(card.id, Teller(), "spark")
     assert card.state == PLANNED
     deck.prepare(card.id, Teller(), "auto")
     deck.commit(card.id, "small", Teller())
+    assert newest().count_rows() == 15
+
+
+def test_large_work_here_waits_until_it_is_asked_for(
+    deck: Deck, add: Add, newest: Newest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(where, "LARGE_BYTES", 1)
+        card = add("delete", "local", where="id < 5")
+    assert (card.state, card.where.name, card.stage) == (PLANNED, "local", None)
+    deck.commit(card.id, "large", Teller())
     assert newest().count_rows() == 15
 
 

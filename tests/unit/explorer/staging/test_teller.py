@@ -18,12 +18,12 @@ def test_steps_and_runs_are_told() -> None:
     teller.count(2, 5)
     assert (teller.now.what, teller.now.done, teller.now.total) == ("commit", 2, 5)
     run = SimpleNamespace(
-        phase="running", engine="pool", num_done=3, num_tasks=4, num_rows=70, done_bytes=9
+        phase="running", engine="spark", num_done=3, num_tasks=4, num_rows=70, done_bytes=9
     )
     teller.run(run)
-    assert (teller.now.engine, teller.now.rows, teller.now.size_bytes) == ("pool", 70, 9)
+    assert (teller.now.engine, teller.now.rows, teller.now.size_bytes) == ("spark", 70, 9)
     teller.phase("committing")
-    assert (teller.now.phase, teller.now.engine) == ("committing", "pool")
+    assert (teller.now.phase, teller.now.engine) == ("committing", "spark")
     assert told[:2] == [(2, 5), (3, 4)]
     assert not teller.is_stopped()
 

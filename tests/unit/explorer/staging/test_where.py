@@ -16,8 +16,6 @@ from lance_nb.explorer.staging.deck import Deck
 from lance_nb.explorer.staging.teller import Teller
 from lance_nb.explorer.staging.where import where_of
 from lance_nb.explorer.staging.wishes import VERBS, Wish
-from lance_nb.spark import dispatch
-from lance_nb.spark.engines.inline import InlineEngine
 from tests.unit.explorer.staging.conftest import MORE
 
 Add = Callable[..., Card]
@@ -57,7 +55,7 @@ def test_a_heavy_card_does_in_tasks_what_it_does_here(
     dataset: LanceDataset,
     deck: Deck,
     newest: Callable[[], LanceDataset],
-    monkeypatch: pytest.MonkeyPatch,
+    session: object,
 ) -> None:
     verb, args = change
     names = {"more": pa.table({"id": [1, 100], "price": [7.0, 8.0]}), "held": dataset}
@@ -65,14 +63,13 @@ def test_a_heavy_card_does_in_tasks_what_it_does_here(
     assert (here.state, here.where.name, here.where.is_movable) == (READY, "local", True)
     wanted = shown(here)
     deck.remove(here.id)
-    monkeypatch.setattr(dispatch, "PoolEngine", InlineEngine)  # processes do not see this memory
-    card = deck.add(dataset, Wish.of(verb, args, "pool"), names, Teller())
-    assert (card.state, card.where.name, card.stage) == (PLANNED, "pool", None)
+    card = deck.add(dataset, Wish.of(verb, args, "spark"), names, Teller())
+    assert (card.state, card.where.name, card.stage) == (PLANNED, "spark", None)
     told = Teller("prepare")
     deck.prepare(card.id, told)
     assert card.state == READY
     assert shown(card) == wanted
-    assert (told.now.engine, told.now.done, told.now.total) == ("pool", 1, 1)
+    assert (told.now.engine, told.now.done, told.now.total) == ("spark", 1, 1)
     assert told.now.rows > 0
     deck.commit(card.id, "elsewhere", Teller())
     assert card.version == newest().version
@@ -88,9 +85,9 @@ def test_a_light_card_stays(verb: str, args: dict[str, Any], add: Add) -> None:
 
 
 def test_rows_that_lie_here_are_written_here(dataset: LanceDataset, add: Add) -> None:
-    assert add("append", "pool", source="more").where.reason == "its rows are in this process"
+    assert add("append", "spark", source="more").where.reason == "its rows are in this process"
     stream = {"more": MORE.to_reader()}
-    wish = Wish.of("upsert", {"source": "more", "on": ["id"]}, "pool")
+    wish = Wish.of("upsert", {"source": "more", "on": ["id"]}, "spark")
     where = where_of(dataset, wish, stream)
     assert (where.name, where.is_movable) == ("local", False)
     assert stream["more"].read_all().num_rows == 2  # looking has not read it
@@ -108,19 +105,21 @@ def test_spark_that_cannot_be_had_is_said_before_anything_runs(
     assert deck.cards == []
 
 
+@pytest.mark.usefixtures("session")
 def test_a_card_that_fails_elsewhere_says_why_and_goes_on_here(deck: Deck, add: Add) -> None:
-    card = add("compact", "pool", target_rows_per_fragment=1000)
+    card = add("compact", "spark", target_rows_per_fragment=1000)
     deck.prepare(card.id, Teller(), "local")
     assert card.state == READY
     with pytest.raises(InvalidInputError, match="worth compacting"):
         add("compact", target_rows_per_fragment=2)
     with pytest.raises(ColumnNotFoundError):
-        add("cast_column", "pool", column="nope", type="int32")
+        add("cast_column", "spark", column="nope", type="int32")
 
 
+@pytest.mark.usefixtures("session")
 def test_an_empty_dataset_has_no_tasks(dataset: LanceDataset, deck: Deck) -> None:
     dataset.delete("true")
-    wish = Wish.of("add_column", {"name": "twice", "sql": "price * 2"}, "pool")
+    wish = Wish.of("add_column", {"name": "twice", "sql": "price * 2"}, "spark")
     card = deck.add(dataset, wish, {}, Teller())
     deck.commit(card.id, None, Teller())
     found = dataset.checkout_latest()

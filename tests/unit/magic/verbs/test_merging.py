@@ -47,4 +47,4 @@ def test_one_change_is_undone(lance: Lance, shell: InteractiveShell) -> None:
 
 def test_spark_says_how_it_stands(lance: Lance) -> None:
     found = lance("spark")
-    assert "work stays in this process below" in found.picture.text
+    assert "a server that SPARK_REMOTE names is used from" in found.picture.text
