@@ -25,6 +25,7 @@ from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.operation import BuildOptions
 from lance_nb.transactions.staged import StagedWrite, combine
+from lance_nb.transactions.stream_mark import StreamMark
 
 # Nothing is chosen: what the dataset has is kept.
 KEPT = BuildOptions()
@@ -49,6 +50,7 @@ class Label:
 
     message: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
+    mark: StreamMark | None = None
 
 
 class Finish(Protocol):
@@ -69,6 +71,7 @@ def commit_write(
     """Commit one staged write under the plan's operation id."""
     session = plan.place.session()
     environment = replace(Environment(), new_uuid=lambda: plan.operation_id)
+    build = replace(build, mark=label.mark)
     options = CommitOptions(message=label.message, environment=environment, build=build)
     properties = dict(label.properties)
     return LanceDataset.from_opened(

@@ -205,7 +205,10 @@ class Draft:
     # --- the end ----------------------------------------------------------------------------------
 
     def finish(self) -> Built:
-        """Return the version."""
+        """Return the version. Raises CommitConflictError if it holds the marked batch already."""
+        if self.ctx.options.mark is not None:
+            config = self.ctx.options.mark.set_in(self.manifest.config)
+            self.manifest = replace(self.manifest, config=config)
         if not self._only_appended:  # as pylance does: a rewrite puts reserved ids anywhere
             in_order = self.manifest.fragments.in_order()
             self.manifest = replace(self.manifest, fragments=in_order)

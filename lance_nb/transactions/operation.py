@@ -23,6 +23,7 @@ from lance_nb.format.manifest import Manifest, WriterVersion
 from lance_nb.format.operation_details import DESCRIBERS
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.stream_mark import StreamMark
 from lance_nb.transactions.verdicts import Rule
 
 T = TypeVar("T")
@@ -41,17 +42,19 @@ Snapshotted = tuple[Manifest, tuple[IndexMetadata, ...]]
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """Choices that are made once, when a dataset is created, and where a version is put.
+    """Choices that are made once, when a dataset is created, and what a version gets besides.
 
     ``file_version``: of the data files, asked for by the writer; None keeps (or the default).
     ``detached_version``: the version number of a detached commit (bit 63 set).
     ``no_transaction_file``: the transaction is recorded inline only.
+    ``mark``: the batch of a stream that the version holds; a commit fails if it is there already.
     """
 
     file_version: str | None = None
     stable_row_ids: bool = False
     detached_version: int | None = None
     no_transaction_file: bool = False
+    mark: StreamMark | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ returns metadata from the tasks and commits once, in a Python process beside the
 never deletes: Spark calls it after a commit that failed for whatever reason, a lost answer
 included, and the files may be part of a version by then.
 
-A stream must have an option ``queryId``: it is recorded with the batch id in the transaction, and a
-batch that an earlier run committed is not committed again.
+A batch of a stream that an earlier run committed is not committed again: see ``writing``. Which
+stream it is, Spark tells its tasks: the id in the metadata of the query's checkpoint.
 
 Not supported: ``pushFilters`` (in PySpark 4.3 a pushed filter leaks into other scans of the same
 DataFrame: wrong results; use option ``filter``), save modes other than append and overwrite, SQL
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
     from lance_nb.spark.source.streaming import ChangeReader, LanceStreamReader
     from lance_nb.spark.source.writing import SourceWrite
     from lance_nb.transactions.staged import Addition
+
+
+# What Spark's StreamExecution sets for the jobs of a query: the id in its checkpoint's metadata.
+_QUERY_ID = "sql.streaming.queryId"
 
 
 class LanceSource(DataSource):
@@ -172,9 +177,10 @@ class TableReader(DataSourceReader):
 
 @dataclass
 class WrittenPartition(WriterCommitMessage):
-    """What one task wrote, None for a partition without rows."""
+    """What one task wrote, None for a partition without rows; the id of the query it ran for."""
 
     made: Addition | None
+    stream: str | None = None
 
 
 class LanceWriter(DataSourceArrowWriter):
@@ -202,18 +208,21 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
     """Writes every batch of a stream as one version."""
 
     def __init__(self, write: SourceWrite) -> None:
-        self._write = write.of_stream()
+        self._write = write
         self._arrival = ARRIVAL
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPartition:
         """Write one partition of a batch."""
         made = self._write.rows.write_of_spark(iterator)
         settle()
-        return WrittenPartition(made)
+        task = TaskContext.get()
+        return WrittenPartition(made, None if task is None else task.getLocalProperty(_QUERY_ID))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Commit a batch, unless an earlier run has."""
-        self._write.commit_batch(_made(messages), batchId)
+        told: Sequence[Any] = messages
+        streams = {one.stream for one in told if one is not None and one.stream}
+        self._write.commit_batch(_made(messages), batchId, min(streams, default=None))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Delete nothing: see the module."""

@@ -20,7 +20,9 @@ option                  meaning
 ``startingVersion``     the first version that a stream reads; "latest" begins with the next one
 ``maxVersionsPerTrigger``  how many versions a batch of a stream may have
 ``skipChangeCommits``   "true": a stream of appended rows passes over versions that change rows
-``queryId``             a stream's name, stable across restarts (writing streams only)
+``queryId``             a name for a stream, which the history shows (writing streams only)
+``txnAppId``, ``txnVersion``  a batch write that is known: of an application (any text), a write
+                        whose number (each higher than the one before) is there already is skipped
 ``maxRowsPerFile``      writing: a new data file begins after so many rows (also
                         ``maxBytesPerFile``, ``dataStorageVersion``, ``enableStableRowIds``)
 ======================  ==========================================================================
@@ -38,6 +40,7 @@ from typing import Any
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.errors import InvalidInputError
+from lance_nb.transactions.stream_mark import StreamMark
 
 TABLES = (
     "history", "fragments", "files", "columns", "tags", "branches", "indices", "transactions",
@@ -45,6 +48,7 @@ TABLES = (
 _KNOWN = frozenset({
     "path", "paths", "version", "versionasof", "timestampasof", "branch", "tag", "columns",
     "filter", "withrowid", "withrowaddress", "table", "storageoptions", "queryid",
+    "queryname", "txnappid", "txnversion",
     "checkpointlocation", "maxrowsperfile", "maxbytesperfile", "datastorageversion",
     "enablestablerowids", "readchangefeed", "startingversion", "endingversion", "key",
     "maxversionspertrigger", "skipchangecommits", "allowbases",
@@ -146,6 +150,18 @@ class SourceOptions:
                 found[name] = value
         version = self.get("datastorageversion")
         return found if version is None else {**found, "data_storage_version": version}
+
+    @property
+    def mark(self) -> StreamMark | None:
+        """The batch that a batch write is. Raises InvalidInputError."""
+        app, version = self.get("txnappid"), self.get("txnversion")
+        if app is None and version is None:
+            return None
+        if app is None or version is None:
+            raise InvalidInputError(
+                "txnAppId and txnVersion go together: the application, and the number of the write"
+            )
+        return StreamMark(app, _number(version, "txnVersion"))
 
     def is_set(self, key: str) -> bool:
         """Whether an option is "true"."""
