@@ -39,13 +39,17 @@ it raises now the one, now the other), so ``except`` clauses written for pylance
 error pickles with its fields: they go through ``super().__init__(*fields)`` and the text is built
 in ``__str__`` (an error that crosses a Spark task is pickled).
 
-Limits: of a text longer than ``TEXT_CHARS_MAX`` (a hostile file may name anything) the middle is
-left out. The fields stay whole.
+The text holds no character that is invisible or that a terminal takes for a command: a hostile file
+may name anything.
+
+Limits: of a text longer than ``TEXT_CHARS_MAX`` the middle is left out. The fields stay whole.
 """
 
 from __future__ import annotations
 
 from functools import partial
+
+from lance_nb.shown_text import visible_lines
 
 TEXT_CHARS_MAX = 1200
 _END_CHARS = 400
@@ -61,12 +65,12 @@ class LanceError(Exception):
 
 
 def clip(text: str) -> str:
-    """Leave the middle out of a text that is too long to be shown."""
+    """Make a text fit to show: hidden characters seen, the middle of a long one left out."""
     left_out = len(text) - TEXT_CHARS_MAX
-    if left_out <= 0:
-        return text
-    start = TEXT_CHARS_MAX - _END_CHARS
-    return f"{text[:start]}[... {left_out} characters ...]{text[-_END_CHARS:]}"
+    if left_out > 0:
+        start = TEXT_CHARS_MAX - _END_CHARS
+        text = f"{text[:start]}[... {left_out} characters ...]{text[-_END_CHARS:]}"
+    return visible_lines(text)
 
 
 class InvalidInputError(LanceError, ValueError):

@@ -53,6 +53,7 @@ from lance_nb.dataset.version_opening import (
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.manifest_values import BasePath
+from lance_nb.shown_text import visible
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.refs import Ref, Target, resolve
 from lance_nb.table.scan_plan import live_counts
@@ -193,7 +194,7 @@ class LanceDataset(OpenedVersion):
 
     def __repr__(self) -> str:
         where = f"{self.branch or 'main'}:{self.version}"
-        return f"<lance_nb.LanceDataset {self.uri!r} at {where}>"
+        return visible(f"<lance_nb.LanceDataset {self.uri!r} at {where}>")
 
     def _repr_mimebundle_(self, **_options: Any) -> dict[str, Any] | None:
         return display.mime_bundle(self)

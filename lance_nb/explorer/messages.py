@@ -21,12 +21,14 @@ from __future__ import annotations
 
 import logging
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, TypedDict
 
 from lance_nb.errors import InternalError, InvalidInputError, LanceError
 from lance_nb.explorer.models.error_card import error_card
+from lance_nb.shown_text import visible_lines
 from lance_nb.storage import meter
 
 MAX_REQUEST_WEIGHT = 20_000
@@ -130,7 +132,8 @@ def _replied(request_id: str, work: Callable[[], Answer]) -> Replied:
         if isinstance(error, LanceError) and not isinstance(error, InternalError):
             _log.info("request %r was refused: %s", request_id, type(error).__name__)
         else:
-            _log.warning("request %r failed", request_id, exc_info=error)
+            trace = "".join(traceback.format_exception(error))
+            _log.warning("request %r failed\n%s", request_id, visible_lines(trace))
     else:
         reply = Reply(id=request_id, ok=True, result=answer.result)
     reply["io"] = cost_since(before, started)

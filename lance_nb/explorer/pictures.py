@@ -23,6 +23,7 @@ from lance_nb.explorer.models.timeline import Timeline, VersionBar, timeline, ve
 from lance_nb.explorer.models.value_facts import ValueFacts
 from lance_nb.explorer.models.version_detail import VersionDetail
 from lance_nb.explorer.session import FirstRows, Part
+from lance_nb.shown_text import visible, visible_lines
 
 MAX_ROWS = 8
 MAX_COLUMNS = 8
@@ -38,6 +39,10 @@ class Picture:
 
     text: str
     html: str
+
+    def __post_init__(self) -> None:
+        """Leave nothing in the text that a terminal would take for a command."""
+        object.__setattr__(self, "text", visible_lines(self.text))
 
     def __repr__(self) -> str:
         return self.text
@@ -105,7 +110,7 @@ def picture_of_facts(facts: ValueFacts) -> Picture:
 
 def picture_of_preformatted(heading: str, lines: Sequence[str]) -> Picture:
     """Picture lines whose columns must stay aligned."""
-    body = "\n".join(map(text.visible, lines))
+    body = "\n".join(map(visible, lines))
     summary = f"<summary><b>{_text(heading)}</b></summary>"
     html = f"<details open>{summary}<pre>{escape(body)}</pre></details>"
     return Picture(f"{heading}\n\n{body}", html)
@@ -244,7 +249,7 @@ def _block_text(block: _Block) -> str:
 
 def _text(value: str) -> str:
     """Make a text safe between tags and inside quoted attributes."""
-    return escape(text.visible(value), quote=True)
+    return escape(visible(value), quote=True)
 
 
 def _block_html(block: _Block, *, summary: bool) -> str:

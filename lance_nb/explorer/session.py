@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from lance_nb.code_lines import offered
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.arrangements import Arrangements
 from lance_nb.explorer.messages import Answer, Handler, integer, words
@@ -158,10 +159,7 @@ class Session:
             "branch": self.dataset.branch,
             "version": self.dataset.version,
             "label": text.ref_label(self.dataset.branch, self.dataset.version),
-            "code": {
-                "python": text.line(refs.python_line(self.dataset), 2000),
-                "magic": text.line(refs.magic_line(self.dataset)),
-            },
+            "code": offered(refs.python_line(self.dataset), refs.magic_line(self.dataset)),
             "locked": None if self.read_only else self.locked,
             **{name: made[name] for name in parts},
         }

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lance_nb.explorer.models import text
 from lance_nb.explorer.pictures import Picture, picture_of_table
+from lance_nb.shown_text import visible, visible_json
 
 MAX_ROWS = 1000
 _MAX_BYTES_SHOWN = 64
@@ -40,7 +41,7 @@ class Answer:
 
     def json(self) -> str:
         """Return the same as JSON text."""
-        return json.dumps(self.data, indent=2, default=plain, ensure_ascii=False)
+        return visible_json(json.dumps(self.data, indent=2, default=plain, ensure_ascii=False))
 
 
 class JsonText(str):
@@ -107,9 +108,9 @@ class Rows:
 
 
 def one_line(error: BaseException) -> str:
-    """Return what an error says, its notes included, in one line."""
+    """Return what an error says, its notes included, in one line without hidden characters."""
     notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
-    return " ".join(f"{error}{notes}".split())
+    return visible(" ".join(f"{error}{notes}".split()))
 
 
 def plain(value: Any) -> Any:

@@ -16,13 +16,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
+from lance_nb.code_lines import Python, Word
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.magic.answer import Answer, one_line
 from lance_nb.magic.demo.history import ensure
@@ -31,8 +35,10 @@ from lance_nb.magic.help import help_of, help_of_all
 from lance_nb.magic.registry import find
 from lance_nb.magic.request import Request, parse_text, parse_words
 from lance_nb.magic.verbs.looking import in_words
+from lance_nb.shown_text import visible_lines
 
 PROG = "lance-nb"
+_NOT_IN_NAMES = re.compile(r"[^\w.-]")
 # What lives between two lines of a notebook, which a terminal does not have.
 _NOTEBOOK_ONLY = frozenset({"stage", "status", "commit", "discard"})
 # What only a terminal has: usage and what it does.
@@ -63,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except (LanceError, OSError) as error:
         if is_debug:
-            raise
+            _say(traceback.format_exc().rstrip(), sys.stderr)
         _say(f"{PROG}: {one_line(error)}", sys.stderr)
         return 2
     return status
@@ -99,7 +105,7 @@ def _request(desk: Desk, words: list[str]) -> Request:
         desk.open(rest.pop(0))
     if verb.is_text:
         return parse_text(verb, " ".join(rest), PROG)
-    return parse_words([verb.name, *rest], PROG)
+    return parse_words([Word(one) for one in (verb.name, *rest)], PROG)
 
 
 def _show(found: object, *, as_json: bool) -> int:
@@ -136,7 +142,8 @@ def _demo(words: list[str]) -> int:
     if len(paths) > 1 or set(words) - {*paths, "--force"}:
         raise InvalidInputError(f"usage: {PROG} demo {COMMANDS['demo'][0]}")
     _say(ensure(Path(paths[0]), force="--force" in words))
-    _say(f"look at it: {PROG} lab {paths[0]}   or: {PROG} log {paths[0]} --graph")
+    path = shlex.quote(paths[0])
+    _say(f"look at it: {PROG} lab {path}   or: {PROG} log {path} --graph")
     return 0
 
 
@@ -163,16 +170,17 @@ def _lab(words: list[str]) -> int:
 def _notebook_for(uri: str) -> Path:
     """Write the notebook that explores ``uri`` into this folder, unless it is there."""
     Desk().open(uri)  # a wrong name is said here, not in a browser
-    name = uri.rstrip("/").rsplit("/", 1)[-1].removesuffix(".lance") or "dataset"
-    path = Path(f"explore_{name}.ipynb")
+    name = uri.rstrip("/").rsplit("/", 1)[-1].removesuffix(".lance")
+    path = Path(f"explore_{_NOT_IN_NAMES.sub('_', name)[:100] or 'dataset'}.ipynb")
     if not path.exists():
         path.write_text(json.dumps(_notebook(uri), indent=1))
     return path
 
 
 def _notebook(uri: str) -> dict[str, object]:
+    opened = Python("lance_nb.dataset").call(uri)
     lines = (
-        f"import lance_nb\n\nds = lance_nb.dataset({uri!r})\nds",
+        f"import lance_nb\n\nds = {opened.code}\nds",
         "%load_ext lance_nb\n%lance help",
     )
     cells: list[dict[str, object]] = [
@@ -184,8 +192,12 @@ def _notebook(uri: str) -> dict[str, object]:
     return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
 
 
-def _say(line: str, stream: TextIO | None = None) -> None:
-    (sys.stdout if stream is None else stream).write(f"{line}\n")
+def _say(said: str, stream: TextIO | None = None) -> None:
+    """Write lines. All that this command writes goes through here.
+
+    A terminal takes no text of a dataset for a command.
+    """
+    (sys.stdout if stream is None else stream).write(f"{visible_lines(said)}\n")
 
 
 if __name__ == "__main__":

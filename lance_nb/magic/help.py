@@ -11,6 +11,8 @@ from lance_nb.magic.registry import GROUPS, find
 from lance_nb.magic.verb import MAGIC, Argument, Verb
 
 COMMON = (
+    ("{NAME}, $NAME", "fill in a variable: a text, a path, a number or a dataset, as one word"),
+    ("'{NAME}', U&'\\007B'", "text as it stands; text with characters by their numbers, as in SQL"),
     ("-o NAME, NAME <<", "bind the value to a variable"),
     ("--json", "the same as JSON"),
     ("--no-display", "show nothing"),

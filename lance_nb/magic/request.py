@@ -4,16 +4,19 @@
 
     [NAME <<] verb word ... [-o NAME] [--json] [--no-display] [--debug]
 
-Words are split as a shell does; backslashes stay, they are part of Windows paths.
+How words are written: see ``lance_nb.code_lines``, which writes the lines that are offered. Names
+of variables are filled in for words; the text of a verb such as ``sql`` stays as it is.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from lance_nb.code_lines import Fill, Word, split
 from lance_nb.errors import InvalidInputError
 from lance_nb.magic.registry import find
 from lance_nb.magic.verb import Parser, Verb
@@ -35,8 +38,8 @@ class Request:
     is_silent: bool = False
 
 
-def parse(line: str, prog: str = "%lance") -> Request:
-    """Take a line apart. Raises InvalidInputError."""
+def parse(line: str, prog: str = "%lance", fill: Fill | None = None) -> Request:
+    """Take a line apart; ``fill`` gives the texts of variables. Raises InvalidInputError."""
     target = _TARGET.match(line)
     output, rest = target.groups() if target else (None, line)
     name, _, words = rest.strip().partition(" ")
@@ -47,7 +50,7 @@ def parse(line: str, prog: str = "%lance") -> Request:
     verb = find(name)
     if verb.is_text:
         return parse_text(verb, words, prog, output)
-    return parse_words([name, *split(words)], prog, output)
+    return parse_words([Word(name), *split(words, fill)], prog, output)
 
 
 def parse_cell(line: str, cell: str, prog: str = "%%lance") -> Request:
@@ -74,13 +77,43 @@ def parse_text(verb: Verb, words: str, prog: str, output: str | None = None) -> 
     return _request(verb, said, asked)
 
 
-def parse_words(words: list[str], prog: str, output: str | None = None) -> Request:
+def parse_words(words: Sequence[Word], prog: str, output: str | None = None) -> Request:
     """Take the words of a line apart. Raises InvalidInputError."""
-    asked, others = _common(prog, output).parse_known_args(words[1:])
-    verb = find(words[0])
+    plain, kept = _sheltered(words)
+    asked, others = _common(prog, output).parse_known_args(plain[1:])
+    verb = find(plain[0])
     parser = verb.parser(prog)
-    parser.words = tuple(others)
-    return _request(verb, parser.parse_intermixed_args(others), asked)
+    parser.words, parser.kept = tuple(others), kept
+    said = parser.parse_intermixed_args(others)
+    for name, value in vars(said).items():
+        setattr(said, name, _taken_out(value, kept))
+    return _request(verb, said, asked)
+
+
+def _sheltered(words: Sequence[Word]) -> tuple[list[str], dict[str, str]]:
+    """Put a mark in the place of every word that looks like an option and is none.
+
+    argparse knows options by their dash alone. Returns the words, and what each mark stands for.
+    """
+    plain: list[str] = []
+    kept: dict[str, str] = {}
+    known = {one.text for one in words}
+    for one in words:
+        if one.is_plain or not one.text.startswith("-"):
+            plain.append(one.text)
+            continue
+        mark = f"\0{len(kept)}\0"
+        while mark in known:
+            mark += "\0"
+        kept[mark] = one.text
+        plain.append(mark)
+    return plain, kept
+
+
+def _taken_out(value: Any, kept: dict[str, str]) -> Any:
+    if isinstance(value, list):
+        return [_taken_out(one, kept) for one in value]
+    return kept.get(value, value) if isinstance(value, str) else value
 
 
 def _common(prog: str, output: str | None) -> Parser:
@@ -95,14 +128,3 @@ def _request(verb: Verb, said: Namespace, asked: Namespace) -> Request:
     if asked.output_name is not None and not asked.output_name.isidentifier():
         raise InvalidInputError(f"{asked.output_name!r} is not a variable name")
     return Request(verb, said, asked.output_name, asked.as_json, asked.is_silent)
-
-
-def split(line: str) -> list[str]:
-    """Split into words. Raises InvalidInputError when a quote is not closed."""
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=False)
-    lexer.whitespace_split = True
-    lexer.commenters = lexer.escape = ""
-    try:
-        return list(lexer)
-    except ValueError:
-        raise InvalidInputError("a quote is not closed") from None

@@ -8,22 +8,32 @@
     %lance diff HEAD~1..HEAD
     %%lance                                 a cell of SQL: FROM dataset@tag:v1
 
-Every verb returns an object that displays itself; an error is one line without a trace. IPython
-fills in Python: ``%lance open {path}`` and ``%lance open $path``.
+Every verb returns an object that displays itself; an error is one line without a trace.
+
+``%lance open {path}`` and ``%lance open $path`` fill in a variable: a text, a path, a number, or a
+dataset. It becomes one word whatever it holds. IPython itself fills in nothing here: it would
+evaluate any expression in braces, also one in a text that was copied from a dataset. SQL stays as
+it is written.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import sys
 import traceback
 from collections.abc import Sequence
+from numbers import Real
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, line_cell_magic, magics_class
+from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 from traitlets import Bool, Int
 
+from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.app import Explorer
+from lance_nb.explorer.models import text
 from lance_nb.magic.answer import Answer, JsonText, one_line
 from lance_nb.magic.completion import Matcher
 from lance_nb.magic.desk import Desk, Settings, variables_of
@@ -31,7 +41,10 @@ from lance_nb.magic.help import docstring, help_of, help_of_all
 from lance_nb.magic.registry import ALIASES, VERBS
 from lance_nb.magic.request import Request, parse, parse_cell
 from lance_nb.magic.verbs.looking import in_words
+from lance_nb.shown_text import visible_lines
 
+# Outside of quotes.
+_DEBUG = re.compile(r"""('[^']*'|"[^"]*")|(?<!\S)--debug(?!\S)""")
 _HELP = frozenset({"help", "--help", "-h", "?"})
 
 
@@ -49,19 +62,20 @@ class LanceMagics(Magics):
         super().__init__(shell)
         self.desk = Desk(namespace=shell.user_ns, show=Explorer)
 
+    @no_var_expand
     @line_cell_magic
     def lance(self, line: str, cell: str | None = None) -> object:
         """Explore a Lance dataset; a cell is SQL."""
-        words = line.split()
-        is_debug = "--debug" in words
+        rest = _DEBUG.sub(lambda found: found[1] or "", line)
+        is_debug = rest != line
         try:
-            return self._run(line.replace("--debug", "") if is_debug else line, cell)
+            return self._run(rest, cell)
         except LanceError as error:
             if is_debug:
-                traceback.print_exc()
+                sys.stderr.write(visible_lines(traceback.format_exc()))
             verb = _verb_of(line) if cell is None else "sql"
             said = one_line(error).removeprefix(f"{verb}: ")
-            raise UsageError(f"%lance {verb}: {said}") from None
+            raise UsageError(f"%lance {text.name(verb)}: {said}") from None
 
     def _run(self, line: str, cell: str | None) -> object:
         self.desk.settings = Settings(self.versions_shown, self.rows_shown)
@@ -72,7 +86,28 @@ class LanceMagics(Magics):
             return _helped(words)
         if words[0] not in {*VERBS, *ALIASES} and words[0] in variables_of(self.desk.namespace):
             raise InvalidInputError(f"{words[0]} is a dataset; did you mean 'open {words[0]}'?")
-        return self._kept(parse(line))
+        return self._kept(parse(line, fill=self._filled))
+
+    def _filled(self, name: str) -> str:
+        """Return what ``{name}`` stands for. Raises InvalidInputError."""
+        if name not in self.desk.namespace:
+            raise InvalidInputError(
+                f"there is no variable {name} to fill in; text with braces or dollars goes into "
+                f"single quotes, or is written {{{{{name}}}}}"
+            )
+        value = self.desk.namespace[name]
+        if isinstance(value, str):
+            return str.__str__(value)
+        if isinstance(value, LanceDataset):
+            return name
+        if isinstance(value, os.PathLike):
+            return os.fsdecode(value)
+        if isinstance(value, Real):
+            return str(value)
+        kind = type(value).__name__
+        raise InvalidInputError(
+            f"{name} is of type {kind}: texts, paths, numbers and datasets are filled in"
+        )
 
     def _kept(self, request: Request) -> object:
         found = request.verb.run(self.desk, request.arguments)

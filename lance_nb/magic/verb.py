@@ -11,6 +11,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lance_nb.errors import InvalidInputError
@@ -95,12 +96,18 @@ def names_of(words: str | None) -> list[str] | None:
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that raises instead of ending the process. ``words``: what it is given."""
+    """An ArgumentParser that raises instead of ending the process.
+
+    ``words``: what it is given. ``kept``: the words that marks among them stand for.
+    """
 
     words: Sequence[str] = ()
+    kept: Mapping[str, str] = MappingProxyType({})
 
     def error(self, message: str) -> NoReturn:
         """Raise InvalidInputError with a suggestion and the usage."""
+        for mark, word in self.kept.items():
+            message = message.replace(mark, word)
         usage = " ".join(self.format_usage().removeprefix("usage:").split())
         raise InvalidInputError(f"{message}{self._suggested(message)}; usage: {usage}")
 

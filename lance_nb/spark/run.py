@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lance_nb.code_lines import Python
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import (
     CommitStateUnknownError,
@@ -127,7 +128,8 @@ def land(plan: Plan, results: Sequence[Any], options: RunOptions, watch: Watch) 
     try:
         made = plan.commit(results, options.label)
     except CommitStateUnknownError as error:
-        error.add_note(f"to finish it: lance_nb.spark.resume({plan.operation_id!r})")
+        resumed = Python("lance_nb.spark.resume").call(plan.operation_id)
+        error.add_note(f"to finish it: {resumed.code}")
         raise
     except LanceError:  # known not to have happened; an interrupt leaves the entry
         journal.forget(plan.operation_id)

@@ -15,17 +15,18 @@ Source: message BasePath of lance.table; guide on branches and clones.
 from __future__ import annotations
 
 import os
-import shlex
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from lance_nb.code_lines import Python, shell_variable
 from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_nb.format.layout import check_relative_path
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions, open_store, split_uri
 
+_REMEDY_CHARS = 300
 _SAME_STORE = {"s3a": "s3", "gcs": "gs"}  # two names of one scheme
 
 
@@ -127,12 +128,23 @@ class Locations:
 
     def _remedy(self, place: str) -> str:
         places = [*self.allowed, place]
-        listed = shlex.quote(os.pathsep.join(places))
-        return (
-            f"if you trust it, open the dataset with lance_nb.dataset({self.root.uri!r}, "
-            f"allow_bases={places!r}), or before the process starts: "
-            f"export LANCE_NB_ALLOW_BASES={listed}"
-        )
+        opened = Python("lance_nb.dataset").call(self.root.uri, allow_bases=places)
+        if len(opened.code) > _REMEDY_CHARS:  # what is cut must not look like a line to run
+            return "if you trust it, name it in allow_bases=[...] when the dataset is opened"
+        listed = ""
+        if all(map(_is_one_in_a_list, places)):
+            listed = shell_variable("LANCE_NB_ALLOW_BASES", os.pathsep.join(places))
+        before = f", or before the process starts: {listed}" if listed else ""
+        return f"if you trust it, open the dataset with {opened.code}{before}"
+
+
+def _is_one_in_a_list(place: str) -> bool:
+    """Tell whether a place stays one where places are separated as in ``PATH``.
+
+    ``/data:/`` is a folder's name, and would allow every folder there.
+    """
+    scheme, mark, rest = place.partition("://")
+    return os.pathsep not in (rest if mark and scheme.isalnum() else place)
 
 
 def _is_link(place: str) -> bool:

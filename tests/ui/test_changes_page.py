@@ -11,8 +11,8 @@ from playwright.sync_api import Locator, Page, expect
 
 import lance_nb
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.models import text
 from lance_nb.explorer.widgets.changes import DiffView
+from lance_nb.shown_text import visible
 from tests.ui.bare_page import BarePage, OpenWidget, Screenshot
 from tests.ui.waiting import eventually
 from tests.unit.explorer.fakes import small_dataset
@@ -391,14 +391,14 @@ def test_hostile_names_and_values_are_text(open_widget: OpenWidget, screenshot: 
     lance_nb.dataset(uri).merge_insert("id").when_matched_update_all().execute(second)
     lance_nb.dataset(uri).update_config({payloads[1]: payloads[2]})
     page = open_changes(open_widget, lance_nb.dataset(uri)).page
-    expect(rows_of(page, "settings that differ")).to_contain_text([text.visible(payloads[2])])
+    expect(rows_of(page, "settings that differ")).to_contain_text([visible(payloads[2])])
     compare_with(page, "1")
     chip(page, "Rows").click()
     expect(page.locator(f"{PANEL} .lnb-grid-column:visible b").last).to_have_text(column)
-    expect(rows_of(page, ROWS).nth(1).locator("ins")).to_have_text(text.visible(payloads[1]))
+    expect(rows_of(page, ROWS).nth(1).locator("ins")).to_have_text(visible(payloads[1]))
     rows_of(page, ROWS).nth(1).click()
     page.get_by_role("region", name="details").get_by_role("button", name="biography").click()
-    expect(page.locator(".lnb-bio-cells ins")).to_have_text(text.visible(payloads[1]))
+    expect(page.locator(".lnb-bio-cells ins")).to_have_text(visible(payloads[1]))
     chip(page, "Drift").click()
     expect(page.locator(".lnb-dr-card")).to_have_count(2)
     screenshot(page)

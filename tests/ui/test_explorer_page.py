@@ -10,8 +10,8 @@ from playwright.sync_api import Page, expect
 
 from lance_nb.errors import DatasetNotFoundError, ObjectNotFoundError
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.models import text
 from lance_nb.explorer.registry import VIEWS
+from lance_nb.shown_text import visible
 from tests.ui.bare_page import OpenWidget, Screenshot
 from tests.ui.waiting import eventually
 from tests.unit.explorer.fakes import many_versions, one_table, rows, small_dataset
@@ -179,7 +179,7 @@ def test_no_name_and_no_value_becomes_markup(open_widget: OpenWidget) -> None:
         explorer = Explorer(hostile_dataset(payload))
         bare.show(explorer)
         expect(page.locator(".lnb-description")).to_have_text(explorer.screen["detail"]["message"])
-        expect(page.locator(".lnb-cell").first).to_have_text(text.visible(payload))
+        expect(page.locator(".lnb-cell").first).to_have_text(visible(payload))
         assert page.locator("#here").locator(foreign).count() == 0
         assert page.evaluate(handlers) == []
         assert page.evaluate("window.__x") is None

@@ -13,6 +13,7 @@ from typing import Any
 from lance_nb.dataset.session import Session
 from lance_nb.errors import CleanupError, LanceError
 from lance_nb.format.layout import branch_root
+from lance_nb.shown_text import visible
 from lance_nb.table.auto_cleanup import policy_after
 from lance_nb.table.retention import RetentionPolicy
 from lance_nb.table.snapshot import Snapshot
@@ -72,8 +73,8 @@ def clean_after(session: Session, made: Snapshot, read_version: int) -> None:
             "version %d of %s is committed; the clean-up that its configuration asks for "
             "(lance.auto_cleanup) failed: %s",
             made.version,
-            session.root.uri,
-            error,
+            visible(session.root.uri),
+            visible(str(error)),
         )
 
 

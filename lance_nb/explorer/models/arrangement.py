@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb.code_lines import Python
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.explorer.models import cells
 from lance_nb.explorer.models.scan_groups import (
@@ -167,7 +168,7 @@ class Likeness:
 
     column: str
     query: pa.Scalar
-    code: str
+    code: Python
     k: int = 10
     metric: str = "l2"
 

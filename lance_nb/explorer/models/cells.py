@@ -21,6 +21,7 @@ from lance_nb.explorer.models import text
 from lance_nb.explorer.models.arrow_buffers import heads_of
 from lance_nb.explorer.models.media import media_of
 from lance_nb.explorer.models.temporal import temporal_text
+from lance_nb.shown_text import visible
 
 MAX_ITEMS = 32
 MAX_DEPTH = 12
@@ -92,7 +93,7 @@ def _string(scalar: Any, budget: int) -> str:
 
 def _decoded(raw: bytes, budget: int) -> str:
     """Invalid UTF-8 is shown with replacement characters, never raised."""
-    return text.cut(text.visible(raw.decode("utf-8", "replace")), budget)
+    return text.cut(visible(raw.decode("utf-8", "replace")), budget)
 
 
 def _binary(head: bytes, size_bytes: int, hex_bytes: int) -> str:
@@ -205,4 +206,4 @@ def _narrow_float(scalar: pa.Scalar) -> str:
 
 
 def _quoted(value: str) -> str:
-    return json.dumps(text.visible(value), ensure_ascii=False)
+    return json.dumps(visible(value), ensure_ascii=False)

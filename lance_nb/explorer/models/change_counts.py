@@ -12,16 +12,14 @@ Everything comes from the manifests: see table/diff/counts for what the numbers 
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lance_nb.explorer.models import text
+from lance_nb.code_lines import PYTHON_ONLY, Python, can_be_listed, magic, offered
+from lance_nb.explorer.models import refs, text
 from lance_nb.table.diff import Diff
 from lance_nb.table.diff.counts import DiffCounts
 from lance_nb.table.diff.identity import BY_ADDRESS, BY_ROW_ID
-
-_CODE_CHARS = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +109,16 @@ def _fork(diff: Diff) -> dict[str, Any] | None:
 def diff_code(diff: Diff, uri: str) -> dict[str, str]:
     """Return the expressions that make the same diff, in Python and as a magic."""
     key = diff.matched_by
-    asked = ""
+    asked: dict[str, object] = {}
     if key.reason.startswith("the key that was given"):
-        asked = f", key={list(key.key)!r}"
+        asked["key"] = list(key.key)
     elif key.reason.startswith("asked for"):
-        asked = f", key={'_rowid' if key.is_row_id else '_rowaddr'!r}"
-    magic = f"%lance diff {_magic(diff.a)}..{_magic(diff.b)}"
-    if key.key and asked:
-        magic += f" --key {shlex.quote(','.join(key.key))}"
-    ends = ", ".join(repr(one[1] if one[0] is None else one) for one in (diff.a, diff.b))
-    return {
-        "python": text.line(f"lance_nb.diff({uri!r}, {ends}{asked})", _CODE_CHARS),
-        "magic": text.line(magic, _CODE_CHARS),
-    }
-
-
-def _magic(place: tuple[str | None, int]) -> str:
-    return f"{place[0] or 'main'}:{place[1]}"
+        asked["key"] = "_rowid" if key.is_row_id else "_rowaddr"
+    ends = (one[1] if one[0] is None else one for one in (diff.a, diff.b))
+    python = Python("lance_nb.diff").call(uri, *ends, **asked)
+    columns = list(key.key) if key.key and asked else None
+    places = "..".join(refs.place_word(*one) for one in (diff.a, diff.b))
+    if columns is not None and not can_be_listed(columns):
+        return offered(python, PYTHON_ONLY)
+    named = None if columns is None else ",".join(columns)
+    return offered(python, magic("diff", places, options={"--key": named}))

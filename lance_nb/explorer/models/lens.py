@@ -10,15 +10,15 @@ Limits: a filter is at most ``MAX_FILTER_CHARS`` characters.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from lance_nb.code_lines import Python, literal, magic, offered
 from lance_nb.errors import InvalidInputError
-from lance_nb.explorer.models import refs, text
+from lance_nb.explorer.models import refs
 from lance_nb.explorer.models.arrangement import (
     DISTANCE,
     MAX_ORDERED,
@@ -81,20 +81,26 @@ def lens_code(
     like: Likeness | None = None,
 ) -> dict[str, str]:
     """Return the lines that show the same rows, in Python and as a magic."""
-    opened = refs.python_line(dataset).removeprefix("ds = ")
-    asked = [f"filter={lens.filter!r}"] if lens.filter is not None else []
+    opened = refs.opened(dataset)
+    asked: dict[str, object] = {}
     if lens.system:
-        names = ", ".join(map(repr, SYSTEM_COLUMNS))
-        asked.insert(0, f"columns=[*ds.schema.names, {names}]")
-        opened = f"(ds := {opened})"
+        names = ", ".join(map(literal, SYSTEM_COLUMNS))
+        asked["columns"] = Python(f"[*ds.schema.names, {names}]")
+        opened = Python(f"(ds := {opened.code})")
+    if lens.filter is not None:
+        asked["filter"] = lens.filter
     if order is not None:
-        one = {"column_name": order[0], "ascending": order[1]}
-        asked += [f"order_by=[{one!r}]", f"limit={MAX_ORDERED}"]
+        asked["order_by"] = [{"column_name": order[0], "ascending": order[1]}]
+        asked["limit"] = MAX_ORDERED
     if like is not None:
-        nearest = f"dict(column={like.column!r}, q={like.code}, k={like.k}, metric={like.metric!r})"
-        asked += [f"nearest={nearest}", *(["prefilter=True"] if lens.filter else [])]
-    where = f" --where {shlex.quote(lens.filter)}" if lens.filter is not None else ""
-    magic = refs.magic_line(dataset).replace("%lance at ", "%lance head ", 1)
-    read = "to_table" if order is None and like is None else "scanner"
-    line = f"{opened}.{read}({', '.join(asked)}){'' if read == 'to_table' else '.to_table()'}"
-    return {"python": text.line(line, 8000), "magic": text.line(f"{magic}{where}", 4000)}
+        asked["nearest"] = Python("dict").call(
+            column=like.column, q=like.code, k=like.k, metric=like.metric
+        )
+        if lens.filter:
+            asked["prefilter"] = True
+    if order is None and like is None:
+        python = opened.attribute("to_table").call(**asked)
+    else:
+        python = opened.attribute("scanner").call(**asked).attribute("to_table").call()
+    place = refs.place_word(dataset.branch, dataset.version)
+    return offered(python, magic("head", place, options={"--where": lens.filter}))

@@ -5,60 +5,50 @@ Layout: ``{python, magic}``. The magics speak of the dataset in hand.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from lance_nb.explorer.models import text
-from lance_nb.explorer.models.refs import MAIN
+from lance_nb.code_lines import PYTHON_ONLY, Python, can_be_listed, magic, offered
+from lance_nb.explorer.models.refs import MAIN, place_word
 from lance_nb.explorer.models.source import Source
 
-MAX_CHARS = 2000
 Code = dict[str, str]
 Place = tuple[str | None, int]
-
-
-def code_of(dataset: Source, call: str, magic: str, after: str = "") -> Code:
-    """Return both lines: a call on the dataset, and the magic."""
-    return {
-        "python": text.line(f"lance_nb.dataset({dataset.uri!r}){after}{call}", MAX_CHARS),
-        "magic": text.line(f"%lance {magic}", MAX_CHARS),
-    }
-
-
-def python_place(place: Place) -> str:
-    """``3`` on main, ``('dev', 3)`` on a branch."""
-    return repr(place[1]) if place[0] is None else repr(place)
-
-
-def magic_place(place: Place) -> str:
-    """``main:3``."""
-    return shlex.quote(f"{place[0] or MAIN}:{place[1]}")
 
 
 def list_code(dataset: Source, kind: str) -> Code:
     """List the branches or tags."""
     noun = "branches" if kind == "branch" else "tags"
-    return code_of(dataset, f".{noun}.list()", f"{kind} list")
+    return offered(_dataset(dataset).attribute(f"{noun}.list").call(), magic(kind, "list"))
 
 
 def change_code(
     dataset: Source, kind: str, action: str, name: str, place: Place | None, *, note: str = ""
 ) -> Code:
     """Create, move or delete a ref."""
-    there = "" if place is None else f" {magic_place(place)}"
-    magic = f"{kind} {action} {shlex.quote(name)}{'' if action == 'delete' else there}"
-    return code_of(dataset, _call(kind, action, name, place, note), magic)
+    what = (note,) if action == "note" else () if place is None else (_python_place(place),)
+    python = _change(_dataset(dataset), kind, action, name, what)
+    if action == "note":
+        return offered(python, PYTHON_ONLY)
+    there = () if place is None or action == "delete" else (place_word(*place),)
+    return offered(python, magic(kind, action, name, *there))
 
 
-def _call(kind: str, action: str, name: str, place: Place | None, note: str) -> str:
-    shown = "" if place is None else python_place(place)
+def _dataset(dataset: Source) -> Python:
+    return Python("lance_nb.dataset").call(dataset.uri)
+
+
+def _change(opened: Python, kind: str, action: str, name: str, what: tuple[object, ...]) -> Python:
     if action == "create" and kind == "branch":
-        return f".create_branch({name!r}, {shown})"
+        return opened.attribute("create_branch").call(name, *what)
     verbs = {"create": "create", "move": "update", "delete": "delete", "note": "replace_metadata"}
     noun = "branches" if kind == "branch" else "tags"
-    what = {"note": repr({"note": note}), "delete": ""}.get(action, shown)
-    return f".{noun}.{verbs[action]}({', '.join(filter(None, (repr(name), what)))})"
+    given = {"note": tuple({"note": note} for note in what), "delete": ()}.get(action, what)
+    return opened.attribute(f"{noun}.{verbs[action]}").call(name, *given)
+
+
+def _python_place(place: Place) -> int | Place:
+    return place[1] if place[0] is None else place
 
 
 def merge_code(
@@ -72,34 +62,41 @@ def merge_code(
     dry_run: bool = False,
 ) -> Code:
     """Merge, cherry-pick or revert."""
-    given = {
+    named = {
         name: value for name, value in wishes.items() if value not in ("auto", "fail", False, None)
     }
-    named = "".join(f", {name}={value!r}" for name, value in given.items())
-    named += f", message={message!r}" if message else ""
-    named += ", dry_run=True" if dry_run else ""
-    flags = "".join(f" --{name.replace('_', '-')}{_value(value)}" for name, value in given.items())
-    flags += " --dry-run" if dry_run else ""
-    flags += f" -m {shlex.quote(message)}" if message else ""
+    options: dict[str, object] = {}
+    for name, value in named.items():
+        is_list = isinstance(value, (tuple, list))
+        options[f"--{name.replace('_', '-')}"] = ",".join(map(str, value)) if is_list else value
+    key = named.get("key")
+    is_sayable = not isinstance(key, (tuple, list)) or can_be_listed(list(map(str, key)))
+    if dry_run:
+        named["dry_run"] = options["--dry-run"] = True
+    if message:
+        options["-m"] = message
+        named = {**named, "message": message}
+    opened = _dataset(dataset)
     if kind == "merge":
         target = into or MAIN
-        call = f".branches.merge({source!r}, {target!r}{named})"
+        python = opened.attribute("branches.merge").call(source, target, **_ordered(named))
         shown = source if isinstance(source, str) else source[0] or MAIN
-        return code_of(
-            dataset, call, f"merge {shlex.quote(shown)} --into {shlex.quote(target)}{flags}"
-        )
+        line = magic("merge", shown, options={"--into": target, **options})
+        return offered(python, line if is_sayable else PYTHON_ONLY)
     verb = "revert" if kind == "revert" else "cherry_pick"
     place = source if isinstance(source, tuple) else (source, 0)
-    after = "" if into is None else f".checkout_version(({into!r}, None))"
-    there = repr(place[1]) if place[0] == into else repr(place)
+    if into is not None:
+        opened = opened.attribute("checkout_version").call((into, None))
+    there: int | Place = place[1] if place[0] == into else place
     if place[0] is None and into is not None:
-        there = repr((MAIN, place[1]))
-    magic = f"{verb.replace('_', '-')} {magic_place(place)}{flags}"
-    return code_of(dataset, f".{verb}({there}{named})", magic, after)
+        there = (MAIN, place[1])
+    python = opened.attribute(verb).call(there, **_ordered(named))
+    line = magic(verb.replace("_", "-"), place_word(*place), options=options)
+    return offered(python, line if is_sayable else PYTHON_ONLY)
 
 
-def _value(value: object) -> str:
-    if value is True:
-        return ""
-    shown = ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
-    return f" {shlex.quote(shown)}"
+def _ordered(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Put what is said of every merge behind what is said of this one."""
+    last = ("message", "dry_run")
+    found = {name: value for name, value in named.items() if name not in last}
+    return found | {name: named[name] for name in last if name in named}

@@ -20,6 +20,7 @@ import re
 from bisect import bisect_right
 from datetime import UTC, datetime, timedelta
 
+from lance_nb.code_lines import Python, magic
 from lance_nb.errors import InvalidRefError, RefNotFoundError, VersionNotFoundError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.source import Source
@@ -124,17 +125,22 @@ def _nearest_first(name: str, known: list[str]) -> tuple[str, ...]:
     return (*near, *(other for other in known if other not in near))
 
 
-def python_line(dataset: Source, variable: str = "ds") -> str:
+def opened(dataset: Source) -> Python:
+    """Return the expression that opens what is shown."""
+    place = dataset.version if dataset.branch is None else (dataset.branch, dataset.version)
+    return Python("lance_nb.dataset").call(dataset.uri, version=place)
+
+
+def python_line(dataset: Source) -> str:
     """Return the Python line that opens what is shown."""
-    return f"{variable} = lance_nb.dataset({dataset.uri!r}, version={_python_ref(dataset)})"
+    return Python(f"ds = {opened(dataset).code}").line()
 
 
-def _python_ref(dataset: Source) -> str:
-    if dataset.branch is None:
-        return str(dataset.version)
-    return f"({dataset.branch!r}, {dataset.version})"
+def place_word(branch: str | None, version: int) -> str:
+    """Return how a version is named in a line of ``%lance``: ``main:3``."""
+    return f"{branch or MAIN}:{version}"
 
 
 def magic_line(dataset: Source) -> str:
     """Return the ``%lance`` line that travels to what is shown."""
-    return f"%lance at {dataset.branch or MAIN}:{dataset.version}"
+    return magic("at", place_word(dataset.branch, dataset.version))

@@ -5,18 +5,17 @@ Limits: a verb that ``%lance`` lacks has the line that shows what is staged.
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable
+import keyword
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
 
-from lance_nb.explorer.models import text
+from lance_nb.code_lines import PYTHON_ONLY, Python, magic, offered
 from lance_nb.explorer.staging.rows import STREAMED
 from lance_nb.explorer.staging.wishes import IN_CODE, VECTOR, Wish
 
-MAX_CHARS = 2000
 # What reads a file of rows, by its ending: as table_files does.
 _READERS = {
     ".parquet": "pyarrow.parquet.read_table",
@@ -30,135 +29,137 @@ _READERS = {
 
 def stage_code(wish: Wish, message: str = "") -> dict[str, str]:
     """Return ``{python, magic}``; ``ds`` is the dataset at the newest version of its branch."""
-    said = f"{message!r}" if message else ""
-    python = _ACTIONS.get(wish.verb, _staged)(wish.args, wish.verb, said)
-    magic = _MAGIC[wish.verb](wish.args) if wish.verb in _MAGIC else "status"
-    return {
-        "python": text.line(python, MAX_CHARS),
-        "magic": text.line(f"%lance {magic}", MAX_CHARS),
-    }
+    return offered(_python(wish.verb, wish.args, message), _magic(wish.verb, wish.args))
 
 
-def _staged(args: dict[str, Any], verb: str, said: str) -> str:
+# --- Python ---------------------------------------------------------------------------------------
+
+
+def _python(verb: str, args: Mapping[str, Any], message: str) -> Python:
+    said = (message,) if message else ()
     if verb == IN_CODE:
-        return f"stage.commit({said})"
+        return Python("stage.commit").call(*said)
+    if verb == "cleanup":
+        return _cleanup(args)
+    if verb == "tag":
+        change = {"create": "create", "move": "update", "delete": "delete"}[args["action"]]
+        ref = () if change == "delete" or "ref" not in args else (_ref(args["ref"]),)
+        return Python(f"ds.tags.{change}").call(args["name"], *ref)
+    if verb == "branch":
+        if args["action"] == "delete":
+            return Python("ds.branches.delete").call(args["name"])
+        ref = (_ref(args["ref"]),) if "ref" in args else ()
+        return Python("ds.create_branch").call(args["name"], *ref)
     if verb == "append" and args["source"].endswith((*STREAMED, ".lance")):
-        also = f", message={said}" if said else ""
-        return f"lance_nb.spark.append(ds, {args['source']!r}{also})"
-    return f"ds.stage().{_call(args, verb)}.commit({said})"
+        also = {"message": message} if message else {}
+        return Python("lance_nb.spark.append").call(Python("ds"), args["source"], **also)
+    return _staged(Python("ds.stage()"), verb, args).attribute("commit").call(*said)
 
 
-def _call(args: dict[str, Any], verb: str) -> str:
+def _staged(stage: Python, verb: str, args: Mapping[str, Any]) -> Python:
+    """Put one change on a stage."""
     if verb in ("append", "overwrite"):
-        return f"{verb}({_rows(args['source'])})"
+        return stage.attribute(verb).call(_rows(args["source"]))
     if verb == "upsert":
         on = args["on"][0] if len(args["on"]) == 1 else args["on"]
-        return f"upsert({_rows(args['source'])}, on={on!r})"
+        return stage.attribute(verb).call(_rows(args["source"]), on=on)
     if verb == "delete":
-        return f"delete({args['where']!r})"
+        return stage.attribute(verb).call(args["where"])
     if verb == "update":
-        where = f", where={args['where']!r}" if "where" in args else ""
-        return f"update({args['set']!r}{where})"
+        where = {"where": args["where"]} if "where" in args else {}
+        return stage.attribute(verb).call(args["set"], **where)
     if verb == "restore":
-        return f"restore({_number(args['version'])})"
+        return stage.attribute(verb).call(_number(args["version"]))
     if verb == "compact":
-        return f"compact({', '.join(f'{key}={value!r}' for key, value in args.items())})"
+        return stage.attribute(verb).call(**args)
     if verb == "drop_columns":
-        return f"drop_columns({args['columns']!r})"
+        return stage.attribute(verb).call(args["columns"])
     if verb == "add_column":
         if "sql" in args:
-            return f"add_columns({{{args['name']!r}: {args['sql']!r}}})"
-        return f"add_columns(pa.field({args['name']!r}, {_type(args.get('type', 'string'))}))"
-    if verb == "rename_column":
-        return f"alter_columns({{'path': {args['column']!r}, 'name': {args['name']!r}}})"
-    return f"alter_columns({{'path': {args['column']!r}, 'data_type': {_type(args['type'])}}})"
+            return stage.attribute("add_columns").call({args["name"]: args["sql"]})
+        field = Python("pa.field").call(args["name"], _type(args.get("type", "string")))
+        return stage.attribute("add_columns").call(field)
+    change = (
+        {"name": args["name"]} if verb == "rename_column" else {"data_type": _type(args["type"])}
+    )
+    return stage.attribute("alter_columns").call({"path": args["column"], **change})
 
 
-def _type(name: str) -> str:
+def _type(name: str) -> Python:
     """Write an Arrow type as Python: ``pa.int32()``."""
     vector = VECTOR.fullmatch(name)
     if vector is not None:
-        return f"pa.list_({_type(vector[1])}, {vector[2]})"
-    return f"pa.{name}()" if hasattr(pa, name) else f"pa.type_for_alias({name!r})"
+        return Python("pa.list_").call(_type(vector[1]), int(vector[2]))
+    if name.isidentifier() and hasattr(pa, name):
+        return Python("pa").attribute(name).call()
+    return Python("pa.type_for_alias").call(name)
 
 
-def _number(version: str) -> str:
+def _number(version: str) -> int | Python:
     last = version.rpartition(":")[2]
-    return last if last.isdigit() else f"ds.checkout_version({version!r}).version"
+    if _is_number(last):
+        return int(last)
+    return Python("ds.checkout_version").call(version).attribute("version")
 
 
-def _rows(source: str) -> str:
-    if source.isidentifier():
-        return source
-    ending = PurePath(source).suffix
-    return f"{_READERS.get(ending, 'lance_nb.dataset')}({source!r})"
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdigit()
 
 
-def _cleanup(args: dict[str, Any], _verb: str, _said: str) -> str:
-    rules = []
+def _rows(source: str) -> Python:
+    """Return what the rows are: a variable, or what reads a file."""
+    if source.isidentifier() and source.isascii() and not keyword.iskeyword(source):
+        return Python(source)
+    return Python(_READERS.get(PurePath(source).suffix, "lance_nb.dataset")).call(source)
+
+
+def _cleanup(args: Mapping[str, Any]) -> Python:
+    rules: dict[str, object] = {}
     if "older_than" in args:
-        rules.append(f"older_than=timedelta(days={args['older_than']:g})")
+        rules["older_than"] = Python("timedelta").call(days=_days(args["older_than"]))
     if "keep" in args:
-        rules.append(f"retain_versions={args['keep']}")
-    return f"ds.cleanup_old_versions({', '.join(rules)})"
+        rules["retain_versions"] = args["keep"]
+    return Python("ds.cleanup_old_versions").call(**rules)
 
 
-def _tag(args: dict[str, Any], _verb: str, _said: str) -> str:
-    verb = {"create": "create", "move": "update", "delete": "delete"}[args["action"]]
-    ref = "" if verb == "delete" or "ref" not in args else f", {_ref(args['ref'])}"
-    return f"ds.tags.{verb}({args['name']!r}{ref})"
+def _days(days: float) -> float | int:
+    return int(days) if days == int(days) else days
 
 
-def _branch(args: dict[str, Any], _verb: str, _said: str) -> str:
-    if args["action"] == "delete":
-        return f"ds.branches.delete({args['name']!r})"
-    ref = f", {_ref(args['ref'])}" if "ref" in args else ""
-    return f"ds.create_branch({args['name']!r}{ref})"
-
-
-def _ref(ref: str) -> str:
-    if ref.isdigit():
-        return ref
+def _ref(ref: str) -> object:
+    if _is_number(ref):
+        return int(ref)
     branch, colon, number = ref.partition(":")
-    if colon and number.isdigit():
-        return f"({None if branch == 'main' else branch!r}, {number})"
-    return repr(ref)
+    if colon and _is_number(number):
+        return (None if branch == "main" else branch, int(number))
+    return ref
 
 
-def _words(*said: object) -> str:
-    return " ".join(shlex.quote(str(one)) for one in said)
+# --- %lance ---------------------------------------------------------------------------------------
 
 
-def _magic_update(args: dict[str, Any]) -> str:
-    pairs = [f"{column}={value}" for column, value in args["set"].items()]
-    where = ("--where", args["where"]) if "where" in args else ()
-    return _words("stage", "update", *pairs, *where)
-
-
-def _magic_cleanup(args: dict[str, Any]) -> str:
-    older = ("--older-than", f"{args['older_than']:g}") if "older_than" in args else ()
-    keep = ("--keep", args["keep"]) if "keep" in args else ()
-    return _words("clean", *older, *keep, "--really")
-
-
-def _magic_compact(args: dict[str, Any]) -> str:
-    target = args.get("target_rows_per_fragment")
-    return _words("compact", *(() if target is None else ("--target-rows", target)))
-
-
-def _magic_name(verb: str, args: dict[str, Any]) -> str:
-    return _words(verb, args["action"], args["name"], *([args["ref"]] if "ref" in args else []))
-
-
-_ACTIONS = {"cleanup": _cleanup, "tag": _tag, "branch": _branch}
-_MAGIC: dict[str, Callable[[dict[str, Any]], str]] = {
-    "append": lambda args: _words("stage", "append", args["source"]),
-    "overwrite": lambda args: _words("stage", "overwrite", args["source"]),
-    "delete": lambda args: _words("stage", "delete", args["where"]),
-    "update": _magic_update,
-    "cleanup": _magic_cleanup,
-    "compact": _magic_compact,
-    "restore": lambda args: _words("restore", args["version"]),
-    "tag": lambda args: _magic_name("tag", args),
-    "branch": lambda args: _magic_name("branch", args),
-}
+def _magic(verb: str, args: Mapping[str, Any]) -> str:
+    if verb in ("append", "overwrite"):
+        return magic("stage", verb, args["source"])
+    if verb == "delete":
+        return magic("stage", verb, args["where"])
+    if verb == "update":
+        if any("=" in column or column != column.strip() for column in args["set"]):
+            return PYTHON_ONLY
+        pairs = (f"{column}={value}" for column, value in args["set"].items())
+        return magic("stage", verb, *pairs, options={"--where": args.get("where")})
+    if verb == "cleanup":
+        older = args.get("older_than")
+        rules = {
+            "--older-than": None if older is None else _days(older),
+            "--keep": args.get("keep"),
+        }
+        return magic("clean", options={**rules, "--really": True})
+    if verb == "compact":
+        return magic("compact", options={"--target-rows": args.get("target_rows_per_fragment")})
+    if verb == "restore":
+        return magic(verb, args["version"])
+    if verb in ("tag", "branch"):
+        ref = (args["ref"],) if "ref" in args else ()
+        return magic(verb, args["action"], args["name"], *ref)
+    return magic("status")

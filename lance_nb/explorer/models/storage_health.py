@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lance_nb.code_lines import Python
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.fragment_map import covered_ids
 from lance_nb.explorer.models.stored import StoredSource
@@ -68,11 +69,11 @@ def storage_health(dataset: StoredSource) -> tuple[Advice, ...]:
     return tuple(one for one in found if one is not None)
 
 
-def opens(dataset: StoredSource) -> str:
-    """Return the expression that opens the newest version of the branch."""
-    if dataset.branch is None:
-        return f"lance_nb.dataset({dataset.uri!r})"
-    return f"lance_nb.dataset({dataset.uri!r}, version=({dataset.branch!r}, None))"
+def compacts(dataset: StoredSource, **options: object) -> str:
+    """Return the line that compacts the newest version of the branch."""
+    place = {} if dataset.branch is None else {"version": (dataset.branch, None)}
+    opened = Python("lance_nb.dataset").call(dataset.uri, **place)
+    return opened.attribute("optimize.compact_files").call(**options).line()
 
 
 def _deletions(dataset: StoredSource, counts: FragmentCounts) -> Advice | None:
@@ -91,10 +92,7 @@ def _deletions(dataset: StoredSource, counts: FragmentCounts) -> Advice | None:
             f"with {100 * DELETED_SHARE:.0f} % deleted or more; without them about "
             f"{text.size(freed)} less is read. The old files go with the next clean-up."
         ),
-        python=(
-            f"{opens(dataset)}.optimize.compact_files("
-            f"materialize_deletions_threshold={DELETED_SHARE})"
-        ),
+        python=compacts(dataset, materialize_deletions_threshold=DELETED_SHARE),
         stage={"verb": "compact", "materialize_deletions_threshold": DELETED_SHARE},
         fragment=int(counts.ids[int(share.argmax())]),
     )
@@ -118,7 +116,7 @@ def _small(dataset: StoredSource, counts: FragmentCounts) -> Advice | None:
             "that could be larger; compaction would make about "
             f"{text.plural(left, 'fragment')} of up to {text.count(TARGET_ROWS)} rows of them."
         ),
-        python=f"{opens(dataset)}.optimize.compact_files()",
+        python=compacts(dataset),
         stage={"verb": "compact"},
         fragment=least,
     )
@@ -138,7 +136,7 @@ def _files(dataset: StoredSource, counts: FragmentCounts) -> Advice | None:
             f"{int(counts.num_data_files[worst])}): each column that was added or rewritten by "
             "itself is one more. A compaction writes them as one."
         ),
-        python=f"{opens(dataset)}.optimize.compact_files(target_rows_per_fragment={TARGET_ROWS})",
+        python=compacts(dataset, target_rows_per_fragment=TARGET_ROWS),
         stage={"verb": "compact", "target_rows_per_fragment": TARGET_ROWS},
         fragment=int(counts.ids[worst]),
     )
@@ -151,7 +149,8 @@ def _unindexed(
     if not missing.any():
         return None
     rows = int(counts.num_rows[missing].sum())
-    uri = dataset.uri
+    opened = Python("lance.dataset").call(dataset.uri)
+    line = opened.attribute("optimize.optimize_indices").call().line()
     return Advice(
         key=f"index {text.name(name)}",
         title=f"Index {text.name(name)} does not cover everything",
@@ -159,7 +158,7 @@ def _unindexed(
             f"{text.plural(rows, 'row')} in {text.plural(int(missing.sum()), 'fragment')} "
             "are searched without it. Building indices needs pylance."
         ),
-        python=f"import lance; lance.dataset({uri!r}).optimize.optimize_indices()",
+        python=f"import lance; {line}",
         stage=None,
         fragment=int(counts.ids[int(missing.argmax())]),
     )

@@ -1,38 +1,23 @@
 """Text that is safe to show: bounded, every invisible or direction-changing character visible.
 
-Layout: a line break shows as ``↵``, a tab as ``⇥``; every other control or invisible character
-(bidirectional marks, zero-width, surrogates, tags) becomes ``⟨U+202E⟩``. Nothing here makes markup
-safe: every view sets text as text, and ``pictures`` escapes for HTML on top.
+How hidden characters are shown: see ``lance_nb.shown_text``. Nothing here makes markup safe: every
+view sets text as text, and ``pictures`` escapes for HTML on top.
 
 Limits: ``NAME_CHARS`` for names, ``LINE_CHARS`` for one line of prose, ``CELL_BYTES`` for a cell.
 """
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
+
+from lance_nb.shown_text import visible
 
 NAME_CHARS = 120
 LINE_CHARS = 600
 CELL_BYTES = 4096
 ELLIPSIS = "…"
 
-_INVISIBLE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f"
-    "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
-)
-_SIGNS = {"\n": "↵", "\t": "⇥"}
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
-
-
-def _show(match: re.Match[str]) -> str:
-    found = match.group()
-    return _SIGNS.get(found) or f"⟨U+{ord(found):04X}⟩"
-
-
-def visible(text: str) -> str:
-    """Replace every invisible or direction-changing character by something that can be seen."""
-    return _INVISIBLE.sub(_show, text)
 
 
 def cut(text: str, limit: int) -> str:

@@ -32,6 +32,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from lance_nb.code_lines import Python
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.explorer.cell_bytes import CellDesk
 from lance_nb.explorer.grid_look import look_at, look_of
@@ -106,8 +107,8 @@ class RowAnswers(ViewAnswers):
         source, lens = self.source(args), self.session.lens(args)
         row = integer(args, "row", low=0, high=MAX_COUNT)
         row_id = lens.rows(source, ["_rowid"], row, 1)["_rowid"][0].as_py()
-        opened = refs.python_line(source).removeprefix("ds = ")
-        code = f"{opened}.take_rows([{row_id}], [{name!r}])[0][0].as_py()"
+        taken = refs.opened(source).attribute("take_rows").call([row_id], [name])
+        code = Python(f"{taken.code}[0][0].as_py()")
         return Answer({
             "like": self.session.arrangements.keep_likeness(Likeness(name, scalar, code)),
             "row": text.count(row),

@@ -35,6 +35,7 @@ from lance_nb.errors import (
 )
 from lance_nb.format.layout import VERSIONS, ManifestName, latest_version, list_versions
 from lance_nb.format.manifest_framing import message_position
+from lance_nb.shown_text import visible
 from lance_nb.storage.base import Store, join_uri
 from lance_nb.transactions.environment import new_uuid
 from lance_nb.transactions.external.base import ExternalManifestStore, ManifestEntry
@@ -257,7 +258,7 @@ class ExternalSlots:
         try:
             self.home.delete(entry.object_path)
         except StorageError as error:
-            _log.warning("a staged manifest stays behind: %s", error)
+            _log.warning("a staged manifest stays behind: %s", visible(str(error)))
 
     @property
     def _folder(self) -> str:
@@ -268,4 +269,4 @@ class ExternalSlots:
 
 
 def _landed(entry: ManifestEntry, error: Exception) -> str:
-    return f"{error}; this concerns version {entry.version}, {entry.path}"
+    return visible(f"{error}; this concerns version {entry.version}, {entry.path}")

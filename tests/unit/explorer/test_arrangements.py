@@ -4,9 +4,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lance_nb.code_lines import Python
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.arrangements import MAX_KEPT, Arrangements
 from lance_nb.explorer.models.arrangement import Likeness, Ordered, Passing
+
+NO_CODE = Python("None")
 
 
 def ordered() -> Ordered:
@@ -29,7 +32,7 @@ def test_an_order_belongs_to_its_version() -> None:
 
 def test_only_the_newest_of_each_are_kept() -> None:
     kept = Arrangements()
-    like = kept.keep_likeness(Likeness("v", pa.scalar([1.0]), ""))
+    like = kept.keep_likeness(Likeness("v", pa.scalar([1.0]), NO_CODE))
     passing = kept.keep((None, 1), Passing("x > 1", (), np.zeros(0, np.int64)))
     keys = [kept.keep((None, 1), ordered()) for _ in range(MAX_KEPT + 1)]
     with pytest.raises(InvalidInputError, match="sort them again"):

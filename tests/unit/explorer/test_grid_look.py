@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
+from lance_nb.code_lines import Python
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.arrangements import Arrangements
 from lance_nb.explorer.grid_look import look_at, look_of
@@ -48,7 +49,7 @@ def test_an_order_says_over_how_many_rows_and_its_code_gives_the_same(
 
 def test_neighbours_have_a_distance_first_and_code(dataset: Any) -> None:
     kept = Arrangements()
-    code = f"lance_nb.dataset({dataset.uri!r}).take([7])['v'][0].as_py()"
+    code = Python(f"lance_nb.dataset({dataset.uri!r}).take([7])['v'][0].as_py()")
     key = kept.keep_likeness(Likeness("v", dataset.take([7])["v"][0], code))
     look = look_of({"near": {"like": key, "k": 3, "metric": "l2"}, "filter": "id > 7"}, kept)
     found = look_at(dataset, look, quiet)

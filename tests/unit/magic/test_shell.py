@@ -3,12 +3,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 from lance_nb.explorer.app import Explorer
+from lance_nb.magic.answer import Answer
 from lance_nb.magic.registry import VERBS
 from lance_nb.magic.shell import LanceMagics, load_ipython_extension, unload_ipython_extension
 from tests.unit.magic.conftest import Lance
@@ -52,6 +56,88 @@ def test_an_answer_goes_to_a_variable_to_json_or_nowhere(
     said = json.loads(str(lance("log -n 2 --json")))
     assert [one["version"] for one in said] == [7, 6]
     assert lance("log --no-display") is None
+
+
+def test_a_variable_becomes_one_word_whatever_it_holds(
+    shell: InteractiveShell, lance: Lance, uri: str, tmp_path: Path
+) -> None:
+    lance(f"open {uri} as ds")
+    shell.user_ns.update(
+        where="label = 'l1' AND id < 5", minus="-1 < id", flag="--really", out=tmp_path / "a b.csv",
+        three=np.int64(3), braces="id = 1 -- {x} $x",
+    )  # fmt: skip
+    assert lance("head --where {where}").value["id"].to_pylist() == [1, 4]
+    assert lance('head -n {three} --where "$minus AND id > {three}"').value.num_rows == 3
+    assert lance("export {out} v1").value == tmp_path / "a b.csv"
+    assert lance("head --where {braces}").value["id"].to_pylist() == [1]
+    assert lance("open {ds} --no-display") is None
+    shell.run_cell("found = get_ipython().run_line_magic('lance', 'head -n $three')")
+    assert shell.user_ns["found"].value.num_rows == 3
+    with pytest.raises(UsageError, match="unrecognized arguments: --really"):
+        lance("clean {flag}")
+
+
+def test_text_in_single_quotes_and_doubled_marks_stay_as_they_are(
+    shell: InteractiveShell, lance: Lance, uri: str
+) -> None:
+    lance(f"open {uri} as ds")
+    shell.user_ns.update(x="id")
+    for written, meant in [
+        ("'{x} $x {1}'", "{x} $x {1}"),
+        ('"{{x}} $$x $1 {} }{"', "{x} $x $1 {} }{"),
+        ("U&'\\007Bx\\007D'", "{x}"),
+    ]:
+        with pytest.raises(UsageError) as caught:
+            lance(f"at {written}")
+        assert repr(meant) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("head --where {x + 1}", "{x + 1} is not filled in: only the name of a variable"),
+        ("head --where {x.y}", "only the name of a variable"),
+        ("head --where {missing}", "there is no variable missing to fill in"),
+        ("head --where \"a = '$missing'\"", "written {{missing}}"),
+        ("head --where {rows}", "rows is of type Table: texts, paths, numbers and datasets"),
+        ("at U&'\\00'", "is no character: write"),
+        ("at U&'\\+FFFFFF'", "is no character"),
+        ("at U&'x", "a quote is not closed: 'x"),
+    ],
+)
+def test_what_cannot_be_filled_in_is_told(
+    shell: InteractiveShell, lance: Lance, uri: str, line: str, words: str
+) -> None:
+    lance(f"open {uri} as ds")
+    shell.user_ns.update(x=1, rows=pa.table({"a": [1]}))
+    with pytest.raises(UsageError) as caught:
+        lance(line)
+    assert words in str(caught.value)
+
+
+def test_sql_is_not_filled_in_and_no_expression_is_evaluated(
+    shell: InteractiveShell, lance: Lance, uri: str
+) -> None:
+    lance(f"open {uri} as ds")
+    shell.user_ns.update(n=1, fired=[])
+    found = lance("sql SELECT '{n} $n {fired.append(1)}' AS a, {'b': 2}.b AS b")
+    assert found.value.to_pylist() == [{"a": "{n} $n {fired.append(1)}", "b": 2}]
+    shell.run_cell("%%lance kept << --no-display {fired.append(1)}\nSELECT 1")
+    shell.run_cell("%%lance -o kept\nSELECT '{fired.append(1)}' AS a")
+    assert shell.user_ns["kept"].to_pylist() == [{"a": "{fired.append(1)}"}]
+    assert shell.user_ns["fired"] == []
+
+
+def test_words_in_quotes_are_no_options(lance: Lance, uri: str) -> None:
+    lance(f"open {uri} as ds")
+    assert isinstance(lance("tag create '--json' v1"), Answer)
+    assert "--json" in lance("tag").picture.text
+    assert isinstance(lance("tag create 'help' v1"), Answer)
+    assert isinstance(lance("tag delete 'help'"), Answer)
+    found = lance("head --where \"label <> ' --debug '\" -n 1")
+    assert found.value.num_rows == 1
+    with pytest.raises(UsageError, match="'-9' is not a version"):
+        lance("at '-9'")
 
 
 def test_python_values_are_filled_in(shell: InteractiveShell, uri: str) -> None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
+from lance_nb.code_lines import Python
 from lance_nb.errors import (
     CancelledError,
     ColumnNotFoundError,
@@ -23,6 +24,8 @@ from lance_nb.explorer.models.arrangement import (
     passing_rows,
     sorted_rows,
 )
+
+NO_CODE = Python("None")
 
 
 def quiet(done: int, total: int) -> None:
@@ -87,7 +90,7 @@ def test_work_ends_where_it_tells_its_progress(dataset: Any) -> None:
         if done:
             raise CancelledError("ended")
 
-    like = Likeness("v", dataset.take([0])["v"][0], "")
+    like = Likeness("v", dataset.take([0])["v"][0], NO_CODE)
     for work in (
         lambda: sorted_rows(dataset, "x", None, end, ascending=True),
         lambda: near_rows(dataset, like, None, end),
@@ -103,7 +106,7 @@ def test_neighbours_are_those_of_an_exact_search(
     dataset: Any, where: str | None, metric: str
 ) -> None:
     query = dataset.take([7])["v"][0]
-    found = near_rows(dataset, Likeness("v", query, "", 12, metric), where, quiet)
+    found = near_rows(dataset, Likeness("v", query, NO_CODE, 12, metric), where, quiet)
     nearest = {"column": "v", "q": np.array(query.as_py(), "f4"), "k": 12, "metric": metric}
     expected = dataset.scanner(["_rowid"], where, nearest=nearest, prefilter=True).to_table()
     assert found.ids.tolist() == expected["_rowid"].to_pylist()
@@ -115,11 +118,11 @@ def test_neighbours_are_those_of_an_exact_search(
 def test_a_search_that_cannot_be_made_is_refused(dataset: Any) -> None:
     row = dataset.take([0])
     with pytest.raises(NotSupportedError, match="vectors"):
-        near_rows(dataset, Likeness("name", row["name"][0], ""), None, quiet)
+        near_rows(dataset, Likeness("name", row["name"][0], NO_CODE), None, quiet)
     with pytest.raises(InvalidInputError, match="metric"):
-        near_rows(dataset, Likeness("v", row["v"][0], "", 5, "<b>"), None, quiet)
+        near_rows(dataset, Likeness("v", row["v"][0], NO_CODE, 5, "<b>"), None, quiet)
     with pytest.raises(InvalidInputError, match="no vector"):
-        near_rows(dataset, Likeness("v", pa.scalar(None, row["v"].type), ""), None, quiet)
+        near_rows(dataset, Likeness("v", pa.scalar(None, row["v"].type), NO_CODE), None, quiet)
 
 
 def test_rows_that_pass_are_read_from_their_own_fragments(dataset: Any) -> None:

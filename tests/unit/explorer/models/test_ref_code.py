@@ -46,9 +46,7 @@ def test_merges_as_code_name_only_what_is_asked_for() -> None:
             f"{PYTHON}.branches.merge('dev', 'exp', on_conflict='theirs', key=['id', 'b'], "
             'copy=True, message="it\'s")'
         ),
-        "magic": (
-            "%lance merge dev --into exp --on-conflict theirs --key id,b --copy -m 'it'\"'\"'s'"
-        ),
+        "magic": ('%lance merge dev --into exp --on-conflict theirs --key id,b --copy -m "it\'s"'),
     }
 
 

@@ -30,13 +30,13 @@ def test_the_python_line_does_the_same(
 @pytest.mark.parametrize(
     ("verb", "args", "line"),
     [
-        ("delete", {"where": "name = 'x'"}, "%lance stage delete 'name = '\"'\"'x'\"'\"''"),
+        ("delete", {"where": "name = 'x'"}, "%lance stage delete \"name = 'x'\""),
         ("update", {"set": {"a": "b + 1"}, "where": "a < 3"},
          "%lance stage update 'a=b + 1' --where 'a < 3'"),
         ("cleanup", {"keep": 3, "older_than": 2.5},
          "%lance clean --older-than 2.5 --keep 3 --really"),
         ("compact", {"target_rows_per_fragment": 5}, "%lance compact --target-rows 5"),
-        ("tag", {"action": "move", "name": "v1", "ref": "HEAD~1"}, "%lance tag move v1 'HEAD~1'"),
+        ("tag", {"action": "move", "name": "v1", "ref": "HEAD~1"}, "%lance tag move v1 HEAD~1"),
         ("add_column", {"name": "a", "sql": "b"}, "%lance status"),
     ],
 )  # fmt: skip

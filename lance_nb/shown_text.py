@@ -1,0 +1,58 @@
+"""Text from a dataset, made fit for a page, a terminal or a log: nothing in it is invisible.
+
+A character that is not seen, or that changes how others are seen, is written out: terminals take
+escape sequences as commands, bidirectional marks reverse what a person reads, and a carriage return
+hides what was before it. ``⟨U+001B⟩`` is what ESC becomes.
+
+Layout: ``visible`` makes one line, in which a line break shows as ``↵`` and a tab as ``⇥``.
+``visible_lines`` is for what consists of several lines of ours: their breaks stay. ``visible_json``
+uses the escapes of JSON, so that a program that reads it gets the text as it was.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Controls (C0 with ESC, CR and backspace; DEL; C1), characters of no width, line and paragraph
+# separators, bidirectional marks, lone surrogates, tags.
+INVISIBLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f"
+    "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+_SIGNS = {"\n": "↵", "\t": "⇥"}
+
+
+def visible(text: str) -> str:
+    r"""Replace every invisible or direction-changing character by something that can be seen.
+
+    >>> from lance_nb.shown_text import visible
+    >>> visible("red: \x1b[31m, and\nmore")
+    'red: ⟨U+001B⟩[31m, and↵more'
+    """
+    return INVISIBLE.sub(_shown, text)
+
+
+def visible_lines(text: str) -> str:
+    """Do the same to every line of a text, and keep its line breaks."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def visible_json(written: str) -> str:
+    """Write out, as JSON does, what ``json.dumps`` leaves as it is in a text."""
+    return INVISIBLE.sub(_escaped, written)
+
+
+def _shown(match: re.Match[str]) -> str:
+    found = match.group()
+    return _SIGNS.get(found) or f"⟨U+{ord(found):04X}⟩"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    found = match.group()
+    if found == "\n":  # between the values: inside of a text, json.dumps has escaped it
+        return found
+    number = ord(found)
+    if number < 0x10000:
+        return f"\\u{number:04x}"
+    number -= 0x10000
+    return f"\\u{0xD800 + (number >> 10):04x}\\u{0xDC00 + (number & 0x3FF):04x}"

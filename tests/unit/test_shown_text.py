@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_nb.errors import CorruptFileError, InvalidInputError, RefNotFoundError
+from lance_nb.shown_text import INVISIBLE, visible, visible_json, visible_lines
+
+ANY = st.text(st.characters())
+
+
+@given(ANY)
+def test_nothing_that_a_terminal_takes_for_a_command_is_left(text: str) -> None:
+    shown = visible(text)
+    kinds = {unicodedata.category(one) for one in shown}
+    assert not kinds & {"Cc", "Cs", "Zl", "Zp"}
+    bidi = {unicodedata.bidirectional(one) for one in shown}
+    assert not bidi & {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+    assert visible(shown) == shown
+
+
+@given(ANY)
+def test_only_our_own_line_breaks_stay(text: str) -> None:
+    assert visible_lines(text).split("\n") == [visible(one) for one in text.split("\n")]
+
+
+@given(st.dictionaries(ANY, ANY))
+def test_json_says_the_same_without_hidden_characters(value: dict[str, str]) -> None:
+    written = visible_json(json.dumps(value, ensure_ascii=False, indent=2))
+    joined = {_joined(key): _joined(one) for key, one in value.items()}
+    assert json.loads(written) == joined
+    assert not INVISIBLE.search(written.replace("\n", ""))
+
+
+def _joined(text: str) -> str:
+    """Join halves of a pair: JSON has no other way to write what they are together."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InvalidInputError("red \x1b[31m\r\x08\x9b\u202e"),
+        RefNotFoundError("tag", "x\x1b]0;t\x07", ("a\x1b",)),
+        CorruptFileError("data/\x1b.lance", 3, "a\x9b", "b\u202e"),
+    ],
+)
+def test_no_error_speaks_to_a_terminal(error: Exception) -> None:
+    assert not INVISIBLE.search(str(error))
+    assert not INVISIBLE.search(str(pickle.loads(pickle.dumps(error))))  # noqa: S301 - our own
+
+
+def test_an_error_keeps_the_lines_that_it_was_given() -> None:
+    assert str(InvalidInputError("a\nb")) == "a\nb"
+
+
+def test_a_log_has_no_hidden_characters(caplog: pytest.LogCaptureFixture) -> None:
+    from lance_nb.explorer.messages import Job, finish
+
+    def fail(progress: object) -> None:
+        raise KeyError("\x1b[31m") from ValueError("\x1b]0;x\x07\u202e\r")
+
+    with caplog.at_level(logging.WARNING):
+        finish("1", Job(fail))
+    (record,) = caplog.records
+    said = logging.Formatter().format(record)
+    assert "KeyError" in said
+    assert not INVISIBLE.search(said.replace("\n", ""))
