@@ -16,8 +16,8 @@ from lance_nb import errors
 
 # Loaded by Python or by the names themselves; not offered to anybody.
 SUBMODULES = {
-    "dataset", "encodings", "errors", "explorer", "file", "format", "magic", "spark", "storage",
-    "table", "transactions", "widgets",
+    "code_lines", "dataset", "encodings", "errors", "explorer", "file", "format", "magic",
+    "shown_text", "spark", "storage", "table", "transactions", "widgets",
 }  # fmt: skip
 # Read with a default: a missing list is one failure below, not the end of the whole collection.
 NAMES = list(getattr(lance_nb, "__all__", []))
