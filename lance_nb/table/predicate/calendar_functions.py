@@ -83,6 +83,12 @@ def _to_char(name: str, operands: Sequence[Expression]) -> Expression:
     if not unit:
         raise PredicateError(f"{name} writes fractions as %.3f, %.6f or %.9f")
     form = form.replace(digits[0], "") if digits else form
+    if value.type.tz is None and re.search(r"(?<!%)(%%)*%:?[zZ]", form):
+        raise PredicateError(f"{name}: {form!r} writes a time zone, and {value.type} has none")
+    # Rust writes every zone as its offset.
+    pieces = re.split(r"(%:z|%Z|%.)", form, flags=re.DOTALL)
+    marks = {"%:z": _OFFSET_MARK + "%z", "%Z": _OFFSET_MARK + "%z", "%%": _PERCENT_MARK}
+    form = "".join(marks.get(one, one) for one in pieces)
     wanted = pa.timestamp(unit, value.type.tz)
 
     def kernel(rows: Value) -> Value:
@@ -90,11 +96,18 @@ def _to_char(name: str, operands: Sequence[Expression]) -> Expression:
 
         finer = _PER_UNIT[unit] < _PER_UNIT[rows.type.unit]
         cut = rows if finer else pc.floor_temporal(rows, unit=_WORDS[unit])
-        return pc.strftime(cut.cast(wanted), format=form)
+        made = pc.strftime(cut.cast(wanted), format=form)
+        if _PERCENT_MARK in form:
+            made = pc.replace_substring(made, _PERCENT_MARK, "%")
+        if _OFFSET_MARK not in form:
+            return made
+        return pc.replace_substring_regex(made, _OFFSET_MARK + r"([+-]\d\d)(\d\d)", r"\1:\2")
 
     return call(name, kernel, value)
 
 
+_OFFSET_MARK = "\x01"  # before an offset that is written with a colon
+_PERCENT_MARK = "\x02"  # Arrow takes the Z of %%Z for a zone
 _WORDS = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
 
 

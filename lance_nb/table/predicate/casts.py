@@ -271,6 +271,9 @@ def _to_time(value: Value, type_: pa.DataType) -> Value:
         return _parse_time(value, type_)
     if pt.is_timestamp(own) and own.tz and pt.is_date(type_):
         value = pc.local_timestamp(value)
+    if pt.is_timestamp(type_) and type_.tz and pt.is_integer(own):
+        # A number is a moment, not a local time.
+        return _moment(value, pa.timestamp(type_.unit)).cast(type_)
     if pt.is_timestamp(type_) and type_.tz and not getattr(own, "tz", None):
         return with_zone(_moment(value, pa.timestamp(type_.unit)), type_.tz)
     if pt.is_date(type_):

@@ -297,7 +297,14 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
         return pa.large_binary()
     if any(texts) and not pt.is_nested(left) and not pt.is_nested(right):
         return right if texts[0] else left
+    if _is_list(left) and _is_list(right):
+        item = common_type(left.value_type, right.value_type)
+        return None if item is None else pa.list_(item)
     return None
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return bool(pt.is_list(type_) or pt.is_large_list(type_) or pt.is_fixed_size_list(type_))
 
 
 def _is_number(type_: pa.DataType) -> bool:

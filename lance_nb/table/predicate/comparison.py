@@ -17,13 +17,16 @@ from math import copysign, isnan
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.expression import Value, aligned, one_array
+from lance_nb.table.predicate.lists import Lists, arrays_kernel, null_mask, opened
 
 PATTERNS_MAX = 10_000
+Signs = npt.NDArray[np.int8]
 _LOOKED_UP_MIN = 8
 
 
@@ -56,8 +59,11 @@ def less(left: Value, right: Value) -> Value:
     """Compare for less; a literal zero is as great as both zeros."""
     import pyarrow.compute as pc
 
-    if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
+    is_nested = pt.is_nested(left.type)
+    if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar) and not is_nested:
         return pc.less(left, right) if _has_ieee_order(left, right) else precedes(left, right)
+    if is_nested:
+        return arrays_kernel(_is_nested_less)(left, right)
     if pt.is_floating(left.type) and isinstance(right, pa.Scalar):
         return _is_below(left, right)
     if pt.is_floating(left.type) and isinstance(left, pa.Scalar):
@@ -194,6 +200,52 @@ def _identity(value: Any) -> Any:
     return value
 
 
+def _is_nested_less(left: pa.Array, right: pa.Array) -> pa.Array:
+    """Compare lists element by element, and structs field by field, for less.
+
+    Inside of them nulls come first; a list comes before a longer one that begins with it.
+    """
+    is_less = _signs(left, right) < 0
+    return pa.array(is_less, mask=null_mask(left) | null_mask(right))
+
+
+def _signs(left: pa.Array, right: pa.Array) -> Signs:
+    """Return for each row -1, 0 or 1: less, equal or greater."""
+    import pyarrow.compute as pc
+
+    type_ = left.type
+    if pt.is_struct(type_):
+        signs = np.zeros(len(left), np.int8)
+        for one, other in zip(left.flatten(), right.flatten(), strict=True):
+            signs = np.where(signs == 0, _signs(one, other), signs)
+    elif pt.is_list(type_) or pt.is_large_list(type_) or pt.is_fixed_size_list(type_):
+        signs = _list_signs(opened(left), opened(right))
+    elif pt.is_nested(type_):
+        raise pa.ArrowNotImplementedError(f"values of type {type_} have no order")
+    elif pt.is_null(type_):
+        signs = np.zeros(len(left), np.int8)
+    else:
+        below, above = precedes(left, right), precedes(right, left)
+        numbers = (pc.fill_null(one, False).cast(pa.int8()) for one in (above, below))
+        signs = np.subtract(*(np.asarray(one) for one in numbers))
+    nulls = null_mask(right).astype(np.int8) - null_mask(left).astype(np.int8)
+    found: Signs = np.where(null_mask(right) | null_mask(left), nulls, signs)
+    return found
+
+
+def _list_signs(left: Lists, right: Lists) -> Signs:
+    signs: Signs = np.sign(left.lengths - right.lengths).astype(np.int8)
+    counts = np.minimum(left.lengths, right.lengths)
+    owner = np.repeat(np.arange(counts.size), counts)
+    inside = np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    pairs = [side.values.take(pa.array(side.starts[owner] + inside)) for side in (left, right)]
+    found = _signs(*pairs)
+    (differing,) = np.nonzero(found)
+    rows, first = np.unique(owner[differing], return_index=True)
+    signs[rows] = found[differing[first]]
+    return signs
+
+
 def is_distinct(left: Value, right: Value) -> Value:
     """Compare for inequality with null as a value like any other."""
     import pyarrow.compute as pc
@@ -291,13 +343,6 @@ def _escaped(pattern: str) -> str:
         taken = next(chars, "\\")
         out.append(f"\\{taken}" if taken in "%_\\" else taken)
     return "".join(out)
-
-
-def regexp(value: Value, *, pattern: str, ignore_case: bool) -> Value:
-    """Look for a regular expression anywhere in the text."""
-    import pyarrow.compute as pc
-
-    return pc.match_substring_regex(value, pattern=pattern, ignore_case=ignore_case)
 
 
 def extreme(*values: Value, largest: bool) -> Value:

@@ -43,7 +43,7 @@ from lance_nb.table.predicate.logic import is_null
 from lance_nb.table.predicate.names import Names
 from lance_nb.table.predicate.nullability import may_be_null
 from lance_nb.table.predicate.pattern_functions import as_test
-from lance_nb.table.predicate.sql_text import parse_sql, shown
+from lance_nb.table.predicate.sql_text import parse_sql, shown, with_quoted_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +138,21 @@ def null_filter(path: Path, schema: pa.Schema) -> Filter:
 
 def compile_column(name: str, text: str, schema: pa.Schema) -> Computed:
     """Bind a computed column to a schema. Raises PredicateError."""
+    if text in schema.names:  # whatever it would mean as an expression: ``null``, ``a-b``
+        stored = Names(schema).resolve([text], quoted=True)
+        return Computed(name, text, stored, may_be_null(stored, schema))
     expression = _bind(text, schema, f"column {name!r}")
     is_operator = isinstance(expression, Call) and expression.name.startswith("operator ")
-    if is_operator and call_deeply(partial(_is_simple_arithmetic, text)):
+    if is_operator and call_deeply(
+        partial(_is_simple_arithmetic, with_quoted_columns(text, schema.names))
+    ):
         expression = _narrowed(expression)
     return Computed(name, text, expression, may_be_null(expression, schema))
 
 
 def _bind(text: str, schema: pa.Schema, what: str) -> Expression:
     def bind() -> Expression:
-        sql = parse_sql(text)
+        sql = parse_sql(with_quoted_columns(text, schema.names))
         try:
             return bind_sql(sql, Names(schema))
         except PredicateError as exc:

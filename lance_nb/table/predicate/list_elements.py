@@ -15,14 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.table.predicate.coercion import cast
-from lance_nb.table.predicate.expression import Expression, call
+from lance_nb.table.predicate.expression import Expression, Literal, call
 from lance_nb.table.predicate.list_functions import (
     Binder,
     element_of,
     list_names,
     list_of,
 )
-from lance_nb.table.predicate.list_results import alike, of_lists
+from lance_nb.table.predicate.list_results import alike, of_lists, without_list
+from lance_nb.table.predicate.list_sizes import ints, whole
 from lance_nb.table.predicate.lists import (
     Ints,
     Lists,
@@ -37,24 +38,27 @@ from lance_nb.table.predicate.lists import (
 )
 from lance_nb.table.predicate.string_functions import literal_of
 
+_EVERY = 1 << 40
+
 # --- elements -------------------------------------------------------------------------------------
 
 
-def _removed(most: int | None) -> Binder:
+def _removed(most: int) -> Binder:
+    """Bind the removal of the first elements: as many as the third operand says, none for NULL."""
+
     def bind(name: str, operands: Sequence[Expression]) -> Expression:
-        times = literal_of(operands[2], name=name) if len(operands) == 3 else most
+        times = whole(operands[2]) if len(operands) == 3 else Literal(pa.scalar(most))
         rows = list_of(operands[0], name=name)
         element = element_of(operands[1], rows.type.value_type, name=name)
 
-        def kernel(rows: pa.Array, elements: pa.Array) -> pa.Array:
+        def kernel(rows: pa.Array, elements: pa.Array, times: pa.Array) -> pa.Array:
             lists = opened(rows)
             hits = _found(lists, elements)
-            if times is not None:
-                hits &= ranks(hits, lists) <= times
+            hits &= ranks(hits, lists) <= ints(times)[lists.rows]
             lost = lists.lost | null_mask(elements)
             return Lists(lists.values, lists.starts, lists.lengths, lost).kept(~hits)
 
-        return call(name, arrays_kernel(kernel), rows, element)
+        return call(name, arrays_kernel(kernel), rows, element, times)
 
     return bind
 
@@ -132,6 +136,10 @@ def _distinct(rows: pa.Array) -> pa.Array:
 
 def _of_two(choose: Callable[[Lists, Lists], pa.Array]) -> Binder:
     def bind(name: str, operands: Sequence[Expression]) -> Expression:
+        nothing = without_list(operands)
+        if nothing is not None:
+            return nothing
+
         def kernel(left: pa.Array, right: pa.Array) -> pa.Array:
             one, other = opened(left), opened(right)
             lost = one.lost | other.lost
@@ -180,7 +188,7 @@ def _distance(name: str, operands: Sequence[Expression]) -> Expression:
 FUNCTIONS: dict[str, tuple[Binder, int, int]] = {
     **dict.fromkeys(list_names("remove"), (_removed(1), 2, 2)),
     **dict.fromkeys(list_names("remove_n"), (_removed(1), 3, 3)),
-    **dict.fromkeys(list_names("remove_all"), (_removed(None), 2, 2)),
+    **dict.fromkeys(list_names("remove_all"), (_removed(_EVERY), 2, 2)),
     **dict.fromkeys(list_names("replace"), (_replaced(1), 3, 3)),
     **dict.fromkeys(list_names("replace_n"), (_replaced(1), 4, 4)),
     **dict.fromkeys(list_names("replace_all"), (_replaced(None), 3, 3)),

@@ -26,7 +26,7 @@ from lance_nb.table.predicate.expression import (
     only_value,
     per_row,
 )
-from lance_nb.table.predicate.string_functions import literal_of, text
+from lance_nb.table.predicate.string_functions import text
 
 Binder = Callable[[str, Sequence[Expression]], Expression]
 _LIST_DEPTH_MAX = 16
@@ -155,17 +155,22 @@ def _hashable(value: Any) -> Any:
 
 
 def _length(name: str, operands: Sequence[Expression]) -> Expression:
-    if len(operands) == 2 and literal_of(operands[1], name=name) != 1:
+    """Bind array_length(list, dimension): null for a dimension that there is not."""
+    dimension = plain(operands[1]) if len(operands) == 2 else Literal(pa.scalar(1))
+    is_nested = is_list(list_of(operands[0], name=name).type.value_type)
+    number = dimension.scalar.as_py() if isinstance(dimension, Literal) else 2
+    if is_nested and isinstance(number, int) and number > 1:
         raise PredicateError(f"{name} counts the elements of the outermost lists, dimension 1")
     if name == "cardinality" and is_list(list_of(operands[0], name=name).type.value_type):
         raise PredicateError("cardinality of nested lists is not supported; use array_length")
 
-    def kernel(rows: Value) -> Value:
+    def kernel(rows: Value, numbers: Value) -> Value:
         import pyarrow.compute as pc
 
-        return pc.list_value_length(rows).cast(pa.uint64())
+        lengths = pc.list_value_length(rows).cast(pa.uint64())
+        return pc.if_else(pc.equal(numbers, 1), lengths, pa.scalar(None, pa.uint64()))
 
-    return call(name, kernel, list_of(operands[0], name=name))
+    return call(name, kernel, list_of(operands[0], name=name), cast(dimension, pa.int64()))
 
 
 def _empty(name: str, operands: Sequence[Expression]) -> Expression:

@@ -4,7 +4,7 @@ Semantics are pylance 14.0.2's: a null list counts as empty where elements or li
 makes everything else null.
 
 Lists of a length that is asked for: ``list_sizes``.
-Not supported: negative strides, ``arrays_zip``.
+Not supported: ``arrays_zip``.
 """
 
 from __future__ import annotations
@@ -40,21 +40,26 @@ from lance_nb.table.predicate.string_functions import literal_of, text
 
 
 def _slice(name: str, operands: Sequence[Expression]) -> Expression:
-    stride = literal_of(operands[3], name=name) if len(operands) == 4 else 1
-    if not isinstance(stride, int) or stride < 1:
-        raise PredicateError(f"{name} takes strides from 1 on")
-
-    def kernel(rows: pa.Array, begin: pa.Array, end: pa.Array) -> pa.Array:
-        lists, low, high = opened(rows), ints(begin), ints(end)
+    def kernel(rows: pa.Array, begin: pa.Array, end: pa.Array, strides: pa.Array) -> pa.Array:
+        lists, low, high, stride = opened(rows), ints(begin), ints(end), ints(strides)
+        lost = lists.lost | null_mask(begin) | null_mask(end) | null_mask(strides)
+        if bool(((stride == 0) & ~lost).any()):
+            raise pa.ArrowInvalid(f"{name}: the stride is 0")
+        stride = np.where(stride == 0, 1, stride)
         first = np.where(low > 0, low - 1, np.where(low < 0, lists.lengths + low, 0))
-        first = np.maximum(first, 0)
         stop = np.minimum(np.where(high < 0, lists.lengths + high + 1, high), lists.lengths)
-        lost = lists.lost | null_mask(begin) | null_mask(end)
+        first = np.maximum(first, 0)
+        # Backwards, a begin behind the list or an end before it leaves nothing.
+        inside = (first < lists.lengths) & (stop > 0)
+        backwards = np.where(inside, (first - stop + 1) // -stride + 1, 0)
+        forwards = -((first - stop) // stride)
+        counts = np.where(lost, 0, np.where(stride > 0, forwards, backwards))
         lists = Lists(lists.values, lists.starts, lists.lengths, lost)
-        counts = np.where(lost, 0, -((first - stop) // stride))
         return lists.ranges(first, counts, stride)
 
-    numbers = [whole(one) for one in operands[1:3]]
+    numbers = [whole(one) for one in operands[1:4]]
+    if len(operands) == 3:
+        numbers.append(Literal(pa.scalar(1)))
     return call(name, arrays_kernel(kernel), list_of(operands[0], name=name), *numbers)
 
 
@@ -152,6 +157,15 @@ def make_array(name: str, operands: Sequence[Expression]) -> Expression:
         return joined(parts, np.zeros(len(elements[0]), np.bool_))
 
     return call(name, arrays_kernel(kernel), *unify_all([plain(one) for one in operands]))
+
+
+def without_list(operands: Sequence[Expression]) -> Literal | None:
+    """Return the null that a function of lists has of NULL, None where no operand is that."""
+    types = [one.type for one in operands]
+    if not any(map(pa.types.is_null, types)):
+        return None
+    other = next((one for one in types if is_list(one)), pa.list_(pa.null()))
+    return Literal(pa.scalar(None, pa.list_(other.value_type)))
 
 
 def alike(name: str, operands: Sequence[Expression]) -> list[Expression]:

@@ -44,12 +44,13 @@ class Lists:
         """Make lists of the values at ``places``."""
         return closed(self.values.take(pa.array(places)), lengths, self.lost)
 
-    def ranges(self, first: Ints, counts: Ints, stride: int = 1) -> pa.Array:
+    def ranges(self, first: Ints, counts: Ints, stride: Ints | int = 1) -> pa.Array:
         """Make lists of ``counts`` values of each row, from its value ``first`` on."""
         counts = np.maximum(counts, 0)
         places = np.repeat(self.starts + first, counts)
         inside = np.arange(places.size) - np.repeat(np.cumsum(counts) - counts, counts)
-        return self.cut(places + inside * stride, counts)
+        steps = stride if isinstance(stride, int) else np.repeat(stride, counts)
+        return self.cut(places + inside * steps, counts)
 
     def kept(self, mask: Mask) -> pa.Array:
         """Make lists of the values where the mask is set."""

@@ -1,7 +1,7 @@
 """LIKE and the functions of regular expressions: regexp_like, regexp_match, regexp_replace, ...
 
-Regular expressions are RE2's, which lack back-references and look-around as Rust's do, and run in
-time linear in the text. Flags: ``i``, ``m``, ``s``, and ``g`` (replace all).
+Regular expressions are read as Rust's (``regular_expressions``). Flags: ``i``, ``m``, ``s``, and
+``g`` (replace all).
 """
 
 from __future__ import annotations
@@ -15,21 +15,23 @@ import pyarrow as pa
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.comparison import like as _like
-from lance_nb.table.predicate.comparison import regexp
 from lance_nb.table.predicate.expression import (
     Call,
     Expression,
     Literal,
     Value,
+    aligned,
     call,
     one_array,
 )
+from lance_nb.table.predicate.lists import Mask
+from lance_nb.table.predicate.regular_expressions import Regex
 from lance_nb.table.predicate.string_functions import Binder, literal_of, text
 
 _FLAGS = frozenset("imsg")
 
 
-def _pattern(name: str, operands: Sequence[Expression], place: int) -> tuple[str | None, str]:
+def _pattern(name: str, operands: Sequence[Expression], place: int) -> tuple[Regex | None, str]:
     """Return the regular expression, with its flags inside, and all flags."""
     pattern = literal_of(operands[1], name=name)
     flags = literal_of(operands[place], name=name) if len(operands) > place else ""
@@ -41,9 +43,9 @@ def _pattern(name: str, operands: Sequence[Expression], place: int) -> tuple[str
     if pattern is None:
         return None, flags or ""
     pattern = f"(?{inside}){pattern}" if inside else pattern
-    # A pattern that is none is found now, not with the first row.
-    regexp(pa.scalar(""), pattern=pattern, ignore_case=False)
-    return pattern, flags or ""
+    regex = Regex(pattern)
+    regex.found(pa.scalar(""))  # a pattern that is none is found now, not with the first row
+    return regex, flags or ""
 
 
 def regexp_test(name: str, operands: Sequence[Expression]) -> Expression:
@@ -52,7 +54,7 @@ def regexp_test(name: str, operands: Sequence[Expression]) -> Expression:
     pattern, _ = _pattern(name, operands, 2)
     if pattern is None:
         return Literal(pa.scalar(None, pa.bool_()))
-    return call(name, partial(regexp, pattern=pattern, ignore_case=False), value)
+    return call(name, pattern.found, value)
 
 
 def _regexp_match(name: str, operands: Sequence[Expression]) -> Expression:
@@ -67,15 +69,20 @@ def _regexp_match(name: str, operands: Sequence[Expression]) -> Expression:
 class RegexpMatch:
     """The kernel of regexp_match, which a filter asks for its pattern."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: Regex) -> None:
         self.pattern = pattern
-        self._named = _with_named_groups(pattern)
+        self._named = _with_named_groups(pattern.re2)
 
     def __call__(self, value: Value) -> Value:
         """Return the groups of each row's first match, the whole match if there are none."""
         import pyarrow.compute as pc
 
         type_ = pa.list_(pa.string())
+        if self.pattern.has_boundary:
+            (texts,) = aligned(value)
+            odd = self.pattern.beyond_ascii(texts)
+            if odd.any():
+                return self._each(value, texts, odd)
         found = pc.extract_regex(value, pattern=self._named)
         if isinstance(found, pa.Scalar):
             return pa.scalar(list(found.as_py().values()) if found.is_valid else None, type_)
@@ -86,6 +93,13 @@ class RegexpMatch:
         values = pa.concat_arrays(groups).take(pa.array(each % count * len(rows) + each // count))
         offsets = pa.array(np.arange(0, each.size + 1, count, dtype=np.int32))
         return pa.ListArray.from_arrays(offsets, values, mask=rows.is_null())
+
+    def _each(self, value: Value, texts: pa.Array, odd: Mask) -> Value:
+        usual = self(texts.filter(pa.array(~odd)))
+        rows = [self.pattern.groups(text) for text in texts.filter(pa.array(odd)).to_pylist()]
+        place = np.where(odd, len(usual) + np.cumsum(odd) - 1, np.cumsum(~odd) - 1)
+        found = pa.concat_arrays([usual, pa.array(rows, usual.type)]).take(pa.array(place))
+        return found[0] if isinstance(value, pa.Scalar) else found
 
 
 def _with_named_groups(pattern: str) -> str:
@@ -107,11 +121,11 @@ def as_test(expression: Expression) -> Expression:
     return expression
 
 
-def _is_found(pattern: str) -> Callable[[Value], Value]:
+def _is_found(pattern: Regex) -> Callable[[Value], Value]:
     def kernel(value: Value) -> Value:
         import pyarrow.compute as pc
 
-        return pc.fill_null(regexp(value, pattern=pattern, ignore_case=False), False)
+        return pc.fill_null(pattern.found(value), False)
 
     return kernel
 
@@ -128,14 +142,7 @@ def _regexp_replace(name: str, operands: Sequence[Expression]) -> Expression:
         replacement = replacement.replace(f"${group}", f"\\{group}")
     times = None if "g" in flags else 1
 
-    def kernel(rows: Value) -> Value:
-        import pyarrow.compute as pc
-
-        return pc.replace_substring_regex(
-            rows, pattern=pattern, replacement=replacement, max_replacements=times
-        )
-
-    return call(name, kernel, value)
+    return call(name, lambda rows: pattern.replaced(rows, replacement, times), value)
 
 
 def _regexp_count(name: str, operands: Sequence[Expression]) -> Expression:
@@ -149,9 +156,13 @@ def _regexp_count(name: str, operands: Sequence[Expression]) -> Expression:
     def kernel(rows: Value) -> Value:
         import pyarrow.compute as pc
 
-        rest = rows if start == 1 else pc.utf8_slice_codeunits(rows, start=start - 1)
-        found = pc.count_substring_regex(rest, pattern=pattern or "")
-        return pc.fill_null(found.cast(pa.int64()), 0)
+        if pattern is None:
+            return pc.multiply(pc.fill_null(pc.utf8_length(rows), 0), 0).cast(pa.int64())
+        if start == 1:
+            return pc.fill_null(pattern.counted(rows), 0)
+        found = pattern.counted(pc.utf8_slice_codeunits(rows, start=start - 1))
+        is_inside = pc.greater_equal(pc.utf8_length(rows), start - 1)
+        return pc.fill_null(pc.if_else(is_inside, found, 0), 0)
 
     return call(name, kernel, value)
 

@@ -16,6 +16,7 @@ deep_calls).
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -53,6 +54,19 @@ _WORDS_OF_STATEMENTS = frozenset({
     "RLIKE", "ROLLBACK", "SEMI", "SESSION", "SET", "SETTINGS", "SHOW", "STRAIGHT_JOIN", "TABLE",
     "TABLESAMPLE", "TRUNCATE", "UNCACHE", "UNION", "UNPIVOT", "UPDATE", "USE", "USING", "VACUUM",
     "VALUES", "VIEW", "WHERE", "WINDOW", "WITH", "XOR",
+})  # fmt: skip
+# Words of expressions: names of columns only where an expression could not have them.
+_WORDS_OF_EXPRESSIONS = frozenset({
+    "AND", "ANY", "AS", "BETWEEN", "CASE", "DISTINCT", "ELSE", "FOR", "FROM", "ILIKE", "LIKE",
+    "NOT", "NOTNULL", "OR", "SELECT", "THEN", "WHEN",
+})  # fmt: skip
+_BEFORE_OPERANDS = frozenset({
+    "", "(", "[", ",", "=", "<", ">", "!=", "<>", "+", "-", "*", "/", "%", "|", "&", "^", "AND",
+    "OR", "NOT", "LIKE", "ILIKE", "BETWEEN", "WHEN", "THEN", "ELSE",
+})  # fmt: skip
+_AFTER_OPERANDS = frozenset({
+    "", ")", "]", ",", ".", "[", "=", "<", ">", "!=", "<>", "+", "*", "/", "%", "|", "&", "^",
+    "AND", "OR", "IS", "IN", "LIKE", "ILIKE", "BETWEEN", "WHEN", "THEN", "ELSE", "END", "::",
 })  # fmt: skip
 _PREFIXES = frozenset({"NOT", "-", "+", "~"})
 _OPENS, _CLOSES = frozenset({"(", "[", "CASE"}), frozenset({")", "]", "END"})
@@ -138,6 +152,37 @@ def parse_sql(text: str) -> SqlText:
     short = _without(text[: tokens[-1].end], cuts)
     bulks = {f"{BULK_PREFIX}{number}": cut.values for number, cut in enumerate(cuts)}
     return SqlText(text, _parse(short, text), bulks)
+
+
+def with_quoted_columns(text: str, names: Collection[str]) -> str:
+    """Quote the columns whose names are words of expressions, as in ``and = 1``.
+
+    Such a word is a column where an operand must stand and nothing follows that it could lead.
+    """
+    words = {name.upper(): name for name in names if name.upper() in _WORDS_OF_EXPRESSIONS}
+    if not words or not isinstance(text, str) or len(text) > TEXT_CHARS_MAX:
+        return text
+    parts, done, before = [], 0, ""
+    tokens = [
+        Token(str(found.lastgroup), found[0], found.start())
+        for found in islice(_TOKEN.finditer(text), TOKENS_READ_MAX)
+        if found.lastgroup != "space"
+    ]
+    for place, token in enumerate(tokens):
+        after = tokens[place + 1].text.upper() if place + 1 < len(tokens) else ""
+        word = token.text.upper()
+        is_column = word in words and before in _BEFORE_OPERANDS and after in _AFTER_OPERANDS
+        if word == "NOT":
+            is_column = is_column and not after.isalpha()
+        elif word == "CASE":
+            is_column = is_column and after != "WHEN"
+        if is_column:
+            # Without quotes case does not matter, as for other names.
+            name = token.text if token.text in names else words[word]
+            parts += [text[done : token.start], f"`{name}`"]
+            done, word = token.end, "column"
+        before = word
+    return "".join([*parts, text[done:]])
 
 
 def _without(text: str, cuts: list[_Cut]) -> str:

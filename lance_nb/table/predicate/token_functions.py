@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.coercion import cast
-from lance_nb.table.predicate.expression import Expression, Literal, call, per_distinct
+from lance_nb.table.predicate.expression import Expression, Literal, Value, call, per_distinct
+from lance_nb.table.predicate.regular_expressions import Regex
 from lance_nb.table.predicate.string_functions import Binder, literal_of, text
 
 _STEPS_MAX = 1 << 20
@@ -74,32 +75,31 @@ def _substr_index(value: str, delimiter: str, count: int) -> str:
     return delimiter.join(parts[:count] if count > 0 else parts[count:])
 
 
-def _instr(value: str, pattern: str, start: int = 1) -> int:
-    """Return where the pattern is found first."""
+def _instr(name: str, operands: Sequence[Expression]) -> Expression:
+    """Bind regexp_instr: where the pattern is found first."""
+    pattern = literal_of(operands[1], name=name)
+    if pattern is not None and not isinstance(pattern, str):
+        raise PredicateError(f"{name} needs a pattern in quotes")
+    try:
+        regex = Regex(pattern or "")
+        regex.found(pa.scalar(""))
+    except pa.ArrowInvalid as exc:
+        raise PredicateError(f"{name}: {pattern!r} is no regular expression: {exc}") from exc
+    if pattern == "":
+        return call(name, _never, text(operands[0], name=name))  # as pylance, of null as well
+
+    def place(value: str, _: str, start: int = 1) -> int:
+        before = max(start - 1, 0)
+        found = regex.place(value[before:]) if value else -1
+        return 0 if found < 0 else before + found + 1
+
+    return _of_one(place, pa.int64())(name, operands)
+
+
+def _never(texts: Value) -> Value:
     import pyarrow.compute as pc
 
-    before = max(start - 1, 0)
-    rest = value[before:]
-    found = pc.find_substring_regex(rest, pattern=pattern).as_py()
-    return 0 if found < 0 else before + len(rest.encode()[:found].decode()) + 1
-
-
-def _checked(function: Callable[..., Any], type_: pa.DataType) -> Binder:
-    """Bind a function of regular expressions, whose pattern is tried once before."""
-
-    def bind(name: str, operands: Sequence[Expression]) -> Expression:
-        import pyarrow.compute as pc
-
-        pattern = literal_of(operands[1], name=name)
-        if pattern is not None and not isinstance(pattern, str):
-            raise PredicateError(f"{name} needs a pattern in quotes")
-        try:
-            pc.match_substring_regex("", pattern=pattern or "")
-        except pa.ArrowInvalid as exc:
-            raise PredicateError(f"{name}: {pattern!r} is no regular expression: {exc}") from exc
-        return _of_one(function, type_)(name, operands)
-
-    return bind
+    return pc.multiply(pc.fill_null(pc.utf8_length(texts), 0), 0).cast(pa.int64())
 
 
 # name -> (binder, fewest operands, most operands)
@@ -110,5 +110,5 @@ FUNCTIONS: dict[str, tuple[Binder, int, int]] = {
     **dict.fromkeys(
         ("substr_index", "substring_index"), (_of_one(_substr_index, pa.string()), 3, 3)
     ),
-    "regexp_instr": (_checked(_instr, pa.int64()), 2, 3),
+    "regexp_instr": (_instr, 2, 3),
 }

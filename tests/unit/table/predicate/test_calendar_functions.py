@@ -53,3 +53,30 @@ def test_other_intervals_are_refused(written: str) -> None:
 def test_a_bin_must_have_a_width() -> None:
     with pytest.raises(PredicateError, match="longer than nothing"):
         values_of("date_bin(interval '0 days', t)", TABLE)
+
+
+@pytest.mark.parametrize(("text", "values"), [
+    ("to_char(z, '%Z')", ["+02:00", "-03:30", None]),
+    ("to_char(z, '%z')", ["+0200", "-0330", None]),
+    ("to_char(z, 'x%:zy%%Z')", ["x+02:00y%Z", "x-03:30y%Z", None]),
+    ("date_part('hour', arrow_cast(i, 'Timestamp(Second, Some(\"Asia/Tokyo\"))'))", [9, 9, None]),
+])  # fmt: skip
+def test_zones_are_written_as_offsets(text: str, values: list[object]) -> None:
+    columns = {
+        zone: pa.array([1_625_000_000], pa.timestamp("s", zone))
+        for zone in ("Europe/Zurich", "-03:30")
+    }
+    found = []
+    for number, zone in enumerate(columns):
+        table = pa.table({"z": columns[zone], "i": [number + 1]})
+        found += values_of(text, table)
+    nothing = pa.table({"z": pa.nulls(1, pa.timestamp("s", "UTC")), "i": pa.nulls(1, pa.int64())})
+    assert [*found, *values_of(text, nothing)] == values
+
+
+@pytest.mark.parametrize("form", ["%Z", "%z", "%:z", "%%%Z"])
+def test_a_zone_that_there_is_not_is_refused(form: str) -> None:
+    table = pa.table({"t": pa.array([0], pa.timestamp("s"))})
+    with pytest.raises(PredicateError, match="writes a time zone, and timestamp"):
+        values_of(f"to_char(t, '{form}')", table)
+    assert values_of("to_char(t, '%%Z')", table) == ["%Z"]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate.functions import FUNCTIONS
+from lance_nb.table.predicate.functions import FUNCTIONS, call_of
 from tests.support.expressions import values_of
 
 _SUNDAY = datetime(2021, 1, 3, 5, 6, 7, 123456)  # noqa: DTZ001
@@ -73,3 +73,14 @@ def test_groups_are_those_outside_of_brackets(pattern: str, values: list[object]
 )  # fmt: skip
 def test_fields_of_a_week_that_begins_on_a_sunday(field: str, values: list[float]) -> None:
     assert values_of(f"date_part('{field}', t)", TIMES) == pytest.approx(values)
+
+
+@pytest.mark.parametrize("word", ["any", "some", "all"])
+def test_operators_that_read_like_functions_say_what_to_write(word: str) -> None:
+    with pytest.raises(
+        PredicateError,
+        match=rf"operator {word.upper()} is not supported; use IN \(...\), or array_has\(list, value",
+    ):
+        call_of(word, [])
+    with pytest.raises(PredicateError, match=r"no function named 'anyy'"):
+        call_of("anyy", [])

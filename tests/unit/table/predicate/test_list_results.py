@@ -32,9 +32,53 @@ def test_lists_are_made(text: str, values: list[object]) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["array_slice(l, 1, 2, -1)", "array_slice(k, 1, 2)", "array_sort(l, 'UP')", "range(1, 5, 0)",
+    ["array_slice(k, 1, 2)", "array_sort(l, 'UP')", "range(1, 5, 0)",
      "array_repeat(1, 9999999)", "make_array()", "cardinality(make_array(l))"],
 )  # fmt: skip
 def test_what_cannot_be_made_is_refused(text: str) -> None:
     with pytest.raises(PredicateError):
         values_of(text, TABLE)
+
+
+LISTS = pa.table({
+    "l": pa.array([[1, 2, 3], [], None, [4]], pa.list_(pa.int64())), "k": [1, 2, 1, None],
+    "m": pa.array([[1, 2], [None], [1], [4, 0]], pa.list_(pa.int64())),
+    "s": [{"x": 1, "y": [1]}, {"x": None, "y": None}, None, {"x": 2, "y": []}],
+})  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "values"), [
+    ("array_slice(l, 3, 1, -1)", [[3, 2, 1], [], None, []]),
+    ("array_slice(l, -1, -2, -1)", [[3, 2], [], None, []]),
+    ("array_slice(l, -9, 1, -1)", [[1], [], None, [4]]),
+    ("array_slice(l, 1, 3, k)", [[1, 2, 3], [], None, None]),
+    ("array_remove_n(l, 1, NULL)", [[1, 2, 3], [], None, [4]]),
+    ("array_remove_n(l, 1, k)", [[2, 3], [], None, [4]]),
+    ("array_length(l, 1)", [3, 0, None, 1]), ("array_length(l, 2)", [None] * 4),
+    ("array_length(l, k)", [3, None, None, None]), ("array_length(l, NULL)", [None] * 4),
+    ("array_except(l, NULL)", [None] * 4), ("array_union(NULL, l)", [None] * 4),
+    ("l < m", [False, True, None, True]), ("l >= m", [True, False, None, False]),
+    ("l < [2]", [True, True, None, False]), ("s <= s", [True, True, None, True]),
+    ("s < named_struct('x', 2, 'y', [0])", [True, True, None, True]),
+])  # fmt: skip
+def test_strides_counts_and_the_order_of_lists(text: str, values: list[object]) -> None:
+    assert values_of(text, LISTS) == values
+
+
+def test_a_stride_of_zero_is_refused() -> None:
+    with pytest.raises(pa.ArrowInvalid, match="array_slice: the stride is 0"):
+        values_of("array_slice(l, 1, 2, 0)", LISTS)
+
+
+def test_lengths_of_inner_lists_are_refused() -> None:
+    table = pa.table({"ll": pa.array([[[1]]])})
+    for text in ("array_length(ll, 2)", "array_length(ll, array_length(ll))"):
+        with pytest.raises(PredicateError, match="dimension 1"):
+            values_of(text, table)
+    assert values_of("array_length(ll, 0)", table) == [None]
+
+
+def test_maps_have_no_order() -> None:
+    table = pa.table({"m": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))})
+    with pytest.raises(PredicateError, match="have no order"):
+        values_of("m < m", table)

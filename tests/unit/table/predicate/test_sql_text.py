@@ -6,7 +6,7 @@ import pytest
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import sql_text
-from lance_nb.table.predicate.sql_text import parse_sql, shown
+from lance_nb.table.predicate.sql_text import parse_sql, shown, with_quoted_columns
 
 
 def bulks(text):
@@ -153,3 +153,20 @@ def test_the_limits_are_those_of_the_docstring():
         200,
     )
     assert sql_text.TOKENS_READ_MAX == 2_000_000
+
+
+@pytest.mark.parametrize(("text", "quoted"), [
+    ("and = 1 AND AND > 2", "`and` = 1 AND `and` > 2"), ("case > 1", "`case` > 1"),
+    ("CASE WHEN when THEN 1 ELSE else END", "CASE WHEN `when` THEN 1 ELSE `Else` END"),
+    ("x BETWEEN and AND case", "x BETWEEN `and` AND `case`"), ("not", "`not`"),
+    ("NOT and = 1", "NOT `and` = 1"), ("not = 1", "`not` = 1"), ("x NOT IN (1)", "x NOT IN (1)"),
+    ("'and' = \"and\" OR `and` = 1", "'and' = \"and\" OR `and` = 1"),
+    ("f(and, (case)) = and.x", "f(`and`, (`case`)) = `and`.x"), ("like LIKE 'a'", "like LIKE 'a'"),
+])  # fmt: skip
+def test_columns_named_as_words_of_expressions_are_quoted(text: str, quoted: str) -> None:
+    assert with_quoted_columns(text, ["and", "case", "when", "not", "Else", "x"]) == quoted
+
+
+def test_other_texts_stay_as_they_are() -> None:
+    assert with_quoted_columns("and = 1", ["x"]) == "and = 1"
+    assert with_quoted_columns(7, ["and"]) == 7  # type: ignore[arg-type]
