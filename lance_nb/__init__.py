@@ -61,6 +61,7 @@ if _typing.TYPE_CHECKING:
     from lance_nb.dataset.file_session import LanceFileSession, ListResult
     from lance_nb.dataset.file_writer import LanceFileWriter
     from lance_nb.dataset.fragment import FragmentSession
+    from lance_nb.dataset.health import verify
     from lance_nb.dataset.merge_insert import MergeInsertBuilder
     from lance_nb.dataset.operations import LanceOperation
     from lance_nb.dataset.optimize import DatasetOptimizer
@@ -153,6 +154,7 @@ if _typing.TYPE_CHECKING:
     from lance_nb.table.ordering import (
         ColumnOrdering,
     )
+    from lance_nb.table.verification_report import Finding, Verification
     from lance_nb.transactions.cleanup_result import (
         CleanupCandidateFile,
         CleanupExplanation,
@@ -224,6 +226,7 @@ __all__ = [
     "Explorer",
     "FieldStatistics",
     "FileSystemFragmentWriteProgress",
+    "Finding",
     "FixedShapeImageTensorArray",
     "FixedShapeImageTensorScalar",
     "FixedShapeImageTensorType",
@@ -280,6 +283,7 @@ __all__ = [
     "Tags",
     "Transaction",
     "UpdateResult",
+    "Verification",
     "Version",
     "VersionNotFoundError",
     "VersionRef",
@@ -305,6 +309,7 @@ __all__ = [
     "td_to_micros",
     "unload_ipython_extension",
     "vec_to_table",
+    "verify",
     "write_dataset",
     "write_fragments",
 ]
@@ -320,6 +325,9 @@ _LAZY = {
     "NoopFragmentWriteProgress": "lance_nb.transactions.write_progress",
     "FileSystemFragmentWriteProgress": "lance_nb.transactions.write_progress",
     "vec_to_table": "lance_nb.dataset.vectors",
+    "Finding": "lance_nb.table.verification_report",
+    "Verification": "lance_nb.table.verification_report",
+    "verify": "lance_nb.dataset.health",
     "ColumnOrdering": "lance_nb.table.ordering",
     "AlterColumn": "lance_nb.dataset.arguments",
     "AutoCleanupConfig": "lance_nb.dataset.arguments",

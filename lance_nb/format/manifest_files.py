@@ -117,6 +117,9 @@ class ManifestFiles:
         check_readable(flags)
         index_at, _ = section_offsets(message)
         section = framing.section(view, len(view), index_at, position, path)
+        # Whatever may raise comes before the step: a version is taken in whole, or not at all.
+        timestamp_ns = timestamp_ns_of(message, path)
+        base_paths = tuple(BasePath.from_pb(one) for one in message.base_paths)
         added = list(message.fragments)
         appeared, vanished = self._step(known[0], added, message, section, path)
         self._memo = memo
@@ -124,12 +127,12 @@ class ManifestFiles:
             memo.keep(raw, known, added)
         return VersionFiles(
             version,
-            timestamp_ns_of(message, path),
+            timestamp_ns,
             len(view),
             len(self._fragments),
             appeared,
             vanished,
-            tuple(BasePath.from_pb(one) for one in message.base_paths),
+            base_paths,
             flags.reader_feature_flags,
             flags.writer_feature_flags,
             bool(unknown_bytes(message)),
@@ -145,17 +148,24 @@ class ManifestFiles:
         path: str,
     ) -> tuple[Files, Files]:
         """Go on to a version of the first ``kept`` fragments and ``added``; return the changes."""
-        known = dict(zip(self._fragments[kept:], self._names[kept:], strict=True))
+        before = self._fragments[kept:]
+        known = dict(zip(before, self._names[kept:], strict=True))
         after = set(added)
+        is_repeated = len(known) < len(before) or len(after) < len(added)
         gone = [file for one, files in known.items() if one not in after for file in files]
         come: list[NamedFile] = []
         names = []
         for one in added:
             files = known.get(one)
             if files is None:
-                files = files_of(one, path)
+                files = known[one] = files_of(one, path)
                 come += files
             names.append(files)
+        if is_repeated:
+            # The same fragment more than once, as only damaged manifests have it: count each.
+            was, now = Counter(before), Counter(added)
+            gone = [file for one in (was - now).elements() for file in known[one]]
+            come = [file for one in (now - was).elements() for file in known[one]]
         data = None if section is None else section.data
         if data != self._section:
             indices = tuple(_indices(data or b"", path))

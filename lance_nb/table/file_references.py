@@ -21,11 +21,12 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from lance_nb.errors import LanceError, NotSupportedError, ObjectNotFoundError
+from lance_nb.errors import CorruptFileError, LanceError, NotSupportedError, ObjectNotFoundError
 from lance_nb.format.feature_flags import MANAGED_BLOBS
-from lance_nb.format.layout import ManifestName
+from lance_nb.format.layout import VERSIONS, ManifestName
 from lance_nb.format.manifest import TAIL_BYTES
 from lance_nb.format.manifest_files import ManifestFiles, NamedFile, VersionFiles
+from lance_nb.format.wire import FILE_BYTES_MAX
 from lance_nb.storage.base import Store
 from lance_nb.storage.threads import THREADS_MAX, run_side_by_side
 
@@ -135,9 +136,12 @@ class References:
         if line.versions:  # a second look: begin a line of its own, the old spans stay as they are
             line = self.lines[f"{folder} {len(self.lines)}"] = Line(folder)
         threads = 1 if home.scheme in _LOCAL else THREADS_MAX
-        for name, data in zip(names, _manifests(home, names, threads), strict=True):
+        found = _manifests(home, names, threads, tolerant=self._tolerant)
+        for name, data in zip(names, found, strict=True):
             tick()
-            if data is not None:
+            if isinstance(data, LanceError):
+                line.damaged.append((name, data))
+            elif data is not None:
                 self._add(line, reader, name, data, f"{home.uri}/{name.path}")
 
     def _add(
@@ -168,14 +172,24 @@ def check_complete(references: References) -> None:
 
 
 def _manifests(
-    home: Store, names: Sequence[ManifestName], threads: int
-) -> Iterator[memoryview | None]:
-    return run_side_by_side((partial(_manifest, home, name) for name in names), threads)
+    home: Store, names: Sequence[ManifestName], threads: int, *, tolerant: bool
+) -> Iterator[memoryview | LanceError | None]:
+    tasks = (partial(_manifest, home, name, tolerant=tolerant) for name in names)
+    return run_side_by_side(tasks, threads)
 
 
-def _manifest(home: Store, name: ManifestName) -> memoryview | None:
+def _manifest(home: Store, name: ManifestName, *, tolerant: bool) -> memoryview | LanceError | None:
+    """Read a manifest; None if a clean-up has removed it, or why it cannot be if ``tolerant``."""
     try:
         tail, size = home.read_tail(name.path, TAIL_BYTES)
+        if size > FILE_BYTES_MAX:
+            expected = f"a manifest of at most {FILE_BYTES_MAX} bytes"
+            raise CorruptFileError(f"{home.uri}/{name.path}", None, expected, f"{size} bytes")
         return tail if len(tail) == size else home.read(name.path)
-    except ObjectNotFoundError:
-        return None
+    except ObjectNotFoundError as error:
+        is_there = tolerant and name.path.rpartition("/")[2] in home.list_names(VERSIONS)
+        return error if is_there else None
+    except LanceError as error:
+        if not tolerant:
+            raise
+        return error

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.fragment_reader import confirmed_rows
@@ -19,10 +20,19 @@ from lance_nb.table.indices import read_indices
 from lance_nb.table.scan_plan import num_live_rows
 from lance_nb.table.snapshot import Snapshot
 
+
+class OldState(NamedTuple):
+    """An odd state: the code of a finding, the fragment that has it if it is one, and words."""
+
+    code: str
+    fragment: int | None
+    text: str
+
+
 REWRITE = "write_dataset(ds, ds.uri, mode='overwrite') rewrites the dataset"
 
 
-def refused_states(snapshot: Snapshot) -> Iterator[str]:
+def refused_states(snapshot: Snapshot) -> Iterator[OldState]:
     """Yield what old releases left and ``validate`` of pylance refuses, in words.
 
     Raises as reading them does.
@@ -31,15 +41,19 @@ def refused_states(snapshot: Snapshot) -> Iterator[str]:
     repeated = fragments.repeated_id()
     ids = fragments.counts().ids
     if repeated is not None:
-        yield (
+        yield OldState(
+            "fragment-id-repeated",
+            repeated,
             f"two fragments have the id {repeated}, as commits of releases up to 0.16 left it: "
-            f"they are read in the order of the manifest and cannot be changed; {REWRITE}"
+            f"they are read in the order of the manifest and cannot be changed; {REWRITE}",
         )
     elif (ids[1:] < ids[:-1]).any():
         at = int((ids[1:] < ids[:-1]).argmax())
-        yield (
+        yield OldState(
+            "fragment-order",
+            int(ids[at + 1]),
             f"fragment {ids[at + 1]} stands behind fragment {ids[at]}, as compactions of releases "
-            "up to 0.8 left it: the next version sorts them"
+            "up to 0.8 left it: the next version sorts them",
         )
     if not fragments.has_counts:
         yield from _wrong_counts(snapshot)
@@ -47,7 +61,7 @@ def refused_states(snapshot: Snapshot) -> Iterator[str]:
     yield from _overlaps(snapshot)
 
 
-def _wrong_counts(snapshot: Snapshot) -> Iterator[str]:
+def _wrong_counts(snapshot: Snapshot) -> Iterator[OldState]:
     fragments = snapshot.manifest.fragments
     for raw, fragment in zip(fragments.raw, fragments, strict=True):
         said = Fragment.from_bytes(raw, snapshot.manifest.path)
@@ -55,54 +69,64 @@ def _wrong_counts(snapshot: Snapshot) -> Iterator[str]:
         deleted = rows - num_live_rows(snapshot, fragment)
         is_wrong = said.physical_rows not in (0, rows)
         if is_wrong or said.num_deleted_rows not in (0, deleted):
-            yield (
+            yield OldState(
+                "fragment-counts",
+                fragment.id,
                 f"the manifest counts {said.physical_rows} rows and {said.num_deleted_rows} "
                 f"deleted ones in fragment {fragment.id}, which has {rows} and {deleted}, as "
                 "release 0.8.0 left it: rows are counted in the files, and the next version "
-                "records them"
+                "records them",
             )
             return
 
 
-def _file_states(snapshot: Snapshot) -> Iterator[str]:
+def _file_states(snapshot: Snapshot) -> Iterator[OldState]:
     known = {one.id for one in snapshot.manifest.schema.walk()}
     for fragment in snapshot.manifest.fragments:
         if len({file.is_legacy for file in fragment.files}) > 1:
-            yield (
+            yield OldState(
+                "file-versions-mixed",
+                fragment.id,
                 f"fragment {fragment.id} has data files of version 0.1 and of later ones, as "
-                f"releases 0.16 mixed them: pylance cannot read all of it; {REWRITE}"
+                f"releases 0.16 mixed them: pylance cannot read all of it; {REWRITE}",
             )
             return
         for file in fragment.files:
             if all(field >= 0 and field not in known for field in file.fields):
-                yield (
+                yield OldState(
+                    "fields-unknown",
+                    fragment.id,
                     f"data file {file.path!r} of fragment {fragment.id} holds no column of the "
                     "schema, as releases up to 0.10 left the files of dropped columns: it is not "
-                    "read"
+                    "read",
                 )
                 return
 
 
-def tolerated_states(snapshot: Snapshot) -> Iterator[str]:
+def tolerated_states(snapshot: Snapshot) -> Iterator[OldState]:
     """Yield what old releases left and ``validate`` of pylance lets pass, in words.
 
     Raises CorruptFileError.
     """
     fragments = snapshot.manifest.fragments
     if len({file.is_legacy for one in fragments for file in one.files}) > 1:
-        yield (
+        yield OldState(
+            "file-versions-mixed",
+            None,
             "there are data files of version 0.1 and of later ones, as releases 0.12 to 0.16 mixed "
-            f"them: pylance refuses such a version or fails to filter it; {REWRITE}"
+            f"them: pylance refuses such a version or fails to filter it; {REWRITE}",
         )
     for index in read_indices(snapshot):
         if not index.is_system and index.fragment_ids(snapshot.manifest.path) is None:
-            yield (
+            yield OldState(
+                "index-coverage-unknown",
+                None,
                 f"index {index.name!r} does not say which fragments it covers, as releases up to "
-                "0.7 left it: build it again"
+                "0.7 left it: build it again",
             )
 
 
-def _overlaps(snapshot: Snapshot) -> Iterator[str]:
+def _overlaps(snapshot: Snapshot) -> Iterator[OldState]:
     covered: dict[str, Counter[int]] = {}
     for index in read_indices(snapshot):
         fragments = index.fragment_ids(snapshot.manifest.path)
@@ -111,7 +135,9 @@ def _overlaps(snapshot: Snapshot) -> Iterator[str]:
     for name, counts in covered.items():
         twice = [one for one, count in counts.items() if count > 1]
         if twice:
-            yield (
+            yield OldState(
+                "index-coverage-overlaps",
+                None,
                 f"two segments of index {name!r} cover fragment {min(twice)}, as optimize_indices "
-                "of releases up to 0.21 left it: the next commit of pylance corrects it"
+                "of releases up to 0.21 left it: the next commit of pylance corrects it",
             )

@@ -83,11 +83,11 @@ def data_file(
     reader: FileReader, schema: Schema, name: str, base_id: int | None = None, size_bytes: int = 0
 ) -> DataFile:
     """Return what a fragment says of an open file whose columns are those of ``schema``."""
-    owners = _owners(schema, reader.file_version)
+    owners = column_owners(schema, reader.file_version)
     return DataFile(name, owners, owners.values(), *reader.file_version, size_bytes, base_id)
 
 
-def _owners(schema: Schema, file_version: tuple[int, int]) -> dict[int, int]:
+def column_owners(schema: Schema, file_version: tuple[int, int]) -> dict[int, int]:
     """Map field ids to columns, in the order in which columns are written."""
     owning = _owning(schema, every=file_version < (2, 1))
     return {field.id: column for column, field in enumerate(owning)}

@@ -102,7 +102,8 @@ def space_of(survey: Survey, references: References, now: datetime) -> Space:
     account = SpaceAccount.of(survey, references, now)
     files = file_table(account)
     sums = totals(files)
-    damaged = tuple(
+    damaged = tuple(str(one.error) for one in survey.unusable)
+    damaged += tuple(
         f"{survey.store(line.home).uri}/{name.path}: {error}"
         for line in references.lines.values()
         for name, error in line.damaged

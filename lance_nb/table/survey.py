@@ -10,11 +10,17 @@ manifest is read here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from lance_nb.errors import CorruptFileError, InvalidInputError
+from lance_nb.errors import (
+    CorruptFileError,
+    FormatError,
+    InvalidInputError,
+    LanceError,
+    NotFoundError,
+)
 from lance_nb.format import layout
 from lance_nb.format.layout import ManifestName, list_versions, parse_manifest_name
 from lance_nb.storage.base import Listing, Store, check_path
@@ -23,6 +29,8 @@ from lance_nb.table.stored_files import MANIFEST, StoredFile, classified, homes_
 
 if TYPE_CHECKING:
     from lance_nb.format.refs import Branch, Tag
+
+Record = TypeVar("Record")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,18 @@ class LineOfVersions:
         return [one.version for one in self.names]
 
 
+class Unusable(NamedTuple):
+    """What a tolerant survey left out: a ``tag``, ``branch``, ``name`` of a branch, or ``line``.
+
+    ``name`` is that of the tag or branch, or the folder of the line of versions, whose manifests
+    are named in two ways.
+    """
+
+    kind: str
+    name: str
+    error: LanceError
+
+
 @dataclass(frozen=True, slots=True)
 class Survey:
     """What was there. ``lines`` by folder; ``manifests`` are the listed files by their path."""
@@ -50,6 +70,7 @@ class Survey:
     tags: Mapping[str, Tag]
     branches: Mapping[str, Branch]
     manifests: Mapping[str, StoredFile]
+    unusable: tuple[Unusable, ...] = ()
 
     def store(self, folder: str) -> Store:
         """Return the store of a branch's folder."""
@@ -83,29 +104,58 @@ class Survey:
         )
 
 
-def take_survey(root: Store) -> Survey:
+def take_survey(root: Store, *, tolerant: bool = False) -> Survey:
     """Look at a dataset.
 
-    Raises FormatError for a damaged tag or branch, and for one that no folder can be named after;
-    StorageError.
+    ``tolerant`` leaves out what cannot be used and notes it; else raises FormatError for a damaged
+    tag or branch, for one that no folder can be named after, and for manifests that are named in
+    two ways. Raises StorageError.
     """
     listing = root.list_recursive("")
-    branches, tags = refs_of(root)
-    folders = _homes(root, listing, branches)
+    unusable: list[Unusable] | None = [] if tolerant else None
+    branches, tags = refs_of(root, unusable)
+    folders = _homes(root, listing, branches, unusable)
+    usable = set(folders)
+    branches = {name: one for name, one in branches.items() if layout.branch_root(name) in usable}
     files = tuple(classified(listing, folders))
     listed: dict[str, list[str]] = {folder: [] for folder in folders}
     for one in files:
         if one.kind == MANIFEST:
             listed[one.home].append(one.path.rpartition("/")[2])
-    lines = {folder: line_of(root, folder, listed[folder]) for folder in folders}
+    lines = {folder: line_of(root, folder, listed[folder], unusable) for folder in folders}
     manifests = {one.path: one for one in files if one.kind == MANIFEST}
-    return Survey(root, files, lines, tags, branches, manifests)
+    return Survey(root, files, lines, tags, branches, manifests, tuple(unusable or ()))
 
 
-def refs_of(root: Store) -> tuple[dict[str, Branch], dict[str, Tag]]:
-    """Read all branches and tags; main is None in them, whichever way it was written."""
-    branches = {name: _normal_branch(one) for name, one in refs.list_branches(root).items()}
-    return branches, {name: _normal(tag) for name, tag in refs.list_tags(root).items()}
+def refs_of(
+    root: Store, unusable: list[Unusable] | None = None
+) -> tuple[dict[str, Branch], dict[str, Tag]]:
+    """Read all branches and tags; main is None in them, whichever way it was written.
+
+    What is damaged goes to ``unusable``; without it, raises FormatError.
+    """
+    branches = {
+        name: _normal_branch(one)
+        for name, one in _read_all(root, refs.branch_names, refs.read_branch, "branch", unusable)
+    }
+    tags = _read_all(root, refs.tag_names, refs.read_tag, "tag", unusable)
+    return branches, {name: _normal(tag) for name, tag in tags}
+
+
+def _read_all(
+    root: Store,
+    names: Callable[[Store], list[str]],
+    read: Callable[[Store, str], Record],
+    kind: str,
+    unusable: list[Unusable] | None,
+) -> Iterator[tuple[str, Record]]:
+    for name in names(root):
+        try:
+            yield name, read(root, name)
+        except (FormatError, NotFoundError, InvalidInputError) as error:
+            if unusable is None:
+                raise
+            unusable.append(Unusable(kind, name, error))
 
 
 def _normal(tag: Tag) -> Tag:
@@ -126,14 +176,24 @@ def branch_folders(root: Store) -> list[str]:
     return _homes(root, listing, refs.branch_names(root))[1:]
 
 
-def _homes(root: Store, listing: Listing, branches: Iterable[str]) -> list[str]:
+def _homes(
+    root: Store,
+    listing: Listing,
+    branches: Iterable[str],
+    unusable: list[Unusable] | None = None,
+) -> list[str]:
     """Return the folders of main and of every branch; others may have written any name."""
+    usable = []
     for name in branches:
         try:
             check_path(layout.branch_root(name))
+            usable.append(name)
         except InvalidInputError as error:
-            raise _unusable(root, name) from error
-    return homes_in(listing, branches)
+            told = _unusable(root, name)
+            if unusable is None:
+                raise told from error
+            unusable.append(Unusable("name", name, told))
+    return homes_in(listing, usable)
 
 
 def _unusable(root: Store, name: str) -> CorruptFileError:
@@ -146,10 +206,13 @@ def _unusable(root: Store, name: str) -> CorruptFileError:
     return CorruptFileError(f"{root.uri}/{record}", None, expected, repr(name), advice=advice)
 
 
-def line_of(root: Store, folder: str, listed: list[str]) -> LineOfVersions:
+def line_of(
+    root: Store, folder: str, listed: list[str], unusable: list[Unusable] | None = None
+) -> LineOfVersions:
     """List the versions of a branch now; ``listed`` are names that were seen before.
 
-    A version that was seen before and is gone now stays in: reading it will tell.
+    A version that was seen before and is gone now stays in: reading it will tell. Of manifests that
+    are named in two ways, those of the usual one are taken, and ``unusable`` is told.
     """
     home = root.child(folder) if folder else root
     names = {*home.list_names(layout.VERSIONS), *listed}
@@ -159,7 +222,19 @@ def line_of(root: Store, folder: str, listed: list[str]) -> LineOfVersions:
     )
     branch = folder.removeprefix(f"{layout.TREE}/") or None
     where = f"{home.uri}/{layout.VERSIONS}"
-    return LineOfVersions(folder, branch, tuple(list_versions(names, where)), tuple(detached))
+    try:
+        versions = list_versions(names, where)
+    except CorruptFileError as error:
+        if unusable is None:
+            raise
+        unusable.append(Unusable("line", folder, error))
+        versions = list_versions([one for one in names if not _is_of_first_scheme(one)], where)
+    return LineOfVersions(folder, branch, tuple(versions), tuple(detached))
+
+
+def _is_of_first_scheme(name: str) -> bool:
+    found = parse_manifest_name(name)
+    return found is not None and found.scheme is layout.NamingScheme.V1
 
 
 def forks(branches: Mapping[str, Branch], of: str | None) -> Iterator[tuple[str, int]]:

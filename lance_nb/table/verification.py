@@ -1,23 +1,31 @@
 """Verify a whole dataset: every version of every branch, every file, every value.
 
-The order is from names to bytes: refs point at versions; manifests can be read; files they name are
-there; fragments are what the manifests say; every column decodes. Each data file is decoded once,
-in the newest version that has it, whatever the number of versions.
+The order is from names to bytes: refs point at versions; lines of versions are complete; manifests
+can be read and agree with themselves, with their transactions and with the version before; files
+they name are there; fragments are what the manifests say; every column decodes; indices hold the
+rows that they speak for. Each data file is decoded once, in the newest version that has it,
+whatever the number of versions. Damage ends in a finding, and the verification goes on.
 
-Limits: files under base paths that were not allowed are reported as unreachable and not read. See
+A check of one more kind goes beside those of its subject: names and folders in line_checks.py and
+reference_checks.py, versions in manifest_checks.py and transaction_checks.py, files in
+fragment_checks.py (whose ``Check`` has a code, a path and a call), rows in row_id_checks.py,
+indices in index_checks.py. Its code goes into ``verification_report.CODES``.
+
+Limits: files under base paths that were not allowed are reported as such and not read. See
 fragment_checks.py for what values can and cannot tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from lance_nb.errors import InvalidInputError, LanceError, ObjectNotFoundError
+from lance_nb.errors import LanceError, NotSupportedError, ObjectNotFoundError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
-from lance_nb.format.fragment import Fragment
+from lance_nb.format.fragment import TOMBSTONE, Fragment
+from lance_nb.format.layout import DETACHED_BIT
 from lance_nb.format.manifest_files import (
     DATA,
     DELETION,
@@ -25,102 +33,203 @@ from lance_nb.format.manifest_files import (
     TRANSACTION,
     NamedFile,
 )
-from lance_nb.table.dangling import (
-    MISSING,
+from lance_nb.table.file_references import Line, References
+from lance_nb.table.fragment_checks import Check, cheap_checks, value_checks
+from lance_nb.table.index_checks import index_findings
+from lance_nb.table.line_checks import as_newest, line_findings
+from lance_nb.table.manifest_checks import manifest_findings, newest_findings
+from lance_nb.table.reference_checks import (
     Dataset,
-    damaged_manifests,
-    file_problems,
-    ref_problems,
+    file_findings,
+    ref_findings,
     unreferenced,
 )
-from lance_nb.table.file_references import Line, References
-from lance_nb.table.fragment_checks import DATA_FILE, LINEAGE, Check, cheap_checks, value_checks
-from lance_nb.table.indices import read_indices
-from lance_nb.table.manifest_checks import manifest_problems
-from lance_nb.table.row_id_index import live_ids
+from lance_nb.table.row_id_checks import repeated_row_id
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.verification_report import Problem, Verification
+from lance_nb.table.transaction_checks import Step, step_findings, transaction_findings
+from lance_nb.table.verification_report import Bounded, Finding, Verification
 
 Tick = Callable[[], object]
-_READ = (DATA, DELETION)
+_READ = (DATA, DELETION, INDEX)
+_MISSING = ("data-file-missing", "deletion-file-missing", "index-missing")
 
 
-@dataclass(slots=True, frozen=True)
-class _Counts:
-    """What was looked at, by name; ``done`` are the identities of files that were read."""
+@dataclass(slots=True)
+class _Progress:
+    """What was looked at. ``done`` are the identities of files that were read."""
 
-    numbers: dict[str, int] = field(default_factory=dict)
+    opened_version: int | None = None
+    num_fragments: int = 0
+    num_values: int = 0
     done: set[str] = field(default_factory=set)
-
-    def add(self, name: str, count: int = 1) -> None:
-        """Count."""
-        self.numbers[name] = self.numbers.get(name, 0) + count
 
 
 def verify(dataset: Dataset, *, values: bool = True, tick: Tick = lambda: None) -> Verification:
     """Look at everything; ``values`` False leaves out decoding. ``tick`` is called per version."""
-    counts = _Counts()
-    problems = [
-        *ref_problems(dataset.survey),
-        *damaged_manifests(dataset),
-        *file_problems(dataset),
-    ]
+    progress = _Progress()
+    found = Bounded()
+    missing = list(file_findings(dataset))
+    found.add(ref_findings(dataset.survey))
+    for folder in dataset.survey.lines:
+        found.add(line_findings(dataset.survey, dataset.references, folder))
+    found.add(missing)
+    known = {(one.branch, one.path) for one in missing if one.code in _MISSING}
     for folder, line in dataset.references.lines.items():
-        problems += _line_problems(dataset, folder, line, counts, values=values, tick=tick)
-    problems = _without_echoes(problems)
+        if folder != line.home:
+            continue  # read a second time
+        histories = _history_findings(dataset, folder, line, progress)
+        files = _file_contents(dataset, folder, line, progress, values=values, tick=tick)
+        for one in (histories, files):
+            found.add(_without_echoes(one, known))
+    return _report(dataset, progress, found)
+
+
+def _report(dataset: Dataset, progress: _Progress, found: Bounded) -> Verification:
     orphans = unreferenced(dataset)
     lines = dataset.references.lines.values()
     named: dict[str, set[str]] = {DATA: set(), DELETION: set(), INDEX: set(), TRANSACTION: set()}
-    for one in (file for line in lines for file in line.first_named):
-        named[one.kind].add(one.identity)
+    for file in (file for line in lines for file in line.first_named):
+        named[file.kind].add(file.identity)
     return Verification(
         uri=dataset.survey.root.uri,
+        opened_version=progress.opened_version,
         num_versions=sum(len(line.versions) for line in lines),
-        num_fragments=counts.numbers.get("fragments", 0),
+        num_fragments=progress.num_fragments,
         num_data_files=len(named[DATA]),
         num_deletion_files=len(named[DELETION]),
         num_indices=len(named[INDEX]),
-        num_values=counts.numbers.get("values", 0),
+        num_values=progress.num_values,
         num_orphans=len(orphans),
         orphan_bytes=sum(one.size_bytes for one in orphans),
-        problems=tuple(problems),
+        findings=tuple(found.kept),
+        left_out=found.left_out,
         orphans=tuple(one.path for one in orphans),
     )
 
 
-def _without_echoes(problems: list[Problem]) -> list[Problem]:
+def _without_echoes(
+    findings: Iterable[Finding], known: set[tuple[str | None, str]]
+) -> Iterator[Finding]:
     """Leave out what only says once more that a file is missing."""
-    missing = {(one.branch, one.path) for one in problems if one.kind == MISSING}
-    return [
-        one
-        for one in problems
-        if not (isinstance(one.error, ObjectNotFoundError) and (one.branch, one.path) in missing)
-    ]
+    folders = {(branch, path) for branch, path in known if path.startswith("_indices/")}
+    for one in findings:
+        folder = "/".join(one.path.split("/")[:2])
+        is_echo = isinstance(one.error, ObjectNotFoundError) and (
+            (one.branch, one.path) in known or (one.branch, folder) in folders
+        )
+        if not is_echo:
+            yield one
 
 
-def _line_problems(
-    dataset: Dataset, folder: str, line: Line, counts: _Counts, *, values: bool, tick: Tick
-) -> Iterator[Problem]:
+# --- manifests, one after the other ---------------------------------------------------------------
+
+
+def _history_findings(
+    dataset: Dataset, folder: str, line: Line, progress: _Progress
+) -> Iterator[Finding]:
+    """Check what versions say of themselves, and of the one before.
+
+    What several versions in a row have is told once, of the newest of them.
+    """
+    branch = dataset.branch(folder)
+    told: dict[tuple[str, int | None, str], Finding] = {}
+    before: Step | None = None
+    fields = _Fields.of(dataset, folder)
+    unreadable: list[Finding] = []
+    good: int | None = None
+    for one in sorted(line.versions, key=lambda one: one.version):
+        try:
+            snapshot = dataset.load(branch, one.version)
+            found = [*manifest_findings(snapshot), *fields.unknown(snapshot)]
+            effects, more = transaction_findings(snapshot)
+            found += more
+            if before is not None and before.version + 1 == one.version:
+                found += step_findings(before, snapshot, effects)
+            before = Step.of(snapshot)
+        except LanceError as error:
+            unreadable.append(_unreadable(branch, one.version, one.path, error))
+            before = None
+            continue
+        if one.version < DETACHED_BIT:
+            good = one.version
+        for each in found:
+            path = "" if each.path.startswith("_versions/") else each.path
+            told[each.code, each.fragment, path] = each
+    yield from told.values()
+    if folder == "":
+        progress.opened_version = good
+    newest = max((one.version for one in dataset.survey.lines[folder].names), default=None)
+    for each in unreadable:
+        yield as_newest(each, good) if each.version == newest else each
+
+
+def _unreadable(branch: str | None, version: int, path: str, error: LanceError) -> Finding:
+    is_new = isinstance(error, NotSupportedError)
+    code = "manifest-not-supported" if is_new else "manifest-unreadable"
+    return Finding(code, str(error), path, branch, version, error=error)
+
+
+class _Fields:
+    """The field ids that any version ever had, as far as all versions are there.
+
+    A data file may hold columns that have been dropped. It cannot hold one that never was.
+    """
+
+    def __init__(self, known: set[int] | None) -> None:
+        self._known = known
+
+    @classmethod
+    def of(cls, dataset: Dataset, folder: str) -> _Fields:
+        """Read the schemas of a line; nothing is known when the first versions are gone."""
+        line = dataset.references.lines[folder]
+        numbers = sorted(one.version for one in line.versions if one.version < DETACHED_BIT)
+        if folder or numbers != list(range(1, len(numbers) + 1)):
+            return cls(None)
+        known: set[int] = set()
+        for number in numbers:
+            try:
+                schema = dataset.load(None, number).manifest.schema
+            except LanceError:
+                return cls(None)
+            known.update(one.id for one in schema.walk())
+        return cls(known)
+
+    def unknown(self, snapshot: Snapshot) -> Iterator[Finding]:
+        """Find data files that name a field that never was."""
+        if self._known is None:
+            return
+        for fragment in snapshot.manifest.fragments:
+            for file in fragment.files:
+                lost = sorted(set(file.fields) - self._known - {TOMBSTONE})
+                if lost and lost[-1] >= 0:
+                    text = f"it holds field {lost[-1]}, which no version has"
+                    path = f"data/{file.path}"
+                    yield Finding("fields-unknown", text, path, None, snapshot.version, fragment.id)
+
+
+# --- files, the newest version first --------------------------------------------------------------
+
+
+def _file_contents(
+    dataset: Dataset, folder: str, line: Line, progress: _Progress, *, values: bool, tick: Tick
+) -> Iterator[Finding]:
     branch = dataset.branch(folder)
     left = _newest_first(dataset.references, line)
+    newest = max((one.version for one in line.versions if one.version < DETACHED_BIT), default=None)
     for at in range(len(line.versions) - 1, -1, -1):
         tick()
-        wanted = left.get(at, set()) - counts.done
-        is_newest = at == len(line.versions) - 1
-        if not wanted and not is_newest:
-            continue
+        wanted = left.get(at, set()) - progress.done
         version = line.versions[at].version
+        if not wanted and version != newest:
+            continue
         try:
             snapshot = dataset.load(branch, version)
             snapshot.manifest.fragments.counts()
-        except LanceError as error:
-            yield Problem("manifest", branch, version, line.versions[at].path, str(error), error)
-            continue
-        found = [*_snapshot_errors(snapshot, counts, values=values)]
-        found += _newest_errors(snapshot) if is_newest else ()
-        yield from (
-            Problem(kind, branch, version, path, str(one), one) for kind, path, one in found
-        )
+        except LanceError:
+            continue  # told with the manifests
+        yield from _located(snapshot, _snapshot_findings(snapshot, progress, values=values))
+        yield from _whole_findings(snapshot, wanted, is_newest=version == newest, contents=values)
+        progress.done |= wanted
 
 
 def _newest_first(references: References, line: Line) -> Mapping[int, set[str]]:
@@ -136,40 +245,46 @@ def _newest_first(references: References, line: Line) -> Mapping[int, set[str]]:
     return found
 
 
-def _snapshot_errors(
-    snapshot: Snapshot, counts: _Counts, *, values: bool
-) -> Iterator[tuple[str, str, LanceError]]:
+def _located(snapshot: Snapshot, findings: Iterable[Finding]) -> Iterator[Finding]:
+    for one in findings:
+        yield replace(one, branch=snapshot.branch, version=snapshot.version)
+
+
+def _snapshot_findings(
+    snapshot: Snapshot, progress: _Progress, *, values: bool
+) -> Iterator[Finding]:
     for fragment in snapshot.manifest.fragments:
         names = _identities(fragment)
-        if names <= counts.done:
+        if names and names <= progress.done:
             continue
-        counts.add("fragments")
+        progress.num_fragments += 1
         files = {name for name in names if name.startswith(DATA)}
-        decode = values and not files <= counts.done
-        counts.done.update(names)
-        yield from _fragment_errors(snapshot, fragment, counts, values=decode)
+        decode = values and not files <= progress.done
+        progress.done.update(names)
+        failed: set[str] = set()
+        for check in cheap_checks(snapshot, fragment):
+            if check.subject and check.subject in failed:
+                continue
+            error = _failure(check, progress)
+            if error is not None:
+                failed.add(check.subject or check.code)
+                yield _failed(check, fragment, error)
+        if not decode or failed & {one.path for one in fragment.files}:
+            continue
+        for check in value_checks(snapshot, fragment):
+            error = _failure(check, progress)
+            if error is not None:
+                yield _failed(check, fragment, error)
 
 
-def _fragment_errors(
-    snapshot: Snapshot, fragment: Fragment, counts: _Counts, *, values: bool
-) -> Iterator[tuple[str, str, LanceError]]:
-    failed: set[str] = set()
-    for check in cheap_checks(snapshot, fragment):
-        if check.kind == LINEAGE and failed:
-            continue  # it reads the same files
-        error = _failure(check, counts)
-        if error is not None:
-            failed.add(check.kind)
-            yield check.kind, check.path, error
-    for check in value_checks(snapshot, fragment) if values and DATA_FILE not in failed else ():
-        error = _failure(check, counts)
-        if error is not None:
-            yield check.kind, check.path, error
+def _failed(check: Check, fragment: Fragment, error: LanceError) -> Finding:
+    code = "file-not-supported" if isinstance(error, NotSupportedError) else check.code
+    return Finding(code, str(error), check.path, None, None, fragment.id, error)
 
 
-def _failure(check: Check, counts: _Counts) -> LanceError | None:
+def _failure(check: Check, progress: _Progress) -> LanceError | None:
     try:
-        counts.add("values", check.run())
+        progress.num_values += check.run()
     except LanceError as error:
         return error
     return None
@@ -183,44 +298,26 @@ def _identities(fragment: Fragment) -> set[str]:
     return found
 
 
-def _newest_errors(snapshot: Snapshot) -> Iterator[tuple[str, str, LanceError]]:
-    """Check what is said of the whole version: row ids that differ, files of indices."""
+def _whole_findings(
+    snapshot: Snapshot, wanted: set[str], *, is_newest: bool, contents: bool
+) -> Iterator[Finding]:
+    """Check what is said of the whole version: its numbers, row ids that differ, its indices."""
     try:
-        indices = read_indices(snapshot)
-        for text in manifest_problems(snapshot):
-            yield "manifest", snapshot.manifest.path, InvalidInputError(text)
+        if is_newest:
+            yield from newest_findings(snapshot)
+        yield from index_findings(
+            snapshot,
+            lambda uuid: NamedFile(INDEX, f"_indices/{uuid}").identity in wanted,
+            contents=contents,
+        )
+    except (ObjectNotFoundError, NotSupportedError):
+        pass  # told with the files
     except LanceError as error:
-        yield "manifest", snapshot.manifest.path, error
+        yield _unreadable(snapshot.branch, snapshot.version, snapshot.manifest.path, error)
+    if not is_newest or not snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS:
         return
-    if _repeats_row_ids(snapshot):
-        text = "a row id occurs in two live rows"
-        yield LINEAGE, snapshot.manifest.path, InvalidInputError(text)
-    for index in indices:
-        for file in index.files:
-            path = f"_indices/{index.uuid}/{file.path}"
-            wrong = _index_error(snapshot, path, index.base_id, file.size_bytes)
-            if wrong is not None:
-                yield "index", path, wrong
-
-
-def _repeats_row_ids(snapshot: Snapshot) -> bool:
-    if not snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS:
-        return False
-    try:
-        ids = live_ids(snapshot)
-    except LanceError:
-        return False  # the checks of its fragments have said what is wrong
-    return bool(np.unique(ids).size < ids.size)
-
-
-def _index_error(
-    snapshot: Snapshot, path: str, base_id: int | None, size_bytes: int
-) -> LanceError | None:
-    try:
-        store, inside = snapshot.locations.locate(path, base_id)
-        found = store.size(inside)
-    except (ObjectNotFoundError, InvalidInputError) as error:
-        return error
-    if size_bytes and found != size_bytes:
-        return InvalidInputError(f"it has {found} bytes instead of {size_bytes}")
-    return None
+    repeated = repeated_row_id(snapshot)
+    if repeated is not None:
+        number, one, other = repeated
+        text = f"row id {number} is of live rows of fragments {one} and {other}"
+        yield Finding("row-ids-repeated", text, "", snapshot.branch, snapshot.version, other)

@@ -1,54 +1,216 @@
 """What a verification has found: a value to read and to print.
 
-Table of problems: kind, branch, version, path, message. ``kind`` is one of manifest, missing file,
-unreachable, data file, deletion file, row ids, fragment, values, index, tag, branch.
+Table of findings: severity, code, branch, version, fragment, path, message, remedy. A finding's
+``code`` is stable: programs may compare it. ``CODES`` lists every one with its severity and what to
+do about it.
+
+Severities: an *error* is lost or wrong data, or something that cannot be opened; a *warning* works
+today and will not for everybody or for ever; a *note* is harmless and worth knowing.
+
+Limits: where several findings have one cause, the cause alone is listed as far as it is known. At
+most ``FINDINGS_MAX`` findings of a code are kept; the rest are counted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from lance_nb.errors import LanceError
 
-PROBLEMS = pa.schema(
+ERROR, WARNING, NOTE = "error", "warning", "note"
+SEVERITIES = (ERROR, WARNING, NOTE)
+FINDINGS_MAX = 1000
+
+FINDINGS = pa.schema(
     [
-        ("kind", pa.string()),
+        ("severity", pa.string()),
+        ("code", pa.string()),
         ("branch", pa.string()),
         ("version", pa.uint64()),
+        ("fragment", pa.uint64()),
         ("path", pa.string()),
         ("message", pa.string()),
+        ("remedy", pa.string()),
     ]
 )
+"""The schema of ``Verification.to_table``."""
+
 _SHOWN = 20
+_COPY = "put the file back from a copy, or restore a version that does not use it"
+_OPEN_OLDER = "put the file back from a copy; other versions open without it"
+_REPAIR = "doctor --repair mends it"
+_REPORT = "do not write to the dataset; restore a version before this one and keep the files"
+_REBUILD = "drop the index and build it again"
+_REFS = "delete it and create it again"
+_COMMIT_ONCE = "commit once: until then, commits that run at the same time fail"
+_HARMLESS = "nothing: readers do without it"
+
+
+class Code(NamedTuple):
+    """What findings of one code have in common."""
+
+    severity: str
+    remedy: str
+
+
+CODES: Mapping[str, Code] = {
+    # the dataset as a whole
+    "no-versions": Code(ERROR, "put the manifests back from a copy"),
+    "naming-mixed": Code(ERROR, "move the manifests of the scheme with fewer versions away"),
+    "newest-unreadable": Code(ERROR, _REPAIR),
+    "newest-missing": Code(ERROR, f"put the manifests back from a copy, or {_REPAIR}"),
+    "version-gap": Code(WARNING, "put the manifests back, if nobody deleted them on purpose"),
+    "hint-unreadable": Code(WARNING, _REPAIR),
+    "hint-stale": Code(NOTE, _REPAIR),
+    "leftover-file": Code(NOTE, _REPAIR),
+    "staged-manifest": Code(WARNING, "open the dataset with its manifest store, which finishes it"),
+    # tags and branches
+    "tag-unreadable": Code(ERROR, _REFS),
+    "tag-dangling": Code(ERROR, _REFS),
+    "tag-manifest-size": Code(WARNING, _REFS),
+    "branch-unreadable": Code(ERROR, _REPAIR),
+    "branch-name": Code(ERROR, "delete the record, and create the branch under another name"),
+    "branch-without-versions": Code(ERROR, _REPAIR),
+    "branch-without-record": Code(WARNING, _REPAIR),
+    "branch-parent-missing": Code(WARNING, "none: the branch can be read, but not be merged"),
+    "branch-manifest-size": Code(NOTE, _HARMLESS),
+    # manifests
+    "manifest-unreadable": Code(ERROR, _OPEN_OLDER),
+    "manifest-not-supported": Code(WARNING, "verify it with a newer lance_nb"),
+    "manifest-branch": Code(ERROR, _REPORT),
+    "flags-missing": Code(WARNING, "commit once: flags are computed anew"),
+    "max-fragment-id": Code(ERROR, _REPORT),
+    "next-row-id": Code(ERROR, _REPORT),
+    "field-type": Code(ERROR, "use a newer lance_nb, if the type is of a newer writer"),
+    "fragment-id-repeated": Code(WARNING, "rewrite the dataset (mode='overwrite')"),
+    "fragment-order": Code(WARNING, "commit once: the next version sorts them"),
+    "fragment-counts": Code(WARNING, "commit once: the next version records them"),
+    "file-versions-mixed": Code(WARNING, "rewrite the dataset (mode='overwrite')"),
+    "base-id-repeated": Code(ERROR, _REPORT),
+    "base-unknown": Code(ERROR, _REPORT),
+    "base-not-allowed": Code(WARNING, "open the dataset with allow_bases, if you trust the place"),
+    # from one version to the next
+    "fragment-lost": Code(ERROR, "restore the version before"),
+    "deletions-lost": Code(ERROR, "restore the version before: deleted rows have come back"),
+    "file-entry-changed": Code(ERROR, "restore the version before"),
+    # transactions
+    "transaction-missing": Code(WARNING, _COMMIT_ONCE),
+    "transaction-file-missing": Code(NOTE, "nothing: the manifest holds a copy"),
+    "transaction-unreadable": Code(WARNING, _COMMIT_ONCE),
+    "transaction-mismatch": Code(WARNING, "commit once, so that no writer compares with it"),
+    # data files
+    "data-file-missing": Code(ERROR, _COPY),
+    "data-file-size": Code(ERROR, _COPY),
+    "data-file-damaged": Code(ERROR, _COPY),
+    "file-not-supported": Code(WARNING, "verify it with a newer lance_nb"),
+    "data-file-rows": Code(ERROR, _COPY),
+    "data-file-columns": Code(ERROR, _COPY),
+    "fragment-without-files": Code(ERROR, _REPORT),
+    "fields-repeated": Code(WARNING, "commit once: the next version gives one of them a new id"),
+    "fields-unknown": Code(WARNING, "nothing: the file is not read for these fields"),
+    "field-not-stored": Code(ERROR, _COPY),
+    "values-damaged": Code(ERROR, _COPY),
+    # deleted rows, row ids
+    "deletion-file-missing": Code(ERROR, f"{_COPY}: deleted rows cannot be told"),
+    "deletion-file-damaged": Code(ERROR, f"{_COPY}: deleted rows cannot be told"),
+    "row-ids-missing": Code(ERROR, _REPORT),
+    "row-ids-damaged": Code(ERROR, _REPORT),
+    "row-ids-repeated": Code(ERROR, _REPORT),
+    "row-versions-damaged": Code(ERROR, _REPORT),
+    # indices
+    "index-missing": Code(ERROR, _REBUILD),
+    "index-file-missing": Code(ERROR, _REBUILD),
+    "index-file-size": Code(ERROR, _REBUILD),
+    "index-damaged": Code(ERROR, _REBUILD),
+    "index-rows-missing": Code(ERROR, _REBUILD),
+    "index-rows-unknown": Code(ERROR, _REBUILD),
+    "index-rows-repeated": Code(ERROR, _REBUILD),
+    "index-field": Code(ERROR, "drop the index"),
+    "index-uuid-repeated": Code(ERROR, _REBUILD),
+    "index-coverage-unknown": Code(WARNING, _REBUILD),
+    "index-coverage-overlaps": Code(WARNING, "optimize the indices once"),
+}  # fmt: skip
+"""Every code of a finding: how bad it is, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that is wrong. ``version``: the newest that is concerned, None for the dataset."""
+class Finding:
+    """One thing that is wrong.
 
-    kind: str
-    branch: str | None
-    version: int | None
-    path: str
+    ``version`` is the newest that is concerned, None where it is the dataset; ``fragment`` an id.
+    ``path`` is below the root of the branch, or the name of a tag or branch.
+    """
+
+    code: str
     message: str
+    path: str = ""
+    branch: str | None = None
+    version: int | None = None
+    fragment: int | None = None
     error: LanceError | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def severity(self) -> str:
+        """How bad it is: error, warning or note."""
+        return CODES[self.code].severity
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return CODES[self.code].remedy
+
     def __str__(self) -> str:
-        place = "" if self.version is None else f" ({self.branch or 'main'}:{self.version})"
-        return f"{self.kind}: {self.path}{place}: {self.message}"
+        return _printable(f"{self.severity} {self.code}: {self.where}: {self.message}")
+
+    @property
+    def where(self) -> str:
+        """Version, file and fragment in words, as far as they are known."""
+        parts = [self.path] if self.path else []
+        if self.version is not None:
+            parts.append(f"version {self.branch or 'main'}:{self.version}")
+        if self.fragment is not None:
+            parts.append(f"fragment {self.fragment}")
+        return ", ".join(parts) or "dataset"
+
+    def record(self) -> dict[str, Any]:
+        """Return the values of a row of the table of findings."""
+        return {name: getattr(self, name) for name in FINDINGS.names}
+
+
+class Bounded:
+    """Findings, at most so many of one code; ``left_out`` counts the others by code."""
+
+    def __init__(self) -> None:
+        self.kept: list[Finding] = []
+        self.left_out: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, found: Iterable[Finding]) -> None:
+        """Take findings."""
+        for one in found:
+            count = self._counts[one.code] = self._counts.get(one.code, 0) + 1
+            if count <= FINDINGS_MAX:
+                self.kept.append(one)
+            else:
+                self.left_out[one.code] = count - FINDINGS_MAX
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verification:
     """What was looked at, and what is wrong with it.
 
-    ``num_values`` counts rows times columns decoded. Orphans are no problem: a clean-up
-    deletes them. ``checksums`` says which were compared: the format has none.
+    ``opened_version`` is the newest version of main that can be read, None if there is none.
+    ``num_values`` counts rows times columns decoded. Orphans are no finding: a clean-up deletes
+    them. ``checksums`` says which were compared: the format has none.
     """
 
     uri: str
+    opened_version: int | None
     num_versions: int
     num_fragments: int
     num_data_files: int
@@ -57,30 +219,65 @@ class Verification:
     num_values: int
     num_orphans: int
     orphan_bytes: int
-    problems: tuple[Problem, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
     orphans: tuple[str, ...] = ()
     checksums: str = "none: neither manifests nor data files record any"
 
     @property
-    def is_whole(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.problems
+    def ok(self) -> bool:
+        """Whether there are no errors and no warnings."""
+        return all(one.severity == NOTE for one in self.findings)
+
+    def of(self, severity: str) -> list[Finding]:
+        """Return the findings of a severity, in the order in which they were found."""
+        return [one for one in self.findings if one.severity == severity]
 
     def to_table(self) -> pa.Table:
-        """Return the problems as Arrow."""
-        rows = [{name: getattr(one, name) for name in PROBLEMS.names} for one in self.problems]
-        return pa.Table.from_pylist(rows, schema=PROBLEMS)
+        """Return the findings as Arrow, the errors first."""
+        ordered = chain.from_iterable(map(self.of, SEVERITIES))
+        return pa.Table.from_pylist([one.record() for one in ordered], schema=FINDINGS)
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in a few words: ``whole``, or ``2 errors, 1 note``."""
+        counted = [(one, self._count(one)) for one in SEVERITIES]
+        said = ", ".join(_plural(count, one) for one, count in counted if count)
+        return f"whole, {said}" if said and self.ok else said or "whole"
+
+    def _count(self, severity: str) -> int:
+        more = sum(n for code, n in self.left_out.items() if CODES[code].severity == severity)
+        return len(self.of(severity)) + more
+
+    def lines(self) -> Iterator[str]:
+        """Yield what was looked at, in words."""
+        counts = {
+            "version": self.num_versions,
+            "fragment": self.num_fragments,
+            "data file": self.num_data_files,
+            "deletion file": self.num_deletion_files,
+            "index": self.num_indices,
+        }
+        yield ", ".join(_plural(count, one) for one, count in counts.items())
+        yield f"{_plural(self.num_values, 'value')} decoded; checksums: {self.checksums}"
+        yield f"{_plural(self.num_orphans, 'file')} without a version ({self.orphan_bytes:,} bytes)"
 
     def __repr__(self) -> str:
-        verdict = "whole" if self.is_whole else f"{len(self.problems)} problem(s)"
-        counts = ("versions", "fragments", "data_files", "deletion_files", "indices")
-        lines = [
-            f"{self.uri}: {verdict}",
-            "  "
-            + ", ".join(f"{getattr(self, f'num_{one}')} {one.replace('_', ' ')}" for one in counts),
-            f"  {self.num_values:,} values decoded; checksums: {self.checksums}",
-            f"  {self.num_orphans} files without a version ({self.orphan_bytes:,} bytes)",
-        ]
-        lines += [f"  ! {one}" for one in self.problems[:_SHOWN]]
-        left = len(self.problems) - _SHOWN
-        return "\n".join([*lines, *([f"  ... and {left} more"] if left > 0 else [])])
+        lines = [f"{self.uri}: {self.verdict}", *(f"  {one}" for one in self.lines())]
+        ordered = list(chain.from_iterable(map(self.of, SEVERITIES)))
+        for one in ordered[:_SHOWN]:
+            lines += [f"  ! {one}", f"    to do: {one.remedy}"]
+        left = len(ordered) - _SHOWN + sum(self.left_out.values())
+        return "\n".join([*lines, *([f"  ... and {left:,} more"] if left > 0 else [])])
+
+
+def _printable(text: str) -> str:
+    """Escape what a terminal would obey: names come from files that anybody may have written."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+
+
+def _plural(count: int, noun: str) -> str:
+    many = {"index": "indices"}.get(noun, f"{noun}s")
+    return f"{count:,} {noun if count == 1 else many}"

@@ -15,7 +15,7 @@ Progress = Callable[[int, int], object]
 
 def space(session: Session, progress: Progress | None = None) -> Space:
     """Survey a dataset, read the manifests of all its versions and add up."""
-    survey = take_survey(session.root)
+    survey = take_survey(session.root, tolerant=True)
     return space_of(survey, read_all(survey, progress), datetime.now(UTC))
 
 

@@ -13,17 +13,17 @@ from lance_nb.dataset.verbs.space import read_all
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.manifest_files import VersionFiles
-from lance_nb.table.dangling import Dataset
 from lance_nb.table.deletion_cache import DeletionCache
 from lance_nb.table.file_cache import FileCache
 from lance_nb.table.fragment_checks import cheap_checks
 from lance_nb.table.locations import Locations
 from lance_nb.table.old_states import refused_states
+from lance_nb.table.reference_checks import Dataset
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.survey import take_survey
 from lance_nb.table.verification import verify as verify_dataset
-from lance_nb.table.verification_report import Verification
+from lance_nb.table.verification_report import SEVERITIES, Verification
 
 Progress = Callable[[int, int], object]
 
@@ -35,9 +35,10 @@ def validate(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None) ->
     for fragment in snapshot.manifest.fragments if fragments is None else fragments:
         for check in cheap_checks(snapshot, fragment):
             check.run()
-    text = next(refused_states(snapshot), None)
-    if text is not None:
-        raise CorruptFileError(snapshot.manifest.path, None, "what releases of today write", text)
+    state = next(refused_states(snapshot), None)
+    if state is not None:
+        expected = "what releases of today write"
+        raise CorruptFileError(snapshot.manifest.path, None, expected, state.text)
 
 
 def verify(
@@ -45,7 +46,7 @@ def verify(
 ) -> Verification:
     """Verify every version of every branch."""
     session = replace(session, files=FileCache(), deletions=DeletionCache(), logs={})
-    survey = take_survey(session.root)
+    survey = take_survey(session.root, tolerant=True)
     count = sum(len(line.names) + len(line.detached) for line in survey.lines.values())
     done = 0
 
@@ -71,7 +72,7 @@ def verify(
         place,
     )
     found = verify_dataset(dataset, values=values, tick=tick)
-    if raise_on_error and found.problems:
-        first = found.problems[0]
+    if raise_on_error and not found.ok:
+        first = min(found.findings, key=lambda one: SEVERITIES.index(one.severity))
         raise first.error or CorruptFileError(first.path, None, "a whole dataset", first.message)
     return found

@@ -5,12 +5,17 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import asdict
 from datetime import timedelta
+from typing import Any
 
-from lance_nb.errors import InvalidInputError
+from lance_nb.dataset import LanceDataset
+from lance_nb.dataset import dataset as open_at
+from lance_nb.dataset.health import verify
+from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.models import text
 from lance_nb.magic.answer import Answer, answer_of_lines, answer_of_records, answer_of_table
 from lance_nb.magic.desk import Desk, label
-from lance_nb.magic.verb import Verb, argument
+from lance_nb.magic.verb import URI, Verb, argument
+from lance_nb.table.verification_report import Verification
 
 
 def space(desk: Desk, said: Namespace) -> Answer:
@@ -32,37 +37,86 @@ def space(desk: Desk, said: Namespace) -> Answer:
 
 def doctor(desk: Desk, said: Namespace) -> Answer:
     """Read everything and say what is wrong, or could be better."""
-    found = desk.dataset.verify(values=not said.quick)
+    dataset, found = _verified(desk, said.uri, values=not said.quick)
     looked = (
         f"{text.plural(found.num_versions, 'version')}, "
+        f"{text.plural(found.num_fragments, 'fragment')}, "
         f"{text.plural(found.num_data_files, 'data file')}, "
         f"{text.plural(found.num_values, 'value')} read"
     )
-    verdict = "whole" if found.is_whole else text.plural(len(found.problems), "problem")
-    lines = [f"{verdict}: {looked}", *_advice(desk)]
+    advice = _advice(desk, dataset)
     if found.num_orphans:
-        lines.append(
+        advice.append(
             f"{text.plural(found.num_orphans, 'file')} ({text.size(found.orphan_bytes)}) belong to "
             f"no version: {desk.prog} clean"
         )
+    table = found.to_table().to_pylist()
     records = [
-        {"problem": one.kind, "where": one.path, "version": one.version, "what": one.message}
-        for one in found.problems
+        {
+            "severity": one["severity"],
+            "code": one["code"],
+            "where": _where(one),
+            "what": one["message"],
+            "to do": one["remedy"],
+        }
+        for one in table
     ]
-    answer = answer_of_records(f"Health of {label(desk.dataset)}", records, lines=lines)
+    name = label(dataset) if dataset is not None else text.name(found.uri)
+    lines = [f"{found.verdict}: {looked}", *_opening(found), *advice]
+    answer = answer_of_records(f"Health of {name}", records, lines=lines)
     data = {
-        "is_whole": found.is_whole,
-        "problems": records,
-        "advice": lines[1:],
+        "ok": found.ok,
+        "opened_version": found.opened_version,
+        "findings": table,
+        "advice": advice,
         "versions": found.num_versions,
         "data_files": found.num_data_files,
         "values_read": found.num_values,
     }
-    return Answer(found, answer.picture, data, exit_code=0 if found.is_whole else 1)
+    return Answer(found, answer.picture, data, exit_code=0 if found.ok else 1)
 
 
-def _advice(desk: Desk) -> list[str]:
-    stats = desk.dataset.stats()
+def _verified(
+    desk: Desk, uri: str | None, *, values: bool
+) -> tuple[LanceDataset | None, Verification]:
+    """Verify the dataset in hand or another; it need not be one that can be opened."""
+    known = desk.dataset if uri is None else desk.namespace.get(uri)
+    if isinstance(known, LanceDataset):
+        return known, known.verify(values=values)
+    found = verify(str(uri), values=values)
+    if found.opened_version is None:
+        return None, found
+    try:
+        return open_at(str(uri), found.opened_version), found
+    except LanceError:  # which the verification has told
+        return None, found
+
+
+def _where(row: dict[str, Any]) -> str:
+    version = None if row["version"] is None else f"{row['branch'] or 'main'}:{row['version']}"
+    fragment = None if row["fragment"] is None else f"fragment {row['fragment']}"
+    return ", ".join(one for one in (row["path"], version, fragment) if one)
+
+
+def _opening(found: Verification) -> list[str]:
+    """Say which version is open, where that is not the newest."""
+    newest = [one for one in found.findings if one.code == "newest-unreadable" and not one.branch]
+    if not newest or found.opened_version is None:
+        return []
+    said = (
+        f"version {newest[0].version}, the newest, cannot be read: version {found.opened_version} "
+        "is the last good one"
+    )
+    return [said]
+
+
+def _advice(desk: Desk, dataset: LanceDataset | None) -> list[str]:
+    try:
+        stats = None if dataset is None else dataset.stats()
+    except LanceError:  # which the verification has told
+        stats = None
+    if stats is None:
+        return []
     lines = []
     stored = stats.num_rows + stats.num_deleted_rows
     if stats.num_deleted_rows * 10 >= stored > 0:
@@ -119,7 +173,14 @@ VERBS = (
         "doctor",
         "read everything and say what is wrong or could be better; exit status 1 for damage",
         doctor,
-        (argument("--quick", action="store_true", help="do not decode values"),),
+        (
+            argument(
+                "uri", nargs="?", means=URI, help="another dataset, also one that does not open"
+            ),
+            argument("--quick", action="store_true", help="do not decode values"),
+        ),
+        "doctor photos.lance --quick",
+        needs_dataset=False,
     ),
     Verb(
         "compact",

@@ -63,7 +63,7 @@ def test_a_process_ends_as_scripts_expect(uri: str, tmp_path: Path) -> None:
     whole = run("doctor", uri, "--json", env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (whole.returncode, whole.stderr) == (0, b"")
     said = json.loads(whole.stdout)
-    assert (said["is_whole"], said["problems"], said["versions"]) == (True, [], 9)
+    assert (said["ok"], said["findings"], said["versions"]) == (True, [], 9)
     cut = shutil.copytree(uri, tmp_path / "cut.lance")
     victim = max((cut / "data").iterdir())
     victim.write_bytes(victim.read_bytes()[:100])

@@ -28,7 +28,7 @@ VALID = (  # for pylance, too
 @pytest.mark.parametrize("name", FOUND)
 def test_the_state_is_named(name: str) -> None:
     dataset = lance_nb.dataset(PATHS[name])
-    problems = [one.message for one in dataset.verify().problems]
+    problems = [one.message for one in dataset.verify().findings]
     assert any(FOUND[name] in one for one in problems), problems
     if name in VALID:
         dataset.validate()
@@ -40,5 +40,5 @@ def test_the_state_is_named(name: str) -> None:
 @pytest.mark.parametrize("name", WHOLE)
 def test_what_is_only_old_is_whole(name: str) -> None:
     dataset = lance_nb.dataset(PATHS[name])
-    assert dataset.verify().is_whole, dataset.verify()
+    assert dataset.verify().ok, dataset.verify()
     dataset.validate()

@@ -68,7 +68,7 @@ def test_damage_is_found_in_every_version_that_has_it(dataset) -> None:
     for file in files:
         whole = bytes(root.read(f"data/{file.path}"))
         root.write(f"data/{file.path}", whole[:40] + bytes(8) + whole[48:-4] + b"FAIL")
-    found = {(one.version, one.path) for one in newest.verify().problems}
+    found = {(one.version, one.path) for one in newest.verify().findings}
     assert {
         (number, f"data/{file.path}") for number, file in zip(numbers, files, strict=True)
     } <= found

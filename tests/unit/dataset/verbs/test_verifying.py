@@ -32,7 +32,7 @@ def one_of(dataset: LanceDataset, folder: str) -> str:
 
 
 def kinds(dataset: LanceDataset) -> set[str]:
-    return {one.kind for one in dataset.verify().problems}
+    return {one.code for one in dataset.verify().findings}
 
 
 def test_a_whole_dataset_is_whole(grown: LanceDataset):
@@ -40,7 +40,7 @@ def test_a_whole_dataset_is_whole(grown: LanceDataset):
     grown.create_branch("dev", 2).insert(pa.table({"id": [7], "name": ["x"]}))
     seen: list[tuple[int, int]] = []
     found = grown.verify(progress=lambda *step: seen.append(step), raise_on_error=True)
-    assert found.is_whole
+    assert found.ok
     assert (found.num_versions, found.num_data_files, found.num_deletion_files) == (5, 3, 2)
     assert found.num_values == 2 * 21
     assert found.to_table().num_rows == 0
@@ -57,8 +57,8 @@ def test_a_missing_data_file_is_listed_once(grown: LanceDataset):
     path = one_of(grown, "data")
     root_of(grown).delete(path)
     found = grown.verify()
-    assert [(one.kind, one.path) for one in found.problems] == [("missing file", path)]
-    assert "missing file" in repr(found)
+    assert [(one.code, one.path) for one in found.findings] == [("data-file-missing", path)]
+    assert "data-file-missing" in repr(found)
     with pytest.raises(LanceError):
         grown.verify(raise_on_error=True)
     with pytest.raises(FileNotFoundError):
@@ -68,7 +68,7 @@ def test_a_missing_data_file_is_listed_once(grown: LanceDataset):
 def test_a_cut_data_file_is_listed(grown: LanceDataset):
     path = one_of(grown, "data")
     root_of(grown).write(path, bytes(root_of(grown).read(path))[:100])
-    assert kinds(grown) == {"data file"}
+    assert kinds(grown) == {"data-file-size"}
     with pytest.raises(CorruptFileError):
         grown.validate()
 
@@ -82,22 +82,22 @@ def test_damaged_pages_are_found_by_decoding(make: Callable[..., LanceDataset]):
     root_of(found).write(path, bytes(data))
     again = lance_nb.dataset(found.uri)
     assert again.validate() is None
-    assert kinds(again) == {"values"}
+    assert kinds(again) == {"values-damaged"}
 
 
 def test_damaged_deletions_are_listed(grown: LanceDataset):
     path = one_of(grown, "_deletions")
     whole = bytes(root_of(grown).read(path))
     root_of(grown).write(path, whole[:10])
-    assert kinds(grown) == {"deletion file"}
+    assert kinds(grown) == {"deletion-file-damaged"}
     root_of(grown).delete(path)
-    assert kinds(grown) == {"missing file"}
+    assert kinds(grown) == {"deletion-file-missing"}
 
 
 def test_a_damaged_manifest_is_listed_and_the_others_are_read(grown: LanceDataset):
     root_of(grown).write(one_of(grown, "_versions").replace("12", "13"), b"damaged")
     found = grown.verify()
-    assert [(one.kind, one.version) for one in found.problems] == [("manifest", 2)]
+    assert [(one.code, one.version) for one in found.findings] == [("manifest-unreadable", 2)]
     assert found.num_versions == 2
 
 
@@ -108,14 +108,17 @@ def test_refs_that_point_nowhere_are_listed(grown: LanceDataset):
     for name in names[1:3]:
         root_of(grown).delete(f"_versions/{name}")
     found = grown.verify()
-    assert {(one.kind, one.path) for one in found.problems} == {("tag", "gone"), ("branch", "dev")}
+    assert {(one.code, one.path) for one in found.findings} == {
+        ("tag-dangling", "_refs/tags/gone.json"),
+        ("branch-parent-missing", "_refs/branches/dev.json"),
+    }
 
 
 def test_orphans_are_counted_and_no_problem(grown: LanceDataset):
     root_of(grown).write("data/orphan.lance", b"orphan")
     root_of(grown).write("_indices/gone/page.lance", b"orphan")
     found = grown.verify()
-    assert found.is_whole
+    assert found.ok
     assert (found.num_orphans, found.orphan_bytes) == (2, 12)
     assert found.orphans == ("_indices/gone/page.lance", "data/orphan.lance")
 
@@ -124,8 +127,8 @@ def test_a_base_that_was_not_allowed_is_told(grown: LanceDataset, uri: str, as_a
     grown.shallow_clone(f"{uri}-clone")
     as_another_process()
     found = lance_nb.dataset(f"{uri}-clone").verify()
-    assert "unreachable" in {one.kind for one in found.problems}
-    assert lance_nb.dataset(f"{uri}-clone", allow_bases=[uri]).verify().is_whole
+    assert "base-not-allowed" in {one.code for one in found.findings}
+    assert lance_nb.dataset(f"{uri}-clone", allow_bases=[uri]).verify().ok
 
 
 def test_an_interrupted_verification_changes_nothing(grown: LanceDataset, files: Any):

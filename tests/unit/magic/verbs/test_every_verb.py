@@ -62,7 +62,7 @@ CASES = {
     "discard": Case("discard", "removed", ("disc", "discard"), "discard", "nothing is staged",
                     "stage append more"),
     "space": Case("space", "current", ("spa", "space"), "space x", "unrecognized"),
-    "doctor": Case("doctor --quick", "whole", ("doctor --q", "--quick"), "doctor x", "unrecogn"),
+    "doctor": Case("doctor --quick", "whole", ("doctor --q", "--quick"), "doctor x", "no Lance"),
     "compact": Case("compact", "main", ("compact --t", "--target-rows"), "compact --target-rows x",
                     "invalid int"),
     "clean": Case("clean --keep 1", "nothing was deleted", ("clean --dr", "--dry-run"),

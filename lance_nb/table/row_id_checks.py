@@ -1,0 +1,235 @@
+"""Are stable row ids what they must be: as many as rows, below the next id, each of one live row.
+
+An updated row keeps its id and moves, so an id may occur in several fragments: only one of these
+rows may be live.
+
+Ids are compared as they are stored, as ranges and lists, and never written out one by one: a
+manifest of a few bytes may name 2**62 of them. Two ranges that overlap can only be right if
+deletions explain every id that they share, so no more ids are looked at than there are deletions.
+
+Limits: at most ``PAIRS_MAX`` overlapping pieces are compared; behind these, repeated ids are not
+found.
+Source: messages RowIdSequence and RowDatasetVersionSequence of lance.table.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_nb.errors import CorruptFileError, LanceError
+from lance_nb.format.deletion_vector import DeletionVector
+from lance_nb.format.fragment import Fragment, InlineSequence
+from lance_nb.format.row_id_sequence import RowIdSequence
+from lance_nb.format.row_versions import RowVersionSequence
+from lance_nb.format.u64_segment import Range, RangeWithHoles, Segment
+from lance_nb.table.deletions import read_deletions
+from lance_nb.table.fragment_reader import confirmed_rows
+from lance_nb.table.row_ids import created_at_versions, fragment_row_ids, last_updated_at_versions
+from lance_nb.table.snapshot import Snapshot
+
+PAIRS_MAX = 1_000_000
+_ROWS_PER_HOLE = 64  # above, holes cut a range into ranges instead of being written out
+U64s = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows of a fragment: ids ``[low, high)``, all of them or the ascending ``ids``.
+
+    ``offsets`` are those of ``ids``; of a range, row ``low`` is at ``start``.
+    """
+
+    fragment: int
+    low: int
+    high: int
+    start: int
+    ids: U64s | None = None
+    offsets: npt.NDArray[np.int64] | None = None
+
+
+def check_row_ids(snapshot: Snapshot, fragment: Fragment) -> int:
+    """Check that there is an id for each row and that they differ. Raises CorruptFileError."""
+    where = f"fragment {fragment.id}"
+    pieces = _pieces(snapshot, fragment)
+    if next(_shared(pieces, {}), None) is not None:
+        raise CorruptFileError(where, None, "row ids that differ", "one that occurs twice")
+    return 0
+
+
+def check_next_row_id(snapshot: Snapshot, fragment: Fragment) -> int:
+    """Check that ids are below the next one of the manifest. Raises CorruptFileError."""
+    highest = max((one.high for one in _pieces(snapshot, fragment)), default=0) - 1
+    limit = snapshot.manifest.next_row_id
+    if limit and highest >= limit:
+        expected = f"row ids below {limit}, the next one of the manifest"
+        raise CorruptFileError(f"fragment {fragment.id}", None, expected, str(highest))
+    return 0
+
+
+def check_row_versions(snapshot: Snapshot, fragment: Fragment) -> int:
+    """Check the versions that made and changed each row. Raises CorruptFileError."""
+    for what, source, read in (
+        ("created", fragment.created_at_versions, created_at_versions),
+        ("updated", fragment.last_updated_at_versions, last_updated_at_versions),
+    ):
+        rows = confirmed_rows(snapshot, fragment)
+        if isinstance(source, InlineSequence):
+            runs = RowVersionSequence.from_bytes(source.data, "", physical_rows=rows).runs
+            newest = max((version for _, version in runs), default=0)
+        elif source is None:
+            continue
+        else:
+            newest = int(read(snapshot, fragment).max(initial=0))
+        if newest > snapshot.version:
+            found = f"rows {what} at version {newest}"
+            expected = f"versions up to {snapshot.version}"
+            raise CorruptFileError(f"fragment {fragment.id}", None, expected, found)
+    return 0
+
+
+def repeated_row_id(snapshot: Snapshot) -> tuple[int, int, int] | None:
+    """Return (id, fragment, fragment) of an id that two live rows have, None if there is none.
+
+    Fragments whose ids or deletions cannot be read are left out: their own checks tell.
+    """
+    pieces: list[Piece] = []
+    deletions: dict[int, DeletionVector | None] = {}
+    fragments = snapshot.manifest.fragments
+    for at, fragment in enumerate(fragments):
+        try:
+            rows = confirmed_rows(snapshot, fragment)
+            deletions[at] = read_deletions(snapshot.locations, snapshot.deletions, fragment, rows)
+            pieces += _pieces(snapshot, fragment, at)
+        except LanceError:
+            continue
+    for number, one, other in _shared(pieces, deletions):
+        return number, fragments[one].id, fragments[other].id
+    return None
+
+
+# --- pieces ---------------------------------------------------------------------------------------
+
+
+def _pieces(snapshot: Snapshot, fragment: Fragment, at: int = 0) -> list[Piece]:
+    """Take the ids of a fragment apart. Raises CorruptFileError."""
+    source = fragment.row_ids
+    rows = confirmed_rows(snapshot, fragment)
+    if isinstance(source, InlineSequence):
+        where = f"{snapshot.manifest.path}, fragment {fragment.id}"
+        segments = RowIdSequence.from_bytes(source.data, where, physical_rows=rows).segments
+        found: list[Piece] = []
+        start = 0
+        for segment in segments:
+            found += _pieces_of(segment, at, start)
+            start += len(segment)
+        return found
+    ids = fragment_row_ids(snapshot, fragment)
+    return [] if ids is None or not ids.size else [_listed(ids, at, 0)]
+
+
+def _pieces_of(segment: Segment, at: int, start: int) -> Iterator[Piece]:
+    if not len(segment):
+        return
+    if isinstance(segment, Range):
+        yield Piece(at, segment.start, segment.end, start)
+    elif isinstance(segment, RangeWithHoles) and len(segment) > _ROWS_PER_HOLE * len(segment.holes):
+        low = segment.start
+        for hole in (*segment.holes.tolist(), segment.end):
+            if low < hole:
+                yield Piece(at, low, hole, start)
+                start += hole - low
+            low = hole + 1
+    else:
+        yield _listed(segment.to_numpy(), at, start)
+
+
+def _listed(ids: U64s, at: int, start: int) -> Piece:
+    order = np.argsort(ids, kind="stable")
+    ordered = ids[order]
+    return Piece(at, int(ordered[0]), int(ordered[-1]) + 1, start, ordered, order + start)
+
+
+# --- what pieces share ----------------------------------------------------------------------------
+
+
+def _shared(
+    pieces: list[Piece], deletions: dict[int, DeletionVector | None]
+) -> Iterator[tuple[int, int, int]]:
+    """Yield (id, owner, owner) for ids that two live rows have; of each pair of pieces one."""
+    for piece in pieces:
+        twice = _twice_in(piece, deletions)
+        if twice is not None:
+            yield twice, piece.fragment, piece.fragment
+    active: list[tuple[int, int, Piece]] = []
+    looked_at = 0
+    for order, piece in enumerate(sorted(pieces, key=lambda one: one.low)):
+        while active and active[0][0] <= piece.low:
+            heapq.heappop(active)
+        for _, _, other in active:
+            looked_at += 1
+            if looked_at > PAIRS_MAX:
+                return
+            number = _common(piece, other, deletions)
+            if number is not None:
+                yield number, other.fragment, piece.fragment
+        heapq.heappush(active, (piece.high, order, piece))
+
+
+def _twice_in(piece: Piece, deletions: dict[int, DeletionVector | None]) -> int | None:
+    if piece.ids is None or piece.offsets is None:
+        return None
+    same = np.flatnonzero(piece.ids[1:] == piece.ids[:-1])
+    if not same.size:
+        return None
+    live = _live(piece, piece.offsets, deletions)
+    again = np.flatnonzero(np.diff(piece.ids[live]) == 0)
+    return int(piece.ids[live][again[0]]) if again.size else None
+
+
+def _common(one: Piece, other: Piece, deletions: dict[int, DeletionVector | None]) -> int | None:
+    """Return an id that is live in both pieces, None if there is none."""
+    low, high = max(one.low, other.low), min(one.high, other.high)
+    ids: U64s
+    listed = other.ids if one.ids is None else one.ids
+    if listed is None:
+        explained = sum(len(deletions.get(each.fragment) or ()) for each in (one, other))
+        if high - low > explained:
+            return low
+        ids = np.arange(high - low, dtype=np.uint64) + np.uint64(low)
+    else:
+        start, stop = np.searchsorted(listed, np.array([low, high - 1], np.uint64))
+        ids = listed[int(start) : int(stop) + 1]
+        ids = ids[(ids >= low) & (ids <= high - 1)]
+    for piece in (one, other):
+        if not ids.size:
+            return None
+        offsets, there = _offsets(piece, ids)
+        ids, offsets = ids[there], offsets[there]
+        ids = ids[_live(piece, offsets, deletions)]
+    return int(ids[0]) if ids.size else None
+
+
+def _offsets(piece: Piece, ids: U64s) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return the offsets of ids in a piece, and which of them it has."""
+    if piece.ids is None or piece.offsets is None:
+        return (ids - np.uint64(piece.low)).astype(np.int64) + piece.start, np.ones(
+            len(ids), np.bool_
+        )
+    place = np.minimum(np.searchsorted(piece.ids, ids), len(piece.ids) - 1)
+    return piece.offsets[place], piece.ids[place] == ids
+
+
+def _live(
+    piece: Piece,
+    offsets: npt.NDArray[np.int64],
+    deletions: dict[int, DeletionVector | None],
+) -> npt.NDArray[np.bool_]:
+    vector = deletions.get(piece.fragment)
+    if vector is None:
+        return np.ones(len(offsets), np.bool_)
+    return ~vector.contains(offsets)

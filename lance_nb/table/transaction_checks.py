@@ -1,0 +1,194 @@
+"""Is the transaction of a version there, and is the version what it says.
+
+A version keeps its transaction twice: in the manifest file and as ``_transactions/<name>``. One of
+the two is enough for readers and for commits that run at the same time.
+
+From one version to the next, fragments may only come, go and change as the transaction says: a
+fragment that is gone, deleted rows that have come back, or another description of the same data
+file is damage that no single version shows.
+
+Limits: only versions that follow each other are compared, and only their fragments.
+Source: messages Manifest and Transaction of lance.table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lance_nb.errors import CorruptFileError, LanceError, ObjectNotFoundError
+from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
+from lance_nb.format.layout import transaction_path
+from lance_nb.format.manifest_framing import Section
+from lance_nb.format.transaction_effects import TransactionEffects
+from lance_nb.format.wire import FILE_BYTES_MAX
+from lance_nb.storage.base import ByteRange
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.table.verification_report import Finding
+
+_LENGTH_BYTES = 4
+_MERGE = "merge"
+Fragments = dict[int, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the next version is compared with: the fragments of a version by id."""
+
+    version: int
+    fragments: Fragments
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Step | None:
+        """Take the fragments of a version; None if ids repeat. Raises CorruptFileError."""
+        fragments = snapshot.manifest.fragments
+        if not fragments.has_counts or fragments.repeated_id() is not None:
+            return None
+        ids = fragments.counts().ids.tolist()
+        return cls(snapshot.version, dict(zip(ids, fragments.raw, strict=True)))
+
+
+# --- the transaction itself -----------------------------------------------------------------------
+
+
+def transaction_findings(snapshot: Snapshot) -> tuple[TransactionEffects | None, list[Finding]]:
+    """Read both copies of the transaction; return what it does, None if there is none to read."""
+    findings: list[Finding] = []
+    manifest = snapshot.manifest
+    inline, stored = None, None
+    section = manifest.transaction_section
+    name = manifest.transaction_file
+
+    def add(code: str, text: str, path: str, error: LanceError | None = None) -> None:
+        findings.append(Finding(code, text, path, snapshot.branch, snapshot.version, error=error))
+
+    place = manifest.path.removeprefix(f"{snapshot.locations.home.uri}/")
+    try:
+        inline = None if section is None else _inline(snapshot, section)
+        effects = None if inline is None else TransactionEffects.from_bytes(inline, manifest.path)
+    except LanceError as error:
+        effects = None
+        add("transaction-unreadable", f"the copy in the manifest: {error}", place, error)
+    try:
+        stored = _stored(snapshot, name) if name else None
+        found = None if stored is None else TransactionEffects.from_bytes(stored, name)
+    except ObjectNotFoundError as error:
+        found = None
+        path = f"_transactions/{name}"
+        if inline is None:
+            text = "the manifest names it, it is not there, and the manifest holds no copy"
+            add("transaction-missing", text, path, error)
+        else:
+            add("transaction-file-missing", "the manifest names it, and holds a copy", path)
+    except LanceError as error:
+        found = None
+        add("transaction-unreadable", str(error), f"_transactions/{name}", error)
+    for one, path in ((effects, place), (found, f"_transactions/{name}")):
+        if one is not None and name and name != f"{one.read_version}-{one.uuid}.txn":
+            text = f"it is the transaction {one.uuid!r}, and the manifest names {name!r}"
+            add("transaction-mismatch", text, path)
+    if effects is not None and found is not None and effects != found:
+        text = "it differs from the copy that the manifest holds"
+        add("transaction-mismatch", text, f"_transactions/{name}")
+    return effects if effects is not None else found, findings
+
+
+def _inline(snapshot: Snapshot, section: Section) -> bytes | memoryview:
+    if section.data is not None:
+        return section.data
+    home = snapshot.locations.home
+    path = snapshot.manifest.path.removeprefix(f"{home.uri}/")
+    start = section.offset_bytes + _LENGTH_BYTES
+    raw = home.read_range(path, ByteRange(section.offset_bytes, start))
+    return home.read_range(path, ByteRange(start, start + int.from_bytes(raw, "little")))
+
+
+def _stored(snapshot: Snapshot, name: str) -> memoryview:
+    path = transaction_path(name, snapshot.manifest.path)
+    home = snapshot.locations.home
+    size = home.size(path)
+    if size > FILE_BYTES_MAX:
+        expected = f"a transaction of at most {FILE_BYTES_MAX} bytes"
+        raise CorruptFileError(f"{home.uri}/{path}", None, expected, f"{size} bytes")
+    return home.read(path)
+
+
+# --- from one version to the next -----------------------------------------------------------------
+
+
+def step_findings(
+    before: Step, snapshot: Snapshot, effects: TransactionEffects | None
+) -> Iterator[Finding]:
+    """Compare a version with the one before it. Raises CorruptFileError."""
+    after = Step.of(snapshot)
+    if after is None or effects is None or effects.is_whole:
+        return
+
+    def finding(code: str, text: str, number: int) -> Finding:
+        path = snapshot.manifest.path.removeprefix(f"{snapshot.locations.home.uri}/")
+        return Finding(code, text, path, snapshot.branch, snapshot.version, number)
+
+    for number, raw in before.fragments.items():
+        now = after.fragments.get(number)
+        if now == raw:
+            continue
+        if now is None:
+            is_named = number in effects.removed
+            if not is_named and (effects.arm != _MERGE or number in effects.deletions):
+                text = (
+                    f"version {before.version} has the fragment, version {snapshot.version} has "
+                    f"not, and its transaction ({effects.arm}) does not remove it"
+                )
+                yield finding("fragment-lost", text, number)
+            continue
+        old = Fragment.from_bytes(raw, snapshot.manifest.path)
+        new = Fragment.from_bytes(now, snapshot.manifest.path)
+        if _loses_deletions(old, new) and effects.deletions.get(number, "") != _deletion(new):
+            text = (
+                f"version {before.version} deletes {old.num_deleted_rows} of its rows, version "
+                f"{snapshot.version} {new.num_deleted_rows}, and its transaction ({effects.arm}) "
+                "does not say so"
+            )
+            yield finding("deletions-lost", text, number)
+        text = "" if effects.arm == _MERGE else _changed_entry(old, new)
+        if text:
+            yield finding("file-entry-changed", text, number)
+
+
+def _loses_deletions(old: Fragment, new: Fragment) -> bool:
+    if old.deletion_file is None or _deletion(old) == _deletion(new):
+        return False
+    return new.deletion_file is None or new.num_deleted_rows < old.num_deleted_rows
+
+
+def _deletion(fragment: Fragment) -> str | None:
+    file = fragment.deletion_file
+    return None if file is None else f"{file.read_version}-{file.id}"
+
+
+def _changed_entry(old: Fragment, new: Fragment) -> str:
+    """Return what a fragment says otherwise of the same data file, "" if nothing."""
+    stored = [one for file in old.files for one in file.fields if one != TOMBSTONE]
+    if len(set(stored)) < len(stored):
+        return ""  # releases up to 0.10.5: the next version renumbers these fields
+    known = {(file.path, file.base_id): file for file in new.files}
+    for file in old.files:
+        now = known.get((file.path, file.base_id))
+        what = None if now is None else _difference(file, now)
+        if what is not None:
+            return f"data file {file.path!r} has other {what} than in the version before"
+    if old.physical_rows not in (0, new.physical_rows) and old.files == new.files:
+        return f"it has {new.physical_rows} rows instead of {old.physical_rows}, in the same files"
+    return ""
+
+
+def _difference(old: DataFile, new: DataFile) -> str | None:
+    if len(old.fields) != len(new.fields) or any(
+        now not in (was, TOMBSTONE) for was, now in zip(old.fields, new.fields, strict=True)
+    ):
+        return "fields"
+    if list(old.column_indices) != list(new.column_indices):
+        return "columns"
+    if old.size_bytes not in (0, new.size_bytes):
+        return "sizes"
+    return "versions" if old.file_version != new.file_version else None

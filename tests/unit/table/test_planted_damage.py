@@ -1,0 +1,52 @@
+"""Every kind of damage is found, under its code; what is whole has no finding."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+import lance_nb
+from lance_nb.table.verification_report import CODES
+from tests.support.damages import DAMAGES, Damage, Damaged, Files, build, worlds
+
+
+@cache
+def whole(stable: bool) -> tuple[Damaged, Files]:
+    """Return the dataset before anything is damaged, and its files."""
+    uri = dict(worlds())[stable]
+    world = build(uri, stable_row_ids=stable)
+    return world, world.take()
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["plain", "stable"])
+def test_what_is_whole_has_no_finding(stable: bool) -> None:
+    world, files = whole(stable)
+    world.put(files)
+    found = lance_nb.verify(world.uri)
+    assert found.findings == ()
+    assert found.ok
+
+
+CASES = [
+    pytest.param(damage, kind == "stable", id=f"{damage.name.replace(' ', '-')}-{kind}")
+    for damage in DAMAGES
+    for kind in ("plain", "stable")
+    if damage.only in ("", kind)
+]
+
+
+@pytest.mark.parametrize(("damage", "stable"), CASES)
+def test_damage_is_found(damage: Damage, stable: bool) -> None:
+    world, files = whole(stable)
+    world.put(files)
+    damage.plant(world)
+    found = lance_nb.verify(world.uri)
+    assert damage.code in {one.code for one in found.findings}, found
+    assert damage.code in repr(found)
+    assert found.ok == all(one.severity == "note" for one in found.findings)
+    assert found.to_table().num_rows == len(found.findings)
+
+
+def test_every_code_is_planted() -> None:
+    assert {one.code for one in DAMAGES} == set(CODES)
