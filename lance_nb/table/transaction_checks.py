@@ -171,12 +171,14 @@ def _changed_entry(old: Fragment, new: Fragment) -> str:
     stored = [one for file in old.files for one in file.fields if one != TOMBSTONE]
     if len(set(stored)) < len(stored):
         return ""  # releases up to 0.10.5: the next version renumbers these fields
-    known = {(file.path, file.base_id): file for file in new.files}
+    known: dict[tuple[str, int | None], list[DataFile]] = {}
+    for file in new.files:  # a file that was left and taken up again may be there twice
+        known.setdefault((file.path, file.base_id), []).append(file)
     for file in old.files:
-        now = known.get((file.path, file.base_id))
-        what = None if now is None else _difference(file, now)
-        if what is not None:
-            return f"data file {file.path!r} has other {what} than in the version before"
+        now = known.get((file.path, file.base_id), [])
+        what = [_difference(file, one) for one in now]
+        if what and None not in what:
+            return f"data file {file.path!r} has other {what[0]} than in the version before"
     if old.physical_rows not in (0, new.physical_rows) and old.files == new.files:
         return f"it has {new.physical_rows} rows instead of {old.physical_rows}, in the same files"
     return ""

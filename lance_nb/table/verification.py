@@ -51,6 +51,7 @@ from lance_nb.table.verification_report import Bounded, Finding, Verification
 
 Tick = Callable[[], object]
 _READ = (DATA, DELETION, INDEX)
+_FILE_ONLY = "transaction-file-missing"
 _MISSING = ("data-file-missing", "deletion-file-missing", "index-missing")
 
 
@@ -137,12 +138,14 @@ def _history_findings(
     fields = _Fields.of(dataset, folder)
     unreadable: list[Finding] = []
     good: int | None = None
+    newest = max((one.version for one in dataset.survey.lines[folder].names), default=None)
     for one in sorted(line.versions, key=lambda one: one.version):
         try:
             snapshot = dataset.load(branch, one.version)
             found = [*manifest_findings(snapshot), *fields.unknown(snapshot)]
             effects, more = transaction_findings(snapshot)
-            found += more
+            # Clean-ups of pylance leave old versions that branches need without their files.
+            found += [each for each in more if one.version == newest or each.code != _FILE_ONLY]
             if before is not None and before.version + 1 == one.version:
                 found += step_findings(before, snapshot, effects)
             before = Step.of(snapshot)
@@ -158,7 +161,6 @@ def _history_findings(
     yield from told.values()
     if folder == "":
         progress.opened_version = good
-    newest = max((one.version for one in dataset.survey.lines[folder].names), default=None)
     for each in unreadable:
         yield as_newest(each, good) if each.version == newest else each
 

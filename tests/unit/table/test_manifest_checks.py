@@ -14,7 +14,7 @@ from lance_nb.format.index_metadata import IndexMetadata, build_index_section
 from lance_nb.format.manifest import Manifest, WriterVersion, parse_manifest
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.locations import Locations
-from lance_nb.table.manifest_checks import manifest_problems
+from lance_nb.table.manifest_checks import manifest_findings, newest_findings
 from lance_nb.table.snapshot import Snapshot
 from tests.unit.format.test_manifest_files import SCHEMA, UUID, fragment
 
@@ -34,7 +34,8 @@ def problems(manifest: Manifest, *indices: IndexMetadata, branch: str | None = N
     store = MemoryStore("manifest-checks")
     data = manifest.to_bytes(index_section=build_index_section(indices))
     parsed = parse_manifest(data, "m")
-    return list(manifest_problems(Snapshot(parsed, Locations(store, store), branch)))
+    snapshot = Snapshot(parsed, Locations(store, store), branch)
+    return [one.message for one in (*manifest_findings(snapshot), *newest_findings(snapshot))]
 
 
 def test_a_whole_manifest_has_no_problem():
