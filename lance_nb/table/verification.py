@@ -18,7 +18,7 @@ fragment_checks.py for what values can and cannot tell.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -55,14 +55,14 @@ _FILE_ONLY = "transaction-file-missing"
 _MISSING = ("data-file-missing", "deletion-file-missing", "index-missing")
 
 
-@dataclass(slots=True)
 class _Progress:
     """What was looked at. ``done`` are the identities of files that were read."""
 
-    opened_version: int | None = None
-    num_fragments: int = 0
-    num_values: int = 0
-    done: set[str] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.opened_version: int | None = None
+        self.num_fragments = 0
+        self.num_values = 0
+        self.done: set[str] = set()
 
 
 def verify(dataset: Dataset, *, values: bool = True, tick: Tick = lambda: None) -> Verification:
