@@ -194,3 +194,11 @@ def _changing(kind, fault: Fault) -> FaultyStore:
 
 class _FaultyInSteps(FaultyStore):
     replace = None
+
+
+def test_a_changed_record_is_not_written_over():
+    store = _InSteps(uuid.uuid4().hex)
+    store.write(PATH, b"changed")
+    with pytest.raises(RefConflictError):
+        replace_record(store, PATH, b"old", b"new", "tag")
+    assert bytes(store.read(PATH)) == b"changed"

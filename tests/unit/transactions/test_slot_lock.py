@@ -5,9 +5,17 @@ from contextlib import contextmanager
 
 import pytest
 
-from lance_nb.errors import CommitConflictError, NotSupportedError, TooMuchWriteContentionError
+from lance_nb.errors import (
+    CommitConflictError,
+    NotSupportedError,
+    ObjectExistsError,
+    TooMuchWriteContentionError,
+)
+from lance_nb.format.layout import ManifestName, NamingScheme
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.versions import version_names
+from lance_nb.transactions.manifest_slots import StoreSlots
+from lance_nb.transactions.slot_lock import LockedSlots
 from tests.support.committing import Table
 
 
@@ -103,3 +111,40 @@ def test_with_a_lock_a_store_without_condition_takes_commits():
     table.commit(table.appending(1), commit_lock=lock)
     table.commit(table.appending(1), commit_lock=lock)
     assert [one.version for one in version_names(table.inner)] == [1, 2, 3]
+
+
+def test_what_is_locked_reads_as_without_the_lock():
+    table = Table()
+    table.create()
+    table.append(1)
+    slots = StoreSlots(table.inner)
+    locked = LockedSlots(slots)
+    newest = locked.latest()
+    assert locked.home is table.inner
+    assert newest == slots.latest()
+    assert newest is not None
+    assert newest.version == 2
+    assert locked.list_names() == slots.list_names()
+    assert bytes(locked.read(newest)) == bytes(slots.read(newest))
+
+
+def test_without_condition_a_taken_slot_is_seen_by_looking():
+    table = Table(inner=_NoCondition(uuid.uuid4().hex))
+    locked = LockedSlots(StoreSlots(table.inner))
+    name = ManifestName(1, NamingScheme.V2)
+    locked.create(name, b"first", "u")
+    with pytest.raises(ObjectExistsError):
+        locked.create(name, b"second", "v")
+    assert bytes(locked.read(name)) == b"first"
+
+
+def test_under_a_lock_two_writers_still_get_two_versions():
+    table, lock = Table(inner=_NoCondition(uuid.uuid4().hex)), _Lock()
+    table.commit(table.creating(), commit_lock=lock)
+    source = table.appending(1)
+    others = [lambda: table.commit(table.appending(1), commit_lock=_Lock())]
+    table.root.world.plan = lambda step: (
+        others.pop()() and None if "_transactions" in step.path and others else None
+    )
+    assert table.commit(source, commit_lock=lock).version == 3
+    assert lock.seen == [(1, "done"), (2, "conflict"), (3, "done")]

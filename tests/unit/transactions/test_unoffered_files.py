@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lance_nb.format.fragment import DataFile
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.transactions.unoffered_files import UnofferedFiles
+from tests.support.faulty_store import Fault, FaultyStore, on
 
 FILE = DataFile("a.lance", (0,), (0,), 2, 2)
 
@@ -34,3 +37,14 @@ def test_a_file_that_is_gone_already_is_no_mistake() -> None:
     with pytest.raises(KeyboardInterrupt), UnofferedFiles(store) as files:
         files.add([FILE])
         raise KeyboardInterrupt
+
+
+def test_a_file_that_cannot_be_removed_does_not_hide_the_error_nor_the_others() -> None:
+    inner = MemoryStore("unoffered/stuck")
+    store = FaultyStore(inner, on("delete", "a.lance", Fault.ERROR_BEFORE))
+    for name in ("a", "b"):
+        inner.write(f"data/{name}.lance", b"x")
+    with pytest.raises(KeyboardInterrupt), UnofferedFiles(store) as files:
+        files.add([FILE, replace(FILE, path="b.lance")])
+        raise KeyboardInterrupt
+    assert [one.name for one in inner.list_recursive("data")] == ["a.lance"]
