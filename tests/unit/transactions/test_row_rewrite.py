@@ -6,7 +6,6 @@ from decimal import Decimal
 from itertools import count
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -339,4 +338,3 @@ def test_windows_are_cut_where_payloads_are_read(monkeypatch: pytest.MonkeyPatch
     plan, told = rewrite(made, {"n": "length(b) * 100"}, None)
     assert told == [2, 2, 2]
     assert committed(made, plan)["n"].to_pylist() == [100, 200, 300, 400, 500, 600]
-    assert isinstance(plan.deletion.fragments[0].rows.offsets(), np.ndarray)
