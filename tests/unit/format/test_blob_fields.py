@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -9,12 +11,16 @@ from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.blob_fields import (
     BLOB_V2_EXTENSION,
     BLOB_VALUES,
+    DESCRIPTION_V2,
     blob_threshold,
     descriptor_field,
+    holds_blobs,
     input_type,
+    is_blob,
     is_blob_v1,
     is_blob_v2,
     with_blobs,
+    without_descriptors,
 )
 from lance_nb.format.schema import Schema
 
@@ -82,3 +88,104 @@ def test_thresholds_are_numbers():
     assert blob_threshold(field_of(MARKED), "inline", 5) == 5
     with pytest.raises(InvalidInputError, match="a number of bytes"):
         blob_threshold(field_of(MARKED.with_metadata({key: "-1"})), "inline", 5)
+
+
+@pytest.mark.parametrize(("file_version", "second"), [((2, 2), True), ((2, 1), False)])
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
+def test_marks_are_read_in_any_case(kind: pa.DataType, file_version: tuple[int, int], second: bool):
+    for text in ("true", "TRUE", "True"):
+        field = pa.field("b", kind, metadata={"lance-encoding:blob": text})
+        assert is_blob_v2(field_of(field, file_version)) is second
+    for text in ("false", "1", ""):
+        field = pa.field("b", kind, metadata={"lance-encoding:blob": text})
+        assert not is_blob(field_of(field, file_version))
+
+
+def test_null_and_order_stay_when_a_column_is_converted():
+    schema = with_blobs(
+        pa.schema([("a", pa.int8()), MARKED.with_nullable(False)], {"k": "v"}), (2, 2)
+    )
+    assert (schema.names, schema.metadata) == (["a", "b"], {b"k": b"v"})
+    assert not schema.field("b").nullable
+    assert "lance-encoding:blob" not in Schema.from_arrow(schema).field("b").metadata
+
+
+@pytest.mark.parametrize("lists", [pa.list_, pa.large_list])
+def test_blobs_inside_lists_are_found(lists):
+    field = field_of(pa.field("l", lists(MARKED)))
+    assert is_blob_v2(field.children[0])
+    assert holds_blobs(field)
+    assert not is_blob(field)
+    storage = Schema((field,)).to_arrow(storage=True).field(0).type
+    found = input_type(field, storage)
+    assert found == lists(pa.field("b", BLOB_VALUES, metadata=found.value_field.metadata))
+    described = descriptor_field(field).children[0]
+    assert [part.name for part in described.children] == DESCRIPTION_V2.names
+
+
+def test_lists_and_structs_without_blobs_stay_as_they_are():
+    schema = pa.schema(
+        [("l", pa.list_(pa.int8())), ("s", pa.struct([("x", pa.large_list(pa.string()))]))]
+    )
+    assert with_blobs(schema, (2, 2)).equals(schema, check_metadata=True)
+    for arrow, field in zip(schema, Schema.from_arrow(schema), strict=True):
+        assert not holds_blobs(field)
+        assert input_type(field, arrow.type) == arrow.type
+
+
+def test_types_that_do_not_fit_a_field_are_left_to_the_caller():
+    struct = field_of(pa.field("s", pa.struct([MARKED, ("a", pa.int8())])))
+    for other in (pa.int8(), pa.struct([("b", pa.int8())]), pa.list_(pa.int8())):
+        assert input_type(struct, other) == other
+    lists = field_of(pa.field("l", pa.list_(MARKED)))
+    assert input_type(lists, pa.int8()) == pa.int8()
+    marked = field_of(MARKED, (2, 1))
+    assert input_type(marked, pa.large_binary()) == BLOB_VALUES
+    assert input_type(marked, pa.string()) == pa.string()
+
+
+def test_descriptors_are_recognised_in_files():
+    """Their parts have neither id nor parent, and stand among the fields at the top."""
+    columns = [MARKED, ("a", pa.int8()), pa.field("s", pa.struct([MARKED, ("kind", pa.int8())]))]
+    arrow = with_blobs(pa.schema(columns), (2, 2))
+    fields = Schema.from_arrow(arrow).fields
+    described = [descriptor_field(one) for one in fields]
+    flat = [replace(one, children=()) for top in described for one in top.walk()]
+    parts = [one for one in flat if one.id == -1]
+    assert [one.name for one in parts] == DESCRIPTION_V2.names * 2
+    assert [one.encoding for one in parts[:5]] == [1, 1, 1, 1, 2]
+    tops = [replace(described[0], children=()), described[1], *parts[:5]]
+    found = without_descriptors(tops)
+    assert [one.name for one in found] == ["b", "a"]
+    assert is_blob_v2(found[0])
+    assert not is_blob_v2(found[1])
+    inner = replace(described[2].children[0], children=())
+    nested = replace(described[2], children=(inner, described[2].children[1]))
+    (struct,) = without_descriptors([nested])
+    assert [is_blob_v2(one) for one in struct.children] == [True, False]
+    other = replace(described[1], id=-1)
+    assert without_descriptors([other]) == (other,)  # no part of a description has this name
+
+
+def test_a_struct_with_one_of_the_marks_is_no_descriptor():
+    field = replace(descriptor_field(field_of(MARKED)), children=())
+    for gone in list(field.metadata):
+        marks = {key: one for key, one in field.metadata.items() if key != gone}
+        (found,) = without_descriptors([replace(field, metadata=marks)])
+        assert not is_blob_v2(found)
+    (found,) = without_descriptors([replace(field, logical_type="string")])
+    assert not is_blob_v2(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0", 0), ("9" * 18, 10**18 - 1), ("9" * 19, None), ("1.5", None), ("", None), (" 1", None)],
+)
+def test_thresholds_have_at_most_eighteen_digits(text: str, expected: int | None):
+    key = "lance-encoding:blob-pack-file-size-threshold"
+    field = field_of(MARKED.with_metadata({key: text}))
+    if expected is not None:
+        assert blob_threshold(field, "pack-file", 5) == expected
+        return
+    with pytest.raises(InvalidInputError, match="pack-file-size-threshold"):
+        blob_threshold(field, "pack-file", 5)

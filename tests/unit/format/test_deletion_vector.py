@@ -168,3 +168,36 @@ def test_bits_and_mask_make_the_same_vector():
     assert DeletionVector.from_bits(np.packbits(mask, bitorder="little")) == (
         DeletionVector.from_mask(mask)
     )
+
+
+def test_a_fragment_may_lose_every_row():
+    every = DeletionVector.of(range(5))
+    for kind in DeletionFileType:
+        data = every.to_bytes(kind)
+        assert DeletionVector.from_bytes(data, kind, physical_rows=5, num_deleted_rows=5) == every
+        with pytest.raises(CorruptFileError):
+            DeletionVector.from_bytes(data, kind, physical_rows=4)
+
+
+def test_what_it_says_of_itself():
+    vector = DeletionVector.of([7, 1, 7])
+    assert repr(vector) == "DeletionVector(2 rows)"
+    assert (7 in vector, 2 in vector) == (True, False)
+    assert vector.size_bytes == len(vector.to_bytes(DeletionFileType.BITMAP))
+    assert (vector.largest, DeletionVector.of(()).largest) == (7, -1)
+    assert vector != {1, 7}
+    assert vector | DeletionVector.of([2]) == DeletionVector.of([1, 2, 7])
+
+
+@pytest.mark.parametrize("rows", [[], [3], [0, 1, 5]])
+def test_offsets_are_looked_up_together(rows: list[int]):
+    vector = DeletionVector.of(rows)
+    asked = np.array([5, 0, 9, 3, 0, 1], np.int64)
+    assert vector.contains(asked).tolist() == [one in rows for one in asked.tolist()]
+    assert vector.contains(asked[:0]).tolist() == []
+
+
+@pytest.mark.parametrize(("count", "kind"), [(4999, "arrow"), (5000, "bin")])
+def test_the_form_is_that_of_pylance(count: int, kind: str):
+    vector = DeletionVector.of(range(0, 3 * count, 3))
+    assert vector.to_bytes().startswith(b"ARROW1") is (kind == "arrow")

@@ -235,3 +235,9 @@ def test_any_list_of_fields_is_a_schema_or_refused(messages: list[pb.Field]):
     except LanceError:
         return
     assert len(list(schema.walk())) == len(messages)
+
+
+def test_what_is_shown_of_a_schema_are_its_fields():
+    schema = Schema.from_arrow(pa.schema([("a", pa.int64())]))
+    assert "'a'" in repr(schema)
+    assert "_by" not in repr(schema)
