@@ -153,6 +153,9 @@ def _size_bytes(field: Field, num_values: int) -> int | None:
     type_ = leaf_to_arrow(field.logical_type)
     if pa.types.is_dictionary(type_):
         type_ = type_.index_type
+    while pa.types.is_fixed_size_list(type_):
+        num_values *= type_.list_size
+        type_ = type_.value_type
     try:
         return (num_values * int(type_.bit_width) + 7) // 8
     except ValueError:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.errors import InvalidInputError, NotSupportedError, ObjectNotFoundError
+from lance_nb.file.external_blobs import ExternalBlobs
 from lance_nb.file.reader import FileReader
+from lance_nb.file.stored_payloads import StoredPayloads
 from lance_nb.file.writer import FileOptions, FileWriter
 from lance_nb.format.blob_fields import with_blobs
 from lance_nb.format.schema import Schema
@@ -113,3 +117,52 @@ def test_blobs_are_large_binary(store: MemoryStore):
         write(store, table, (2, 1))
     assert store.list_recursive("") == []
     write(store, table, (2, 2))
+
+
+URIS = pa.struct(
+    [("data", pa.large_binary()), ("uri", pa.string()), ("position", pa.uint64()),
+     ("size", pa.uint64())]
+)  # fmt: skip
+
+
+def references(*rows: dict[str, object] | None) -> pa.Table:
+    marks = {"ARROW:extension:name": "lance.blob.v2", **SMALL}
+    field = pa.field("b", URIS, metadata=marks)
+    return pa.table([pa.array(rows, URIS)], schema=pa.schema([field]))
+
+
+def test_what_lies_elsewhere_is_stored_here(store: MemoryStore, tmp_path: Path):
+    small, large = tmp_path / "small", tmp_path / "large"
+    small.write_bytes(b"0123456789")
+    large.write_bytes(b"L" * 500)
+    table = references(
+        {"uri": str(small)},
+        {"uri": str(small), "position": 2, "size": 3},
+        None,
+        {"data": b"D" * 60},
+        {"uri": str(large)},
+        {"uri": str(large), "position": 1, "size": 70},
+    )
+    written = write(store, table, (2, 2), ingests=ExternalBlobs(), stored=StoredPayloads())
+    raw = bytes(store.read("x.lance"))
+    assert b"0123456789" in raw
+    assert b"234" + bytes(61) in raw
+    assert str(tmp_path).encode() not in raw
+    beside = [bytes(store.read(path)) for path in written.sidecars]
+    assert beside == [b"D" * 60 + b"L" * 70, b"L" * 500]
+
+
+def test_what_is_not_there_is_named_with_its_column(store: MemoryStore, tmp_path: Path):
+    table = references({"uri": str(tmp_path / "nope")})
+    with pytest.raises(ObjectNotFoundError) as caught:
+        write(store, table, (2, 2), ingests=ExternalBlobs(), stored=StoredPayloads())
+    assert caught.value.__notes__ == [f"column 'b': {str(tmp_path / 'nope')!r}"]
+    assert store.list_recursive("") == []
+
+
+def test_a_file_beside_is_full_at_its_size(store: MemoryStore):
+    marks = SMALL | {"lance-encoding:blob-pack-file-size-threshold": "100"}
+    written = write(store, table_of([bytes([k]) * 50 for k in range(5)], **marks), (2, 2))
+    beside = [bytes(store.read(path)) for path in written.sidecars]
+    assert [len(one) for one in beside] == [100, 100, 50]
+    assert b"".join(beside) == b"".join(bytes([k]) * 50 for k in range(5))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 import struct
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -187,3 +188,79 @@ def test_damaged_files_end_in_data_or_in_an_error() -> None:
                 str(exc)
                 outcomes[False] += 1
     assert min(outcomes.values()) > 150
+
+
+def test_the_size_of_a_page_is_told_where_its_values_have_a_width() -> None:
+    """By field and batch; flags are bits, lists have one offset more than rows."""
+    sizes = {(one.column, one.page): one.size_bytes for one in opened(example()).list_pages()}
+    expected = {
+        2: (12, 8), 3: (1, 1), 4: (None, None), 5: (16, 12), 6: (None, None), 8: (24, 16),
+        9: (3, 2), 10: (12, 8), 11: (None, None), 12: (0, 0),
+    }  # fmt: skip
+    assert sizes == {
+        (field, batch): size for field, both in expected.items() for batch, size in enumerate(both)
+    }
+
+
+@pytest.mark.parametrize(("count", "size"), [(1, 1), (8, 1), (9, 2), (16, 2)])
+def test_flags_take_whole_bytes(count: int, size: int) -> None:
+    made = LegacyFile([node(0, "b", "bool")], [0, count])
+    made.add(0, 0, bytes(size), count)
+    (page,) = opened(made.finish()).list_pages()
+    assert (page.num_rows, page.size_bytes) == (count, size)
+
+
+def test_large_lists_have_offsets_of_eight_bytes() -> None:
+    fields = [node(0, "l", "large_list"), node(1, "item", "int8", 0)]
+    made = LegacyFile(fields, [0, 2])
+    made.add(0, 0, struct.pack("<3q", 0, 1, 3), 3)
+    made.add(1, 0, bytes([5, 6, 7]), 3)
+    reader = opened(made.finish())
+    assert [one.size_bytes for one in reader.list_pages()] == [24, 3]
+    assert read(reader, "l", rows_of((0, 2))).to_pylist() == [[5], [6, 7]]
+
+
+def test_sizes_of_what_is_held() -> None:
+    data = example()
+    reader = opened(data)
+    assert reader.size_bytes == len(data)
+    assert reader.metadata_bytes == 16
+    assert LegacyFile([node(0, "n", "int32")], [0]).finish()
+    assert opened(LegacyFile([node(0, "n", "int32")], [0]).finish()).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ([2, 3], {2: 2, 3: 3}),
+        ([12, 2], {12: 12, 2: 2}),
+        (list(range(20, 31)), dict(zip(range(20, 31), range(2, 13), strict=True))),
+        (
+            [2, 3, *range(40, 49)],
+            {2: 2, 3: 3} | dict(zip(range(40, 49), range(4, 13), strict=True)),
+        ),
+        ([20, 21], {20: 20, 21: 21}),
+    ],
+    ids=["known", "another order", "all others", "some others", "too few to tell"],
+)
+def test_ids_of_the_manifest_lead_to_ids_of_the_file(
+    fields: list[int], expected: dict[int, int]
+) -> None:
+    assert opened(example()).own_ids(fields) == expected
+
+
+def test_columns_are_read_by_the_ids_of_the_manifest() -> None:
+    reader = opened(example())
+    for name, moved in (("n", {30: 2}), ("l", {30: 5, 31: 6}), ("s", {30: 7, 31: 8})):
+        field = reader.schema.field(name)
+        arrow = reader.schema.to_arrow().field(name)
+        back = {old: new for new, old in moved.items()}
+        renamed = replace(
+            field,
+            id=back[field.id],
+            children=tuple(replace(one, id=back[one.id]) for one in field.children),
+        )
+        leaves = list(leaves_of(renamed, arrow.type, {}))
+        found = reader.read_leaves(leaves, moved, rows_of((0, 5)))
+        built = assemble(renamed, arrow.type, found, 5)
+        assert built.to_pylist() == EXAMPLE_ROWS[name]

@@ -104,3 +104,45 @@ def test_nulls_need_no_bytes() -> None:
 def test_types_that_the_version_cannot_hold_are_refused(kind: pa.DataType) -> None:
     with pytest.raises(NotSupportedError, match=r"0\.1 cannot hold"):
         decode(bytes(99), 0, 3, kind, (0, 1))
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int8()), pa.large_list(pa.int8())])
+def test_no_rows_have_no_items(kind: pa.DataType) -> None:
+    items, asked = run(decode_items(kind, LegacyPage(0, 5), rows_of(), Region(0, 0, False)), b"")
+    assert (items.starts.size, items.stops.size, asked) == (0, 0, [])
+
+
+def test_no_rows_have_no_text() -> None:
+    assert decode(b"", 0, 5, pa.string()) == []
+
+
+def test_flags_anywhere_in_a_page() -> None:
+    bits = 0b1011_0010_0110_1101
+    data = b"\xee" + bits.to_bytes(2, "little")
+    expected = [bool(bits >> at & 1) for at in range(16)]
+    for rows in [(0, 16)], [(3, 11)], [(7, 9), (15, 16)]:
+        wanted = [expected[at] for start, stop in rows for at in range(start, stop)]
+        assert decode(data, 1, 16, pa.bool_(), *rows) == wanted
+
+
+@pytest.mark.parametrize("bounds", [(1, 0, 2), (-1, 0, 0), (0, 2, 1), (3, 1, 4)], ids=str)
+def test_offsets_that_go_down_are_refused(bounds: tuple[int, ...]) -> None:
+    data = struct.pack("<3i", *bounds)
+    with pytest.raises(CorruptFileError, match="offsets"):
+        run(
+            decode_items(
+                pa.list_(pa.int8()), LegacyPage(0, 3), rows_of((0, 2)), Region(0, 12, True)
+            ),
+            data,
+        )
+
+
+def test_rows_apart_may_not_go_down_either() -> None:
+    data = struct.pack("<5i", 0, 9, 9, 3, 4)
+    with pytest.raises(CorruptFileError, match="never go down"):
+        run(
+            decode_items(
+                pa.list_(pa.int8()), LegacyPage(0, 5), rows_of((0, 1), (3, 4)), Region(0, 20, True)
+            ),
+            data,
+        )
