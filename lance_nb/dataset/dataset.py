@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from lance_nb.transactions.cloning import CopyProgress
     from lance_nb.transactions.commit_options import CommitLock
     from lance_nb.transactions.compaction_run import CompactionMetrics
+    from lance_nb.transactions.moved_bases import MovedBranch
     from lance_nb.transactions.operation import Operation
     from lance_nb.transactions.transaction import Transaction
 
@@ -2111,6 +2112,24 @@ class LanceDataset(OpenedVersion):
         return verbs.verifying.verify(
             self._session, progress, values=values, raise_on_error=raise_on_error
         )
+
+    def repair_moved(self, *, dry_run: bool = False) -> list[MovedBranch]:
+        """After the dataset was moved or copied, let its branches name where their files are now.
+
+        A branch records the absolute path of the files it shares; so does a version that has merged
+        one. We read them where the dataset is now in any case, pylance follows the path. Each
+        branch whose newest version names a former place gets one version more with the present
+        one, and pylance reads that. Older versions stay as they are; this object stays at its
+        version. ``dry_run`` only looks.
+
+        Returns what was found, as ``lance_nb.transactions.moved_bases.MovedBranch``: the branch,
+        the version that names a former place, and the base paths. Raises CommitConflictError,
+        StorageError, CorruptFileError. pylance has no such method. Example::
+
+            for one in ds.repair_moved(dry_run=True):
+                print(one)
+        """
+        return verbs.branching.repair_moved_branches(self._session, dry_run=dry_run)
 
     # --- what pyarrow's datasets have and Lance's do not ------------------------------------------
 

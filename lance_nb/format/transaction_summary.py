@@ -67,6 +67,15 @@ def summarize_transaction(data: bytes | memoryview, path: str = "") -> Transacti
     )
 
 
+def cloned_place(data: bytes | memoryview, path: str = "") -> str | None:
+    """Return the folder that a serialized Clone refers to, None for any other operation.
+
+    Raises CorruptFileError.
+    """
+    message = parse(pb.Transaction, data, path)
+    return message.clone.ref_path if message.WhichOneof("operation") == "clone" else None
+
+
 def operation_name(arm: str) -> str:
     """Return the CamelCase name that pylance shows for an arm of the message."""
     return "".join(part.capitalize() for part in arm.split("_"))

@@ -39,6 +39,7 @@ STORES: dict[str, tuple[str, str]] = {
     "https": (_FSSPEC, "pip install fsspec aiohttp"),
 }
 
+_SAME_STORE = {"s3a": "s3", "gcs": "gs"}  # two names of one scheme
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
@@ -84,6 +85,28 @@ def split_uri(uri: str | os.PathLike[str]) -> tuple[str, str]:
             f"plain files are at {scheme.split('+')[0]}://"
         )
     return scheme, f"{scheme}://{rest.rstrip('/')}"
+
+
+def relative_uri(uri: str, root: str) -> str | None:
+    """Return ``uri`` relative to ``root`` ("" when equal), None when it is not at or below it.
+
+    Local paths are compared without symbolic links.
+    """
+    scheme, place = split_uri(uri)
+    root_scheme, root_place = split_uri(root)
+    if _SAME_STORE.get(scheme, scheme) != _SAME_STORE.get(root_scheme, root_scheme):
+        return None
+    if scheme == "file":
+        place, root_place = os.path.realpath(place), os.path.realpath(root_place)
+    elif scheme != root_scheme:
+        place, root_place = place.partition("://")[2], root_place.partition("://")[2]
+    place, root_place = place.rstrip("/"), root_place.rstrip("/")
+    if place == root_place:
+        return ""
+    inside = place.removeprefix(f"{root_place}/")
+    if inside == place or not {"", ".", ".."}.isdisjoint(inside.split("/")):
+        return None
+    return inside
 
 
 def _local_path(uri: str, rest: str) -> str:

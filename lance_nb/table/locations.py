@@ -7,7 +7,8 @@ it.
 Safety: a manifest can name any folder or bucket as a base, and reading it would use the reader's
 own credentials. A base that is not the dataset's own root, or below it, is refused unless the
 caller trusts it (``allowed``; see lance_nb.dataset.base_trust). The same goes for a local data
-file, or a folder of them, that is a symbolic link to some place outside.
+file, or a folder of them, that is a symbolic link to some place outside. A base in a place where
+the dataset itself was before it was moved is the same folder below its present root.
 
 Source: message BasePath of lance.table; guide on branches and clones.
 """
@@ -24,10 +25,10 @@ from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedErr
 from lance_nb.format.layout import check_relative_path
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import Store
-from lance_nb.storage.registry import StorageOptions, open_store, split_uri
+from lance_nb.storage.registry import StorageOptions, open_store, relative_uri
+from lance_nb.table.moved_dataset import present_base
 
 _REMEDY_CHARS = 300
-_SAME_STORE = {"s3a": "s3", "gcs": "gs"}  # two names of one scheme
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class Locations:
     options: StorageOptions | None = field(default=None, repr=False)
     opened: dict[int, Store] = field(default_factory=dict)
     checked: set[str] = field(default_factory=set)  # for links
+    present: dict[int, BasePath] = field(default_factory=dict)
     has_external: bool = True
 
     def locate(self, path: str, base_id: int | None) -> tuple[Store, str]:
@@ -79,7 +81,7 @@ class Locations:
     def _check_link(self, place: str, store: Store) -> None:
         target = os.path.realpath(place)
         places = (self.root.uri, store.uri, *self.allowed)
-        if all(_below(target, one) is None for one in places):
+        if all(relative_uri(target, one) is None for one in places):
             raise InvalidInputError(
                 f"{place!r} is a symbolic link that leaves the dataset, to {target!r}; "
                 f"{self._remedy(target.rpartition('/')[0])}"
@@ -101,14 +103,26 @@ class Locations:
         return self._open(BasePath(-1, folder)), check_relative_path(name)
 
     def base(self, base_id: int) -> BasePath:
-        """Return a base path by its id. Raises CorruptFileError."""
+        """Return a base path by its id, as it is now (see moved_dataset.py).
+
+        Raises CorruptFileError.
+        """
+        if base_id in self.present:
+            return self.present[base_id]
         base = next((base for base in self.bases if base.id == base_id), None)
         if base is None:
             known = ", ".join(str(base.id) for base in self.bases) or "none"
             raise CorruptFileError(
                 "manifest", None, f"base paths that include id {base_id}", f"ids {known}"
             )
-        return base
+        found = self.present[base_id] = present_base(self.root, self.home, self.bases, base)
+        return found
+
+    def present_bases(self) -> tuple[BasePath, ...]:
+        """Return all base paths as they are now; ``bases`` itself where none has moved."""
+        found = tuple(self.base(one.id) for one in self.bases)
+        ids = {one.id for one in self.bases}  # a damaged manifest may use one twice
+        return self.bases if found == self.bases or len(ids) < len(found) else found
 
     def _store(self, base: BasePath) -> Store:
         if base.id not in self.opened:
@@ -116,10 +130,10 @@ class Locations:
         return self.opened[base.id]
 
     def _open(self, base: BasePath) -> Store:
-        inside = _below(base.path, self.root.uri)
+        inside = relative_uri(base.path, self.root.uri)
         if inside is not None:
             return self.root.child(inside) if inside else self.root
-        if not any(_below(base.path, allowed) is not None for allowed in self.allowed):
+        if not any(relative_uri(base.path, allowed) is not None for allowed in self.allowed):
             raise InvalidInputError(
                 f"this version keeps data under another base path, {base.path!r}, "
                 f"which is outside of the dataset ({self.root.uri!r}); {self._remedy(base.path)}"
@@ -160,25 +174,6 @@ def _has_link(root: str, path: str) -> bool:
     if _leaves(parts):
         return True
     return any(_is_link("/".join((root, *parts[:end]))) for end in range(1, len(parts) + 1))
-
-
-def _below(path: str, root: str) -> str | None:
-    """Return ``path`` relative to ``root`` ("" when equal), None when it is not at or below it."""
-    scheme, place = split_uri(path)
-    root_scheme, root_place = split_uri(root)
-    if _SAME_STORE.get(scheme, scheme) != _SAME_STORE.get(root_scheme, root_scheme):
-        return None
-    if scheme == "file":
-        place, root_place = os.path.realpath(place), os.path.realpath(root_place)
-    elif scheme != root_scheme:
-        place, root_place = place.partition("://")[2], root_place.partition("://")[2]
-    place, root_place = place.rstrip("/"), root_place.rstrip("/")
-    if place == root_place:
-        return ""
-    inside = place.removeprefix(f"{root_place}/")
-    if inside == place or _leaves(inside.split("/")):
-        return None
-    return inside
 
 
 def _leaves(segments: Sequence[str]) -> bool:

@@ -146,7 +146,8 @@ def _reads_from(place: CommitPlace, name: ManifestName, wanted: tuple[str, str])
     except ObjectNotFoundError:
         return False  # cleaned up meanwhile
     found = parse_version(data, name, f"{place.home.uri}/{name.path}")
-    ids = {one.id for one in found.manifest.base_paths if _plain(one.path) == wanted}
+    bases = place.locations(found.manifest).present_bases()
+    ids = {one.id for one in bases if _plain(one.path) == wanted}
     return bool(ids) and not ids.isdisjoint(_bases_in_use(found))
 
 

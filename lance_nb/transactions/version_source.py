@@ -11,7 +11,7 @@ Source: format/manifest_framing.py; spec page "transactions".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lance_nb.errors import (
     ObjectNotFoundError,
@@ -98,9 +98,14 @@ class VersionSource:
         return [version for version in wanted if version in listed]
 
     def snapshotted(self, version: int) -> tuple[Manifest, tuple[IndexMetadata, ...]]:
-        """Read a version, as operations want it."""
+        """Read a version, as operations want it: its bases are named as they are now."""
         found = self.load(version)
-        return found.manifest, found.indices
+        manifest = found.manifest
+        if manifest.base_paths and self._locations is not None:
+            bases = self._locations(manifest).present_bases()
+            if bases != manifest.base_paths:
+                manifest = replace(manifest, base_paths=bases)
+        return manifest, found.indices
 
     def transaction(self, version: int) -> Transaction:
         """Return the transaction that made a version.

@@ -18,7 +18,7 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.refs import Ref, Target, resolve
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions import cloning
+from lance_nb.transactions import cloning, moved_bases
 from lance_nb.transactions.branch_writer import BranchWriter
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace
 from lance_nb.transactions.manifest_migration import migrate_manifest_paths_v2
@@ -29,8 +29,10 @@ __all__ = [
     "create_branch",
     "deep_clone",
     "migrate_manifest_paths_v2",
+    "moved_branches_of",
     "ordered_branches",
     "ordered_tags",
+    "repair_moved_branches",
     "shallow_clone",
     "tag_writer",
     "target_of",
@@ -99,3 +101,16 @@ def clone_places(
     source = place_of(session, target.branch)
     version, _ = locate(source, target.version)
     return source, version, place_of(made, None), made
+
+
+def moved_branches_of(session: Session) -> list[moved_bases.MovedBranch]:
+    """Find the branches that name a place where the dataset was before it was moved or copied."""
+    return moved_bases.moved_branches(session.root, lambda branch: place_of(session, branch))
+
+
+def repair_moved_branches(session: Session, *, dry_run: bool) -> list[moved_bases.MovedBranch]:
+    """Let these branches name where the dataset is now; return what was found before."""
+    found = moved_branches_of(session)
+    for one in () if dry_run else found:
+        moved_bases.repair_moved(place_of(session, one.branch))
+    return found

@@ -94,7 +94,7 @@ class WriteRequest:
             FileOptions(
                 PAGE_BYTES if self.max_page_bytes is None else self.max_page_bytes,
                 allows_external_blobs=self.allow_external_blob_outside_bases,
-                blob_bases=BlobBases.of(() if locations is None else locations.bases),
+                blob_bases=BlobBases.of(() if locations is None else locations.present_bases()),
                 ingests=self._ingests(None if locations is None else locations.options),
                 blob_pack_bytes=PACK_BYTES if pack_bytes is None else pack_bytes,
             ),

@@ -60,7 +60,7 @@ class Places:
 
     def __init__(self, locations: Locations) -> None:
         self._home = _split(locations.home.uri)
-        self._bases = {one.id: one for one in locations.bases}
+        self._bases = {one.id: one for one in locations.present_bases()}
         self._known: dict[int, tuple[str, str]] = {}
 
     def of_file(self, file: DataFile) -> FileKey:
@@ -130,11 +130,11 @@ def _bytes_differ(a: Snapshot, b: Snapshot, at_a: Ints, at_b: Ints) -> npt.NDArr
 
 def _base_changes(a: Snapshot, b: Snapshot) -> dict[int | None, int | None] | None:
     """Return what ``b`` calls each base of ``a`` (None: its folder); None if it has not all."""
-    places_b = {_place(one): one.id for one in reversed(b.manifest.base_paths)}
+    places_b = {_place(one): one.id for one in reversed(b.locations.present_bases())}
     names: dict[tuple[str, str, bool], int | None] = dict(places_b)
     names[*_split(b.locations.home.uri), True] = None
     wanted: dict[int | None, tuple[str, str, bool]] = {None: (*_split(a.locations.home.uri), True)}
-    wanted |= {one.id: _place(one) for one in a.manifest.base_paths}
+    wanted |= {one.id: _place(one) for one in a.locations.present_bases()}
     if not all(place in names for place in wanted.values()):
         return None
     return {number: names[place] for number, place in wanted.items()}

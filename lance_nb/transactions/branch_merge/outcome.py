@@ -133,7 +133,11 @@ class Outcome:
         built = build(transaction, context, self.apply)
         self.pending.remember(target.snapshot.locations.home, target.snapshot.deletions)
         where = replace(
-            target.snapshot.locations, bases=built.manifest.base_paths, opened={}, checked=set()
+            target.snapshot.locations,
+            bases=built.manifest.base_paths,
+            opened={},
+            checked=set(),
+            present={},
         )
         return replace(target.snapshot, manifest=built.manifest, locations=where, projections={})
 

@@ -70,7 +70,9 @@ class FilePlaces:
     def foreign(self) -> frozenset[int]:
         """Return the base paths of the outcome that the target would not depend on otherwise."""
         mine = {_split(one) for one in self.inherited}
-        return frozenset(one.id for one in self.needed() if _split(one.path) not in mine)
+        present = {one.id: one for one in self.target.snapshot.locations.present_bases()}
+        needed = [present.get(one.id, one) for one in self.needed()]
+        return frozenset(one.id for one in needed if _split(one.path) not in mine)
 
     def _is_inherited(self, base_id: int | None) -> bool:
         place = _split(self._source_base(base_id).path)
@@ -90,7 +92,7 @@ class FilePlaces:
         place = _place(wanted)
         if place == ((_split(self.target.snapshot.locations.home.uri)), True):
             return None
-        for one in self.bases:
+        for one in (*self.target.snapshot.locations.present_bases(), *self.added):
             if _place(one) == place:
                 return one.id
         taken = {one.id for one in self.bases}

@@ -178,12 +178,12 @@ def test_what_an_entry_allows(
 
 
 def test_two_names_of_one_scheme_are_the_same_place():
-    from lance_nb.table.locations import _below
+    from lance_nb.storage.registry import relative_uri
 
-    assert _below("s3a://b/x/y", "s3://b/x") == "y"
-    assert _below("gcs://b/x", "gs://b/x/") == ""
-    assert _below("s3a://b/xy", "s3://b/x") is None
-    assert _below("gs://b/x", "s3://b/x") is None
+    assert relative_uri("s3a://b/x/y", "s3://b/x") == "y"
+    assert relative_uri("gcs://b/x", "gs://b/x/") == ""
+    assert relative_uri("s3a://b/xy", "s3://b/x") is None
+    assert relative_uri("gs://b/x", "s3://b/x") is None
 
 
 @pytest.mark.parametrize(
