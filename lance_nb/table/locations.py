@@ -26,7 +26,6 @@ from lance_nb.format.layout import check_relative_path
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions, open_store, relative_uri
-from lance_nb.table.moved_dataset import present_base
 
 _REMEDY_CHARS = 300
 
@@ -115,8 +114,12 @@ class Locations:
             raise CorruptFileError(
                 "manifest", None, f"base paths that include id {base_id}", f"ids {known}"
             )
-        found = self.present[base_id] = present_base(self.root, self.home, self.bases, base)
-        return found
+        if not f"{base.path}/".startswith(f"{self.root.uri.rstrip('/')}/"):
+            from lance_nb.table.moved_dataset import present_base  # few datasets need it
+
+            base = present_base(self.root, self.home, self.bases, base)
+        self.present[base_id] = base
+        return base
 
     def present_bases(self) -> tuple[BasePath, ...]:
         """Return all base paths as they are now; ``bases`` itself where none has moved."""
