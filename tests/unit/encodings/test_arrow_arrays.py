@@ -192,3 +192,8 @@ def test_values_without_a_dictionary_become_one(validity: np.ndarray | None) -> 
         assert found.to_pylist() == [None if hidden and at == 1 else one for at, one in
                                      enumerate(expected)]  # fmt: skip
     assert to_dictionary(AllNull(2), type_).to_pylist() == [None, None]
+
+
+def test_no_rows_need_no_items() -> None:
+    empty = to_arrow(Dictionary(0, fixed([], "u1"), texts()), pa.string())
+    assert empty.equals(pa.array([], pa.string()))

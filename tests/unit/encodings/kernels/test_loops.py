@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from lance_nb.encodings.kernels import bitpack, loops
+from lance_nb.encodings.kernels import bitpack, compiled, loops, pack
+from lance_nb.encodings.kernels.fsst_encode import encode, encode_symbols
+from lance_nb.encodings.kernels.fsst_symbols import train
 from tests.property.encodings.reference_encoders import pack_block
 
 SYMBOLS = np.zeros(256, np.uint64)
@@ -50,3 +53,47 @@ def test_bits_are_unpacked() -> None:
     order = bitpack._first_values(8).astype(np.uint64)
     loops.unpack_bits(words, np.zeros(1, np.uint64), np.uint64(5), order, out)
     assert out.tolist() == values
+
+
+@pytest.fixture
+def plain_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let callers run the loops without the compiler."""
+    monkeypatch.setattr(compiled, "_state", compiled._State())
+    monkeypatch.setattr(compiled, "_jit", lambda loop: loop)
+
+
+@pytest.mark.usefixtures("plain_loops")
+@pytest.mark.parametrize(("bits", "width"), [(8, 5), (8, 8), (16, 3), (32, 17), (64, 33), (64, 64)])
+def test_blocks_are_packed_one_behind_the_other(bits: int, width: int) -> None:
+    rng = np.random.default_rng(width)
+    blocks = rng.integers(0, (1 << width) - 1, (3, 1024), np.uint64, endpoint=True)
+    blocks = blocks.astype(f"u{bits // 8}")
+    rows = np.full((3, 1024 * width // bits + 2), 7, blocks.dtype)  # a stride of two words more
+    with np.errstate(over="ignore"), compiled.forced(compiled.Mode.ALWAYS):
+        pack.pack(blocks, width, rows[:, 1:-1])
+    for block, row in zip(blocks, rows, strict=True):
+        assert row[1:-1].tobytes() == pack_block(block.tolist(), bits, width)
+        assert (row[0], row[-1]) == (7, 7)
+
+
+@pytest.mark.usefixtures("plain_loops")
+@pytest.mark.parametrize(
+    "strings",
+    [
+        [b"the quick brown fox %d" % i for i in range(30)],
+        [b"", b"a", b"", b"abcdefghabcdefgh" * 20, b"\xff\xfe", b"ab"],
+        [b"z"],
+    ],
+    ids=["text", "mixed", "one"],
+)
+def test_strings_are_encoded_as_without_the_loop(strings: list[bytes]) -> None:
+    ends = np.concatenate(([0], np.cumsum([len(string) for string in strings])))
+    data = np.frombuffer(b"".join(strings), np.uint8)
+    with compiled.forced(compiled.Mode.NEVER):
+        matcher = train(lambda found: encode_symbols(data, ends, found))
+        wanted = [encode(data, ends, matcher), encode_symbols(data, ends, matcher)]
+    with np.errstate(over="ignore"), compiled.forced(compiled.Mode.ALWAYS):
+        found = [encode(data, ends, matcher), encode_symbols(data, ends, matcher)]
+    for (codes, offsets), (same_codes, same_offsets) in zip(wanted, found, strict=True):
+        assert codes.tolist() == same_codes.tolist()
+        assert offsets.tolist() == same_offsets.tolist()
