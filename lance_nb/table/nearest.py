@@ -213,7 +213,7 @@ def _distances(matrix: Floats, query: Floats, metric: str) -> npt.NDArray[np.flo
     """Compute the distance of every row, block by block so that temporaries stay in the cache."""
     function = _METRICS[metric]
     found = np.empty(len(matrix), np.float32)
-    step = max(_BLOCK_BYTES // max(matrix.shape[1] * 4, 1), 1)
+    step = max(_BLOCK_BYTES // (matrix.shape[1] * 4), 1)
     with np.errstate(all="ignore"):
         for start in range(0, len(matrix), step):
             block = matrix[start : start + step]

@@ -56,8 +56,8 @@ class FragmentChanges:
         """How many."""
         return int(self.kinds.size)
 
-    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
-        """Yield some of them as rows of a table."""
+    def rows(self, start: int, stop: int | None) -> Iterator[Row]:
+        """Yield some of them as rows of a table, up to the last where ``stop`` is None."""
         for kind, before, after in self._fragments(start, stop):
             row: Row = {"change": kind, "fragment_id": (before or after).id}  # type: ignore[union-attr]
             row |= _side("before", before) | _side("after", after)

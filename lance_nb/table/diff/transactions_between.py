@@ -102,8 +102,6 @@ def deletions_table(ends: Ends, pairs: Sequence[Pair]) -> pa.Table:
 
 def deleted_offsets(snapshot: Snapshot, fragment: Fragment) -> np.ndarray:
     """Return the offsets of the deleted rows, ascending (int64)."""
-    if fragment.deletion_file is None:
-        return np.zeros(0, np.int64)
-    count = confirmed_rows(snapshot, fragment)
+    count = 0 if fragment.deletion_file is None else confirmed_rows(snapshot, fragment)
     vector = read_deletions(snapshot.locations, snapshot.deletions, fragment, count)
     return np.zeros(0, np.int64) if vector is None else vector.offsets().astype(np.int64)

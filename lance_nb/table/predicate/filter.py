@@ -83,7 +83,7 @@ class Computed:
     name: str
     text: str
     expression: Expression
-    nullable: bool = True
+    nullable: bool
 
     @property
     def field(self) -> pa.Field:
