@@ -63,6 +63,11 @@ def newest_findings(snapshot: Snapshot) -> Iterator[Finding]:
     def finding(code: str, text: str, fragment: int | None = None) -> Finding:
         return Finding(code, text, path, snapshot.branch, snapshot.version, fragment)
 
+    locations = snapshot.locations
+    for old, new in zip(locations.bases, locations.present_bases(), strict=True):
+        if old != new:
+            text = f"moved from {old.path!r}; these files are read at {new.path!r} now"
+            yield finding("base-moved", text)
     if snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS:
         for fragment in snapshot.manifest.fragments:
             if fragment.row_ids is None:

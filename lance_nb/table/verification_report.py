@@ -93,6 +93,7 @@ CODES: Mapping[str, Code] = {
     "file-versions-mixed": Code(WARNING, "rewrite the dataset (mode='overwrite')"),
     "base-id-repeated": Code(ERROR, _REPORT),
     "base-unknown": Code(ERROR, _REPORT),
+    "base-moved": Code(WARNING, "ds.repair_moved(): pylance follows the old path"),
     "base-not-allowed": Code(WARNING, "open the dataset with allow_bases, if you trust the place"),
     # from one version to the next
     "fragment-lost": Code(ERROR, "restore the version before"),

@@ -291,6 +291,15 @@ def _other_base(world: Damaged) -> None:
     world.edit(edit)
 
 
+def _moved_base(world: Damaged) -> None:
+    """Let the newest version of branch dev name the root where it was before a move."""
+
+    def edit(message: table.Manifest, _: table.IndexSection) -> None:
+        message.base_paths[0].path = "/former/place"
+
+    world.edit(edit, DELETED_IN + 1, home="tree/dev/")
+
+
 def _bases_twice(message: table.Manifest) -> None:
     for path in ("/one", "/two"):
         message.base_paths.add(id=7, path=path)
@@ -562,6 +571,7 @@ DAMAGES = (
     Damage("no such base", "base-unknown", _one_fragment(_in_base)),
     Damage("bases of one id", "base-id-repeated", _newest(_bases_twice)),
     Damage("a base elsewhere", "base-not-allowed", _other_base),
+    Damage("a dataset that was moved", "base-moved", _moved_base),
     # from version to version
     Damage("fragment dropped", "fragment-lost", _newest(_drop_fragment)),
     Damage("deletion file dropped", "deletions-lost", DELETED),

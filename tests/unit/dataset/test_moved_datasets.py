@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from datetime import timedelta
@@ -14,6 +15,7 @@ import pytest
 import lance_nb
 from lance_nb.errors import InvalidInputError, LanceError, ObjectNotFoundError, RefConflictError
 from lance_nb.format.refs import Branch
+from lance_nb.magic.command_line import main
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.moved_bases import moved_branches, repair_moved
 
@@ -85,7 +87,9 @@ def test_every_branch_is_read_where_it_is_now(place: Path):
         dataset.validate()
         for one in dataset.versions():
             at(place, branch, one["version"]).to_table()
-    assert lance_nb.dataset(place).verify().is_whole
+    found = lance_nb.dataset(place).verify()
+    assert {one.code for one in found.findings} == {"base-moved"}
+    assert {one.branch for one in found.findings} == set(LINES)
 
 
 def test_what_a_copy_lacks_is_not_read_from_the_original(tmp_path: Path, as_another_process):
@@ -178,6 +182,19 @@ def test_the_repair_makes_one_version_of_each_branch_that_needs_it(place: Path):
         ]
         match = new.diff(old).match
         assert (len(match.only_a), len(match.only_b), match.changed) == (0, 0, ())
+
+
+def test_the_doctor_says_from_where_a_dataset_was_moved(
+    place: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["doctor", str(place), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["findings"]
+    first = place.parent.parent / "first"
+    assert f"moved from '{first}'; these files are read at '{place}' now" in {
+        one["message"] for one in found
+    }
+    repair(place)
+    assert main(["doctor", str(place)]) == 0
 
 
 def test_a_dataset_that_is_moved_again_is_read_and_repaired_again(place: Path):
