@@ -232,6 +232,11 @@ def test_deleted_rows_are_returned_without_their_row_id_where_they_are_asked_for
         assert part.to_table().to_pylist() == expected[2:7]
 
 
+# Filters of the rows that a search has found see their distance.
+NEAR: list[tuple[str, Callable[[Row], Any]]] = [
+    ("_distance < 3", lambda row: row["_distance"] < 3),
+    ("n > 0 AND _distance > 1", lambda row: row["n"] and row["n"] > 0 and row["_distance"] > 1),
+]
 METRICS: dict[str, Callable[[Any, Any], Any]] = {
     "l2": lambda one, other: ((one - other) ** 2).sum(),
     "dot": lambda one, other: 1 - one @ other,
@@ -246,8 +251,8 @@ def test_the_nearest_rows_are_those_of_a_loop_over_all(seed: int, metric: str) -
     for _ in range(6):
         query = np.array([stored.random.choice([0.5, 1, -2]), stored.random.choice([0.25, 3])])
         k = stored.random.randint(1, 20)
-        text, passes = stored.random.choice(FILTERS)
         prefilter = stored.random.random() < 0.5
+        text, passes = stored.random.choice(FILTERS if prefilter else FILTERS + NEAR)
         low, high = stored.random.choice([(None, None), (0.5, None), (None, 4.0), (0.25, 6.0)])
         near = []
         for row in stored.live:
@@ -255,17 +260,18 @@ def test_the_nearest_rows_are_those_of_a_loop_over_all(seed: int, metric: str) -
                 continue
             distance = METRICS[metric](np.array(row["v"], np.float32), query.astype(np.float32))
             if (low is None or distance >= low) and (high is None or distance < high):
-                near.append((float(distance), row["id"], bool(passes(row))))
+                found = {**row, "_distance": float(distance)}
+                near.append((float(distance), row["id"], bool(passes(found))))
         near.sort(key=lambda one: one[0])  # stable: the order of the scan decides among equals
         expected = [one for one in near[:k] if one[2]]
         nearest = {"column": "v", "q": query, "k": k, "metric": metric}
         if (low, high) != (None, None):
             nearest["distance_range"] = (low, high)
-        found = stored.ds.scanner(["id"], text, nearest=nearest, prefilter=prefilter)
-        table = found.to_table()
+        scanner = stored.ds.scanner(["id"], text, nearest=nearest, prefilter=prefilter)
+        table = scanner.to_table()
         assert table["id"].to_pylist() == [one[1] for one in expected]
         assert table["_distance"].to_pylist() == pytest.approx([one[0] for one in expected])
-        assert found.count_rows() == len(expected)
+        assert scanner.count_rows() == len(expected)
         page = stored.ds.scanner(["id"], text, nearest=nearest, prefilter=prefilter,
                                  offset=1, limit=2).to_table()  # fmt: skip
         assert page["id"].to_pylist() == [one[1] for one in expected[1:3]]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+import lance_nb
 from lance_nb.errors import CorruptFileError, LanceError
 from lance_nb.file.writer import FileWriter
 from lance_nb.format.fragment import (
@@ -16,7 +17,11 @@ from lance_nb.format.fragment import (
 )
 from lance_nb.format.schema import Schema
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, project
-from lance_nb.table.row_ids import fragment_row_ids
+from lance_nb.table.row_ids import (
+    created_at_versions,
+    fragment_row_ids,
+    last_updated_at_versions,
+)
 from lance_nb.table.scan import scan_table
 from lance_nb.table.scan_plan import plan_scan
 from tests.golden.copies import copy_to_memory, expected, expected_versions
@@ -109,3 +114,28 @@ def test_ids_that_are_not_where_they_should_be_are_refused(stores, kept):
     fragment = replace(snapshot.manifest.fragments[0], row_id_meta=RowIdMeta(kept))
     with pytest.raises(LanceError):
         fragment_row_ids(snapshot, fragment)
+
+
+def test_rows_without_recorded_versions_are_of_the_first(at):
+    snapshot = at(2)
+    for fragment in snapshot.manifest.fragments:
+        ones = [1] * fragment.physical_rows
+        assert created_at_versions(snapshot, fragment).tolist() == ones
+        assert last_updated_at_versions(snapshot, fragment).tolist() == ones
+
+
+def test_recorded_versions_of_rows_are_those_that_made_and_changed_them():
+    table = pa.table({"id": range(4)})
+    ds = lance_nb.write_dataset(table, "memory://row-versions/d.lance", enable_stable_row_ids=True)
+    lance_nb.write_dataset(table, ds, mode="append")
+    lance_nb.dataset(ds.uri).update({"id": "9"}, where="id = 1")
+    snapshot = lance_nb.dataset(ds.uri).opened[1]
+    told = [
+        (
+            created_at_versions(snapshot, one).tolist(),
+            last_updated_at_versions(snapshot, one).tolist(),
+        )
+        for one in snapshot.manifest.fragments
+    ]
+
+    assert told == [([1] * 4, [1] * 4), ([2] * 4, [2] * 4), ([1, 2], [3, 3])]

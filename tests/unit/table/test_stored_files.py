@@ -71,3 +71,14 @@ def test_the_version_of_a_staged_manifest_is_in_its_name():
     assert staged_version(f"{NEWEST}#1") == 2
     assert staged_version("3.manifest") is None
     assert staged_version("x.manifest#1") is None
+
+
+@pytest.mark.parametrize("branch", ["a", "a/b", "a/b/c"])
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [("data/x.lance", "data"), ("data/x/1.blob", "data"), ("_indices/u/deep/er/p.lance", "index")],
+)
+def test_files_of_a_branch_are_found_at_any_depth(branch: str, path: str, kind: str):
+    found = kinds(f"tree/{branch}/{path}", branches=("a", branch))
+    ((home, what, _),) = found.values()
+    assert (home, what) == (f"tree/{branch}", kind)

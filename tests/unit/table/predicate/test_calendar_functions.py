@@ -80,3 +80,10 @@ def test_a_zone_that_there_is_not_is_refused(form: str) -> None:
     with pytest.raises(PredicateError, match="writes a time zone, and timestamp"):
         values_of(f"to_char(t, '{form}')", table)
     assert values_of("to_char(t, '%%Z')", table) == ["%Z"]
+
+
+def test_the_first_row_that_is_no_date_is_named():
+    table = pa.table({"m": [1, None, 13, 0], "d": [31, 1, 1, 5]})
+
+    with pytest.raises(pa.ArrowInvalid, match="2021-13-1 is no date"):
+        values_of("make_date(2021, m, d)", table)

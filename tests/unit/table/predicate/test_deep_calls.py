@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate.deep_calls import call_deeply
+from lance_nb.table.predicate.deep_calls import call_deeply, parse_duckdb
 from lance_nb.table.predicate.filter import compile_filter
 
 SCHEMA = pa.schema([("i", pa.int64()), ("b", pa.bool_())])
@@ -48,3 +48,8 @@ def test_the_limit_of_calls_is_as_before_and_endless_recursion_ends() -> None:
     with pytest.raises(RecursionError):
         call_deeply(endless)
     assert sys.getrecursionlimit() == before
+
+
+def test_empty_statements_are_left_out() -> None:
+    assert [one.sql() for one in parse_duckdb("SELECT 1; ; SELECT 2;")] == ["SELECT 1", "SELECT 2"]
+    assert parse_duckdb("") == []
