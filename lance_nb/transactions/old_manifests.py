@@ -150,7 +150,7 @@ def _flagged(manifest: Manifest) -> Manifest:
 def _incomplete(fragments: FragmentList) -> np.ndarray:
     """Return the positions of fragments that lack a count or a size, or have no row left."""
     counts = fragments.counts()
-    lacking = (counts.num_rows <= 0) | (counts.physical_rows == 0)
+    lacking = counts.num_rows <= 0
     lacking |= (counts.num_deletion_files > 0) & (counts.num_deleted_rows == 0)
     lacking |= counts.size_bytes == 0
     for at in np.flatnonzero((counts.num_data_files > 1) & ~lacking).tolist():

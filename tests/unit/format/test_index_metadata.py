@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -187,3 +188,10 @@ def test_metadata_and_indices_are_both_taken():
 def test_an_id_that_is_no_uuid_is_refused(identity: Any):
     with pytest.raises(InvalidInputError, match="is a UUID, not"):
         Index(identity, "a", [0], 1, [], 0)
+
+
+def test_equal_indices_have_equal_bytes():
+    names = [f"key {number}" for number in range(50)]
+    one = replace(INDEX, metadata=dict.fromkeys(names, "v"))
+    other = replace(INDEX, metadata=dict.fromkeys(reversed(names), "v"))
+    assert build_index_section([one]) == build_index_section([other])

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lance_nb.format.bfloat16 import BFloat16Type
 from lance_nb.format.key_filter import KeyFilter
 
 
@@ -98,3 +99,54 @@ def test_too_many_keys_of_such_types_say_nothing(monkeypatch: pytest.MonkeyPatch
     assert many.hashes is None
     assert many.may_overlap(few)
     assert KeyFilter.from_pb(many.to_pb()) == many
+
+
+def test_united_filters_hold_the_keys_of_all() -> None:
+    one, other = bloom(0), bloom(2, 3)
+    both = KeyFilter.united([one, other])
+    assert both == bloom(0, 2, 3)
+    assert KeyFilter.united([one]) == one
+    exact = KeyFilter.united([KeyFilter((0,), (5, 1)), KeyFilter((0,), (3, 5))])
+    assert exact == KeyFilter((0,), (1, 3, 5))
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        [bloom(0), KeyFilter((0,), (1,))],
+        [bloom(0), replace(bloom(1), parameters=(1024, 11, 0.01))],
+        [bloom(0), replace(bloom(1), field_ids=(1,))],
+        [bloom(0), replace(bloom(1), bitmap=bytes(64))],
+        [KeyFilter((0,), (1,)), KeyFilter((1,), (1,))],
+        [KeyFilter((0,), (1,)), KeyFilter((0,))],
+        [KeyFilter((0,))],
+    ],
+    ids=["two kinds", "two parameters", "two keys", "two lengths", "two exact keys", "one silent",
+         "silent"],
+)  # fmt: skip
+def test_filters_that_do_not_fit_together_say_nothing(filters: list[KeyFilter]) -> None:
+    made = KeyFilter.united(filters)
+    assert made == KeyFilter(filters[0].field_ids)
+    assert made.may_overlap(KeyFilter((0,), (99,)))
+
+
+@pytest.mark.parametrize(("limit", "hashes"), [(3, (1, 2, 3)), (2, None)])
+def test_too_many_united_keys_say_nothing(
+    monkeypatch: pytest.MonkeyPatch, limit: int, hashes: tuple[int, ...] | None
+) -> None:
+    monkeypatch.setattr("lance_nb.format.key_filter.EXACT_MAX", limit)
+    made = KeyFilter.united([KeyFilter((0,), (1, 2)), KeyFilter((0,), (3,))])
+    assert made.hashes == hashes
+
+
+def test_values_behind_an_extension_type_are_the_keys() -> None:
+    plain = pa.array([b"ab", b"cd"], pa.binary(2))
+    wrapped = pa.ExtensionArray.from_storage(BFloat16Type(), plain)
+    made = KeyFilter.of_keys([0], [wrapped])
+    assert made.hashes is not None
+    again = pa.ExtensionArray.from_storage(BFloat16Type(), plain[1:])
+    assert made.may_overlap(KeyFilter.of_keys([0], [again]))
+
+
+def test_keys_of_lists_say_nothing() -> None:
+    assert KeyFilter.of_keys([0], [pa.array([[1]])]) == KeyFilter((0,))

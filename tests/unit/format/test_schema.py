@@ -241,3 +241,9 @@ def test_what_is_shown_of_a_schema_are_its_fields():
     schema = Schema.from_arrow(pa.schema([("a", pa.int64())]))
     assert "'a'" in repr(schema)
     assert "_by" not in repr(schema)
+
+
+def test_a_column_that_is_asked_for_twice_is_named():
+    schema = Schema.from_arrow(pa.schema([(name, pa.int8()) for name in "abc"]))
+    with pytest.raises(InvalidInputError, match="column 'b' is asked for twice"):
+        schema.project(["a", "b", "c", "b"])

@@ -129,3 +129,24 @@ def test_a_change_is_not_done_again_when_the_wait_would_pass_the_timeout(
     world = _always(0.5)
     with pytest.raises(TooMuchWriteContentionError, match=f"after {calls} attempts"):
         retrying(_failing(9), world, timeout_s=timeout_s)
+
+
+@pytest.mark.parametrize(("timeout_s", "expected"), [(0.001, [1]), (0.0011, [1, 2])])
+def test_a_wait_that_ends_with_the_timeout_does_not_begin(timeout_s: float, expected: list[int]):
+    """The unit is 1 ms where an attempt takes no time, and one slot is waited for."""
+    slept = []
+    world = Environment(lambda: 0, lambda: 0.0, slept.append, lambda: 0.3)
+    assert list(attempts(world, 1, timeout_s)) == expected
+    assert slept == [0.001] * (len(expected) - 1)
+
+
+def test_no_wait_is_no_sleep():
+    slept = []
+    world = Environment(lambda: 0, lambda: 0.0, slept.append, lambda: 0.1)
+    assert list(attempts(world, 2, None)) == [1, 2, 3]
+    assert slept == []
+
+
+def test_without_an_attempt_nothing_is_done():
+    with pytest.raises(TooMuchWriteContentionError, match="no attempt was allowed"):
+        retrying(_failing(0), environment(), max_retries=-1)

@@ -48,3 +48,13 @@ def test_an_outcome_that_no_dataset_may_have_is_not_returned() -> None:
 
     with pytest.raises(InternalError):
         build(TRANSACTION, Versions(1).context(), apply)
+
+
+@pytest.mark.parametrize("part", ["transaction_file", "tag"])
+def test_either_name_is_corrected_by_itself(part: str) -> None:
+    def apply(context: ApplyContext) -> Built:
+        built = Append(()).apply(context)
+        return replace(built, manifest=replace(built.manifest, **{part: "other"}))
+
+    manifest = build(TRANSACTION, Versions(1).context(), apply).manifest
+    assert (manifest.transaction_file, manifest.tag) == ("1-u.txn", "v1")

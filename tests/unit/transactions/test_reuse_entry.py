@@ -67,3 +67,10 @@ def test_entries_pile_up_and_the_bitmap_names_all_new_fragments() -> None:
     assert made.kind == "FragmentReuse"
     alone = with_record([], 12, [group], uuid="u", created_at_ms=5)
     assert moves(alone.details) == [({5}, {9})]
+
+
+def test_an_index_that_does_not_say_what_it_covers_hides_no_other() -> None:
+    silent = replace(index("a", 0), fragment_bitmap=b"")
+    indices = [silent, index("i", 0, covers=(0,)), index(REUSE_INDEX, kind="FragmentReuse")]
+    assert recorded_groups(indices, [rewritten(0)], defer=None, has_row_ids=False) == [0]
+    assert recorded_groups([silent], [rewritten(0)], defer=None, has_row_ids=False) == []

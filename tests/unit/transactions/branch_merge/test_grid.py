@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
+
+from lance_nb.transactions.branch_merge import grid
 from lance_nb.transactions.branch_merge.ends import Step
 from lance_nb.transactions.branch_merge.findings import MergeConflict
 from lance_nb.transactions.branch_merge.grid import SCHEMA, pair_table
 from lance_nb.transactions.operation import Operation
 from lance_nb.transactions.operations.append import Append
+from lance_nb.transactions.operations.data_replacement import (
+    DataReplacement,
+    DataReplacementGroup,
+)
 from lance_nb.transactions.operations.delete import Delete
 from lance_nb.transactions.operations.overwrite import Overwrite
+from lance_nb.transactions.operations.project import Project
 from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateMap
 from lance_nb.transactions.transaction import Transaction
 from tests.support.committing import SCHEMA as TABLE
@@ -60,3 +68,52 @@ def test_what_is_not_recorded_any_more_is_said() -> None:
 
 def test_no_pairs_make_an_empty_table() -> None:
     assert pair_table([], [_step(2, DELETE)], []).schema == SCHEMA
+
+
+RENAME = Project(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("conflict", "mine", "other", "expected"),
+    [
+        (MergeConflict("rows", "", "", fragments=(0,)), DELETE, DELETE, "conflict"),
+        (MergeConflict("rows", "", "", fragments=(7,)), DELETE, DELETE, "merged"),
+        (MergeConflict("columns", "", "", fields=(0,)), RENAME, RENAME, "conflict"),
+        (MergeConflict("columns", "", "", fields=(0,)), RENAME, DELETE, "replayed"),
+        (MergeConflict("columns", "", "", fields=(0,)), DELETE, RENAME, "replayed"),
+        (MergeConflict("columns", "", ""), Append(()), Append(()), "conflict"),
+        (MergeConflict("columns", "", ""), Append(()), DELETE, "replayed"),
+        (MergeConflict("columns", "", ""), DELETE, Append(()), "replayed"),
+        (MergeConflict("columns", "", ""), Append(()), Overwrite(TABLE, ()), "conflict"),
+        (MergeConflict("content", "", ""), Append(()), Overwrite(TABLE, ()), "conflict"),
+        (MergeConflict("content", "", ""), DELETE, DELETE, "merged"),
+        (MergeConflict("settings", "", "", keys=("k",)), UpdateConfig(UpdateMap({"k": "1"})),
+         UpdateConfig(UpdateMap({"l": "1"})), "replayed"),
+        (MergeConflict("settings", "", "", keys=("k",)), UpdateConfig(UpdateMap({"k": "1"})),
+         UpdateConfig(UpdateMap({"k": "1"})), "conflict"),
+    ],
+)  # fmt: skip
+def test_a_pair_has_a_part_in_a_conflict_of_what_both_touch(
+    conflict: MergeConflict, mine: Operation, other: Operation, expected: str
+) -> None:
+    (row,) = pair_table([_step(2, mine)], [_step(5, other)], [conflict]).to_pylist()
+    assert row["outcome"] == expected
+    (row,) = pair_table([_step(2, mine)], [_step(5, other)], []).to_pylist()
+    assert row["outcome"] != "conflict"
+
+
+def test_every_pair_is_listed_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [_step(version, Append(())) for version in range(2, 6)]
+    rows = pair_table(steps[:2], steps, []).to_pylist()
+    versions = [(row["source_version"], row["target_version"]) for row in rows]
+    assert versions == [(mine, other) for mine in (2, 3) for other in (2, 3, 4, 5)]
+    monkeypatch.setattr(grid, "PAIRS_MAX", 3)
+    assert pair_table(steps, steps, []).num_rows == 3
+
+
+def test_what_was_replaced_on_both_sides_is_listed_by_field() -> None:
+    file = fragment().files[0]
+    one = DataReplacement((DataReplacementGroup(4, file), DataReplacementGroup(5, file)))
+    other = DataReplacement((DataReplacementGroup(5, file),))
+    (row,) = pair_table([_step(2, one)], [_step(2, other)], []).to_pylist()
+    assert (row["fragments"], row["fields"]) == ([5], [0, 1])
