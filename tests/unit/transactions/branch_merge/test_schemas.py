@@ -5,19 +5,35 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from lance_nb.format.field import Field
+from lance_nb.format.fragment import DataFile, Fragment, RowIdMeta
+from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.manifest import Manifest
+from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.schema import Schema
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.branch_merge.ends import ALL_SHARED, Ends, History, Shared, Side
+from lance_nb.transactions.branch_merge.ends import ALL_SHARED, Ends, History, Shared, Side, Step
 from lance_nb.transactions.branch_merge.findings import Findings
-from lance_nb.transactions.branch_merge.matching import match, reborn_fields, without_fields
-from lance_nb.transactions.branch_merge.schemas import MergedSchema, SchemaMerge
+from lance_nb.transactions.branch_merge.matching import (
+    Match,
+    match,
+    match_rows,
+    reborn_fields,
+    without_fields,
+)
+from lance_nb.transactions.branch_merge.schemas import (
+    MergedSchema,
+    SchemaMerge,
+    first_new_field_id,
+)
+from lance_nb.transactions.operations.project import Project
+from lance_nb.transactions.transaction import Transaction
 
 BASE = Schema.from_arrow(
     pa.schema([("id", pa.int64()), ("s", pa.struct([("x", pa.int64())])), ("t", pa.string())])
@@ -155,3 +171,154 @@ def test_without_steps_no_column_was_born_again() -> None:
     found = match(side, side, ALL_SHARED)
     assert reborn_fields(side, side, nothing, ALL_SHARED, found) == frozenset()
     assert 3 not in without_fields(found, frozenset({3}), frozenset()).fields
+
+
+# --- what is the same on both sides ---------------------------------------------------------------
+
+NAME = "0" * 40 + ".lance"  # long enough to be nobody else's
+
+
+def _holding(schema: Schema, *files: tuple[str, tuple[int, ...]], number: int = 0) -> Side:
+    """Return a side whose one fragment has these files: path and field of each column."""
+    made = [DataFile(path, fields, tuple(range(len(fields))), 2, 2) for path, fields in files]
+    fragments = FragmentList.of([Fragment(number, tuple(made), 5)])
+    store = MemoryStore("schemas")
+    return Side.of(Snapshot(Manifest(1, schema, fragments), Locations(store, store)), ())
+
+
+APART = Shared(fragment_id=-1, field_id=-1)
+
+
+def test_columns_are_known_by_the_file_that_holds_them() -> None:
+    one = _holding(BASE, (NAME, (0, 2, 3)))
+    renumbered = Schema(
+        (_field("n", 7), Field(8, -1, "s", "struct", children=(_field("x", 9, 8),)))
+    )
+    other = _holding(renumbered, (NAME, (7, 9, -2)), number=4)
+
+    found = match(one, other, APART)
+
+    assert found.fragments == {0: 4}
+    assert found.fields == {0: 7, 2: 9, 1: 8}  # the struct by its part; ``t`` is not there
+
+
+def test_files_of_other_names_hold_other_columns() -> None:
+    one, other = _holding(BASE, (NAME, (0, 2, 3))), _holding(BASE, ("1" + NAME[1:], (0, 2, 3)))
+    assert match(one, other, APART) == Match({}, {})
+    tombs = _holding(BASE, (NAME, (-2, -2, -2)))
+    assert match(one, tombs, APART) == Match({0: 0}, {})
+    gone = _holding(Schema(BASE.fields[:1]), (NAME, (0, 2, 3)))
+    assert match(one, gone, APART).fields == {0: 0}
+
+
+def test_columns_that_no_file_shows_are_known_by_path_and_type_where_asked() -> None:
+    one, other = _side(BASE), _side(Schema((_field("id", 5), Field(6, -1, "t", "int8"))))
+    assert match(one, other, APART).fields == {}
+    assert match(one, other, APART, by_path=True).fields == {0: 5}
+    shared = Shared(fragment_id=-1, field_id=5)
+    assert match(one, other, shared, by_path=True).fields == {}  # id 5 is another known field
+
+
+def test_without_fields_leaves_out_either_end() -> None:
+    found = Match({0: 0}, {0: 5, 1: 6, 2: 7})
+    assert without_fields(found, frozenset({0}), frozenset({7})) == Match({0: 0}, {1: 6})
+    assert without_fields(found, frozenset({7}), frozenset({0})) == found
+
+
+def _steps(*schemas: Schema) -> History:
+    steps = [
+        Step("dev", number, Transaction(number, Project(schema), "u"))
+        for number, schema in enumerate(schemas, 2)
+    ]
+    return History((*steps, Step("dev", 9, None)), lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("schemas", "file", "expected"),
+    [
+        ([Schema(BASE.fields[:2]), BASE], "1" + NAME[1:], frozenset({3})),
+        ([Schema(BASE.fields[:2]), BASE], NAME, frozenset()),
+        ([BASE], "1" + NAME[1:], frozenset()),
+        ([Schema(BASE.fields[:2])], "1" + NAME[1:], frozenset({3})),
+        ([], "1" + NAME[1:], frozenset()),
+    ],
+    ids=["dropped and given anew", "restored with its data", "kept", "dropped and back", "nothing"],
+)
+def test_an_id_that_was_given_anew_is_another_column(
+    schemas: list[Schema], file: str, expected: frozenset[int]
+) -> None:
+    base = _holding(BASE, (NAME, (0, 2, 3)))
+    side = _holding(BASE, (NAME, (0, 2, -2)), (file, (3,)))
+    found = match(base, side, ALL_SHARED)
+    assert reborn_fields(base, side, _steps(*schemas), ALL_SHARED, found) == expected
+
+
+def test_row_ids_are_translated_where_they_differ() -> None:
+    def with_ids(side: Side, *ids: int) -> Side:
+        sequence = RowIdSequence.from_numpy(np.array(ids, np.uint64))
+        meta = RowIdMeta.inline(sequence.to_bytes())
+        fragments = {
+            key: replace(one, row_id_meta=meta, physical_rows=len(ids))
+            for key, one in side.fragments.items()
+        }
+        return replace(side, fragments=fragments)
+
+    one, other = _holding(BASE, (NAME, (0,))), _holding(BASE, (NAME, (0,)))
+    asked = np.array([9, 5, 77], np.uint64)
+    same = match_rows(with_ids(one, 5, 9), with_ids(other, 5, 9), {0: 0}).of(asked)
+    assert (same[0].tolist(), same[1].tolist()) == ([9, 5, 77], [False] * 3)
+    moved = match_rows(with_ids(one, 9, 5), with_ids(other, 20, 30), {0: 0}).of(asked)
+    assert (moved[0].tolist(), moved[1].tolist()) == ([20, 30, 77], [True, True, False])
+    assert match_rows(one, other, {0: 0}).of(asked)[1].tolist() == [False] * 3
+
+
+# --- what both sides changed ----------------------------------------------------------------------
+
+
+def test_a_part_of_a_column_that_is_gone_is_a_conflict() -> None:
+    inner = replace(BASE.fields[1], children=(*BASE.fields[1].children, _field("y", 4, 1)))
+    source = Schema((BASE.fields[0], inner, BASE.fields[2]))
+    target = Schema((BASE.fields[0], BASE.fields[2]))
+
+    merged, findings = _merge(source, target)
+    assert [one.text for one in findings.open] == [
+        "column 's.y' was added in a column that is gone"
+    ]
+    assert merged.schema.names == ["id", "t"]
+    assert not _merge(source, target, "ours")[1].open
+    assert _merge(source, target, "theirs")[1].open
+
+
+@pytest.mark.parametrize("side", ["ours", "theirs"])
+def test_a_column_that_both_added_is_the_one_that_is_chosen(side: str) -> None:
+    mine = Field(4, -1, "n", "string")
+    merged, findings = _merge(_with(mine), _with(_field("n", 4)), side)
+    assert [one.fields for one in findings.conflicts] == [(4,)]
+    assert merged.schema.field("n").logical_type == ("string" if side == "theirs" else "int64")
+    assert merged.dropped == (frozenset({4}) if side == "theirs" else frozenset())
+
+
+def test_a_stricter_column_is_told() -> None:
+    merged, findings = _merge(_changed("t", nullable=False), BASE)
+    assert merged.tightened == {3}
+    assert not merged.schema.field("t").nullable
+    assert not findings.conflicts
+    assert _merge(BASE, _changed("t", nullable=False))[0].tightened == frozenset()
+    assert _merge(_changed("t", name="u"), BASE)[0].tightened == frozenset()
+
+
+def test_metadata_is_merged_key_by_key() -> None:
+    merged, findings = _merge(
+        _changed("t", metadata={"a": b"1", "b": b"2"}), _changed("t", metadata={"b": b"3"}), "ours"
+    )
+    assert merged.schema.field("t").metadata == {"a": b"1", "b": b"3"}
+    assert [one.kind for one in findings.conflicts] == ["settings"]
+
+
+def test_new_ids_are_behind_all_that_were_given() -> None:
+    assert first_new_field_id(_side(BASE)) == 4
+    assert first_new_field_id(_holding(BASE, (NAME, (0, 9)))) == 10
+    store = MemoryStore("schemas")
+    known = Manifest(1, BASE, max_allocated_field_id=20)
+    assert first_new_field_id(Side.of(Snapshot(known, Locations(store, store)), ())) == 21
+    assert first_new_field_id(_side(Schema(()))) == 0
