@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import pytest
+
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.cleanup_plan import Candidate, CleanupPlan
 from lance_nb.table.stored_files import StoredFile
 from lance_nb.table.survey import LineOfVersions, Survey
-from lance_nb.transactions.cleanup_result import explanation_of, stats_of
+from lance_nb.transactions.cleanup_result import (
+    CleanupCandidateFile,
+    CleanupExplanation,
+    CleanupReferencedBranch,
+    CleanupStats,
+    explanation_of,
+    stats_of,
+)
 
 
 def candidates() -> list[Candidate]:
@@ -59,3 +70,40 @@ def test_every_file_has_a_reason():
     assert reasons[6] == "left behind by a commit that was interrupted"
     assert "70 bytes" in str(found)
     assert "x/0" in str(found)
+
+
+@pytest.mark.parametrize("count", [0, 8, 9, 12])
+def test_at_most_eight_files_are_shown(count: int):
+    files = [CleanupCandidateFile(f"x/{n}", "data", False, 1000 + n, 3, "r") for n in range(count)]
+    shown = str(CleanupExplanation(9, CleanupStats(5000, 2, 3, 4, 5, 6), files))
+    lines = shown.splitlines()
+    assert lines[0] == (
+        "cleanup seen from version 9 would free 5,000 bytes: 2 versions and 18 files"
+    )
+    assert [line.split()[1] for line in lines[1:9]] == [f"x/{n}" for n in range(min(count, 8))]
+    assert lines[9:] == (
+        [f"  ... and {count - 8} more: to_table() lists them"] if count > 8 else []
+    )
+
+
+def test_branches_that_stay_and_warnings_are_shown():
+    found = CleanupExplanation(
+        9, CleanupStats(),
+        referenced_branches=[CleanupReferencedBranch("dev", 4, False)], warnings=["careful"],
+    )  # fmt: skip
+    assert str(found).splitlines()[1:] == [
+        "  version 4 stays: branch 'dev' started from it", "  careful",
+    ]  # fmt: skip
+
+
+def test_branches_that_start_from_versions_are_listed_in_order():
+    forks = {7: ("b",), 3: ("a", "c")}
+    survey = SimpleNamespace(
+        lines={"": SimpleNamespace(branch=None)}, fork_versions=lambda _: forks
+    )
+    found = explanation_of(plan()[0], survey, 9)
+    assert [(one.name, one.referenced_version) for one in found.referenced_branches] == [
+        ("a", 3), ("c", 3), ("b", 7),
+    ]  # fmt: skip
+    assert not found.candidate_files_truncated
+    assert explanation_of(plan()[0], survey, 9, max_files=7).warnings == []

@@ -12,7 +12,13 @@ import pytest
 from lance_nb.dataset.verbs.sources import reader_of
 from lance_nb.encodings import statistics
 from lance_nb.encodings.kernels import fsst_symbols
-from lance_nb.errors import InvalidInputError, NotSupportedError, SchemaMismatchError, StorageError
+from lance_nb.errors import (
+    ArgumentError,
+    InvalidInputError,
+    NotSupportedError,
+    SchemaMismatchError,
+    StorageError,
+)
 from lance_nb.file.reader import FileReader
 from lance_nb.file.writer import FileOptions
 from lance_nb.format.schema import Schema
@@ -170,3 +176,55 @@ def test_names_never_meet():
     names = {unique_name() for _ in range(1000)}
     assert len(names) == 1000
     assert all(set(name[:24]) <= {"0", "1"} and name.endswith(".lance") for name in names)
+
+
+@pytest.mark.parametrize("name", ["max_rows_per_file", "max_bytes_per_file"])
+def test_limits_are_positive(name: str):
+    WriteOptions(**{name: 1})
+    with pytest.raises(InvalidInputError, match=f"{name} must be positive, not 0"):
+        WriteOptions(**{name: 0})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "run_bytes", "rows"),
+    [
+        ([10, 10, 10, 10], 20, [1, 2, 1]),
+        ([10, 10, 10, 10], 1000, [4]),
+        ([50, 1, 1, 50], 20, [3, 1]),
+        ([0, 0, 0], 20, [3]),
+    ],
+)
+def test_rows_with_large_payloads_are_written_in_runs(
+    sizes: list[int], run_bytes: int, rows: list[int], monkeypatch: pytest.MonkeyPatch
+):
+    """Whenever the sum of the sizes passes another multiple of the limit, a run ends."""
+    batch = pa.record_batch({"b": range(len(sizes)), "n": range(len(sizes))})
+    found = iter([np.array(sizes), None])
+    monkeypatch.setattr(fragment_writer, "stored_bytes", lambda _: next(found))
+    runs = list(fragment_writer._payload_runs(batch, run_bytes))
+    assert [one.num_rows for one in runs] == rows
+    assert pa.Table.from_batches(runs).equals(pa.Table.from_batches([batch]))
+
+
+def test_rows_without_payloads_are_one_run():
+    batch = TABLE.to_batches()[0]
+    assert list(fragment_writer._payload_runs(batch, 1)) == [batch]
+
+
+@pytest.mark.parametrize(("run_bytes", "count"), [(1 << 30, 1), (1000, None)])
+def test_very_large_batches_are_cut(
+    run_bytes: int, count: int | None, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(fragment_writer, "_RUN_BYTES", run_bytes)
+    batch = TABLE.to_batches()[0]
+    runs = list(fragment_writer._runs(batch))
+    expected = count or round(batch.nbytes / run_bytes)
+    assert abs(len(runs) - expected) <= 1
+    assert pa.Table.from_batches(runs).equals(pa.Table.from_batches([batch]))
+    assert max(one.num_rows for one in runs) - min(one.num_rows for one in runs[:-1] or runs) == 0
+
+
+def test_progress_is_a_function_or_an_object(store: MemoryStore):
+    with pytest.raises(ArgumentError, match="not int"):
+        write_fragments(TABLE.to_reader(), SCHEMA, store, progress=3)  # type: ignore[arg-type]
+    assert store.list_recursive("") == []

@@ -12,7 +12,7 @@ from lance_nb.transactions.manifest_slots import StoreSlots
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.slot_claim import TRIES_MAX, claim, transaction_uuid
 from lance_nb.transactions.transaction import Transaction
-from tests.support.committing import SCHEMA, environment
+from tests.support.committing import SCHEMA, FakeTime, environment
 from tests.support.faulty_store import Fault, FaultyStore, Plan, no_faults, on
 
 NAME = ManifestName(2, NamingScheme.V2)
@@ -116,3 +116,18 @@ def test_a_slot_that_somebody_else_took_while_ours_was_unclear_is_not_ours():
     slots = _slots(on("write_if_absent", "", Fault.UNKNOWN_BEFORE))
     slots.home.inner.write(NAME.path, _manifest(OTHERS))
     assert _claim(slots) is False
+
+
+def test_waits_between_unclear_answers_double():
+    time = FakeTime()
+    slots = _slots(on("write_if_absent", "", Fault.UNKNOWN_BEFORE, times=99))
+    with pytest.raises(CommitStateUnknownError):
+        claim(slots, NAME, _manifest(OURS), OURS, environment(0, time))
+    assert time.slept == pytest.approx([0.1, 0.2, 0.4, 0.8])
+
+
+def test_a_failure_after_an_unclear_answer_stays_unclear():
+    unclear = on("write_if_absent", "", Fault.UNKNOWN_BEFORE)
+    failing = on("write_if_absent", "", Fault.ERROR_BEFORE, times=99)
+    with pytest.raises(CommitStateUnknownError):
+        _claim(_slots(lambda step: unclear(step) or failing(step)))

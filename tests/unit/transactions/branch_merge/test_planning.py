@@ -596,3 +596,52 @@ def test_an_overwrite_that_starts_anew_is_restored_not_undone(pair: Pair, versio
     main.checkout_version(1).restore()
     main.checkout_latest()
     assert _content(main) == before
+
+
+def test_a_branch_is_not_merged_into_itself(pair: Pair) -> None:
+    main, dev = pair
+    with pytest.raises(lance_nb.InvalidInputError, match="branch 'main' cannot be merged into its"):
+        main.branches.merge("main")
+    with pytest.raises(lance_nb.InvalidInputError, match="branch 'dev' cannot be merged into its"):
+        dev.branches.merge("dev", into="dev")
+
+
+def test_the_primary_key_identifies_rows_where_both_sides_have_it(make: Make) -> None:
+    def keyed(*positions: int) -> pa.Schema:
+        fields = [
+            pa.field(name, pa.int64(), False,
+                     {"lance-schema:unenforced-primary-key": "true",
+                      "lance-schema:unenforced-primary-key:position": str(position)})
+            for name, position in zip("ab", positions, strict=True)
+        ]  # fmt: skip
+        return pa.schema([*fields, ("v", pa.int64())])
+
+    rows = pa.table([[1, 1, 2], [1, 2, 1], [0, 0, 0]], schema=keyed(2, 1))
+    main = make(rows)
+    dev = main.create_branch("dev")
+    more = pa.table([[7, 8], [7, 7], [1, 1]], schema=keyed(2, 1))
+    dev.insert(more)
+    main.insert(more.slice(1))
+
+    with pytest.raises(lance_nb.CommitConflictError, match=r"1 row of the same b, a added on both"):
+        main.branches.merge("dev")
+    main.branches.merge("dev", on_conflict="ours")
+    assert lance_nb.dataset(main.uri).count_rows() == 5
+
+
+def test_rows_that_both_changed_are_shown_in_their_order(pair: Pair) -> None:
+    main, dev = pair
+    dev.update({"name": "'dev'"}, where="id IN (8, 1, 6)")
+    main.update({"name": "'main'"}, where="id IN (8, 1)")
+    main.delete("id = 6")
+
+    plan = main.branches.plan_merge("dev", key="id")
+
+    found = plan.conflict_rows().to_pylist()
+    assert {row["base"]["id"]: (row["source"], row["target"]) for row in found} == {
+        1: ({"id": 1, "name": "dev"}, {"id": 1, "name": "main"}),
+        6: ({"id": 6, "name": "dev"}, None),
+        8: ({"id": 8, "name": "dev"}, {"id": 8, "name": "main"}),
+    }
+    assert {row["_rowaddr"] for row in found} == {1, 1 << 32 | 1, 1 << 32 | 3}
+    assert plan.conflict_rows(2).num_rows == 2

@@ -43,3 +43,19 @@ def test_a_removal_against_a_change_is_a_conflict() -> None:
     assert merge_maps({"a": "1"}, {}, {"a": "x" * 500}, "key", findings) == {}
     assert "not set" in findings.conflicts[0].text
     assert len(findings.conflicts[0].text) < 200
+
+
+@pytest.mark.parametrize(("length", "shown"), [(60, "x" * 60), (61, "x" * 60 + "...")])
+def test_long_values_are_shown_by_their_beginning(length: int, shown: str) -> None:
+    findings = Findings("theirs")
+    assert merge_maps({"a": b"1"}, {"a": b"x" * length}, {"a": b"\xff"}, "key", findings)
+    assert f"is '{shown}' on the source, '\ufffd' here" in findings.conflicts[0].text
+
+
+def test_a_key_that_only_one_side_has_is_merged_by_itself() -> None:
+    findings = Findings()
+    merged = merge_maps(
+        {"a": "1", "b": "1"}, {"a": "1", "c": "2"}, {"b": "1", "d": "3"}, "k", findings
+    )
+    assert merged == {"c": "2", "d": "3"}
+    assert not findings.conflicts
