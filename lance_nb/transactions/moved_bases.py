@@ -5,8 +5,8 @@ path that a manifest records, so it cannot read the branches, and main where it 
 repair makes one version of each such branch that is the one before with other base paths; ids, rows
 and fragments stay as they are. From it on pylance reads the branch.
 
-The transaction is an UpdateBases that adds none: it conflicts with nothing that others do, and the
-version fits exactly the one that it was made for; if somebody commits in between, it is made anew.
+The transaction is an UpdateBases that adds none: it conflicts with nothing that others do, and what
+they commit meanwhile is repaired with it.
 
 Limits: older versions keep what they record, and so do tags on them: we read them, pylance does
 not. Clones elsewhere that refer to the former place are not known.
@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lance_nb.errors import RetryableCommitConflictError
 from lance_nb.format.manifest_values import BasePath
 from lance_nb.storage.base import Store
 from lance_nb.table import refs
@@ -30,8 +29,6 @@ from lance_nb.transactions.operations.update_bases import UpdateBases
 from lance_nb.transactions.tag_writer import PlaceOf
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
-
-_TRIES_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,26 +63,21 @@ def repair_moved(place: CommitPlace, options: CommitOptions = DEFAULTS) -> Commi
 
     Raises as ``commit`` does.
     """
-    for tries_left in reversed(range(_TRIES_MAX)):
-        moved = _moved(place)
-        if moved is None:
-            return None
-        present = {old.id: new for old, new in moved.bases}
-        uuid = options.environment.new_uuid()
-        transaction = Transaction(moved.version, UpdateBases(()), uuid)
-        former = ", ".join(old.path for old, _ in moved.bases)
-        exact = replace(
+    moved = _moved(place)
+    if moved is None:
+        return None
+    present = {old.id: new for old, new in moved.bases}
+    former = ", ".join(old.path for old, _ in moved.bases)
+    transaction = Transaction(moved.version, UpdateBases(()), options.environment.new_uuid())
+    return commit(
+        place,
+        transaction,
+        replace(
             options,
             message=options.message or f"Repair the base paths of a dataset moved from {former}",
-            is_exact=True,
-            apply=lambda ctx, present=present: _repaired(ctx, present),  # type: ignore[misc]
-        )
-        try:
-            return commit(place, transaction, exact)
-        except RetryableCommitConflictError:
-            if not tries_left:
-                raise
-    return None
+            apply=lambda ctx: _repaired(ctx, present),
+        ),
+    )
 
 
 def _moved(place: CommitPlace) -> MovedBranch | None:

@@ -140,6 +140,9 @@ def test_branches_of_a_moved_dataset_are_merged(place: Path):
     assert ids(at(place, None)) == [2, 3, 4, 5, 10, 20]
     lance_nb.dataset(place).branches.merge("merged", into="dev", key="id")
     assert ids(at(place, "dev")) == [2, 3, 4, 5, 10, 20]
+    recorded = [one.path for one in at(place, "dev").base_paths().values()]
+    first = str(place.parent.parent / "first")  # main's files have their base already
+    assert recorded == [first, str(place / "tree" / "merged")]
 
 
 def test_a_branch_that_main_has_merged_is_still_needed(place: Path):
@@ -199,7 +202,7 @@ def test_the_doctor_says_from_where_a_dataset_was_moved(
 
 def test_a_dataset_that_is_moved_again_is_read_and_repaired_again(place: Path):
     repair(place)
-    third = place.parent / "third"
+    third = place.parent / place.name[:-1]  # its path begins as the former one does
     place.rename(third)
     assert contents(third) == LINES
     for branch in LINES:
