@@ -30,15 +30,27 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.destination import destination
 from lance_nb.dataset.verbs.sources import reader_of
 from lance_nb.dataset.verbs.writing import WriteRequest, check_mode
-from lance_nb.errors import DatasetAlreadyExistsError
+from lance_nb.errors import DatasetAlreadyExistsError, NotSupportedError
+from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.spark.place import Place
 from lance_nb.spark.plan import Label, Plan, commit_write
-from lance_nb.spark.types import check_names, from_spark
+from lance_nb.spark.types import check_names, from_spark, with_marked_bytes
+from lance_nb.table.blob_copies import BlobCopies
+from lance_nb.table.filtered_scan import quoted
+from lance_nb.table.projection import ROW_ADDRESS
 from lance_nb.table.refs import Target
+from lance_nb.table.scan_options import ScanOptions
+from lance_nb.table.scan_request import plan_request
+from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
-from lance_nb.transactions.fragment_writer import WriteOptions, write_fragments
-from lance_nb.transactions.input_schema import new_schema
+from lance_nb.transactions.fragment_writer import (
+    FragmentWriter,
+    WriteOptions,
+    copying,
+    write_fragments,
+)
+from lance_nb.transactions.input_schema import new_schema, writable_part
 from lance_nb.transactions.operation import DEFAULT_FILE_VERSION, BuildOptions
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.overwrite import Overwrite
@@ -101,10 +113,42 @@ class NewRows:
         return cls(Place.at(session, current), own, options, mode, wanted.stable_row_ids)
 
     def write(self, rows: Any) -> Addition | None:
-        """Write rows to new files; no rows, no files."""
+        """Write rows to new files; no rows, no files. Bytes become blobs where there are blobs."""
         home = self.place.session().home(self.place.branch)
-        made = write_fragments(reader_of(rows), self.schema, home, self.options)
+        source = with_marked_bytes(reader_of(rows), self.schema)
+        made = write_fragments(source, self.schema, home, self.options)
         return Addition(tuple(made)) if made else None
+
+    def copy(self, snapshot: Snapshot, fragments: Sequence[Fragment]) -> Addition | None:
+        """Write the rows of some fragments of another dataset, payloads of blobs from file to file.
+
+        External blobs stay references. Raises SchemaMismatchError, NotSupportedError for references
+        below a base path that this dataset does not have.
+        """
+        source = snapshot.manifest.schema
+        part = writable_part(source.to_arrow(), self.schema)
+        copies = BlobCopies(snapshot)
+        if copies:
+            self._check_bases(snapshot)
+        home = self.place.session().home(self.place.branch)
+        columns = [*(quoted([one]) for one in source.names), ROW_ADDRESS]
+        scan = ScanOptions(columns, fragments=tuple(fragments))
+        with FragmentWriter(part, home, copying(self.options, copies)) as writer:
+            for batch in plan_request(snapshot, scan).batches():
+                rows = copies.batch(batch, batch.column(ROW_ADDRESS).to_numpy())
+                writer.write(rows.drop_columns([ROW_ADDRESS]))
+            made = writer.finish()
+        return Addition(tuple(made)) if made else None
+
+    def _check_bases(self, source: Snapshot) -> None:
+        mine = self.place.open()[1].manifest.base_paths if self.place.version else ()
+        for base in source.manifest.base_paths:
+            if not base.is_dataset_root and base not in mine:
+                raise NotSupportedError(
+                    f"the blobs of {source.manifest.path} may lie below its base path "
+                    f"{base.path!r}, which this dataset does not have with id {base.id}: copy the "
+                    "whole dataset with lance_nb.spark.clone, or add the base path"
+                )
 
     def write_of_spark(self, batches: Iterable[pa.RecordBatch]) -> Addition | None:
         """Write rows as Spark has them, cast to the types of the dataset."""

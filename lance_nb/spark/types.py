@@ -36,6 +36,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lance_nb.errors import NotSupportedError, SchemaMismatchError
+from lance_nb.format.blob_fields import BLOB_KEY, is_blob
+from lance_nb.format.schema import Schema
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -166,6 +168,22 @@ def _as_blob(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return blobs if blobs.type == kind else pa.ExtensionArray.from_storage(kind, blobs)
 
 
+def with_marked_bytes(rows: pa.RecordBatchReader, schema: Schema) -> pa.RecordBatchReader:
+    """Mark bytes as blobs where the dataset has blobs: Parquet and Spark have no type for them."""
+    blobs = {one.name: one.logical_type for one in schema if is_blob(one)}
+    fields = []
+    for one in rows.schema:
+        is_bytes = pa.types.is_binary(one.type) or pa.types.is_large_binary(one.type)
+        if is_bytes and one.name in blobs:
+            kind = pa.binary() if blobs[one.name] == "binary" else pa.large_binary()
+            mark = {**(one.metadata or {}), BLOB_KEY: "true"}
+            fields.append(one.with_type(kind).with_metadata(mark))
+        else:
+            fields.append(one)
+    wanted = pa.schema(fields, rows.schema.metadata)
+    return rows if wanted.equals(rows.schema, check_metadata=True) else rows.cast(wanted)
+
+
 def fitted_schema(names: Sequence[str], schema: pa.Schema) -> pa.Schema:
     """Return some columns of a dataset, nullable as Spark has them. Raises SchemaMismatchError."""
     _check_known(names, schema)
@@ -219,6 +237,8 @@ def _hinted(field: pa.Field, hints: dict[str, object]) -> pa.Field:
     if isinstance(dimension, int) and pa.types.is_list(field.type):
         field = field.with_type(pa.list_(field.type.value_field, dimension))
     kept = {key: _plain(value) for key, value in hints.items() if key.startswith("lance-encoding:")}
+    if kept.get(BLOB_KEY) == "true" and pa.types.is_binary(field.type):
+        field = field.with_type(pa.large_binary())
     return field.with_metadata(kept) if kept else field.remove_metadata()
 
 

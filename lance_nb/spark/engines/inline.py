@@ -1,9 +1,10 @@
 """Tasks in this process: one after the other, or a few at a time on threads where they are large.
 
 Decoding, encoding and compression leave Python's lock, and a task waits for the disk, so that a
-second thread has work to do: measured on two cores that others used too, appends and updates of 0.7
-to 1.5 GB took a third less time than one task after the other (medians of five), with the same
-processor time. No process is started: one that imports the user's script would run it again.
+second thread has work to do: measured on two cores that others used too, appends of 1.4 GB took a
+third less time than one task after the other (medians of five, with the same processor time),
+updates a twentieth less, compactions the same. No process is started: one that imports the user's
+script would run it again.
 
 Limits: ``THREADS_MAX`` tasks at a time, each of which holds some batches in memory. Functions of
 the user's are called by one thread only. A task that runs cannot be stopped: a stop, an error and

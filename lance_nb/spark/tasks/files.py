@@ -19,7 +19,7 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.spark.new_rows import Destination, NewRows, Wanted
-from lance_nb.spark.packing import TASK_BYTES, pack
+from lance_nb.spark.packing import TASK_BYTES, chosen, pack
 from lance_nb.spark.place import Place
 from lance_nb.spark.plan import Plan
 from lance_nb.transactions.staged import Addition
@@ -57,6 +57,10 @@ class ParquetRows:
         file = self._file()
         return pa.RecordBatchReader.from_batches(file.schema_arrow, self._decoded(file))
 
+    def written(self, rows: NewRows) -> Addition | None:
+        """Write the rows."""
+        return rows.write(self.batches())
+
     def _decoded(self, file: ParquetFile) -> Iterator[pa.RecordBatch]:
         groups = list(range(self.start, self.stop))
         try:
@@ -91,6 +95,10 @@ class ArrowRows:
         found = (file.get_batch(at) for at in range(self.start, self.stop))
         return pa.RecordBatchReader.from_batches(file.schema, found)
 
+    def written(self, rows: NewRows) -> Addition | None:
+        """Write the rows."""
+        return rows.write(self.batches())
+
 
 @dataclass(frozen=True, slots=True)
 class DatasetRows:
@@ -104,10 +112,10 @@ class DatasetRows:
         """Return the columns."""
         return self.place.dataset().schema
 
-    def batches(self) -> pa.RecordBatchReader:
-        """Stream the rows."""
-        fragments = self.place.fragments(set(self.fragment_ids))
-        return self.place.dataset().scanner(fragments=fragments).to_reader()
+    def written(self, rows: NewRows) -> Addition | None:
+        """Write the rows."""
+        _, snapshot = self.place.open()
+        return rows.copy(snapshot, chosen(snapshot, self.fragment_ids))
 
 
 Rows = ParquetRows | ArrowRows | DatasetRows
@@ -127,7 +135,7 @@ class WriteRows:
 
     def run(self) -> Addition | None:
         """Write the files."""
-        return self.rows.write(self.part.batches())
+        return self.part.written(self.rows)
 
 
 def batch_rows(file: ParquetFile, groups: list[int]) -> int:
