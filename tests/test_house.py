@@ -13,7 +13,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.house import asset_rules, code_rules, name_rules, safety_rules, tree_rules
+from tests.house import (
+    asset_rules,
+    code_rules,
+    name_rules,
+    safety_rules,
+    security_table,
+    text_rules,
+    tree_rules,
+)
 from tests.house.source import ROOT, Source, is_ours, repository_sources
 
 Rule = Callable[[Source], Iterator[str]]
@@ -22,6 +30,7 @@ RULES: tuple[Rule, ...] = (
     *code_rules.CODE_RULES,
     *asset_rules.ASSET_RULES,
     *safety_rules.SAFETY_RULES,
+    *text_rules.TEXT_RULES,
 )
 
 MODULE = "lance_nb/table/scan.py"
@@ -83,6 +92,37 @@ PLANTED = [
         f"{DOC}class C(Protocol):\n    '''Hold.'''\n    def m(self): ...",
     ),
     (safety_rules.one_duckdb, MODULE, "def f():\n    import duckdb", "import duckling"),
+    (
+        text_rules.lines_in_one_place,
+        MODULE,
+        "f'open it with lance_nb.dataset({uri!r}, version=3)'",
+        "f'{uri!r}: see lance_nb.dataset(uri) and ds.tags.list()'",
+    ),
+    (
+        text_rules.lines_in_one_place,
+        MODULE,
+        "f'run %lance head --where {shlex.quote(text)}'",
+        "f'{text!r}: run %lance head'",
+    ),
+    (
+        text_rules.logs_are_shown_text,
+        MODULE,
+        "_log.warning('%d of %s', 3, uri)",
+        "_log.warning('%d of %s, %r: %s', 3, visible(uri), uri, type(error).__name__)",
+    ),
+    (text_rules.logs_are_shown_text, MODULE, "_log.info(f'{uri}')", "_log.info('100 %% done')"),
+    (
+        text_rules.logs_are_shown_text,
+        MODULE,
+        "_log.warning('failed', exc_info=error)",
+        "_log.warning('failed: %s', visible_lines(trace))",
+    ),
+    (
+        text_rules.warnings_are_shown_text,
+        MODULE,
+        "warnings.warn(f'column {name} is old', stacklevel=2)",
+        "warnings.warn(f'{VARIABLE} is {text!r}', stacklevel=2)",
+    ),
     (safety_rules.one_duckdb, MODULE, "from duckdb import connect", "from .duckdb import x"),
     (safety_rules.one_duckdb, MODULE, "import_module('duckdb')", "import_module('decimal')"),
     (asset_rules.no_injection, WIDGET, "cell.innerHTML = text", "cell.textContent = text"),
@@ -153,6 +193,7 @@ def test_every_rule_has_a_planted_offence() -> None:
         (code_rules.no_environment, "lance_nb/magic/command_line.py", "os.environ['HOME']"),
         (code_rules.no_assert, "tests/unit/test_x.py", "assert x"),
         (safety_rules.one_duckdb, "lance_nb/dataset/locked_duckdb.py", "import duckdb"),
+        (text_rules.lines_in_one_place, "lance_nb/code_lines.py", "f'ds.{names}({x!r})'"),
     ],
 )
 def test_rule_leaves_its_named_exceptions_alone(rule: Rule, path: str, text: str) -> None:
@@ -188,6 +229,61 @@ def test_import_of_a_leaf_past_its_registry_is_seen(text: str) -> None:
     assert list(tree_rules.only_registries_import_leaves([Source(MODULE, text)]))
     registry = Source("lance_nb/encodings/registry.py", text)
     assert not list(tree_rules.only_registries_import_leaves([registry]))
+
+
+def test_the_security_table_names_every_place_and_what_exists(sources: list[Source]) -> None:
+    rows = security_table.rows_of((ROOT / "SECURITY.md").read_text())
+
+    assert len(rows) > 20
+    offences = [
+        *security_table.wrong_rows(rows, sources),
+        *security_table.missing_places(rows, sources),
+    ]
+    assert not offences, "\n".join(offences)
+
+
+@pytest.mark.parametrize(
+    ("row", "offence"),
+    [
+        ("| a | `lance_nb/x.py` | g | `tests/t.py::test_a` |", ""),
+        ("| a | `lance_nb/gone.py` | g | `tests/t.py::test_a` |", "there is no lance_nb/gone.py"),
+        (
+            "| a | `lance_nb/x.py` | g | `tests/t.py::test_b` |",
+            "there is no test tests/t.py::test_b",
+        ),
+        ("| a | `lance_nb/x.py` | g | `tests/u.py::test_a` |", "there is no test tests/u.py"),
+        ("| a | `lance_nb/x.py` | g | `tests/t.py::helper` |", "helper is no test"),
+        ("| a | `lance_nb/x.py` |  | `tests/t.py::test_a` |", "a row is | place"),
+        ("| a | `lance_nb/x.py` | g | none |", "a row is | place"),
+    ],
+)
+def test_a_wrong_row_of_the_security_table_is_seen(row: str, offence: str) -> None:
+    sources = [
+        Source("lance_nb/x.py", ""),
+        Source("tests/t.py", "def test_a(): ...\ndef helper(): ..."),
+    ]
+    found = list(security_table.wrong_rows(security_table.rows_of(row), sources))
+    assert len(found) == (1 if offence else 0)
+    assert offence in "".join(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("lance_nb/x.py", "return f'<b>{escape(name)}</b>'"),
+        ("lance_nb/x.py", "connection.execute(text)"),
+        ("lance_nb/x.py", "sys.stderr.write(text)"),
+        ("lance_nb/x.py", "_log.warning(text)"),
+        ("lance_nb/x.py", "pickle.loads(data)"),
+        ("lance_nb/x.py", "shlex.quote(text)"),
+        ("lance_nb/x.py", "Path(name).write_text(text)"),
+        ("lance_nb/x.js", "h('img', { src: text })"),
+    ],
+)
+def test_a_place_that_the_security_table_lacks_is_seen(path: str, text: str) -> None:
+    assert list(security_table.missing_places([], [Source(path, text)]))
+    rows = security_table.rows_of(f"| a | `{path}` | g | `tests/t.py::test_a` |")
+    assert not list(security_table.missing_places(rows, [Source(path, text)]))
 
 
 def test_mutants_that_no_test_can_kill_are_lines_of_the_package() -> None:

@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb import table
+from lance_nb.code_lines import Python
 from lance_nb.dataset import display, verbs
 from lance_nb.dataset.base_paths import DatasetBasePath, as_values
 from lance_nb.dataset.cache_session import CacheSession
@@ -1606,8 +1607,11 @@ class LanceDataset(OpenedVersion):
         }
         for option, value in given.items():
             if value is not None:
-                call = f"create_scalar_index({column!r}, {kind!r}, {option}=...)"
-                raise NotSupportedError(verbs.index_building.not_built(self.uri, call))
+                raise NotSupportedError(
+                    verbs.index_building.not_built(
+                        self.uri, "create_scalar_index", column, kind, **{option: Python("...")}
+                    )
+                )
         self._snapshot = verbs.index_building.create(
             self._session, self._snapshot, column, kind, name, replace=replace
         )
@@ -1649,8 +1653,9 @@ class LanceDataset(OpenedVersion):
         """
         for one in [column] if isinstance(column, str) else column:
             self.lance_schema.tree.field(one)
-        call = f"create_index({column!r}, {str(index_type)!r})"
-        raise NotSupportedError(verbs.index_building.not_built(self.uri, call))
+        raise NotSupportedError(
+            verbs.index_building.not_built(self.uri, "create_index", column, str(index_type))
+        )
 
     # --- storage ----------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lance_nb import table
+from lance_nb.code_lines import Python
 from lance_nb.dataset import verbs
 from lance_nb.errors import NotSupportedError
 
@@ -130,8 +131,10 @@ class DatasetOptimizer:
 
     def optimize_indices(self, **_parameters: Any) -> NoReturn:
         """Raise NotSupportedError: indices are built and extended by pylance."""
+        opened = Python("lance.dataset").call(self._dataset.uri)
+        made = opened.attribute("optimize.optimize_indices").call()
         raise NotSupportedError(
             "indices cannot be extended here yet; rows they do not cover are found by scanning "
             "(ds.index_coverage() shows which). Where pylance is installed, "
-            f"lance.dataset({self._dataset.uri!r}).optimize.optimize_indices() extends them"
+            f"{made.code} extends them"
         )

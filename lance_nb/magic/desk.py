@@ -113,7 +113,7 @@ class Desk:
     def _check_nothing_staged(self, wish: str) -> None:
         if self._dataset is not None and any(one.id in self._mine for one in self.deck.open_cards):
             raise InvalidInputError(
-                f"edits are staged: %lance commit or %lance discard them before you {wish}"
+                f"edits are staged: before you {wish}, %lance commit or %lance discard them"
             )
 
 

@@ -30,6 +30,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 from traitlets import Bool, Int
 
+from lance_nb.code_lines import MAGIC
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.app import Explorer
@@ -75,7 +76,7 @@ class LanceMagics(Magics):
                 sys.stderr.write(visible_lines(traceback.format_exc()))
             verb = _verb_of(line) if cell is None else "sql"
             said = one_line(error).removeprefix(f"{verb}: ")
-            raise UsageError(f"%lance {text.name(verb)}: {said}") from None
+            raise UsageError(f"{MAGIC} {text.name(verb)}: {said}") from None
 
     def _run(self, line: str, cell: str | None) -> object:
         self.desk.settings = Settings(self.versions_shown, self.rows_shown)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lance_nb.code_lines import Python
 from lance_nb.errors import CommitConflictError, InvalidInputError
 
 PREFIX = "lance_nb.stream."
@@ -54,10 +55,11 @@ class StreamMark:
         if text is None:
             return None
         if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS_MAX):
+            forget = Python("ds.delete_config_keys").call([self.key])
             raise InvalidInputError(
                 f"config key {self.key!r} is {text[:40]!r}, which is not the number of a batch. "
                 f"Set it to the last batch that was written, or delete it: "
-                f"ds.delete_config_keys([{self.key!r}])"
+                f"{forget.code}"
             )
         return int(text)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lance_nb.code_lines import Python
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import commit_operation, replanned
 from lance_nb.errors import InvalidInputError, NotSupportedError
@@ -47,10 +48,10 @@ def check(
     schema = snapshot.manifest.schema
     field = schema.field(column)
     if kind.upper() != KIND:
-        raise NotSupportedError(not_built(uri, f"create_scalar_index({column!r}, {kind!r})"))
+        raise NotSupportedError(not_built(uri, "create_scalar_index", column, kind))
     arrow = schema.to_arrow()
     if column not in arrow.names:
-        raise NotSupportedError(not_built(uri, f"create_scalar_index({column!r}, {kind!r})"))
+        raise NotSupportedError(not_built(uri, "create_scalar_index", column, kind))
     check_sortable(arrow.field(column))
     wanted = name or f"{column}_idx"
     for one in read_indices(snapshot):
@@ -60,11 +61,12 @@ def check(
     return Wanted(column, field.id, wanted)
 
 
-def not_built(uri: str, call: str) -> str:
-    """Say who builds what is not built here."""
+def not_built(uri: str, verb: str, *values: object, **options: object) -> str:
+    """Say who builds what is not built here, with which call."""
+    made = Python("lance.dataset").call(uri).attribute(verb).call(*values, **options)
     return (
         f"only {KIND} indices on columns of the dataset itself are built here; scans and filters "
-        f"work without. Where pylance is installed, lance.dataset({uri!r}).{call} builds it, and "
+        f"work without. Where pylance is installed, {made.code} builds it, and "
         "every verb here keeps it right"
     )
 

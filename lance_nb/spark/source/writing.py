@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from lance_nb.dataset.session import Session
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, SchemaMismatchError
 from lance_nb.format.schema import Schema
+from lance_nb.shown_text import visible
 from lance_nb.spark.new_rows import NewRows, Wanted
 from lance_nb.spark.place import Place
 from lance_nb.spark.plan import Label, Plan
@@ -89,7 +90,7 @@ class SourceWrite:
             _log.warning(
                 "batch %d of stream %s is skipped: %s has it already, batch %d was the last one. "
                 "What was written for it now is left to cleanup",
-                mark.batch, mark.stream, session.root.uri, last,
+                mark.batch, visible(mark.stream), visible(session.root.uri), last,
             )  # fmt: skip
             return None
         rows = self._at(session, newest)
@@ -130,7 +131,8 @@ class SourceWrite:
         _log.warning(
             "stream %s begins with batch %d, and neither the config of %s nor its last %d versions "
             "know an earlier one: the batch is written",
-            mark.stream, mark.batch, session.root.uri, min(len(numbers), LOOKED_AT),
+            visible(mark.stream), mark.batch, visible(session.root.uri),
+            min(len(numbers), LOOKED_AT),
         )  # fmt: skip
         return None
 

@@ -182,7 +182,9 @@ class ExternalSlots:
             try:
                 self.home.write(name.path, data)
             except StorageError as error:
-                _log.warning("%s, which the next reader will put in place", _landed(entry, error))
+                _log.warning(
+                    "%s, which the next reader will put in place", visible(_landed(entry, error))
+                )
                 return
             self._point(entry, final)
 
@@ -250,7 +252,9 @@ class ExternalSlots:
         try:
             self.entries.put_if_exists(self.base_uri, final)
         except (StorageError, ObjectNotFoundError) as error:
-            _log.warning("%s, which is in place but not noted as such", _landed(entry, error))
+            _log.warning(
+                "%s, which is in place but not noted as such", visible(_landed(entry, error))
+            )
             return
         self._discard(entry)
 
@@ -269,4 +273,4 @@ class ExternalSlots:
 
 
 def _landed(entry: ManifestEntry, error: Exception) -> str:
-    return visible(f"{error}; this concerns version {entry.version}, {entry.path}")
+    return f"{error}; this concerns version {entry.version}, {entry.path}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -231,3 +232,27 @@ def test_one_place_is_not_taken_for_a_list(given: Any):
         lance_nb.dataset("memory://nothing/x", allow_bases=given)
     with pytest.raises(InvalidInputError, match="allow_bases: "):
         lance_nb.dataset("memory://nothing/x", allow_bases=[""])
+
+
+def test_a_place_that_would_be_several_in_a_list_is_not_offered_as_one(
+    source, tmp_path, as_another_process
+):
+    folder = tmp_path / "data:" / "x"
+    shutil.copytree(source.uri, folder)
+    lance_nb.dataset(folder).shallow_clone(tmp_path / "clone.lance")
+    as_another_process()
+    text = refused(tmp_path / "clone.lance")
+    assert "allow_bases=[" in text
+    assert VARIABLE not in text
+
+
+def test_a_line_that_is_too_long_to_be_shown_whole_is_not_shown(
+    source, tmp_path, as_another_process
+):
+    folder = tmp_path.joinpath(*["x" * 200] * 4)
+    shutil.copytree(source.uri, folder)
+    lance_nb.dataset(folder).shallow_clone(tmp_path / "clone.lance")
+    as_another_process()
+    text = refused(tmp_path / "clone.lance")
+    assert "name it in allow_bases=[...]" in text
+    assert "lance_nb.dataset(" not in text
