@@ -196,7 +196,13 @@ class EncodedImageArray(ImageArray):
         """
         decoded = (decoder or _decode)(self.storage)
         if not isinstance(decoded, pa.FixedShapeTensorArray):
-            decoded = pa.FixedShapeTensorArray.from_numpy_ndarray(np.asarray(decoded))
+            pixels = np.asarray(decoded)
+            if not len(pixels):  # which Arrow makes no tensors of
+                kind = FixedShapeImageTensorType(
+                    pa.from_numpy_dtype(pixels.dtype), pixels.shape[1:] or (1,)
+                )
+                return _wrapped(kind, pa.array([], kind.storage_type))
+            decoded = pa.FixedShapeTensorArray.from_numpy_ndarray(pixels)
         kind = FixedShapeImageTensorType(decoded.type.value_type, decoded.type.shape)
         return _wrapped(kind, decoded.storage)
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import math
 import pickle
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +19,7 @@ from hypothesis import strategies as st
 import lance_nb
 from lance_nb.errors import ArgumentError, InvalidInputError, NotSupportedError, StorageError
 from lance_nb.format import bfloat16
+from lance_nb.format import images as images_module
 
 NAN = float("nan")
 
@@ -181,6 +186,124 @@ def test_columns_are_written_and_read(tmp_path: Path) -> None:
         assert stored(found[name]) == stored(table[name])
 
 
+def test_a_number_is_shown_and_compared_by_its_value() -> None:
+    assert [repr(lance_nb.BFloat16(one)) for one in (float("inf"), -float("inf"), 0.5, -0.0)] == [
+        "inf", "-inf", "0.5", "-0",
+    ]  # fmt: skip
+    assert float(lance_nb.BFloat16(2)) == 2.0
+    one, same, other = lance_nb.BFloat16(1), lance_nb.BFloat16(1), lance_nb.BFloat16(2)
+    assert (one < same, one <= same, one > same, one >= same) == (False, True, False, True)
+    assert (other < one, other <= one, other > one, other >= one) == (False, False, True, True)
+    assert lance_nb.BFloat16(np.float64(1.5)) == lance_nb.BFloat16(1.5)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)
+
+
+def test_scalars_equal_what_they_hold() -> None:
+    array = lance_nb.bfloat16_array([1.5, None, 2])
+    assert array[0] == lance_nb.BFloat16(1.5) == array[0].as_py()
+    assert array[0] == lance_nb.bfloat16_array([1.5])[0]
+    assert array[0] != array[2]
+    assert array[0] != 1.5
+    assert array[1].as_py() is None
+    assert array[1] != lance_nb.BFloat16(0)
+
+
+class NumpyLike(np.float16):
+    """Stands for a value of ``ml_dtypes.bfloat16``: a NumPy scalar of two bytes and that name."""
+
+
+NumpyLike.__name__ = "bfloat16"
+NUMPY_ONE_AND_A_HALF = NumpyLike(np.array([0x3FC0], np.uint16).view(np.float16)[0])
+
+
+def test_a_scalar_equals_a_number_of_ml_dtypes() -> None:
+    assert lance_nb.bfloat16_array([1.5])[0] == NUMPY_ONE_AND_A_HALF
+    assert lance_nb.bfloat16_array([2])[0] != NUMPY_ONE_AND_A_HALF
+
+
+class Bits(np.ndarray):
+    """Stands for an array of ``ml_dtypes.bfloat16``: its dtype has that name."""
+
+    class _Dtype:
+        name = "bfloat16"
+
+    @property
+    def dtype(self) -> Any:  # type: ignore[override]
+        return self._Dtype()
+
+
+def test_numpy_arrays_of_one_dimension_are_taken() -> None:
+    bits = np.array([0x3FC0, 0x4000, 0x4040, 0], "<u2")
+    made = lance_nb.BFloat16Array.from_numpy(bits.view(Bits))
+    assert made.to_pylist() == [lance_nb.BFloat16(one) for one in (1.5, 2, 3, 0)]
+    with pytest.raises(InvalidInputError, match="one dimension, not 2"):
+        lance_nb.BFloat16Array.from_numpy(bits.reshape(2, 2).view(Bits))
+    pandas = lance_nb.PandasBFloat16Array.from_numpy(bits.view(Bits))
+    assert pandas.data.to_pylist() == made.to_pylist()
+
+
+def test_values_out_of_a_floats_range_are_infinite_and_nan_stays() -> None:
+    values = [1e39, -1e39, 3.4e38, 1e-45, NAN]
+    made = lance_nb.cast(lance_nb.bfloat16_array(values), pa.float64()).to_pylist()
+    assert made[:2] == [float("inf"), -float("inf")]
+    assert made[2] == float("inf")  # the nearest of 8 bits
+    assert made[3] == 0.0
+    assert np.isnan(made[4])
+
+
+@pytest.mark.parametrize("count", [20, 21, 22])
+def test_long_arrays_are_shown_by_their_ends(count: int) -> None:
+    lines = str(lance_nb.bfloat16_array(range(count))).splitlines()
+    if count <= 21:
+        assert [one.strip(" ,") for one in lines[1:-1]] == [str(n) for n in range(count)]
+    else:
+        assert lines[1].strip(" ,") == "0"
+        assert lines[10:13] == ["  9,", "...,", f"  {count - 10},"]
+        assert lines[-2].strip() == str(count - 1)
+    assert repr(lance_nb.bfloat16_array([1])).startswith("<lance_nb.BFloat16Array object at 0x")
+
+
+def test_empty_arrays_have_a_numpy_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bfloat16, "_numpy_dtype", lambda: np.dtype("<u2"))
+    assert lance_nb.bfloat16_array([]).to_numpy().tolist() == []
+    assert lance_nb.bfloat16_array([1])[1:].to_numpy().tolist() == []
+
+
+def test_chosen_rows_and_equality_of_a_pandas_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
+    kind = lance_nb.PandasBFloat16Array
+    array = kind._from_sequence([1, 2, None, 4])
+    assert array.dtype.kind == "f"
+    assert array.dtype.type is lance_nb.BFloat16
+    assert array.dtype.construct_array_type() is kind
+    assert array.nbytes == array.data.nbytes
+    assert array[np.int64(1)] == lance_nb.BFloat16(2)
+    assert [array[-1], array[2]] == [lance_nb.BFloat16(4), None]
+    assert array[1:3].data.to_pylist() == [lance_nb.BFloat16(2), None]
+    assert array[::-2].data.to_pylist() == [lance_nb.BFloat16(4), lance_nb.BFloat16(2)]
+    assert array[[-1, 0]].data.to_pylist() == [lance_nb.BFloat16(4), lance_nb.BFloat16(1)]
+    assert array.take([-1, 1]).data.to_pylist() == [lance_nb.BFloat16(4), lance_nb.BFloat16(2)]
+    assert kind._from_sequence([]).take([]).data.to_pylist() == []
+    assert (array == array.copy()).tolist() == [True] * 4
+    assert (array == [lance_nb.BFloat16(1), 2, None, 5]).tolist() == [True, False, True, False]
+    with pytest.raises(TypeError, match="is not the dtype"):
+        type(array.dtype).construct_from_string("float32")
+    monkeypatch.setattr(bfloat16, "_numpy_dtype", lambda: np.dtype("<u2"))
+    whole = array[:2]
+    assert whole.to_numpy().tolist() == [0x3F80, 0x4000]
+    assert whole.to_numpy(np.int64).dtype == np.int64
+    assert kind(pa.chunked_array([array.data, array.data])).data.null_count == 2
+
+
+def test_a_module_has_no_other_names() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nope'"):
+        _ = bfloat16.nope
+    assert bfloat16.PandasBFloat16Array is lance_nb.PandasBFloat16Array
+    assert pa.binary(2) == lance_nb.BFloat16Type().storage_type
+    assert lance_nb.BFloat16Type().to_pandas_dtype().name == "lance.bfloat16"
+
+
 # --- images ---------------------------------------------------------------------------------------
 
 
@@ -252,6 +375,146 @@ def test_without_pillow_the_message_says_what_to_do(monkeypatch: pytest.MonkeyPa
 def test_types_that_do_not_fit_are_refused(make: Any) -> None:
     with pytest.raises(InvalidInputError):
         make()
+
+
+class Pillow:
+    """What is used of Pillow: bytes are width, height and one value for all pixels."""
+
+    class DecompressionBombError(Exception):
+        """Raised for an image that would be too large."""
+
+    class Picture:
+        def __init__(self, width: int, height: int, value: int) -> None:
+            self.width, self.height, self.value = width, height, value
+
+        def __enter__(self) -> Pillow.Picture:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            return None
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+            return np.full((self.height, self.width), self.value, np.uint8)
+
+        def save(self, file: Any, format: str) -> None:
+            assert format == "PNG"
+            file.write(bytes([self.width, self.height, self.value]))
+
+    @classmethod
+    def open(cls, file: Any) -> Pillow.Picture:
+        data = file.read()
+        if data == b"bomb":
+            raise cls.DecompressionBombError("too large")
+        if len(data) != 3:
+            raise OSError("cannot identify image file")
+        return cls.Picture(*data)
+
+    @classmethod
+    def fromarray(cls, pixels: np.ndarray) -> Pillow.Picture:
+        return cls.Picture(pixels.shape[1], pixels.shape[0], int(pixels.flat[0]))
+
+
+@pytest.fixture
+def pillow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", SimpleNamespace(Image=Pillow))
+
+
+def encoded_images(*data: bytes | None) -> Any:
+    return lance_nb.ImageArray.from_array(pa.array(data, pa.binary()))
+
+
+@pytest.mark.usefixtures("pillow")
+def test_images_are_decoded_and_encoded_by_pillow() -> None:
+    images = encoded_images(b"\x02\x03\x07", b"\x02\x03\x09")
+    tensor = images.to_tensor()
+    assert tensor.type.shape == (3, 2)
+    assert tensor.to_numpy().tolist() == [[[7] * 2] * 3, [[9] * 2] * 3]
+    assert tensor.to_encoded().to_pylist() == images.to_pylist()
+    large = tensor.to_encoded(storage_type=pa.large_binary())
+    assert large.type.storage_type == pa.large_binary()
+    assert encoded_images().to_tensor().type.shape == (1,)
+    assert len(encoded_images().to_tensor()) == 0
+
+
+@pytest.mark.usefixtures("pillow")
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ([b"\x01\x01\x01", None], "image 1 is null"),
+        ([b"no image"], "image 0 cannot be decoded: cannot identify"),
+        ([b"\x01\x01\x01", b"bomb"], "image 1 cannot be decoded: too large"),
+        (
+            [b"\x01\x02\x01", b"\x02\x01\x01"],
+            r"one shape make a tensor; found \[\(1, 2\), \(2, 1\)",
+        ),
+    ],
+)
+def test_images_that_make_no_tensor_are_refused(data: list[bytes | None], said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        encoded_images(*data).to_tensor()
+
+
+@pytest.mark.usefixtures("pillow")
+def test_images_have_at_most_so_many_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images_module, "PIXELS_MAX", 6)
+    encoded_images(b"\x02\x03\x07").to_tensor()
+    with pytest.raises(InvalidInputError, match="image 0 has 2 x 4 pixels, more than 6"):
+        encoded_images(b"\x02\x04\x07").to_tensor()
+
+
+def test_tensors_with_nulls_have_no_numpy_form() -> None:
+    kind = lance_nb.FixedShapeImageTensorType(pa.uint8(), (2,))
+    made = pa.ExtensionArray.from_storage(kind, pa.array([[1, 2], None], pa.list_(pa.uint8(), 2)))
+    with pytest.raises(InvalidInputError, match="nulls"):
+        made.to_numpy()
+    assert [one.as_py() for one in made] == [[1, 2], None]
+
+
+@pytest.mark.parametrize("shape", [(2**31 - 1,), (1, 2, 3), (0, 4)])
+def test_shapes_of_images(shape: tuple[int, ...]) -> None:
+    made = lance_nb.FixedShapeImageTensorType(pa.uint8(), shape)
+    assert made.shape == shape
+    assert made.storage_type.list_size == math.prod(shape)
+    for wrong in ((2**31,), (-1, 2), (2**16, 2**15)):
+        with pytest.raises(InvalidInputError, match="no shape of an image"):
+            lance_nb.FixedShapeImageTensorType(pa.uint8(), wrong)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_texts_are_uris_of_images(kind: pa.DataType) -> None:
+    texts = pa.array(["file:///a", None], kind)
+    for made in (lance_nb.ImageArray.from_array(texts), lance_nb.ImageURIArray.from_uris(texts)):
+        assert isinstance(made, lance_nb.ImageURIArray)
+        assert made.type.storage_type == kind
+        assert [one.as_py() for one in made] == ["file:///a", None]
+        assert "['file:///a', None]" in repr(made)
+    for wrong in ("file:///a", b"x", 3):
+        with pytest.raises(ArgumentError, match="ImageURIArray cannot be made of"):
+            lance_nb.ImageURIArray.from_uris(wrong)
+
+
+def test_what_is_shown_of_images_is_the_beginning_of_the_first() -> None:
+    assert repr(encoded_images(b"x" * 31, b"y")) == (
+        f"<lance_nb.EncodedImageArray of 2 images, the first starts with {b'x' * 30!r}>"
+    )
+    assert repr(encoded_images(None, b"y")) == "<lance_nb.EncodedImageArray of 2 images>"
+
+
+def test_images_are_read_over_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def urlopen(uri: str, timeout: float) -> Any:
+        asked.append((uri, timeout))
+        if "missing" in uri:
+            raise OSError("404")
+        return io.BytesIO(b"png")
+
+    monkeypatch.setattr("urllib.request.urlopen", urlopen)
+    array = lance_nb.ImageURIArray.from_uris(["http://x/a", None, "https://x/b"])
+    assert array.read_uris().to_pylist() == [b"png", None, b"png"]
+    assert asked == [("http://x/a", 30), ("https://x/b", 30)]
+    with pytest.raises(StorageError, match="404"):
+        lance_nb.ImageURIArray.from_uris(["http://x/missing"]).read_uris()
 
 
 # --- blobs ----------------------------------------------------------------------------------------
