@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 
 import pytest
 
@@ -10,13 +11,17 @@ from lance_nb.errors import (
     StorageError,
     VersionNotFoundError,
 )
-from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
+from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.versions import load_latest
 from lance_nb.transactions import cloning
 from lance_nb.transactions.cloning import deep_clone, shallow_clone
+from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.operations.append import Append
+from lance_nb.transactions.operations.create_index import CreateIndex
+from lance_nb.transactions.operations.delete import Delete
 from tests.support.committing import Table, file_names
 from tests.support.faulty_store import Fault, FaultyStore, on
 
@@ -121,3 +126,44 @@ def test_writing_on_a_clone_goes_on_behind_the_number_of_its_source():
     made = clone.commit(clone.appending(2, "new"))
     assert made.version == 3
     assert load_latest(source.inner).version == 2
+
+
+def test_deletion_files_and_indices_are_copied_too():
+    source, target = _source(), _target()
+    index = IndexMetadata("0f9c5c8e-7e2b-4b6d-9a46-1d9d5f6f6a11", "i", (0,), 2, b"")
+    fragment = load_latest(source.inner).fragments[0]
+    deletion = DeletionFile(2, 7, DeletionFileType.ARROW, 1)
+    changed = replace(fragment, deletion_file=deletion)
+    commit(source.place, source.transaction(2, Delete((changed,))), source.options())
+    commit(source.place, source.transaction(3, CreateIndex((index,))), source.options())
+    source.inner.write(deletion.location(fragment.id), b"deleted")
+    for name in ("page_data.lance", "deep/x.bin"):
+        source.inner.write(f"_indices/{index.uuid}/{name}", name.encode())
+
+    deep_clone(source.place, 4, target, source.options())
+
+    for path in (
+        deletion.location(fragment.id), f"_indices/{index.uuid}/page_data.lance",
+        f"_indices/{index.uuid}/deep/x.bin",
+    ):  # fmt: skip
+        assert bytes(target.root.read(path)) == bytes(source.inner.read(path))
+
+
+def test_a_copy_that_fails_leaves_no_part_of_its_file():
+    source = MemoryStore(uuid.uuid4().hex)
+    source.write("data/x.lance", DATA)
+    target = MemoryStore(uuid.uuid4().hex)
+    failing = FaultyStore(source, on("read_range", "", Fault.ERROR_BEFORE))
+    with pytest.raises(StorageError):
+        cloning.copy_file(failing, "data/x.lance", target, "data/y.lance")
+    assert target.list_recursive("") == []
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 7, len(DATA), 1 << 20])
+def test_a_file_is_copied_in_pieces(piece_bytes: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cloning, "PIECE_BYTES", piece_bytes)
+    source, target = (MemoryStore(uuid.uuid4().hex) for _ in range(2))
+    for data in (DATA[:50], b""):
+        source.write("x", data)
+        assert cloning.copy_file(source, "x", target, "y") == len(data)
+        assert bytes(target.read("y")) == data

@@ -4,11 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from lance_nb.errors import CorruptFileError, NotSupportedError, VersionNotFoundError
+from lance_nb.errors import (
+    CorruptFileError,
+    NotSupportedError,
+    RetryableCommitConflictError,
+    VersionNotFoundError,
+)
 from lance_nb.format.layout import ManifestName, NamingScheme
+from lance_nb.format.manifest import Manifest
 from lance_nb.transactions.manifest_slots import StoreSlots
 from lance_nb.transactions.version_source import VersionSource, parse_version
-from tests.support.committing import Table
+from tests.support.committing import SCHEMA, Table
 from tests.support.faulty_store import Fault, FaultyStore, on
 
 
@@ -87,3 +93,46 @@ def test_versions_of_a_distant_store_are_read_ahead_and_missing_ones_are_left_to
     assert len(distant.steps) == read
     with pytest.raises(VersionNotFoundError):
         source.load(5)
+
+
+def test_a_transaction_that_nobody_recorded_is_not_known():
+    table = _table()
+    name = ManifestName(3, NamingScheme.V2)
+    table.inner.write(name.path, Manifest(3, SCHEMA).to_bytes())
+    source = VersionSource(table.place.slots)
+    source.head(3)
+    with pytest.raises(RetryableCommitConflictError, match="its writer recorded no transaction"):
+        source.transaction(3)
+    with pytest.raises(RetryableCommitConflictError, match="removed in the meantime"):
+        source.transaction(9)
+
+
+def test_a_transaction_is_read_from_its_file_where_the_manifest_holds_none():
+    table = _table()
+    transaction = table.appending(2)
+    manifest = Manifest(3, SCHEMA, transaction_file=transaction.file_name)
+    table.inner.write(ManifestName(3, NamingScheme.V2).path, manifest.to_bytes())
+    source = VersionSource(table.place.slots)
+    source.head(3)
+    with pytest.raises(RetryableCommitConflictError, match=f"{transaction.file_name} is gone"):
+        source.transaction(3)
+    table.inner.write(f"_transactions/{transaction.file_name}", transaction.to_bytes())
+    assert source.transaction(3) == transaction
+
+
+@pytest.mark.parametrize(
+    ("gone", "first", "found"),
+    [((), 2, [2, 3, 4]), ((2,), 2, [3, 4]), ((2, 3), 1, [1, 4]), ((), 4, [4]), ((), 5, [])],
+)
+def test_versions_that_were_cleaned_up_are_left_out(
+    gone: tuple[int, ...], first: int, found: list[int]
+):
+    table = _table()
+    for version in (2, 3):
+        table.append(version)
+    for version in gone:
+        table.inner.delete(ManifestName(version, NamingScheme.V2).path)
+    source = VersionSource(table.place.slots)
+    head = source.head(4)
+    assert head is not None
+    assert list(source.there(first, head)) == found
