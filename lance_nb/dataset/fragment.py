@@ -503,6 +503,13 @@ class LanceFragment:
         """
         check_refused({"namespace_client": namespace_client, "table_id": table_id})
         check_session(session)
+        if fragment_id is not None:
+            # It imports pyarrow's file systems, which readers need not.
+            from lance_nb.transactions.write_progress import FragmentWriteProgress, NumberedProgress
+
+            verbs.fragments.check_id(fragment_id)
+            if isinstance(progress, FragmentWriteProgress):
+                progress = NumberedProgress(progress, fragment_id)
         options: dict[str, Any] = {
             "mode": mode,
             "storage_options": storage_options,

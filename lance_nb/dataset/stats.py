@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class DatasetStats:
     """Counts of one version, from its manifest alone.
 
-    ``num_small_files``: fragments of fewer than 1,024 live rows.
+    ``num_small_files``: fragments of fewer than 1,024 live rows. ``size_bytes`` is None where a
+    fragment's files are of no recorded size, as releases of 2023 wrote them.
     """
 
     num_rows: int
@@ -26,7 +27,7 @@ class DatasetStats:
     num_fragments: int
     num_data_files: int
     num_deletion_files: int
-    size_bytes: int
+    size_bytes: int | None
     num_small_files: int
 
 
@@ -43,13 +44,14 @@ class LanceStats:
         """Count rows, files and bytes, from the manifest."""
         snapshot = self._dataset.opened[1]
         counts = counts_of(snapshot)
+        is_unsized = (counts.size_bytes == 0) & (counts.num_data_files > 0)
         return DatasetStats(
             int(counts.num_rows.sum()),
             int(counts.num_deleted_rows.sum()),
             len(counts.ids),
             int(counts.num_data_files.sum()),
             int(counts.num_deletion_files.sum()),
-            int(counts.size_bytes.sum()),
+            None if is_unsized.any() else int(counts.size_bytes.sum()),
             self.dataset_stats()["num_small_files"],
         )
 

@@ -231,7 +231,7 @@ class FixedShapeImageTensorArray(ImageArray):
         """Encode the images, as PNG by Pillow if no ``encoder`` is given.
 
         ``encoder``: from a NumPy array of all images to an array of binary. Raises
-        NotSupportedError without Pillow, InvalidInputError for nulls.
+        NotSupportedError without Pillow, InvalidInputError for nulls or pixels that no PNG holds.
         """
         storage = (encoder or _encode)(self.to_numpy())
         if not isinstance(storage, pa.Array) or storage.type != storage_type:
@@ -316,8 +316,14 @@ def _decode(images: pa.Array) -> np.ndarray:
 def _encode(images: np.ndarray) -> list[bytes]:
     pillow = _pillow()
     encoded = []
-    for one in images:
+    for at, one in enumerate(images):
         with io.BytesIO() as file:
-            pillow.fromarray(one).save(file, format="PNG")
+            try:
+                pillow.fromarray(one).save(file, format="PNG")
+            except (OSError, TypeError, ValueError, KeyError) as error:
+                raise InvalidInputError(
+                    f"image {at}, {one.dtype} of shape {one.shape}, cannot be encoded as PNG: "
+                    f"{error}; give an encoder"
+                ) from error
             encoded.append(file.getvalue())
     return encoded

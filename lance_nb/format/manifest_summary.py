@@ -40,7 +40,7 @@ _SCHEMA_TAG, _FRAGMENT_TAG = 0x0A, 0x12  # fields 1 and 2 of Manifest, length-de
 _SCHEMA_FIELDS_MAX = 10_000
 _FEW_FRAGMENTS = 16  # up to so many, a loop is quicker than numpy
 # Behind the columns of ``fragment_counting``: fragments whose row counts are not recorded.
-_UNCOUNTED, _NUM_SUMS = NUM_COLUMNS, NUM_COLUMNS + 1
+_UNCOUNTED, _UNSIZED, _NUM_SUMS = NUM_COLUMNS, NUM_COLUMNS + 1, NUM_COLUMNS + 2
 _PADDING = bytes(16)  # reading one varint past the end stays inside the buffer
 
 
@@ -55,6 +55,8 @@ class FragmentTotals(NamedTuple):
     size_bytes: int
     # Whether all row counts are recorded and can be trusted; releases of 2023 left some out.
     has_row_counts: bool = True
+    # Whether each fragment with files has one whose size is recorded.
+    has_sizes: bool = True
 
     @property
     def num_rows(self) -> int:
@@ -254,6 +256,7 @@ def _totals(
     return FragmentTotals(
         known[0] + len(added), last[FILES], last[DELETIONS], last[ROWS], last[DELETED], last[BYTES],
         not last[_UNCOUNTED] and (message.HasField("writer_version") or not known[0] + len(added)),
+        not last[_UNSIZED],
     )  # fmt: skip
 
 
@@ -268,7 +271,8 @@ def _running_sums(before: list[int], counts: Ints, limit: int, path: str) -> Int
         at = int(np.argmax(too_many))
         raise _too_many_deleted(path, rows[at], deleted[at])
     uncounted = (rows == 0) | (counts[:, DELETIONS] > deleted)
-    counts = np.column_stack((counts, uncounted))
+    unsized = (counts[:, BYTES] == 0) & (counts[:, FILES] > 0)
+    counts = np.column_stack((counts, uncounted, unsized))
     if (counts.sum(axis=0, dtype=np.float64) + before >= _SUM_MAX).any():
         raise _too_large(path)
     sums: Ints = np.cumsum(counts, axis=0) + np.array(before, np.int64)
@@ -282,7 +286,8 @@ def _running_sums_of_few(
     for one in counts:
         if one[DELETED] - one[ROWS] > limit and one[ROWS]:
             raise _too_many_deleted(path, one[ROWS], one[DELETED])
-        counted = [*one, int(not one[ROWS] or one[DELETIONS] > one[DELETED])]
+        uncounted = not one[ROWS] or one[DELETIONS] > one[DELETED]
+        counted = [*one, int(uncounted), int(not one[BYTES] and one[FILES] > 0)]
         sums.append([total + number for total, number in zip(sums[-1], counted, strict=True)])
     if max(sums[-1]) >= _SUM_MAX:
         raise _too_large(path)

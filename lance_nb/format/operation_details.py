@@ -118,7 +118,8 @@ def _indices(found: Sequence[table.IndexMetadata]) -> list[Details]:
 
 def _create_index(op: Op.CreateIndex) -> Described:
     new, removed = _indices(op.new_indices), _indices(op.removed_indices)
-    names = ", ".join(dict.fromkeys(f"{one['name']} ({one['kind']})" for one in new))
+    parts = [f"{one['name']} ({one['kind']})" if one["kind"] else one["name"] for one in new]
+    names = ", ".join(dict.fromkeys(parts))
     gone = ", ".join(dict.fromkeys(one["name"] for one in removed))
     parts = [f"create index {names}" if names else "", f"remove index {gone}" if gone else ""]
     # Rebuilding an index removes its older self: not worth a second half of the line.

@@ -64,7 +64,8 @@ class VersionInfo:
     """One version of a branch: when, what was done, and how much there is.
 
     ``timestamp`` is aware (UTC). Row counts are None where the manifest does not have them, as
-    releases of 2023 wrote it. ``size_bytes`` adds up the data files whose size is recorded.
+    releases of 2023 wrote it. ``size_bytes`` adds up the data files whose size is recorded,
+    and is None where a fragment has none with one.
     """
 
     version: int
@@ -74,7 +75,7 @@ class VersionInfo:
     num_fragments: int
     num_data_files: int
     num_deletion_files: int
-    size_bytes: int
+    size_bytes: int | None
     operation: str | None = None
     message: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -125,7 +126,7 @@ class VersionLog:
             totals.num_fragments,
             totals.num_data_files,
             totals.num_deletion_files,
-            totals.size_bytes,
+            totals.size_bytes if totals.has_sizes else None,
             None if done is None else done.operation,
             None if done is None else done.message,
             {} if done is None else done.properties,

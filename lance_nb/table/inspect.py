@@ -66,7 +66,7 @@ def fragments(snapshot: Snapshot) -> pa.Table:
     """One row per fragment, in scan order, with the schema ``FRAGMENTS``.
 
     ``physical_rows`` counts deleted rows too; row counts that old writers did not record are null.
-    ``size_bytes`` adds up the sizes that are recorded.
+    ``size_bytes`` adds up the sizes that are recorded, null where none is.
     """
     counts = snapshot.manifest.fragments.counts()
     unknown = counts.is_unknown
@@ -76,7 +76,7 @@ def fragments(snapshot: Snapshot) -> pa.Table:
         pa.array(counts.physical_rows, mask=counts.physical_rows == 0),
         pa.array(counts.num_deleted_rows, mask=unknown & (counts.num_deletion_files > 0)),
         counts.num_data_files,
-        counts.size_bytes,
+        pa.array(counts.size_bytes, mask=(counts.size_bytes == 0) & (counts.num_data_files > 0)),
     ]
     arrays = [
         pa.array(values).cast(field.type) for values, field in zip(columns, FRAGMENTS, strict=True)

@@ -162,6 +162,13 @@ class Draft:
         self._only_appended = False
         self.manifest = replace(self.manifest, fragments=fragments)
 
+    def drop_dead_files(self) -> None:
+        """Leave out files that hold no column of the schema any more, of all fragments."""
+        found = ((one, self._with_live_files(one)) for one in self.manifest.fragments)
+        changes = {one.id: kept for one, kept in found if kept is not one}
+        if changes:
+            self.change(changes)
+
     def _with_live_files(self, fragment: Fragment) -> Fragment:
         """Leave out files that hold no column of the schema, which pylance would call damage.
 

@@ -9,6 +9,7 @@ import json
 import posixpath
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -43,6 +44,22 @@ class FragmentWriteProgress(ABC):
     @abstractmethod
     def complete(self, fragment: Fragment, **kwargs: Any) -> None:
         """Take note that the files of a fragment are written; it is not committed yet."""
+
+
+class NumberedProgress(FragmentWriteProgress):
+    """Passes fragments on with the id that the caller chose for the only one."""
+
+    def __init__(self, progress: FragmentWriteProgress, fragment_id: int) -> None:
+        self._progress = progress
+        self._id = fragment_id
+
+    def begin(self, fragment: Fragment, **kwargs: Any) -> None:
+        """Pass it on."""
+        self._progress.begin(replace(fragment, id=self._id), **kwargs)
+
+    def complete(self, fragment: Fragment, **kwargs: Any) -> None:
+        """Pass it on."""
+        self._progress.complete(replace(fragment, id=self._id), **kwargs)
 
 
 class NoopFragmentWriteProgress(FragmentWriteProgress):

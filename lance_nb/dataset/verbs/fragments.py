@@ -148,9 +148,14 @@ def _in_file_order(fields: Sequence[Field], order: Sequence[Field]) -> tuple[Fie
 
 def numbered(fragment: Fragment, fragment_id: int) -> Fragment:
     """Return the fragment with an id of the caller's choice. Raises InvalidInputError."""
+    check_id(fragment_id)
+    return replace(fragment, id=fragment_id)
+
+
+def check_id(fragment_id: int) -> None:
+    """Raise InvalidInputError for what is no fragment id."""
     if not 0 <= fragment_id < 2**32:
         raise InvalidInputError(f"fragment id {fragment_id} is not a number below 2**32")
-    return replace(fragment, id=fragment_id)
 
 
 # --- rows out -------------------------------------------------------------------------------------

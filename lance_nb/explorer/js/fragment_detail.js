@@ -8,7 +8,7 @@ import { percent } from "./canvas.js";
 export function fragmentDetail(ctx, place, model) {
   const facts = [
     ["rows", `${count(model.rows - model.deleted)} of ${count(model.rows)} stored`], ["deleted", model.deleted ? `${count(model.deleted)} · ${percent(model.deleted, model.rows)}` : "none"],
-    ["size", bytes(model.bytes)], ["bytes per row", model.rows ? bytes(model.bytes / model.rows) : "–"],
+    ["size", model.bytes === null ? "unknown" : bytes(model.bytes)], ["bytes per row", model.rows && model.bytes !== null ? bytes(model.bytes / model.rows) : "–"],
   ];
   return h("div", { class: "lnb-fd" },
     h("dl", { class: "lnb-counts" }, facts.map(([label, value]) => h("div", {}, h("dt", {}, label), h("dd", {}, value)))),

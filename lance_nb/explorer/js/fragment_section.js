@@ -31,7 +31,7 @@ export function fragmentSection(ctx, { placeNow, open, failed }) {
   }
 
   function paintSummary({ num_fragments: fragments, first, stop, totals }) {
-    const parts = [plural(fragments, "fragment"), plural(totals.rows, "stored row"), `${percent(totals.deleted, totals.rows)} deleted`, bytes(totals.bytes), plural(totals.files, "data file")];
+    const parts = [plural(fragments, "fragment"), plural(totals.rows, "stored row"), `${percent(totals.deleted, totals.rows)} deleted`, totals.bytes === null ? "size unknown" : bytes(totals.bytes), plural(totals.files, "data file")];
     if (totals.indices) parts.push(`${percent(totals.covered, totals.rows)} covered by ${totals.indices === 1 ? "the index" : "every index"}`);
     const span = stop - first < fragments ? ` — showing ${count(first)} to ${count(stop - 1)}` : "";
     setText(summary, `${parts.join(" · ")}${span}`.replaceAll(" %", "\u00a0%")); // a line does not end before the sign

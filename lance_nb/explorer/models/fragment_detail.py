@@ -53,7 +53,7 @@ class FragmentDetail:
     id: int
     rows: int
     deleted: int
-    bytes: int
+    bytes: int | None
     files: tuple[FileLine, ...]
     hidden_files: int
     deletion_file: dict[str, Any] | None
@@ -74,7 +74,7 @@ def fragment_detail(dataset: StoredSource, fragment_id: int) -> FragmentDetail:
         id=fragment.id,
         rows=rows,
         deleted=rows - num_live_rows(dataset.opened[1], fragment),
-        bytes=sum(file.size_bytes for file in fragment.files),
+        bytes=sum(file.size_bytes for file in fragment.files) or None,
         files=tuple(_file(dataset, file, writers) for file in fragment.files[:MAX_FILES]),
         hidden_files=max(0, len(fragment.files) - MAX_FILES),
         deletion_file=_deletion_file(fragment),

@@ -37,7 +37,7 @@ class FragmentMap:
     num_fragments: int
     first: int
     stop: int
-    totals: dict[str, int]
+    totals: dict[str, int | None]
     columns: tuple[Values, ...]
 
     @property
@@ -91,11 +91,12 @@ def _sum(column: npt.NDArray[np.int64], edges: npt.NDArray[np.int64]) -> Values:
     return np.diff(before[edges]).astype(np.float64)
 
 
-def _totals(counts: FragmentCounts, covered: npt.NDArray[np.int64]) -> dict[str, int]:
+def _totals(counts: FragmentCounts, covered: npt.NDArray[np.int64]) -> dict[str, int | None]:
+    is_unsized = (counts.size_bytes == 0) & (counts.num_data_files > 0)
     return {
         "rows": int(counts.physical_rows.sum()),
         "deleted": int(counts.num_deleted_rows.sum()),
-        "bytes": int(counts.size_bytes.sum()),
+        "bytes": None if is_unsized.any() else int(counts.size_bytes.sum()),
         "files": int(counts.num_data_files.sum()),
         "covered": int(covered.sum()),
     }

@@ -21,7 +21,9 @@ def in_words(dataset: LanceDataset) -> Answer:
     facts = [
         text.plural(stats.num_rows, "row"),
         text.plural(stats.num_fragments, "fragment"),
-        f"{text.size(stats.size_bytes)} of data files",
+        "data files of unknown size"
+        if stats.size_bytes is None
+        else f"{text.size(stats.size_bytes)} of data files",
         f"file format {dataset.data_storage_version}",
     ]
     data = {"branch": dataset.branch or "main", "version": dataset.version, "rows": stats.num_rows}

@@ -158,7 +158,7 @@ class Outcome:
         if gone or self.changed:
             draft.change({**self.changed, **gone})
         if self.changes_schema:
-            self._drop_files(draft)
+            draft.drop_dead_files()
         if self.added:
             draft.append(self.added)
             draft.use_fragment_ids(one.id for one in self.added)
@@ -167,19 +167,6 @@ class Outcome:
         draft.indices = list(self.indices)
         retain_useful(draft)
         return draft.finish()
-
-    def _drop_files(self, draft: Draft) -> None:
-        """Leave out files of untouched fragments that hold no column any more."""
-        left = {one.id for one in self.schema.walk()}
-        changes = {}
-        for one in draft.manifest.fragments:
-            files = tuple(
-                file for file in one.files if not left.isdisjoint(file.fields) or not file.fields
-            )
-            if len(files) < len(one.files):
-                changes[one.id] = replace(one, files=files)
-        if changes:
-            draft.change(changes)
 
     # --- what is recorded -------------------------------------------------------------------------
 
@@ -202,6 +189,8 @@ class Outcome:
     def _schema_operation(self, rows: bool, settings: bool) -> Operation:
         now = self.target.manifest.schema
         same_metadata = self.schema.metadata == now.metadata
+        if not same_metadata and not (_is_text(now.metadata) and _is_text(self.schema.metadata)):
+            return Merge(self._all_fragments(), self.schema)  # an UpdateConfig holds text only
         if not rows and not settings and same_metadata:
             return Project(Schema(self.schema.fields))
         if not rows and self.schema.fields == now.fields:
@@ -234,10 +223,11 @@ class Outcome:
 
     def _update_config(self) -> UpdateConfig:
         now = self.target.manifest
+        now_texts, new_texts = _texts(now.schema.metadata), _texts(self.schema.metadata)
         return UpdateConfig(
             _changes(now.config, self.config),
             _changes(now.table_metadata, self.table_metadata),
-            _changes(_texts(now.schema.metadata), _texts(self.schema.metadata)),
+            _changes(now_texts, new_texts),
         )
 
     def _all_fragments(self) -> tuple[Fragment, ...]:
@@ -265,5 +255,13 @@ def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> UpdateMap |
     return UpdateMap(changed) if changed else None
 
 
+def _is_text(metadata: Mapping[str, bytes]) -> bool:
+    try:
+        _texts(metadata)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _texts(metadata: Mapping[str, bytes]) -> dict[str, str]:
-    return {key: value.decode("utf-8", "replace") for key, value in metadata.items()}
+    return {key: value.decode() for key, value in metadata.items()}

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
-from lance_nb.errors import ColumnNotFoundError
+import lance_nb
+from lance_nb.errors import ColumnNotFoundError, InvalidInputError
 from lance_nb.format.fragment import DeletionFileType
 from tests.golden.copies import expected
 
@@ -42,3 +46,26 @@ def test_a_fragment_is_read_with_the_options_of_a_scan(fragments):
     assert found["_rowaddr"][0].as_py() >> 32 == 2
     with pytest.raises(ColumnNotFoundError):
         fragments[0].to_table(["nope"])
+
+
+@pytest.mark.parametrize("number", [None, 0, 7])
+def test_progress_is_told_the_id_of_a_new_fragment(tmp_path: Path, number: int | None) -> None:
+    seen = []
+
+    class Note(lance_nb.FragmentWriteProgress):
+        def begin(self, fragment: Any, **kwargs: Any) -> None:
+            seen.append(("begin", fragment.id))
+
+        def complete(self, fragment: Any, **kwargs: Any) -> None:
+            seen.append(("complete", fragment.id, len(fragment.files)))
+
+    table = pa.table({"a": [1]})
+    made = lance_nb.LanceFragment.create(tmp_path / "d", table, number, progress=Note())
+    assert seen == [("begin", number or 0), ("complete", number or 0, 1)]
+    assert made.id == (number or 0)
+
+
+def test_a_fragment_id_is_checked_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="fragment id -1"):
+        lance_nb.LanceFragment.create(tmp_path / "d", pa.table({"a": [1]}), -1)
+    assert not (tmp_path / "d").exists()

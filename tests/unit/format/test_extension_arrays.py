@@ -152,6 +152,21 @@ def test_a_pandas_column_holds_bfloat16() -> None:
     assert pandas.api.types.pandas_dtype("lance.bfloat16").name == series.dtype.name
 
 
+def test_numpy_arrays_are_those_of_ml_dtypes() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    array = lance_nb.bfloat16_array([1.5, -0.0, float("inf"), 3.14159])
+    found = array.to_numpy()
+    assert found.dtype == ml_dtypes.bfloat16
+    assert np.asarray(found, np.float32).tolist() == [1.5, -0.0, float("inf"), 3.140625]
+    assert array[1:3].to_numpy().tobytes() == found[1:3].tobytes()
+    assert lance_nb.BFloat16Array.from_numpy(found).equals(array)
+    every_second = np.array([1, 2, 3], ml_dtypes.bfloat16)[::2]
+    assert lance_nb.BFloat16Array.from_numpy(every_second).equals(lance_nb.bfloat16_array([1, 3]))
+    assert lance_nb.bfloat16_array([]).to_numpy().shape == (0,)
+    with pytest.raises(InvalidInputError, match="expected one dimension, not 2"):
+        lance_nb.BFloat16Array.from_numpy(np.zeros((2, 2), ml_dtypes.bfloat16))
+
+
 def stored(column: pa.ChunkedArray) -> list[Any]:
     """What is below the extension type, of whichever library it is."""
     array = column.combine_chunks()
@@ -346,6 +361,58 @@ def test_images_are_decoded_and_encoded_by_functions() -> None:
     assert back.to_pylist() == [b"\1\2", b"\3\4"]
     assert "2 images" in repr(encoded)
     assert "0 images" in repr(encoded[:0])
+
+
+def picture(mode: str, kind: str = "PNG", size: tuple[int, int] = (3, 2)) -> bytes:
+    """A picture file, of one colour."""
+    from PIL import Image
+
+    with io.BytesIO() as file:
+        Image.new(mode, size, 1).save(file, format=kind)
+        return file.getvalue()
+
+
+@pytest.mark.parametrize(("mode", "kind", "shape", "dtype"), [
+    ("L", "PNG", (2, 3), "uint8"), ("RGB", "PNG", (2, 3, 3), "uint8"),
+    ("RGBA", "PNG", (2, 3, 4), "uint8"), ("I;16", "PNG", (2, 3), "uint16"),
+    ("P", "PNG", (2, 3), "uint8"), ("RGB", "JPEG", (2, 3, 3), "uint8"),
+])  # fmt: skip
+def test_images_are_decoded_and_encoded_by_pillow(
+    mode: str, kind: str, shape: tuple[int, ...], dtype: str
+) -> None:
+    pytest.importorskip("PIL")
+    encoded = lance_nb.ImageArray.from_array(pa.array([picture(mode, kind)] * 2))
+    tensor = encoded.to_tensor()
+    assert (tensor.type.shape, tensor.to_numpy().dtype.name) == (shape, dtype)
+    again = tensor.to_encoded(storage_type=pa.large_binary())
+    assert again.type.storage_type == pa.large_binary()
+    assert again.to_tensor().to_numpy().tolist() == tensor.to_numpy().tolist()
+
+
+def test_what_pillow_cannot_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("PIL")
+    make = lance_nb.ImageArray.from_array
+    whole = picture("RGB")
+    for data in (b"", b"garbage", whole[:40]):
+        with pytest.raises(InvalidInputError, match="image 1 cannot be decoded"):
+            make(pa.array([whole, data])).to_tensor()
+    with pytest.raises(InvalidInputError, match="image 1 is null"):
+        make(pa.array([whole, None])).to_tensor()
+    with pytest.raises(InvalidInputError, match="images of one shape"):
+        make(pa.array([whole, picture("RGB", size=(5, 5))])).to_tensor()
+    monkeypatch.setattr(images_module, "PIXELS_MAX", 5)
+    with pytest.raises(InvalidInputError, match="image 0 has 3 x 2 pixels"):
+        make(pa.array([whole])).to_tensor()
+
+
+@pytest.mark.parametrize("pixels", [
+    np.zeros((1, 2, 3), np.float32), np.zeros((1, 2, 3, 5), np.uint8), np.zeros((1, 2), np.int64),
+], ids=["floats", "five channels", "wide numbers"])  # fmt: skip
+def test_pixels_that_no_png_holds_are_refused(pixels: np.ndarray) -> None:
+    pytest.importorskip("PIL")
+    tensor = lance_nb.ImageArray.from_array(pa.FixedShapeTensorArray.from_numpy_ndarray(pixels))
+    with pytest.raises(InvalidInputError, match=r"image 0, .* cannot be encoded as PNG.*encoder"):
+        tensor.to_encoded()
 
 
 def test_without_pillow_the_message_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

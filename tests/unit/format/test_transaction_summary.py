@@ -20,6 +20,8 @@ INDEX = table.IndexMetadata(
     uuid=table.UUID(uuid=bytes(16)), name="a_idx", fields=[0], dataset_version=3
 )
 INDEX.index_details.type_url = "/lance.table.BTreeIndexDetails"
+# Releases before index details left the kind out.
+WITHOUT_KIND = table.IndexMetadata(uuid=INDEX.uuid, name="v_idx", fields=[1], dataset_version=3)
 SET_A = Op.UpdateMap(
     update_entries=[Op.UpdateMapEntry(key="a", value="1"), Op.UpdateMapEntry(key="b")]
 )
@@ -36,6 +38,10 @@ CASES = [
         "write 100 rows in 1 fragment, 1 column",
     ),
     (Op(create_index=Op.CreateIndex(new_indices=[INDEX])), "create index a_idx (BTree)"),
+    (
+        Op(create_index=Op.CreateIndex(new_indices=[WITHOUT_KIND, INDEX])),
+        "create index v_idx, a_idx (BTree)",
+    ),
     (Op(create_index=Op.CreateIndex(removed_indices=[INDEX])), "remove index a_idx"),
     (
         Op(create_index=Op.CreateIndex(new_indices=[INDEX], removed_indices=[INDEX])),

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
+from lance_nb.explorer.models.dataset_card import dataset_card
 from lance_nb.explorer.models.deletion_bitmap import most_deleted
 from lance_nb.explorer.models.fragment_detail import fragment_detail
 from lance_nb.explorer.models.fragment_map import fragment_map
 from lance_nb.explorer.models.storage_health import storage_health
 from lance_nb.explorer.models.timeline import timeline
 from lance_nb.explorer.models.version_detail import version_detail
+from lance_nb.magic.verbs.looking import in_words
 from lance_nb.table.diff.counts import DiffCounts
 from tests.unit.dataset.test_old_releases import PATHS
 
@@ -50,3 +55,24 @@ def test_views_of_one_version_count_in_the_files(old: LanceDataset) -> None:
     fragments = old.inspect.fragments()
     assert fragments["num_rows"].to_pylist()[:2] == [None, None]
     assert fragments["num_deleted_rows"].to_pylist()[:2] == [None, None]
+
+
+def test_sizes_that_are_not_recorded_are_unknown(old: LanceDataset) -> None:
+    assert old.stats().size_bytes is None
+    assert {one.size_bytes for one in old.history()} == {None}
+    assert set(old.inspect.fragments()["size_bytes"].to_pylist()) == {None}
+    assert {fact.key: fact.value for fact in dataset_card(old).facts}["size"] == "unknown"
+    assert fragment_map(old).totals["bytes"] is None
+    assert fragment_detail(old, 1).bytes is None
+    assert "data files of unknown size" in repr(in_words(old))
+
+
+def test_sizes_that_are_recorded_are_shown(tmp_path: Path) -> None:
+    new = lance_nb.write_dataset(pa.table({"a": [1]}), tmp_path / "d")
+    size = new.stats().size_bytes
+    assert size
+    assert [one.size_bytes for one in new.history()] == [size]
+    assert fragment_map(new).totals["bytes"] == fragment_detail(new, 0).bytes == size
+    new.delete("true")
+    empty = lance_nb.dataset(new.uri)
+    assert (empty.stats().size_bytes, empty.history()[0].size_bytes) == (0, 0)

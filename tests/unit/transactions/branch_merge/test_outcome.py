@@ -58,6 +58,7 @@ CHANGED = replace(fragment("a"), physical_rows=9)
         ({"config": {"a": "b"}}, "update_config"),
         ({"table_metadata": {"a": "b"}}, "update_config"),
         ({"schema": Schema(SCHEMA.fields, {"a": b"b"})}, "update_config"),
+        ({"schema": Schema(SCHEMA.fields, {"a": b"\xff"})}, "merge"),
         ({"schema": Schema(SCHEMA.fields[:1])}, "project"),
         ({"schema": WIDER, "changed": {0: CHANGED}}, "merge"),
         ({"schema": WIDER, "config": {"a": "b"}}, "merge"),
@@ -228,3 +229,27 @@ def test_indices_in_other_folders_are_noticed(target: Side) -> None:
 
     assert _outcome(target, indices=(far,), foreign_bases=frozenset({4})).refers_to_source
     assert not _outcome(known, indices=(far,), foreign_bases=frozenset({4})).refers_to_source
+
+
+def test_schema_metadata_that_is_no_text_is_carried(target: Side) -> None:
+    outcome = _outcome(target, schema=Schema(SCHEMA.fields, {"a": b"\xff\x00"}))
+    operation: Any = outcome.operation()
+
+    assert dict(operation.schema.tree.metadata) == {"a": b"\xff\x00"}
+    assert type(operation).from_pb(operation.to_pb()).schema.tree.metadata == {"a": b"\xff\x00"}
+    assert outcome.preview().manifest.schema.metadata == {"a": b"\xff\x00"}
+
+
+def test_files_that_hold_no_column_are_left_out_of_all_fragments(target: Side) -> None:
+    narrow = Schema(SCHEMA.fields[:1])
+    ids = [one.id for one in SCHEMA.fields]
+    files = [DataFile(f"{name}.lance", fields, list(range(len(fields))), 2, 0, 9)
+             for name, fields in (("kept", ids[:1]), ("dropped", ids[1:]), ("empty", []),
+                                  ("dead", [-2]), ("unknown", [-7]))]  # fmt: skip
+    one = replace(fragment("a"), files=tuple(files))
+    manifest = replace(target.manifest, fragments=FragmentList.of([one]))
+    here = Side.of(replace(target.snapshot, manifest=manifest), ())
+
+    (found,) = _outcome(here, schema=narrow).preview().manifest.fragments
+
+    assert [file.path for file in found.files] == ["kept.lance", "unknown.lance"]
