@@ -377,7 +377,7 @@ def picture(mode: str, kind: str = "PNG", size: tuple[int, int] = (3, 2)) -> byt
     ("RGBA", "PNG", (2, 3, 4), "uint8"), ("I;16", "PNG", (2, 3), "uint16"),
     ("P", "PNG", (2, 3), "uint8"), ("RGB", "JPEG", (2, 3, 3), "uint8"),
 ])  # fmt: skip
-def test_images_are_decoded_and_encoded_by_pillow(
+def test_pictures_of_every_mode_are_decoded_and_encoded_by_the_real_pillow(
     mode: str, kind: str, shape: tuple[int, ...], dtype: str
 ) -> None:
     pytest.importorskip("PIL")
