@@ -56,7 +56,7 @@ class MatchedRows:
         moved = self.moved
         if moved is not None:
             rows = np.arange(*_run(moved.num_rows, number, of), dtype=np.int64)
-            moved = Moved(moved.a.take(rows), moved.b.take(rows))
+            moved = Moved(moved.a.take(rows), moved.b.take(rows)) if rows.size else None
         return MatchedRows(_share(self.removed, number, of), _share(self.added, number, of), moved)
 
 
