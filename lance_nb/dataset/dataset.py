@@ -1711,7 +1711,11 @@ class LanceDataset(OpenedVersion):
     ) -> Self:
         """Start a branch from a version (``reference``, or this one) and return it, opened.
 
-        Raises InvalidRefError, RefConflictError (the name is taken), VersionNotFoundError.
+        A branch whose creation was interrupted is completed by creating it again from the same
+        version; from another one it is refused until ``branches.delete`` has removed it.
+
+        Raises InvalidRefError, RefConflictError (the name is taken), VersionNotFoundError,
+        CommitStateUnknownError.
 
         Example::
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -296,3 +297,13 @@ def test_hundreds_of_branches_and_many_tags_stay_few_elements(
     expect(few.filter(has_text="t1199")).to_be_visible()
     eventually(page, lambda: few.count() < 60)
     screenshot(page)
+
+
+def test_a_branch_that_has_no_version_is_listed_as_unfinished(
+    open_widget: OpenWidget, dataset: Any
+) -> None:
+    dataset.create_branch("half", 2)
+    shutil.rmtree(Path(dataset.uri) / "tree" / "half")
+    page = open_refs(open_widget, lance_nb.dataset(dataset.uri))
+    expect(line(page, "half")).to_contain_text("unfinished")
+    expect(line(page, "dev")).not_to_contain_text("unfinished")

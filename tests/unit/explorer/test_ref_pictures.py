@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
@@ -23,6 +26,13 @@ def test_branches_and_tags_are_pictured_with_their_places(monkeypatch: pytest.Mo
     few = RefsManager(dataset).picture().text
     assert "try" not in few
     assert "1 more" in few
+
+
+def test_an_unfinished_branch_is_pictured_as_such(tmp_path: Path) -> None:
+    dataset = lance_nb.write_dataset(pa.table({"id": [1]}), tmp_path)
+    dataset.create_branch("half")
+    shutil.rmtree(tmp_path / "tree")
+    assert "from main:1, unfinished" in RefsManager(dataset).picture().text
 
 
 def test_without_a_dataset_the_picture_says_why() -> None:
