@@ -5,14 +5,19 @@ from __future__ import annotations
 import dataclasses
 import pickle
 import struct
+from dataclasses import replace
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 
 from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError, LanceError
+from lance_nb.format.field import Field
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.manifest import (
+    BasePath,
+    DataStorageFormat,
     Manifest,
     Section,
     parse_manifest,
@@ -184,3 +189,71 @@ def test_any_damage_is_a_lance_error_or_a_value(data: bytes):
         except Exception as error:
             raise AssertionError(f"{what} escaped as {type(error).__name__}") from error
     assert min(outcomes.values()) > 0
+
+
+DICTIONARY = Field(0, -1, "d", "dict:string:int8:false", dictionary=(4, 2))
+
+
+@pytest.mark.parametrize(("name", "kept"), [("0.1", True), (None, True), ("2.2", False)])
+def test_values_of_dictionaries_stand_before_everything_else(name: str | None, kept: bool) -> None:
+    """In 0.1 datasets every version carries them at the same place."""
+    data_format = None if name is None else DataStorageFormat("lance", name)
+    manifest = Manifest(
+        3, Schema((DICTIONARY,)), data_format=data_format, preamble=b"redblue", max_fragment_id=1
+    )
+    for sections in ({}, {"index_section": b"i"}, {"index_section": b"i", "transaction": b"tx"}):
+        data = manifest.to_bytes(**sections)
+        assert data.startswith(b"redblue")
+        read = parse_manifest(data, "m")
+        assert read.preamble == (b"redblue" if kept else b"")
+        found = [one and one.data for one in (read.index_section, read.transaction_section)]
+        assert found == [sections.get("index_section"), sections.get("transaction")]
+        tail = parse_manifest_tail(data[-(len(data) - 7) :], len(data), "m")
+        if kept:
+            assert tail == len(data)  # the whole file is needed
+            assert read.to_bytes(**sections) == data
+        else:
+            assert tail == read
+
+
+def test_values_that_no_field_names_any_more_are_left_out() -> None:
+    plain = Manifest(3, Schema.from_arrow(pa.schema([("a", pa.int8())])), preamble=b"redblue")
+    assert plain.live_preamble == b""
+    assert not plain.to_bytes().startswith(b"redblue")
+    empty = Manifest(3, Schema((replace(DICTIONARY, dictionary=(4, 0)),)), preamble=b"x")
+    assert parse_manifest(empty.to_bytes(), "m").preamble == b""
+
+
+def test_what_a_manifest_says_of_newer_writers() -> None:
+    known = Manifest(3, Schema((DICTIONARY,)))
+    assert not known.has_unknown_fields
+    assert replace(known, unknown=b"\xfa\x3f\x01x").has_unknown_fields
+    inner = replace(DICTIONARY, unknown=b"\xfa\x3f\x01x")
+    assert replace(known, schema=Schema((inner,))).has_unknown_fields
+
+
+def test_base_paths_are_found_by_their_id() -> None:
+    bases = (BasePath(0, "/a"), BasePath(4, "/b"))
+    manifest = Manifest(3, Schema((DICTIONARY,)), base_paths=bases, path="m")
+    assert [manifest.base_path(one) for one in (None, 0, 4)] == [None, *bases]
+    with pytest.raises(CorruptFileError, match="a base path with id 3"):
+        manifest.base_path(3)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "nanos", "fits"),
+    [(253_402_300_799, 999_999_999, True), (253_402_300_800, 0, False), (0, 1_000_000_000, False),
+     (0, -1, False), (-62_135_596_800, 0, True), (-62_135_596_801, 0, False)],
+)  # fmt: skip
+def test_commit_times_are_those_of_a_calendar(seconds: int, nanos: int, fits: bool) -> None:
+    message = Manifest(3, Schema((DICTIONARY,))).to_pb()
+    message.timestamp.seconds, message.timestamp.nanos = seconds, nanos
+    if not fits:
+        with pytest.raises(CorruptFileError, match="a commit time"):
+            Manifest.from_pb(message, "m")
+        return
+    read = Manifest.from_pb(message, "m")
+    assert read.timestamp_ns == seconds * 10**9 + nanos
+    assert read.timestamp is not None
+    assert read.timestamp.year in (1, 9999)
+    assert Manifest.from_pb(read.to_pb(), "m").timestamp_ns == read.timestamp_ns

@@ -213,3 +213,31 @@ def test_fragments_out_of_order_are_sorted_and_read_as_before(copy: Copy) -> Non
     assert [one.id for one in manifest_of(path).fragments] == [2, 3]
     assert sorted(lance_nb.dataset(path).to_table()["x"].to_pylist()) == rows
     lance_nb.dataset(path).validate()
+
+
+def test_what_was_new_is_named_as_it_is_after_the_repair() -> None:
+    file = data_file((0, 1, 2, 3))
+    one, two = Fragment(4, (file,), 5), Fragment(2, (file,), 6)
+    built = replace(built_of(STRUCT, one, two), fresh=(one,))
+    made = repaired(built, None)
+    assert [part.id for part in made.fresh] == [4]
+    assert [part.id for part in made.manifest.fragments] == [2, 4]
+    assert not made.only_appended
+    twice = replace(built_of(STRUCT, one, one), fresh=(one,))
+    assert repaired(twice, None, is_clone=True).fresh == ()
+    assert repaired(replace(built, fresh=()), None).fresh == ()
+
+
+@pytest.mark.parametrize(
+    ("library", "version", "kept"),
+    [("lance", "0.8.14", b""), ("lance", "0.8.15-beta", b"x"), ("other", "0.1.0", b"x"),
+     ("lance", "one", b"x"), (None, "", b"")],
+)  # fmt: skip
+def test_who_covers_wrongly_is_known_by_name_and_number(
+    library: str | None, version: str, kept: bytes
+) -> None:
+    old = IndexMetadata("u", "i", (0,), 1, b"x")
+    built = built_of(STRUCT, Fragment(0, (data_file((0, 1, 2, 3)),), 5), indices=(old,))
+    writer = None if library is None else WriterVersion(library, version)
+    (found,) = repaired(replace(built, writers=(writer,)), None).indices
+    assert found.fragment_bitmap == kept

@@ -194,3 +194,70 @@ def test_what_cannot_be_told_apart_is_a_conflict_that_some_choices_decide(
         main.branches.merge("dev", on_conflict=choice)
         assert content(main) == expected
         lance_nb.dataset(main.uri).validate()
+
+
+def indexing(made: LanceDataset) -> None:
+    made.create_scalar_index("v", "BTREE")
+
+
+def renaming(made: LanceDataset) -> None:
+    made.alter_columns({"path": "v", "name": "w"})
+
+
+def configuring(made: LanceDataset) -> None:
+    made.update_config({"k": "v"})
+
+
+def annotating(made: LanceDataset) -> None:
+    made.update_schema_metadata({"k": "v"})
+
+
+def annotating_a_field(made: LanceDataset) -> None:
+    made.update_field_metadata({"v": {"k": "v"}})
+
+
+@pytest.mark.parametrize(
+    ("on_dev", "operation", "mode"),
+    [
+        (adding(30), "Append", None),
+        (deleting("id = 1"), "Delete", None),
+        (deleting("id < 3"), "Delete", None),
+        (both(adding(30), deleting("id = 1")), "Update", "rewrite_rows"),
+        (updating("v + 1", "id < 5"), "Update", "rewrite_columns"),
+        (both(updating("v + 1", "id < 5"), adding(30)), "Update", "rewrite_rows"),
+        (both(updating("v + 1", "id < 5"), deleting("id = 8")), "Update", "rewrite_rows"),
+        (both(updating("v + 1", "id < 5"), deleting("id > 5")), "Update", "rewrite_rows"),
+        (renaming, "Project", None),
+        (doubling, "Merge", None),
+        (both(renaming, deleting("id = 1")), "Merge", None),
+        (configuring, "UpdateConfig", None),
+        (annotating, "UpdateConfig", None),
+        (both(annotating, configuring), "UpdateConfig", None),
+        (annotating_a_field, "Project", None),
+        (both(configuring, renaming), "Merge", None),
+        (both(configuring, adding(30)), "Merge", None),
+        (both(updating("v + 1", "id < 5"), configuring), "Overwrite", None),
+        (both(updating("v + 1", "id < 5"), renaming), "Overwrite", None),
+        (indexing, "CreateIndex", None),
+        (both(indexing, configuring), "Overwrite", None),
+        (both(indexing, renaming), "Overwrite", None),
+        (both(indexing, deleting("id = 1")), "Overwrite", None),
+    ],
+)
+def test_the_operation_that_is_recorded_says_no_less_than_what_is_done(
+    on_dev: Act, operation: str, mode: str | None
+) -> None:
+    main, dev = pair(False)
+    adding(20)(main)
+    on_dev(dev)
+
+    plan = main.branches.merge("dev")
+
+    assert plan.operation == operation
+    main = lance_nb.dataset(main.uri)
+    recorded = main.read_transaction(main.version)
+    assert recorded is not None
+    assert type(recorded.operation).__name__ == operation
+    assert getattr(recorded.operation, "update_mode", mode) == mode
+    main.validate()
+    assert main.count_rows() == lance_nb.dataset(main.uri, version=("dev", None)).count_rows() + 1
