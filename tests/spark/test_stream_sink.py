@@ -41,9 +41,9 @@ class Feed:
         stream = self.session.readStream.schema("id long").option("maxFilesPerTrigger", 1)
         return stream.parquet(str(self.folder / "in"))
 
-    def run(self, **options: Any) -> Any:
+    def run(self, source: str = "lance_nb", **options: Any) -> Any:
         """Write what has arrived; return the query, which is over."""
-        writer = self.frame().writeStream.format("lance_nb").options(**options)
+        writer = self.frame().writeStream.format(source).options(**options)
         writer = writer.option("checkpointLocation", str(self.checkpoint))
         query = writer.trigger(availableNow=True).start(self.target)
         query.awaitTermination()
@@ -85,6 +85,20 @@ def test_a_replay_after_the_commit_is_skipped_and_the_stream_goes_on(feed: Feed)
     assert ids_of(feed.target) == ids(0, 1, 2, 3)
     assert feed.marks() == {query.id: "3"}
     assert lance_nb.dataset(feed.target).version == 4
+
+
+def test_a_batch_whose_committer_is_killed_is_there_once(feed: Feed) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    from tests.spark.dying_source import DiesAfterCommit
+
+    feed.session.dataSource.register(DiesAfterCommit)
+    with pytest.raises(StreamingQueryException):
+        feed.run("dies_after_commit")
+    assert (len(ids_of(feed.target)), list(feed.marks().values())) == (3, ["0"])
+    feed.run("dies_after_commit")
+    assert (ids_of(feed.target), list(feed.marks().values())) == (ids(0, 1, 2), ["2"])
+    assert lance_nb.dataset(feed.target).version == 3
 
 
 def test_a_replay_after_foreign_commits_and_a_cleanup_is_skipped(feed: Feed) -> None:
