@@ -20,7 +20,7 @@ class DiesAfterCommit(LanceSource):
     def name(cls) -> str:
         return "dies_after_commit"
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:  # noqa: N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:
         return DyingWriter(self._write(schema, overwrite), f"{self.options['path']}.died")
 
 

@@ -146,7 +146,9 @@ def test_the_first_batch_makes_the_dataset(tmp_path: Path) -> None:
     assert (newest.count_rows(), newest.config()) == (10, {"lance_nb.stream.s": "1"})
 
 
-def test_a_batch_write_is_known_by_application_and_number(dataset: LanceDataset) -> None:
+def test_a_batch_write_is_known_by_application_and_number(
+    dataset: LanceDataset, looked_at: list[int]
+) -> None:
     def write(version: str) -> int | None:
         options = SourceOptions.of({"txnAppId": "nightly", "txnVersion": version})
         made = sink(dataset.uri, None, options.mark)
@@ -154,6 +156,7 @@ def test_a_batch_write_is_known_by_application_and_number(dataset: LanceDataset)
 
     assert [write(number) for number in ("7", "7", "6", "8")] == [2, None, None, 3]
     assert lance_nb.dataset(dataset.uri).config() == {"lance_nb.stream.nightly": "8"}
+    assert looked_at == []
 
 
 @pytest.mark.parametrize(
