@@ -961,7 +961,8 @@ class LanceDataset(OpenedVersion):
     def history(self, limit: int | None = None, before: int | None = None) -> list[VersionInfo]:
         """Describe versions, newest first: ``limit`` of them, older than ``before``.
 
-        Reads as many manifests as it returns, and none twice. Example::
+        Reads as many manifests as it returns, and none twice. A version that cannot be read is in
+        the list, with ``error`` saying why. Example::
 
             newest = ds.history(limit=1)[0]
         """
@@ -970,7 +971,7 @@ class LanceDataset(OpenedVersion):
         stop = len(numbers) if before is None else bisect_left(numbers, before)
         wanted = numbers[:stop] if limit is None else numbers[max(0, stop - limit) : stop]
         tags = self._tags_of(wanted)
-        return [log.describe(number, tags) for number in reversed(wanted)]
+        return [log.describe(number, tags, tolerant=True) for number in reversed(wanted)]
 
     def _tags_of(self, versions: Sequence[int]) -> dict[str, dict[str, Any]]:
         """Return the readable tags of some versions of this branch."""

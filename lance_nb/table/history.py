@@ -19,7 +19,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_nb.errors import CorruptFileError, ObjectNotFoundError, VersionNotFoundError
+from lance_nb.errors import (
+    CorruptFileError,
+    LanceError,
+    ObjectNotFoundError,
+    VersionNotFoundError,
+)
 from lance_nb.format.layout import (
     VERSIONS,
     ManifestName,
@@ -38,6 +43,7 @@ from lance_nb.format.transaction_summary import TransactionSummary, summarize_tr
 from lance_nb.storage.base import ByteRange, Store
 from lance_nb.table.versions import describe_versions, find_latest, version_numbers
 
+DAMAGED = "Damaged"
 _LENGTH_BYTES = 4
 _GROWTH_BYTES = 16 * 1024
 _TRANSACTION_BYTES_MAX = 8 * 1024  # larger ones are read again when they are asked for
@@ -65,7 +71,8 @@ class VersionInfo:
 
     ``timestamp`` is aware (UTC). Row counts are None where the manifest does not have them, as
     releases of 2023 wrote it. ``size_bytes`` adds up the data files whose size is recorded,
-    and is None where a fragment has none with one.
+    and is None where a fragment has none with one. Of a version that cannot be read, ``error`` says
+    why; its counts are 0, and ``operation`` is "Damaged".
     """
 
     version: int
@@ -80,6 +87,7 @@ class VersionInfo:
     message: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
+    error: str | None = None
 
 
 class VersionLog:
@@ -109,15 +117,26 @@ class VersionLog:
         """Return the newest version number, looked up now."""
         return find_latest(self._home).version
 
-    def describe(self, version: int, tags: Mapping[str, Mapping[str, Any]]) -> VersionInfo:
-        """Describe a version; ``tags`` are all tags of the dataset by name."""
-        known = self._read(version)
-        totals, done = known.totals, self.transaction(version)
-        mine = [
-            name
-            for name, tag in tags.items()
-            if tag["version"] == version and tag["branch"] == self._branch
-        ]
+    def describe(
+        self, version: int, tags: Mapping[str, Mapping[str, Any]], *, tolerant: bool = False
+    ) -> VersionInfo:
+        """Describe a version; ``tags`` are all tags of the dataset by name.
+
+        ``tolerant``: what cannot be read is told in the result, and not raised.
+        """
+        try:
+            known = self._read(version)
+        except LanceError as error:
+            if not tolerant:
+                raise
+            return _damaged(version, self._tags(version, tags), error)
+        totals, problem, done = known.totals, None, None
+        try:
+            done = self.transaction(version)
+        except LanceError as error:
+            if not tolerant:
+                raise
+            problem = str(error)
         return VersionInfo(
             version,
             known.timestamp,
@@ -130,8 +149,17 @@ class VersionLog:
             None if done is None else done.operation,
             None if done is None else done.message,
             {} if done is None else done.properties,
-            tuple(sorted(mine)),
+            self._tags(version, tags),
+            problem,
         )
+
+    def _tags(self, version: int, tags: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+        mine = (
+            name
+            for name, tag in tags.items()
+            if tag["version"] == version and tag["branch"] == self._branch
+        )
+        return tuple(sorted(mine))
 
     def as_pylance(self, version: int) -> dict[str, Any]:
         """Return the entry of pylance's ``versions()``.
@@ -211,6 +239,10 @@ class VersionLog:
         raw = self._home.read_range(path, ByteRange(offset_bytes, start))
         stop = start + int.from_bytes(raw, "little")
         return self._home.read_range(path, ByteRange(start, stop))
+
+
+def _damaged(version: int, tags: tuple[str, ...], error: LanceError) -> VersionInfo:
+    return VersionInfo(version, None, None, None, 0, 0, 0, 0, DAMAGED, tags=tags, error=str(error))
 
 
 def _without_transaction(summary: ManifestSummary, kept_bytes: int) -> ManifestSummary:

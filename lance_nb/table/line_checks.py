@@ -20,6 +20,7 @@ from lance_nb.format.layout import DETACHED_BIT, HINT_PATH, VERSIONS, parse_mani
 from lance_nb.format.manifest_files import TRANSACTION, identity_of
 from lance_nb.storage.base import Store
 from lance_nb.table.file_references import Line, References
+from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.stored_files import TEMPORARY_MANIFEST, StoredFile, staged_version
 from lance_nb.table.survey import LineOfVersions, Survey
 from lance_nb.table.verification_report import Finding
@@ -28,6 +29,7 @@ from lance_nb.table.versions import describe_versions
 HINT_BYTES_MAX = 4096
 _READ_VERSION = re.compile(r"(\d{1,19})-[^/]*\.txn")
 _SHOWN = 3
+_HINTS_SINCE = 14  # major release of pylance
 
 
 def line_findings(survey: Survey, references: References, folder: str) -> Iterator[Finding]:
@@ -99,6 +101,21 @@ def _hint(home: Store, line: LineOfVersions) -> Iterator[Finding]:
     elif said not in _versions_now(home):  # not just committed
         text = f"the hint names version {said}, and the newest manifest is of version {newest}"
         yield Finding("newest-missing", text, HINT_PATH, line.branch, said)
+
+
+def missing_hint(snapshot: Snapshot) -> Iterator[Finding]:
+    """Find that the hint is gone, where the newest version is by a writer that leaves one.
+
+    Raises StorageError.
+    """
+    writer = snapshot.manifest.writer_version
+    if writer is None or snapshot.locations.home.exists(HINT_PATH):
+        return
+    major = writer.version.partition(".")[0]
+    is_new = writer.library == "lance" and major.isdecimal() and int(major) >= _HINTS_SINCE
+    if is_new or writer.library == "lance_nb":
+        text = "there is no hint to the newest version"
+        yield Finding("hint-missing", text, HINT_PATH, snapshot.branch, snapshot.version)
 
 
 def _versions_now(home: Store) -> set[int]:

@@ -18,11 +18,13 @@ from dataclasses import dataclass
 
 from lance_nb.errors import CorruptFileError, LanceError, ObjectNotFoundError
 from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
+from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.layout import transaction_path
 from lance_nb.format.manifest_framing import Section
 from lance_nb.format.transaction_effects import TransactionEffects
 from lance_nb.format.wire import FILE_BYTES_MAX
 from lance_nb.storage.base import ByteRange
+from lance_nb.table.indices import read_indices
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.verification_report import Finding
 
@@ -33,10 +35,11 @@ Fragments = dict[int, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the next version is compared with: the fragments of a version by id."""
+    """What the next version is compared with: fragments by id, and segments of indices by uuid."""
 
     version: int
     fragments: Fragments
+    indices: dict[str, IndexMetadata]
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Step | None:
@@ -45,7 +48,8 @@ class Step:
         if not fragments.has_counts or fragments.repeated_id() is not None:
             return None
         ids = fragments.counts().ids.tolist()
-        return cls(snapshot.version, dict(zip(ids, fragments.raw, strict=True)))
+        indices = {one.uuid: one for one in read_indices(snapshot) if not one.is_system}
+        return cls(snapshot.version, dict(zip(ids, fragments.raw, strict=True)), indices)
 
 
 # --- the transaction itself -----------------------------------------------------------------------
@@ -124,7 +128,7 @@ def step_findings(
     if after is None or effects is None or effects.is_whole:
         return
 
-    def finding(code: str, text: str, number: int) -> Finding:
+    def finding(code: str, text: str, number: int | None) -> Finding:
         path = snapshot.manifest.path.removeprefix(f"{snapshot.locations.home.uri}/")
         return Finding(code, text, path, snapshot.branch, snapshot.version, number)
 
@@ -154,6 +158,21 @@ def step_findings(
         if text:
             yield finding("file-entry-changed", text, number)
 
+    for uuid, segment in after.indices.items():
+        what = _index_difference(before.indices.get(uuid, segment), segment)
+        if what:
+            text = f"index {segment.name!r} ({uuid}) has {what}"
+            yield finding("index-entry-changed", text, None)
+
+
+def _index_difference(old: IndexMetadata, new: IndexMetadata) -> str:
+    """Return what is said otherwise of the same segment, which never changes but for coverage."""
+    for what in ("name", "fields", "kind", "index_version", "files"):
+        was, now = getattr(old, what), getattr(new, what)
+        if was != now and was not in ((), None, ""):  # what an old writer left out may be added
+            return f"another {what}: {now!r} instead of {was!r}"
+    return ""
+
 
 def _loses_deletions(old: Fragment, new: Fragment) -> bool:
     if old.deletion_file is None or _deletion(old) == _deletion(new):
@@ -179,6 +198,8 @@ def _changed_entry(old: Fragment, new: Fragment) -> str:
         what = [_difference(file, one) for one in now]
         if what and None not in what:
             return f"data file {file.path!r} has other {what[0]} than in the version before"
+    if old.files == new.files and old.row_id_meta != new.row_id_meta:
+        return "it has other row ids than in the version before, in the same files"
     if old.physical_rows not in (0, new.physical_rows) and old.files == new.files:
         return f"it has {new.physical_rows} rows instead of {old.physical_rows}, in the same files"
     return ""

@@ -36,7 +36,7 @@ from lance_nb.format.manifest_files import (
 from lance_nb.table.file_references import Line, References
 from lance_nb.table.fragment_checks import Check, cheap_checks, value_checks
 from lance_nb.table.index_checks import index_findings
-from lance_nb.table.line_checks import as_newest, line_findings
+from lance_nb.table.line_checks import as_newest, line_findings, missing_hint
 from lance_nb.table.manifest_checks import manifest_findings, newest_findings
 from lance_nb.table.reference_checks import (
     Dataset,
@@ -63,6 +63,7 @@ class _Progress:
         self.num_fragments = 0
         self.num_values = 0
         self.done: set[str] = set()
+        self.fragments: set[int] = set()  # hashes of descriptions that were checked
 
 
 def verify(dataset: Dataset, *, values: bool = True, tick: Tick = lambda: None) -> Verification:
@@ -222,8 +223,6 @@ def _file_contents(
         tick()
         wanted = left.get(at, set()) - progress.done
         version = line.versions[at].version
-        if not wanted and version != newest:
-            continue
         try:
             snapshot = dataset.load(branch, version)
             snapshot.manifest.fragments.counts()
@@ -255,11 +254,15 @@ def _located(snapshot: Snapshot, findings: Iterable[Finding]) -> Iterator[Findin
 def _snapshot_findings(
     snapshot: Snapshot, progress: _Progress, *, values: bool
 ) -> Iterator[Finding]:
-    for fragment in snapshot.manifest.fragments:
-        names = _identities(fragment)
-        if names and names <= progress.done:
+    fragments = snapshot.manifest.fragments
+    for at, raw in enumerate(fragments.raw):
+        key = hash((raw, snapshot.branch))
+        if key in progress.fragments:
             continue
-        progress.num_fragments += 1
+        progress.fragments.add(key)
+        fragment = fragments[at]
+        names = _identities(fragment)
+        progress.num_fragments += not names <= progress.done
         files = {name for name in names if name.startswith(DATA)}
         decode = values and not files <= progress.done
         progress.done.update(names)
@@ -306,6 +309,7 @@ def _whole_findings(
     """Check what is said of the whole version: its numbers, row ids that differ, its indices."""
     try:
         if is_newest:
+            yield from missing_hint(snapshot)
             yield from newest_findings(snapshot)
         yield from index_findings(
             snapshot,

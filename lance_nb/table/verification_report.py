@@ -66,6 +66,7 @@ CODES: Mapping[str, Code] = {
     "newest-missing": Code(ERROR, f"put the manifests back from a copy, or {_REPAIR}"),
     "version-gap": Code(WARNING, "put the manifests back, if nobody deleted them on purpose"),
     "hint-unreadable": Code(WARNING, _REPAIR),
+    "hint-missing": Code(NOTE, _REPAIR),
     "hint-stale": Code(NOTE, _REPAIR),
     "leftover-file": Code(NOTE, _REPAIR),
     "staged-manifest": Code(WARNING, "open the dataset with its manifest store, which finishes it"),
@@ -99,6 +100,7 @@ CODES: Mapping[str, Code] = {
     "fragment-lost": Code(ERROR, "restore the version before"),
     "deletions-lost": Code(ERROR, "restore the version before: deleted rows have come back"),
     "file-entry-changed": Code(ERROR, "restore the version before"),
+    "index-entry-changed": Code(ERROR, _REBUILD),
     # transactions
     "transaction-missing": Code(WARNING, _COMMIT_ONCE),
     "transaction-file-missing": Code(NOTE, "nothing: the manifest holds a copy"),

@@ -72,14 +72,14 @@ def edit_message(data: bytes, rng: random.Random) -> bytes:
     chosen = rng.choice(messages)
     page = rng.choice(list(chosen.pages))
     if rng.random() < 0.3:
-        _change(page, rng)
+        change(page, rng)
     else:
         wrapped = encodings.Any.FromString(page.encoding.direct.encoding)
         old = wrapped.type_url.endswith("ArrayEncoding")
         kind = encodings.ArrayEncoding if old else encodings21.PageLayout
         layout = kind.FromString(wrapped.value)
         for _ in range(rng.choice((1, 1, 2))):
-            _change(layout, rng)
+            change(layout, rng)
         wrapped.value = layout.SerializeToString()
         page.encoding.direct.encoding = wrapped.SerializeToString()
     if rng.random() < 0.1:
@@ -134,7 +134,7 @@ def _set_number(data: bytes, at: int, rng: random.Random) -> bytes:
     return data[:at] + piece[: len(data) - at] + data[at + width :]
 
 
-def _change(message: Message, rng: random.Random) -> None:
+def change(message: Message, rng: random.Random) -> None:
     """Change a random field of the message or of one inside it."""
     fields = list(message.DESCRIPTOR.fields)
     if not fields:
@@ -144,13 +144,15 @@ def _change(message: Message, rng: random.Random) -> None:
     value = getattr(message, field.name)
     repeated = field.is_repeated
     if field.message_type is not None:
-        if repeated:
+        if field.message_type.GetOptions().map_entry:
+            _change_map(value, field.message_type.fields_by_name["value"], rng)
+        elif repeated:
             _change_list(value, rng)
         elif rng.random() < 0.1:
             message.ClearField(field.name)
         else:
             value.SetInParent()
-            _change(value, rng)
+            change(value, rng)
         return
     if rng.random() < 0.1:
         message.ClearField(field.name)
@@ -165,9 +167,21 @@ def _change(message: Message, rng: random.Random) -> None:
     elif items and rng.random() < 0.5:
         items.pop(rng.randrange(len(items)))
     else:
-        items.append(_other(field, items[-1] if items else 0, rng))
+        none = "" if field.type == field.TYPE_STRING else 0
+        items.append(_other(field, items[-1] if items else none, rng))
     message.ClearField(field.name)
     getattr(message, field.name).extend(items)
+
+
+def _change_map(items: Any, value: Any, rng: random.Random) -> None:
+    if items and rng.random() < 0.5:
+        del items[rng.choice(list(items))]
+    elif value.message_type is not None:
+        return  # of its keys one was chosen, or none was there
+    elif value.type == value.TYPE_BYTES:
+        items["key"] = rng.randbytes(3)
+    else:
+        items["lance-encoding:x"] = rng.choice(("", "true", "x" * 1000))
 
 
 def _change_list(items: Any, rng: random.Random) -> None:
@@ -176,7 +190,7 @@ def _change_list(items: Any, rng: random.Random) -> None:
     elif rng.random() < 0.1:
         del items[rng.randrange(len(items))]
     else:
-        _change(rng.choice(list(items)), rng)
+        change(rng.choice(list(items)), rng)
 
 
 def _other(field: Any, old: Any, rng: random.Random) -> Any:

@@ -540,6 +540,7 @@ DAMAGES = (
     Damage("newest is gone", "newest-missing", lambda w: w.root.delete(manifest_path(NEWEST))),
     Damage("hint is no JSON", "hint-unreadable", _write(HINT_PATH, b"\xff")),
     Damage("hint is no number", "hint-unreadable", _write(HINT_PATH, b'{"version": "9"}')),
+    Damage("hint is gone", "hint-missing", lambda w: w.root.delete(HINT_PATH)),
     Damage("hint is behind", "hint-stale", _write(HINT_PATH, b'{"version": 2}')),
     Damage("a version is gone", "version-gap", lambda w: w.root.delete(manifest_path(5))),
     Damage("two schemes of names", "naming-mixed", _v1_name),
@@ -581,6 +582,12 @@ DAMAGES = (
         "file-entry-changed",
         _one_fragment(lambda one: _set(one.files[0], file_size_bytes=7)),
     ),
+    Damage(
+        "kind of an index changed",
+        "index-entry-changed",
+        _index(lambda one: _set(one.index_details, type_url="/lance.table.BitmapIndexDetails")),
+    ),
+    Damage("row ids changed", "file-entry-changed", _one_fragment(_range(60, 70)), only="stable"),
     # transactions
     Damage("no transaction", "transaction-missing", _without_transaction),
     Damage(

@@ -35,7 +35,7 @@ def log(desk: Desk, said: Namespace) -> Answer:
             "deleted": one.num_deleted_rows,
             "fragments": one.num_fragments,
             "tags": ", ".join(map(text.name, one.tags)),
-            "message": one.message,
+            "message": one.message if one.error is None else one.error,
         }
         for one in infos
     ]
