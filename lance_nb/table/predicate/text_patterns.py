@@ -72,7 +72,10 @@ def _contains(texts: pa.Array, piece: str) -> pa.Array:
 def _replace(texts: pa.Array, old: str, new: str) -> pa.Array:
     import pyarrow.compute as pc
 
-    return pc.replace_substring(texts, pattern=old, replacement=new) if old else texts
+    if old:
+        return pc.replace_substring(texts, pattern=old, replacement=new)
+    # Nothing is found before and behind every character.
+    return pc.replace_substring_regex(texts, pattern="", replacement=new.replace("\\", r"\\"))
 
 
 def _split_part(texts: pa.Array, delimiter: str, numbers: pa.Array) -> pa.Array:
@@ -122,9 +125,7 @@ def _translation(source: str, target: str) -> dict[int, str | None]:
 
 strpos = by_pattern(_strpos, lambda value, piece: value.find(piece) + 1, pa.int32(), 1)
 contains = by_pattern(_contains, lambda value, piece: piece in value, pa.bool_(), 1)
-replace = by_pattern(
-    _replace, lambda value, old, new: value.replace(old, new) if old else value, pa.string(), 2
-)
+replace = by_pattern(_replace, lambda value, old, new: value.replace(old, new), pa.string(), 2)
 split_part = by_pattern(_split_part, _split_one, pa.string(), 1)
 translate = by_pattern(
     _translate, lambda value, *pair: value.translate(_translation(*pair)), pa.string(), 2

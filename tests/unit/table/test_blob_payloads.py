@@ -185,3 +185,41 @@ def test_external_blobs_are_no_bytes_of_the_dataset(tmp_path: Any) -> None:
     (column,) = ds.stats.data_stats().fields[:1]
 
     assert column.payload_bytes == len(b"inside")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_payloads_are_the_same_after_their_rows_were_copied(version: str) -> None:
+    ds, rows = written(version), live(version)
+    ds.optimize.compact_files()
+    ds = lance_nb.dataset(ds.uri)
+
+    assert len(ds.get_fragments()) == 1
+    assert ds.to_table(blob_handling="all_binary").to_pylist() == rows
+    ds.update({"id": "id + 100"}, where="id >= 8")
+    ds = lance_nb.dataset(ds.uri)
+    found = ds.to_table(blob_handling="all_binary").to_pylist()
+    changed = [{**row, "id": row["id"] + 100 * (row["id"] >= 8)} for row in rows]
+    assert sorted(found, key=lambda row: row["id"]) == changed
+
+
+def test_an_external_blob_stays_a_reference_when_its_row_is_copied(tmp_path: Any) -> None:
+    (tmp_path / "one.bin").write_bytes(b"0123456789")
+    uri = f"file://{tmp_path}/one.bin"
+    part = lance_nb.Blob.from_uri(uri, position=2, size=3)
+    values = lance_nb.blob_array([b"inside", uri, None, part])
+    options = {"data_storage_version": "2.2", "allow_external_blob_outside_bases": True}
+    table = pa.table({"b": values, "id": range(4)})
+    ds = lance_nb.write_dataset(table, tmp_path / "d", max_rows_per_file=2, **options)
+    payloads = [b"inside", b"0123456789", None, b"234"]
+    before = ds.to_table(["b"])["b"].to_pylist()
+
+    ds.optimize.compact_files()
+    ds = lance_nb.dataset(ds.uri)
+    assert len(ds.get_fragments()) == 1
+    after = ds.to_table(["b"])["b"].to_pylist()
+    for at in (1, 3):
+        assert {name: after[at][name] for name in ("kind", "blob_uri", "size", "position")} == {
+            name: before[at][name] for name in ("kind", "blob_uri", "size", "position")
+        }
+    ds = lance_nb.dataset(ds.uri, allow_bases=[f"file://{tmp_path}"])
+    assert [data for _, data in ds.read_blobs("b", indices=range(4))] == payloads

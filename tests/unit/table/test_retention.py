@@ -108,3 +108,34 @@ def test_only_files_of_a_known_age_are_settled():
     assert is_settled(NOW - timedelta(days=7), NOW)
     assert not is_settled(NOW - timedelta(days=6.9), NOW)
     assert not is_settled(None, NOW)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((3, None, None), "older_than is a timedelta, not int"),
+        ((timedelta(seconds=-1), None, None), "a span back in time"),
+        ((None, True, None), "retain_versions is a number, not True"),
+        ((None, 2.0, None), "retain_versions is a number"),
+        ((None, 0, None), "retain_versions is at least 1, not 0"),
+        ((None, None, []), "versions is empty"),
+        ((None, None, [1, True]), "a list of version numbers"),
+        ((None, None, ["1"]), "a list of version numbers"),
+    ],
+    ids=str,
+)
+def test_arguments_that_make_no_sense_are_refused(arguments: tuple, problem: str) -> None:
+    with pytest.raises(CleanupError, match=problem):
+        RetentionPolicy.of(*arguments)
+
+
+def test_the_least_arguments_that_make_sense_are_taken() -> None:
+    assert RetentionPolicy.of(timedelta(0), None, None).older_than == timedelta(0)
+    assert RetentionPolicy.of(None, 1, None).retain_versions == 1
+    assert RetentionPolicy.of(None, 1, None).older_than is None
+    assert RetentionPolicy.of(None, None, [3, 3]).versions == {3}
+    default = RetentionPolicy.of(None, None, None)
+    assert (default.older_than, default.retain_versions, default.versions) == (
+        timedelta(days=14), None, None,
+    )  # fmt: skip
+    assert (default.delete_unverified, default.error_if_tagged_old_versions) == (False, True)

@@ -10,6 +10,7 @@ import pytest
 
 from lance_nb.table.predicate.expression import Column, Literal, evaluate
 from lance_nb.table.predicate.string_functions import FUNCTIONS
+from tests.support.expressions import values_of
 
 POOL = ["", "a", "aa", "x.y.z", "naïve ß", "データ データ", "a1b c2d", " tr im ", "🎉 ok", None]
 TEXTS = pa.chunked_array([POOL * 3, POOL[::-1] * 2])
@@ -51,8 +52,8 @@ CASES: list[tuple[str, list[Any], Callable[..., Any]]] = [
     ("contains", [T, P], lambda text, piece: piece in text),
     ("starts_with", [T, P], lambda text, piece: text.startswith(piece)),
     ("ends_with", [T, P], lambda text, piece: text.endswith(piece)),
-    ("replace", [T, P, _lit("Z")], lambda t, old, new: t.replace(old, new) if old else t),
-    ("replace", [T, OWN_COLUMN, P], lambda t, old, new: t.replace(old, new) if old else t),
+    ("replace", [T, P, _lit("Z")], lambda t, old, new: t.replace(old, new)),
+    ("replace", [T, OWN_COLUMN, P], lambda t, old, new: t.replace(old, new)),
     ("split_part", [T, _lit("."), _lit(2)], _split),
     ("split_part", [T, P, _lit(-1)], _split),
     ("translate", [T, _lit("aデß"), _lit("xy")], _translate),
@@ -113,3 +114,34 @@ def test_large_text_is_taken_too() -> None:
     found = evaluate(FUNCTIONS["translate"][0]("translate", [large, P, _lit("x")]), columns)
     pairs = zip(TEXTS.to_pylist(), PIECES.to_pylist(), strict=True)
     assert found.to_pylist() == [None if None in pair else _translate(*pair, "x") for pair in pairs]
+
+
+@pytest.mark.parametrize("rows", [12, 3000], ids=["few rows a pattern", "many rows a pattern"])
+def test_arguments_that_differ_by_row_are_those_of_each_row(rows: int) -> None:
+    words, marks = ["a-b-c", "", None, "x.y", "--"], ["-", ".", "", None]
+    fills = ["*", "", "ab", None]
+    columns = {
+        "s": [words[k % 5] for k in range(rows)], "m": [marks[k // 5 % 4] for k in range(rows)],
+        "w": [fills[k // 3 % 4] for k in range(rows)],
+    }  # fmt: skip
+    table = pa.table(columns)
+    each = list(zip(*columns.values(), strict=True))
+
+    assert values_of("replace(s, m, w)", table) == [
+        None if None in (s, m, w) else s.replace(m, w) for s, m, w in each
+    ]
+    assert values_of("starts_with(s, m)", table) == [
+        None if None in (s, m) else s.startswith(m) for s, m, _ in each
+    ]
+    assert values_of("strpos(s, m)", table) == [
+        None if None in (s, m) else s.find(m) + 1 for s, m, _ in each
+    ]
+
+
+@pytest.mark.parametrize("new", ["z", "", "\\", r"\0", "é"])
+def test_an_empty_text_is_found_around_every_character(new: str) -> None:
+    words = ["naïve", "", "データ", None, "a\\b"]
+
+    assert values_of(f"replace(s, '', '{new}')", pa.table({"s": words})) == [
+        None if word is None else word.replace("", new) for word in words
+    ]
