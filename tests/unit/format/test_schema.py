@@ -247,3 +247,12 @@ def test_a_column_that_is_asked_for_twice_is_named():
     schema = Schema.from_arrow(pa.schema([(name, pa.int8()) for name in "abc"]))
     with pytest.raises(InvalidInputError, match="column 'b' is asked for twice"):
         schema.project(["a", "b", "c", "b"])
+
+
+def test_fields_without_an_id_may_be_several():
+    """Parts of descriptions of blobs have none; ids that count occur once."""
+    parts = [pb.Field(id=-1, parent_id=-1, name=name, logical_type="uint8") for name in "ab"]
+    assert [one.name for one in Schema.from_pb(parts, {}, "m").fields] == ["a", "b"]
+    zeros = [pb.Field(id=0, parent_id=-1, name=name, logical_type="uint8") for name in "ab"]
+    with pytest.raises(CorruptFileError, match="id 0 twice"):
+        Schema.from_pb(zeros, {}, "m")

@@ -261,3 +261,18 @@ def test_the_operation_that_is_recorded_says_no_less_than_what_is_done(
     assert getattr(recorded.operation, "update_mode", mode) == mode
     main.validate()
     assert main.count_rows() == lance_nb.dataset(main.uri, version=("dev", None)).count_rows() + 1
+
+
+def test_a_column_that_no_file_holds_is_known_again_by_its_name() -> None:
+    """Added as null, it has another id after the first merge."""
+    main, dev = pair(False)
+    doubling(main)
+    dev.add_columns(pa.schema([("n", pa.int64())]))
+    main.branches.merge("dev")
+    main.checkout_latest()
+    assert main.schema.names == ["id", "v", "w", "n"]
+    dev.drop_columns(["n"])
+
+    main.branches.merge("dev")
+
+    assert lance_nb.dataset(main.uri).schema.names == ["id", "v", "w"]
