@@ -133,7 +133,8 @@ def with_blobs(schema: pa.Schema, file_version: tuple[int, int]) -> pa.Schema:
     """Return the schema that a dataset of this file version has for data of this schema.
 
     In 2.2 marked binary columns become blobs of the second generation. Raises NotSupportedError for
-    those in earlier versions.
+    those in earlier versions, and for marked columns of other types, among them what a scan of
+    blobs returns.
     """
     fields = [_converted(field, file_version) for field in schema]
     return pa.schema(fields, schema.metadata)
@@ -153,6 +154,8 @@ def _converted(field: pa.Field, file_version: tuple[int, int]) -> pa.Field:
     is_marked = marks.get(BLOB_KEY.encode(), b"").lower() == b"true"
     if is_marked and (pa.types.is_large_binary(kind) or pa.types.is_binary(kind)):
         return field if file_version < (2, 2) else _second_generation(field, marks)
+    if is_marked and pa.types.is_nested(kind):
+        raise _not_blobs(field)
     if pa.types.is_struct(kind):
         children = [_converted(kind.field(at), file_version) for at in range(kind.num_fields)]
         return field.with_type(pa.struct(children))
@@ -161,6 +164,16 @@ def _converted(field: pa.Field, file_version: tuple[int, int]) -> pa.Field:
         if not item.equals(kind.value_field, check_metadata=True):
             return field.with_type(_list_of(kind, item))
     return field
+
+
+def _not_blobs(field: pa.Field) -> NotSupportedError:
+    said = f"column {field.name!r} is marked as blobs, which are bytes, and has type {field.type}"
+    if pa.types.is_struct(field.type) and {"position", "size"} <= set(field.type.names):
+        said += (
+            ": these are the places of blobs in the dataset they were read from; read their bytes "
+            'with blob_handling="all_binary", or copy the dataset with deep_clone()'
+        )
+    return NotSupportedError(said)
 
 
 def _list_of(lists: pa.DataType, item: pa.Field) -> pa.DataType:

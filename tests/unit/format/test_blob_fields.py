@@ -7,6 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+import lance_nb
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.blob_fields import (
     BLOB_V2_EXTENSION,
@@ -189,3 +190,23 @@ def test_thresholds_have_at_most_eighteen_digits(text: str, expected: int | None
         return
     with pytest.raises(InvalidInputError, match="pack-file-size-threshold"):
         blob_threshold(field, "pack-file", 5)
+
+
+@pytest.mark.parametrize("version", [(2, 0), (2, 1), (2, 2)])
+@pytest.mark.parametrize("kind", [pa.struct([("x", pa.int8())]), pa.list_(pa.uint8())], ids=str)
+def test_marked_columns_that_are_not_bytes_are_refused(kind, version: tuple[int, int]):
+    with pytest.raises(NotSupportedError, match=r"'b' is marked as blobs, which are bytes"):
+        field_of(MARKED.with_type(kind), version)
+
+
+def test_what_a_scan_of_blobs_returns_is_no_column_of_blobs(tmp_path):
+    table = pa.table([pa.array([b"a", None, b"c" * 99], pa.large_binary())], pa.schema([MARKED]))
+    for version in ("2.1", "2.2"):
+        dataset = lance_nb.write_dataset(table, tmp_path / version, data_storage_version=version)
+        for source in (dataset, dataset.scanner(), dataset.to_table()):
+            with pytest.raises(NotSupportedError, match="places of blobs in the dataset they"):
+                lance_nb.write_dataset(source, tmp_path / "copy")
+            assert not (tmp_path / "copy").exists()
+        payloads = dataset.to_table(blob_handling="all_binary")
+        copy = lance_nb.write_dataset(payloads, tmp_path / f"bytes {version}")
+        assert copy.to_table(blob_handling="all_binary")["b"].to_pylist() == table["b"].to_pylist()
