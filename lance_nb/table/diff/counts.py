@@ -5,7 +5,8 @@ rows that went are those of fragments that only ``a`` has, and rows newly delete
 moved row does both, so the numbers are bounds unless rows only came or only went; the row level
 (``Diff.summary``) is exact.
 
-Limits: deletions are counted as the manifest counts them. Indices need the index section, which
+Limits: deletions are counted as the manifest counts them: where a version was restored in between
+and other rows were deleted then, the bounds can be too low. Indices need the index section, which
 lies in the manifest file.
 Source: message Manifest of lance.table.
 """
@@ -78,7 +79,8 @@ def count_differences(
     """Count. ``fields`` and ``settings`` are tables with a column ``change``."""
     a, b = ends.a, ends.b
     counts_a, counts_b = a.manifest.fragments.counts(), b.manifest.fragments.counts()
-    deleted, undeleted = _deletions(match)
+    has_forked = len({one.side for one in ends.between}) == 2
+    deleted, undeleted = _deletions(match, has_forked=has_forked)
     rows_in = int(counts_b.num_rows[match.only_b].sum()) + undeleted
     rows_out = int(counts_a.num_rows[match.only_a].sum()) + deleted
     files_added, bytes_added, files_removed, bytes_removed = _files(a, b, match)
@@ -110,10 +112,17 @@ def _unknown(counts: FragmentCounts, positions: Ints) -> bool:
     return bool(((rows == 0) | (counts.num_deletion_files[positions] > deleted)).any())
 
 
-def _deletions(match: FragmentMatch) -> tuple[int, int]:
-    """Count rows newly deleted, and rows that are back."""
-    more = [one.b.num_deleted_rows - one.a.num_deleted_rows for one in match.changed]
-    return sum(max(one, 0) for one in more), sum(max(-one, 0) for one in more)
+def _deletions(match: FragmentMatch, *, has_forked: bool) -> tuple[int, int]:
+    """Count rows newly deleted, and rows that are back; after a fork, the most that can be."""
+    deleted = undeleted = 0
+    for pair in match.changed:
+        before, after = pair.a.num_deleted_rows, pair.b.num_deleted_rows
+        if has_forked and pair.deletions_differ:  # each side may have deleted rows of its own
+            deleted, undeleted = deleted + after, undeleted + before
+        else:
+            deleted += max(after - before, 0)
+            undeleted += max(before - after, 0)
+    return deleted, undeleted
 
 
 def _files(a: Snapshot, b: Snapshot, match: FragmentMatch) -> tuple[int, int, int, int]:

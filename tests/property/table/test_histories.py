@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable, Iterator
 from itertools import combinations, pairwise
@@ -12,7 +13,7 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from tests.property.test_diff import History
-from tests.support.diffs import Rows
+from tests.support.diffs import Rows, check_diff
 
 SEEDS = range(4)
 
@@ -61,6 +62,41 @@ class Settings(Forward):
 
     def index(self) -> None:
         self.ds.create_scalar_index("id", "BTREE", replace=True)
+
+
+class Line(Forward):
+    """One of two branches that go on for themselves."""
+
+    branch: str | None = None
+
+    def fork(self, name: str) -> Line:
+        """Begin a branch at the newest version."""
+        other = copy.deepcopy(self, {id(self.ds): self.ds})
+        other.branch, other.next_id = name, 1000
+        other.random.seed(f"{name} {self.next_id}")
+        self.ds.create_branch(name)
+        other.open()
+        return other
+
+    def open(self) -> None:
+        where = None if self.branch is None else (self.branch, None)
+        self.ds = lance_nb.dataset(self.uri, where)
+
+    def step(self) -> None:
+        self.random.choice(self.verbs)()
+        self.open()
+        self.note()
+
+    def append(self) -> None:
+        table = self.new_rows(self.random.randint(1, 6))
+        lance_nb.write_dataset(table, self.ds, mode="append", max_rows_per_file=4)
+
+    def compact(self) -> None:
+        self.ds.optimize.compact_files()
+
+    @property
+    def place(self) -> str:
+        return f"{self.branch or 'main'}:{self.ds.version}"
 
 
 def _grown(kind: type[History], seed: int, *, stable: bool, steps: int = 8) -> History:
@@ -162,6 +198,48 @@ def test_the_life_of_a_row_is_what_its_versions_tell(seed: int, stable: bool) ->
                 rows = there.to_table(["id", "_rowaddr"], f"id = {key}").to_pylist()
                 place = one.fragment_id << 32 | one.offset
                 assert rows == [{"id": key, "_rowaddr": place}]
+
+
+# --- branches -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stable", [True, False])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_diff_of_two_branches_applied_to_one_gives_the_other(seed: int, stable: bool) -> None:
+    main = Line(seed, stable=stable)
+    for _ in range(3):
+        main.step()
+    dev = main.fork("dev")
+    fork = main.ds.version
+    for _ in range(3):
+        main.step()
+        dev.step()
+    for left, right in ((main, dev), (dev, main)):
+        for key in (None, "id"):
+            diff = main.ds.diff(left.place, right.place, key=key)
+            check_diff(diff, left.rows, right.rows)
+            assert (diff.ancestor.branch, diff.ancestor.version) == (None, fork)
+            sides = diff.transactions["side"].to_pylist()
+            assert sides.count("a") == left.ds.version - fork
+            assert sides.count("b") == right.ds.version - fork
+
+
+@pytest.mark.parametrize("stable", [True, False])
+def test_rows_that_were_moved_twice_are_the_rows_that_they_were(stable: bool) -> None:
+    history = Forward(3, stable=stable)
+    history.ds.optimize.compact_files()
+    once = lance_nb.dataset(history.uri)
+    history.append()
+    lance_nb.dataset(history.uri).delete("id = 4")
+    lance_nb.dataset(history.uri).optimize.compact_files()
+    twice = lance_nb.dataset(history.uri)
+
+    assert len(once.get_fragments()) == len(twice.get_fragments()) == 1
+    for a, b, kinds in ((once, twice, ("added", "removed")), (twice, once, ("removed", "added"))):
+        found = twice.diff(a.version, b.version).rows().read_all().to_pylist()
+        told = {kind: {row["id"] for row in found if row["_change"] == kind} for kind in kinds}
+        assert told == {kinds[0]: set(range(12, history.next_id)), kinds[1]: {4}}
+        assert len(found) == len(set().union(*told.values()))
 
 
 # --- manifests ------------------------------------------------------------------------------------

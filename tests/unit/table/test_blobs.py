@@ -81,3 +81,23 @@ def test_a_payload_is_a_file(dataset: lance_nb.LanceDataset) -> None:
     for wrong, error in ((True, ArgumentError), ("1", ArgumentError), (-1, InvalidInputError)):
         with pytest.raises(error, match="buffer_size"):
             dataset.take_blobs("b", indices=[0], buffer_size=wrong)
+
+
+def test_what_was_read_ahead_is_not_read_again(monkeypatch: pytest.MonkeyPatch, dataset) -> None:
+    (file,) = dataset.take_blobs("b", indices=[0], buffer_size=4)
+    read: list[tuple[int, int]] = []
+    real = type(file).read_range
+
+    def noted(self, offset: int, length: int) -> bytes:
+        read.append((offset, length))
+        return real(self, offset, length)
+
+    monkeypatch.setattr(type(file), "read_range", noted)
+
+    assert [file.read(2) for _ in range(4)] == [b"01", b"23", b"45", b"67"]
+    assert read == [(0, 4), (4, 4)]
+    file.seek(5)
+    assert (file.read(3), file.read(1)) == (b"567", b"8")
+    assert read == [(0, 4), (4, 4), (8, 4)]
+    assert file.read(4) == b"9"
+    assert len(read) == 3

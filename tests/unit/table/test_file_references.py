@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from lance_nb.errors import CorruptFileError, NotSupportedError
+import lance_nb
+from lance_nb.errors import CorruptFileError, NotSupportedError, ObjectNotFoundError
 from lance_nb.format.feature_flags import MANAGED_BLOBS
 from lance_nb.format.layout import ManifestName, NamingScheme
 from lance_nb.format.manifest_files import NamedFile, VersionFiles
 from lance_nb.storage.memory import MemoryStore
+from lance_nb.storage.registry import open_store
+from lance_nb.table import file_references
 from lance_nb.table.file_references import Line, References, check_complete
 from tests.unit.format.test_manifest_files import fragment, manifest
 
@@ -102,3 +108,27 @@ def test_what_is_not_understood_wholly_is_refused(odd: VersionFiles):
     _, references = line_of(odd)
     with pytest.raises(NotSupportedError, match="nothing is deleted"):
         check_complete(references)
+
+
+def test_a_manifest_that_is_listed_and_cannot_be_read_is_damage_one_that_is_gone_is_not() -> None:
+    ds = lance_nb.write_dataset(pa.table({"a": [1]}), "memory://gone-manifests/d.lance")
+    store = open_store(ds.uri, None)
+    name = ManifestName(1, NamingScheme.V2)
+
+    class Refusing:
+        """A store that lists the manifest and does not find it."""
+
+        def __getattr__(self, attribute: str) -> Any:
+            return getattr(store, attribute)
+
+        def read_tail(self, path: str, _size: int) -> Any:
+            raise ObjectNotFoundError(path)
+
+    for home, tolerant, kind in (
+        (store, True, memoryview), (store, False, memoryview),
+        (Refusing(), True, ObjectNotFoundError), (Refusing(), False, type(None)),
+    ):  # fmt: skip
+        assert isinstance(file_references._manifest(home, name, tolerant=tolerant), kind)
+    store.delete(name.path)
+    for tolerant in (True, False):
+        assert file_references._manifest(store, name, tolerant=tolerant) is None

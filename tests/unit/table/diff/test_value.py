@@ -183,3 +183,16 @@ def test_a_diff_of_a_dataset_that_is_not_open(past) -> None:
     other = lance_nb.write_dataset(rows(0, 2), "memory://unit-diff/other.lance")
     with pytest.raises(ValueError, match="another dataset"):
         ds.diff(other)
+
+
+def test_counts_of_branches_that_deleted_other_rows_are_bounds(past) -> None:
+    ds = past(steps=2)
+    ds.create_branch("dev", 2)
+    ds.delete("id = 0")
+    lance_nb.dataset(ds.uri, ("dev", None)).delete("id IN (1, 2)")
+    diff = lance_nb.dataset(ds.uri).diff("main:3", "dev:3")
+
+    assert (diff.counts.rows_in, diff.counts.rows_out, diff.counts.rows_exact) == (1, 2, False)
+    assert (diff.summary().added, diff.summary().removed) == (1, 2)
+    one_sided = lance_nb.dataset(ds.uri).diff("main:2", "dev:3").counts
+    assert (one_sided.rows_in, one_sided.rows_out, one_sided.rows_exact) == (0, 2, True)
