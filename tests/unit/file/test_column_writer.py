@@ -107,7 +107,9 @@ def test_dictionaries_of_one_page_must_fit_their_keys(version: tuple[int, int], 
     with FileWriter(store, "y", schema, file_version=version) as writer:
         for batch in batches:
             writer.write(batch)
-        with pytest.raises(NotSupportedError, match="more items than the keys can number") as caught:
+        with pytest.raises(
+            NotSupportedError, match="more items than the keys can number"
+        ) as caught:
             writer.finish()
     assert any("column" in note for note in caught.value.__notes__)
 
