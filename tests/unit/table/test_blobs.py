@@ -101,3 +101,12 @@ def test_what_was_read_ahead_is_not_read_again(monkeypatch: pytest.MonkeyPatch, 
     assert read == [(0, 4), (4, 4), (8, 4)]
     assert file.read(4) == b"9"
     assert len(read) == 3
+
+
+def test_reads_of_nothing_return_nothing(dataset: lance_nb.LanceDataset) -> None:
+    for buffer_size in (0, 4):
+        (file,) = dataset.take_blobs("b", indices=[0], buffer_size=buffer_size)
+        assert (file.read1(0), file.read(0), file.tell()) == (b"", b"", 0)
+        assert (file.read1(3), file.tell()) == (b"012", 3)
+        assert (file.read1(-1), file.tell()) == (b"3456789", 10)
+        assert (file.read1(-1), file.readall()) == (b"", b"")
