@@ -11,6 +11,9 @@ credentials (see lance_nb.table.locations). Trusted are:
   ``target_bases`` or ``add_bases``. That holds for this dataset only: another one that names the
   same base is refused.
 
+The first two are also where symbolic links of a local dataset may lead, to be read and written
+(see lance_nb.storage.links).
+
 Each entry stands for the place itself and everything below it. Local paths are compared without
 symbolic links, ".." or trailing slashes, and schemes without regard to case.
 

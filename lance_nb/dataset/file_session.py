@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from lance_nb.dataset.base_trust import trusted_bases
 from lance_nb.dataset.file_reader import LanceFileReader
 from lance_nb.dataset.file_writer import LanceFileWriter
 from lance_nb.dataset.version_opening import check_refused
@@ -57,7 +58,7 @@ class LanceFileSession:
         check_refused({"namespace_client": namespace_client, "table_id": table_id})
         self._base = os.fspath(base_path)
         self._options = storage_options
-        self._store = open_store(base_path, storage_options)
+        self._store = open_store(base_path, storage_options, trusted_bases(()))
 
     def open_reader(self, path: str, columns: Sequence[str] | None = None) -> LanceFileReader:
         """Open a data file; arguments and errors as of ``LanceFileReader``."""

@@ -51,7 +51,7 @@ class LanceFileWriter:
         self._folder, _, self._name = os.fspath(path).rpartition("/")
         if not self._name:
             raise InvalidInputError(f"{os.fspath(path)!r} does not name a file")
-        self._store = open_store(self._folder or ".", storage_options)
+        self._store = open_store(self._folder or ".", storage_options, ("/",))
         self._file_version = file_version_of(version)
         self._cache_bytes = data_cache_bytes
         self._page_bytes = max_page_bytes

@@ -134,10 +134,10 @@ def open_session(
     bases = trusted_bases(allow_bases)
     root: Store
     if external.is_configured(uri, storage_options):
-        root = external.opening.open_root(uri, storage_options)
+        root = external.opening.open_root(uri, storage_options, bases)
         asked = "" if external.opening.is_plain(uri) else str(uri)
     else:
-        root, asked = open_store(uri, storage_options), ""
+        root, asked = open_store(uri, storage_options, bases), ""
     return Session(
         root,
         bases,

@@ -72,7 +72,8 @@ class ExternalBlobs:
         scheme, place = split_uri(uri)
         folder, _, name = (place if scheme == "file" else uri).rpartition("/")
         if folder not in self._stores:
-            self._stores[folder] = open_store(folder or "/", self._options)
+            # Whoever writes the URI of a file means it, whatever links lead there.
+            self._stores[folder] = open_store(folder or "/", self._options, ("/",))
         store = self._stores[folder]
         whole = store.size(name)
         size = whole - position if size is None else size

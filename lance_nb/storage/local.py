@@ -9,6 +9,8 @@ Writes are durable: temporary file in the same folder, fsync, rename (``write``)
 atomic and fails if the name is taken, which ``open(..., "xb")`` is not: that shows a partial file
 to readers. What an error of one of these calls means is found out in ``local_naming``.
 
+Symbolic links are followed within the root and the places that the caller allows (links.py).
+
 Limits: only regular files are opened (a FIFO or device would hang or never end). Sizes are checked
 when a file is mapped; a file that somebody truncates *in place* later cannot be read safely through
 a mapping (the system sends SIGBUS). Lance never does that: files are written once.
@@ -18,12 +20,14 @@ Not supported: file systems without hard links cannot take ``write_if_absent`` (
 from __future__ import annotations
 
 import os
+import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
+from typing import TypeVar
 
-from lance_nb.errors import InvalidInputError, StorageError
+from lance_nb.errors import InvalidInputError, LanceError, ObjectNotFoundError, StorageError
 from lance_nb.storage import meter
 from lance_nb.storage.base import (
     Buffer,
@@ -36,6 +40,7 @@ from lance_nb.storage.base import (
     check_prefix,
     check_range,
 )
+from lance_nb.storage.links import Boundary
 from lance_nb.storage.local_files import (
     Mappings,
     check_regular,
@@ -48,11 +53,10 @@ from lance_nb.storage.local_files import (
     write_temporary,
 )
 from lance_nb.storage.local_naming import (
+    OpenFolder,
     link_if_absent,
     remove,
-    remove_quietly,
     rename_over,
-    sync_folder,
     sync_name,
 )
 from lance_nb.storage.local_writer import LocalObjectWriter
@@ -60,17 +64,25 @@ from lance_nb.storage.sync_later import settle
 
 SMALL_FILE_BYTES = 64 * 1024
 _CLOCK_TICK_S = 0.05
+_NOT_PRUNED = (OSError, InvalidInputError)
 
 _mappings = Mappings()
 
+Entries = Sequence[os.DirEntry[str]]
+Found = TypeVar("Found", Listing, Names)
+
 
 class LocalStore:
-    """A folder of the local file system (see the module for the guarantees)."""
+    """A folder of the local file system (see the module for the guarantees).
 
-    def __init__(self, root: str) -> None:
+    ``allowed`` are other local places that symbolic links may lead to.
+    """
+
+    def __init__(self, root: str, allowed: Sequence[str] = ()) -> None:
         if "\0" in root:
             raise InvalidInputError("a local path cannot hold a NUL character")
         self._root = absolute_path(root)
+        self._boundary = Boundary(self._root, allowed)
 
     def __repr__(self) -> str:
         return f"LocalStore({self._root!r})"
@@ -87,7 +99,9 @@ class LocalStore:
 
     def child(self, path: str) -> LocalStore:
         """Return the store rooted at the folder ``path``."""
-        return LocalStore(self._full(path))
+        store = LocalStore(self._full(path))
+        store._boundary = self._boundary  # links may lead to all of the dataset
+        return store
 
     def _full(self, path: str) -> str:
         return f"{self._root.rstrip('/')}/{check_path(path)}"
@@ -100,11 +114,18 @@ class LocalStore:
 
     def size(self, path: str) -> int:
         """Return the size of a file in bytes."""
-        return self._status(self._full(path)).st_size
+        full = self._full(path)
+        with translated(full):
+            status = self._boundary.status(full)
+        check_regular(full, status)
+        return status.st_size
 
     def exists(self, path: str) -> bool:
         """Tell whether ``path`` is a file."""
-        return os.path.isfile(self._full(path))
+        try:
+            return stat.S_ISREG(self._boundary.status(self._full(path)).st_mode)
+        except OSError:
+            return False
 
     def read(self, path: str) -> memoryview:
         """Return a whole file; a large one is mapped."""
@@ -113,7 +134,7 @@ class LocalStore:
         meter.count(status.st_size)
         if status.st_size > SMALL_FILE_BYTES:
             return self._mapped(full, status)
-        return read_file(full)[0]
+        return read_file(full, self._boundary)[0]
 
     def read_range(self, path: str, wanted: ByteRange) -> memoryview:
         """Return one byte range; of a large file, a view of its mapping."""
@@ -129,14 +150,14 @@ class LocalStore:
         if status.st_size > SMALL_FILE_BYTES:
             view = self._mapped(full, status)
         else:
-            view = read_file(full)[0]
+            view = read_file(full, self._boundary)[0]
             for one in wanted:  # again: it may have been replaced by a shorter one in between
                 check_range(full, one, len(view))
         return [view[one.start : one.stop] for one in wanted]
 
     def read_tail(self, path: str, size_bytes: int) -> tuple[memoryview, int]:
         """Return the last bytes of a file and its size, with one open."""
-        tail = read_file(self._full(path), max(size_bytes, 0))
+        tail = read_file(self._full(path), self._boundary, max(size_bytes, 0))
         meter.count(len(tail[0]))
         return tail
 
@@ -145,38 +166,106 @@ class LocalStore:
         full = self._full(path)
         return self._mapped(full, self._status(full))
 
-    @staticmethod
-    def _status(full: str) -> os.stat_result:
-        with translated(full):
-            status = os.stat(full)
-        check_regular(full, status)
+    def _status(self, full: str) -> os.stat_result:
+        """Look a file up that is opened next, and checked then."""
+        try:
+            with translated(full):
+                status = os.lstat(full)
+                if stat.S_ISLNK(status.st_mode):
+                    self._boundary.check_path(full)
+                    status = os.stat(full)
+        except (StorageError, ObjectNotFoundError):
+            self._boundary.check_path(full)
+            raise
+        if not stat.S_ISREG(status.st_mode):
+            self._boundary.check_path(full)
+            check_regular(full, status)
         return status
 
-    @staticmethod
-    def _mapped(full: str, status: os.stat_result) -> memoryview:
+    def _mapped(self, full: str, status: os.stat_result) -> memoryview:
         if status.st_size == 0:
             return memoryview(b"")
         with translated(full):
-            return _mappings.get(full, status)
+            return _mappings.get(full, status, self._boundary)
 
     # --- listing ------------------------------------------------------------------------------
 
     def list(self, prefix: str) -> Listing:
-        """Return the regular files directly in a folder."""
-        return _infos(_scan(self._folder(prefix)))
+        """Return the regular files directly in a folder, and links that may not be followed."""
+        return self._listed(prefix, self._infos)
 
     def list_names(self, prefix: str) -> Names:
-        """Return the names of the regular files directly in a folder, without asking each file."""
-        return [entry.name for entry in _scan(self._folder(prefix))]
+        """Return the names of ``list(prefix)``, without asking each file."""
+        return self._listed(prefix, self._names)
 
     def list_recursive(self, prefix: str) -> Listing:
         """Return all files below a folder; symbolic links to folders are not followed."""
-        top = self._folder(prefix)
+        top = check_prefix(prefix)
         found: Listing = []
-        for folder, _, _ in os.walk(top):
-            start = "" if folder == top else os.path.relpath(folder, top) + "/"
-            found += _infos(_scan(folder), start)
+        waiting = [""]
+        while waiting:
+            start = waiting.pop()
+            folder = "/".join(one for one in (top, start) if one)
+
+            def infos(entries: Entries, full: str, start: str = start) -> Listing:
+                waiting.extend(
+                    f"{start}/{one.name}" if start else one.name
+                    for one in entries
+                    if one.is_dir(follow_symlinks=False)
+                )
+                return self._infos(entries, full, f"{start}/" if start else "")
+
+            found += self._listed(folder, infos)
         return found
+
+    def _listed(self, prefix: str, read: Callable[[Entries, str], Found]) -> Found:
+        """Read a folder: what ``read`` makes of its entries, nothing if it is not there."""
+        meter.count()
+        full = self._folder(prefix)
+        try:
+            descriptor = self._boundary.open_folder(full)
+            try:  # entries are asked for by their names in the opened folder
+                with os.scandir(descriptor) as entries:
+                    return read(list(entries), full)
+            finally:
+                os.close(descriptor)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except LanceError:
+            raise
+        except OSError as error:
+            raise StorageError(full, error.strerror or str(error)) from error
+
+    def _names(self, entries: Entries, full: str) -> Names:
+        return [
+            one.name
+            for one in entries
+            if one.is_file(follow_symlinks=False) or self._is_listed_link(one, full)
+        ]
+
+    def _infos(self, entries: Entries, full: str, start: str = "") -> Listing:
+        found = []
+        now = time.time()
+        for entry in entries:
+            is_plain = entry.is_file(follow_symlinks=False)
+            if not is_plain and not self._is_listed_link(entry, full):
+                continue
+            is_followed = not is_plain and not self._leads_away(entry, full)
+            try:
+                status = entry.stat(follow_symlinks=is_followed)
+            except FileNotFoundError:
+                continue  # removed since the folder was read
+            modified = datetime.fromtimestamp(status.st_mtime, UTC)
+            name = start + entry.name
+            found.append(ObjectInfo(name, status.st_size, modified, _e_tag(status, now)))
+        return found
+
+    def _is_listed_link(self, entry: os.DirEntry[str], folder: str) -> bool:
+        """Tell whether an entry is a link to a file, or one of which that may not be looked up."""
+        return entry.is_symlink() and (self._leads_away(entry, folder) or entry.is_file())
+
+    def _leads_away(self, entry: os.DirEntry[str], folder: str) -> bool:
+        return self._boundary.leads_away(f"{folder}/{entry.name}")
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -184,17 +273,19 @@ class LocalStore:
         """Create or replace a file, durably."""
         meter.count_write(memoryview(data).nbytes)
         full = self._full(path)
-        temporary = write_temporary(full, data)
-        try:
+        with self._opened(full) as folder:
             with translated(full):
-                settle()
-            rename_over(temporary, full, data)
-        except StorageError:
-            remove_quietly(temporary.path)
-            raise
-        finally:
-            _mappings.drop(full)
-        sync_name(full)
+                temporary = write_temporary(folder, data)
+            try:
+                with translated(full):
+                    settle()
+                rename_over(temporary, full, data)
+            except StorageError:
+                folder.remove_quietly(temporary.name)
+                raise
+            finally:
+                _mappings.drop(full, self._boundary)
+            sync_name(folder, full)
 
     def write_new(self, path: str, data: Buffer) -> None:
         """Create a file of a name that nobody has; see ``write_new`` in base."""
@@ -206,27 +297,30 @@ class LocalStore:
     def write_unsynced(self, path: str, data: Buffer) -> None:
         """Create or replace a file without waiting for the disk; see ``write_unsynced`` in base."""
         full = self._full(path)
-        write_plainly(full, data)
-        _mappings.drop(full)
+        with self._opened(full) as folder, translated(full):
+            write_plainly(folder, _name(full), data)
+        _mappings.drop(full, self._boundary)
 
     def write_if_absent(self, path: str, data: Buffer) -> None:
         """Create a file by hard link, durably; see Store for the outcomes."""
         meter.count_write(memoryview(data).nbytes)
         full = self._full(path)
-        temporary = write_temporary(full, data)
-        try:
+        with self._opened(full) as folder:
             with translated(full):
-                settle()
-            link_if_absent(temporary, full, data)
-            end_turn(os.path.dirname(full))  # several writers wait for the disk together
-            sync_name(full)
-        finally:
-            remove_quietly(temporary.path)
-            _mappings.drop(full)
+                temporary = write_temporary(folder, data)
+            try:
+                with translated(full):
+                    settle()
+                link_if_absent(temporary, full, data)
+                end_turn(full.rpartition("/")[0])  # several writers wait for the disk together
+                sync_name(folder, full)
+            finally:
+                folder.remove_quietly(temporary.name)
+                _mappings.drop(full, self._boundary)
 
     def create(self, path: str) -> LocalObjectWriter:
         """Begin a file that appears, durably, when it is finished."""
-        return LocalObjectWriter(self._full(path))
+        return LocalObjectWriter(self._full(path), self._boundary)
 
     def replace(self, path: str, expected: Buffer, data: Buffer) -> bool:
         """Replace a file, durably, if it still holds ``expected``; tell whether it did.
@@ -235,46 +329,71 @@ class LocalStore:
         ObjectNotFoundError.
         """
         full = self._full(path)
-        with translated(full), locked_folder(os.path.dirname(full)):
-            if bytes(read_file(full)[0]) != bytes(expected):
+        with translated(full), locked_folder(os.path.dirname(full), self._boundary):
+            if bytes(read_file(full, self._boundary)[0]) != bytes(expected):
                 return False
             self.write(path, data)
         return True
 
     def delete(self, path: str) -> None:
-        """Remove a file if it exists."""
+        """Remove a file, or a link to one, if it exists; not through a link to a folder."""
         full = self._full(path)
         try:
-            remove(full)
+            with translated(full):
+                folder = OpenFolder(self._boundary.open_own_folder(full.rpartition("/")[0] or "/"))
+        except ObjectNotFoundError:
+            return
+        try:
+            with folder:
+                remove(folder, full)
         finally:
-            _mappings.drop(full)
+            _mappings.drop(full, self._boundary)
 
     def turn(self, prefix: str) -> AbstractContextManager[None]:
         """Let the writers of a folder go one after the other; see ``turn`` in base."""
-        return turn_in_folder(self._folder(prefix))
+        return turn_in_folder(self._folder(prefix), self._boundary)
 
     def sync_folder(self, prefix: str) -> None:
         """Make what was deleted in a folder durable."""
-        full = f"{self._folder(prefix)}/"
-        with translated(full):
-            sync_folder(full)
+        full = self._folder(prefix)
+        with translated(full), OpenFolder(self._boundary.open_folder(full)) as folder:
+            folder.sync()
 
     def prune(self) -> None:
         """Remove the folders that hold no files, the root among them."""
-        for folder, _, _ in os.walk(self._root, topdown=False):
-            with suppress(OSError):  # not empty, or somebody else was faster
-                os.rmdir(folder)
+        for full in reversed(list(self._folders())):
+            with suppress(*_NOT_PRUNED):  # not empty, a link, or somebody else was faster
+                if full == self._boundary.root:
+                    os.rmdir(full)
+                    continue
+                above = full.rpartition("/")[0]
+                with OpenFolder(self._boundary.open_own_folder(above)) as folder:
+                    os.rmdir(_name(full), dir_fd=folder.descriptor)
+
+    def _folders(self) -> Iterator[str]:
+        """Yield the root and all folders below it, each before what is in it; no links."""
+        waiting = [self._root]
+        while waiting:
+            full = waiting.pop()
+            yield full
+            with (
+                suppress(*_NOT_PRUNED),
+                OpenFolder(self._boundary.open_own_folder(full)) as folder,
+                os.scandir(folder.descriptor) as entries,
+            ):
+                waiting += [
+                    f"{full}/{one.name}" for one in entries if one.is_dir(follow_symlinks=False)
+                ]
+
+    def _opened(self, full: str) -> OpenFolder:
+        """Open the folder that a file is written to, making it if need be. Raises StorageError."""
+        above = full.rpartition("/")[0]
+        with translated(full):
+            return OpenFolder(self._boundary.open_folder(above or "/", create=True))
 
 
-def _scan(folder: str) -> list[os.DirEntry[str]]:
-    meter.count()
-    try:
-        with os.scandir(folder) as entries:
-            return [entry for entry in entries if entry.is_file()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise StorageError(folder, error.strerror or str(error)) from error
+def _name(full: str) -> str:
+    return full.rpartition("/")[2]
 
 
 def _e_tag(status: os.stat_result, now: float) -> str | None:
@@ -282,17 +401,3 @@ def _e_tag(status: os.stat_result, now: float) -> str | None:
     if now - status.st_mtime < _CLOCK_TICK_S:
         return None
     return f"{status.st_ino:x}-{status.st_mtime_ns:x}"
-
-
-def _infos(entries: Sequence[os.DirEntry[str]], start: str = "") -> list[ObjectInfo]:
-    found = []
-    now = time.time()
-    for entry in entries:
-        try:
-            status = entry.stat()
-        except FileNotFoundError:
-            continue  # removed since the folder was read
-        modified = datetime.fromtimestamp(status.st_mtime, UTC)
-        name = start + entry.name
-        found.append(ObjectInfo(name, status.st_size, modified, _e_tag(status, now)))
-    return found

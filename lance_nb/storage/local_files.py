@@ -20,15 +20,13 @@ import pyarrow as pa
 
 from lance_nb.errors import LanceError, ObjectNotFoundError, StorageError
 from lance_nb.storage.base import Buffer
-from lance_nb.storage.local_naming import WrittenFile, close_quietly, remove_quietly
+from lance_nb.storage.links import Boundary
+from lance_nb.storage.local_naming import OpenFolder, WrittenFile, close_quietly
 
 MAPPINGS_MAX = 256
 TEMPORARY_PREFIX = ".tmp-"
 TURN_S_MAX = 2.0
 _TURN_LOOK_S = 0.0005
-
-_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # non-blocking: a FIFO must not hang us
 
 
 class translated:  # noqa: N801 - reads as the statement that it is
@@ -68,46 +66,59 @@ def check_regular(path: str, status: os.stat_result) -> None:
         raise StorageError(path, "it is not a regular file")
 
 
+_Identity = tuple[int, int, int, int]
+_Key = tuple[tuple[str, ...], str]
+
+
 class Mappings:
-    """The most recently used mapped files: path -> (identity, view)."""
+    """The most recently used mapped files: (boundary, path) -> (identity, view)."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._entries: OrderedDict[str, tuple[tuple[int, ...], memoryview]] = OrderedDict()
+        self._entries: OrderedDict[_Key, tuple[_Identity, memoryview]] = OrderedDict()
 
-    def get(self, path: str, status: os.stat_result) -> memoryview:
-        """Return the mapping of a file that is not empty and has this status."""
+    def get(self, path: str, status: os.stat_result, boundary: Boundary) -> memoryview:
+        """Return the mapping of a file that is not empty and has this status.
+
+        The status is that of the path now: of the same file that was checked when it was mapped,
+        or it is mapped again.
+        """
+        boundary.know_folder(path.rpartition("/")[0])
+        key = (boundary.key, path)
         identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         with self._lock:
-            entry = self._entries.get(path)
+            entry = self._entries.get(key)
             if entry is not None and entry[0] == identity:
-                self._entries.move_to_end(path)
+                self._entries.move_to_end(key)
                 return entry[1]
-        view = self._map(path)
+        view = self._map(path, boundary)
         with self._lock:
-            self._entries[path] = (identity, view)
-            self._entries.move_to_end(path)
+            self._entries[key] = (identity, view)
+            self._entries.move_to_end(key)
             while len(self._entries) > MAPPINGS_MAX:
                 self._entries.popitem(last=False)
         return view
 
-    def drop(self, path: str) -> None:
+    def drop(self, path: str, boundary: Boundary) -> None:
         """Forget a file that has been replaced."""
         with self._lock:
-            self._entries.pop(path, None)
+            self._entries.pop((boundary.key, path), None)
 
     @staticmethod
-    def _map(path: str) -> memoryview:
+    def _map(path: str, boundary: Boundary) -> memoryview:
         # pyarrow closes the descriptor and keeps the mapping; Python's mmap holds one per mapping,
         # and a dataset of 1,000 files would run out of them.
         with pa.memory_map(path) as file:
+            boundary.check(file.fileno(), path)
             return memoryview(file.read_buffer()).cast("B")
 
 
-def read_file(path: str, tail_bytes: int | None = None) -> tuple[memoryview, int]:
+def read_file(
+    path: str, boundary: Boundary, tail_bytes: int | None = None
+) -> tuple[memoryview, int]:
     """Read a file, or only its last ``tail_bytes``, with one open; also return its size."""
     try:  # not by `translated`: a scan of many small files notices what a context manager costs
-        descriptor = os.open(path, _OPEN_FLAGS)
+        descriptor = boundary.open_file(path)
         try:
             status = os.fstat(descriptor)
             check_regular(path, status)
@@ -132,52 +143,50 @@ def _pread_all(descriptor: int, start: int, stop: int) -> bytes:
     return data
 
 
-def write_temporary(full: str, data: Buffer) -> WrittenFile:
-    """Write ``data`` durably beside ``full``, under a name no manifest has."""
-    temporary = f"{os.path.dirname(full)}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
+def temporary_name() -> str:
+    """Return a name that no manifest has and nobody else uses."""
+    return f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
+
+
+def write_temporary(folder: OpenFolder, data: Buffer) -> WrittenFile:
+    """Write a file durably, under a name that no manifest has. Raises OSError."""
+    temporary = temporary_name()
+    is_written = False
     try:
-        with translated(full):
-            descriptor = create_exclusive(temporary)
-            try:
-                _write_all(descriptor, data)
-                os.fsync(descriptor)
-                return WrittenFile.of(temporary, descriptor)
-            finally:
-                os.close(descriptor)
-    except LanceError:
-        remove_quietly(temporary)  # also when opening it failed: it may have been made all the same
-        raise
+        descriptor = folder.create(temporary)
+        try:
+            _write_all(descriptor, data)
+            os.fsync(descriptor)
+            file = WrittenFile.of(folder, temporary, descriptor)
+        finally:
+            os.close(descriptor)
+        is_written = True
+    finally:
+        if not is_written:  # also when opening it failed: it may have been made all the same
+            folder.remove_quietly(temporary)
+    return file
 
 
-def create_exclusive(path: str) -> int:
-    """Create a file that is not there, and its folder if need be; return its descriptor."""
-    try:
-        return os.open(path, _CREATE_FLAGS, 0o666)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        return os.open(path, _CREATE_FLAGS, 0o666)
-
-
-def write_plainly(full: str, data: Buffer) -> None:
+def write_plainly(folder: OpenFolder, name: str, data: Buffer) -> None:
     """Write a file in place, without waiting for the disk; who finds it half-way must not mind.
 
     What is there is removed, not replaced: ext4 writes to disk at once what replaces a file, and
     that costs as much as waiting. Another process may put its own in between, which then stays.
+    Raises OSError.
     """
-    with translated(full):
-        with suppress(FileNotFoundError):
-            os.unlink(full)
-        try:
-            descriptor = create_exclusive(full)
-        except FileExistsError:
-            return
-        try:
-            _write_all(descriptor, data)
-        except OSError:
-            remove_quietly(full)
-            raise
-        finally:
-            os.close(descriptor)
+    with suppress(FileNotFoundError):
+        folder.remove(name)
+    try:
+        descriptor = folder.create(name)
+    except FileExistsError:
+        return
+    try:
+        _write_all(descriptor, data)
+    except OSError:
+        folder.remove_quietly(name)
+        raise
+    finally:
+        os.close(descriptor)
 
 
 def _write_all(descriptor: int, data: Buffer) -> None:
@@ -187,9 +196,9 @@ def _write_all(descriptor: int, data: Buffer) -> None:
 
 
 @contextmanager
-def locked_folder(folder: str) -> Iterator[None]:
+def locked_folder(folder: str, boundary: Boundary) -> Iterator[None]:
     """Hold the advisory lock of a folder; the system releases it when the process ends."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = boundary.open_folder(folder)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -208,14 +217,14 @@ _turns = _Turns()
 
 
 @contextmanager
-def turn_in_folder(folder: str) -> Iterator[None]:
+def turn_in_folder(folder: str, boundary: Boundary) -> Iterator[None]:
     """Hold the advisory lock of a folder if it can be had within ``TURN_S_MAX``.
 
     The lock is asked for again and again, because waiting for it could not be ended: its holder may
     be a process that has been stopped. ``end_turn`` gives it away before the block ends.
     """
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = boundary.open_folder(folder)
     except OSError:  # no folder yet, or none that we may read: no turns
         yield
         return

@@ -11,6 +11,8 @@ The folder is synced after that. When this fails, every reader sees the file, an
 may undo it: the outcome is ``"unsynced"``. The sync is not repeated, because a system that has
 reported an error once may report success for what it has dropped.
 
+Everything is named in the opened folder, so that nothing leads elsewhere (links.py).
+
 Limits: file systems that cannot sync folders (they say EINVAL or "not supported") are taken to need
 none. Where two names of one file have different inode numbers (some FUSE), contents are compared,
 and what is equal may be somebody else's: unknown.
@@ -21,13 +23,17 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from types import TracebackType
+from typing import Self
 
 from lance_nb.errors import ObjectExistsError, StorageError
 from lance_nb.storage.base import Buffer
 
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK}
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 # Errors that a system reports before it begins; after others, a removal may still be under way.
@@ -43,20 +49,85 @@ _REFUSALS = {
 }
 
 
+class OpenFolder:
+    """A folder of a store that is opened, so that what is done in it is done in no other."""
+
+    __slots__ = ("descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close it; does nothing a second time."""
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            close_quietly(descriptor)
+
+    def create(self, name: str) -> int:
+        """Create a file that is not there; return its descriptor. Raises OSError."""
+        return os.open(name, _CREATE_FLAGS, 0o666, dir_fd=self.descriptor)
+
+    def holds(self, name: str) -> bool:
+        """Tell whether a name is taken, be it by a link that leads nowhere. Raises OSError."""
+        try:
+            os.lstat(name, dir_fd=self.descriptor)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Give a file another name, in the place of whatever has it. Raises OSError."""
+        os.rename(name, new_name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+
+    def link(self, name: str, new_name: str) -> None:
+        """Give a file a second name, which must be free. Raises OSError."""
+        here = self.descriptor
+        os.link(name, new_name, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a link of that name. Raises OSError."""
+        os.unlink(name, dir_fd=self.descriptor)
+
+    def remove_quietly(self, name: str) -> None:
+        """Remove a file if that is possible."""
+        with suppress(OSError):
+            self.remove(name)
+
+    def sync(self) -> None:
+        """Make what was created, renamed and removed in it durable. Raises OSError."""
+        try:
+            os.fsync(self.descriptor)
+        except OSError as error:
+            if error.errno not in _NO_FOLDER_SYNC:
+                raise
+
+
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
     """A file under its temporary name: what it is known by whatever it is called."""
 
-    path: str
+    folder: OpenFolder
+    name: str
     device: int
     inode: int
     size_bytes: int
 
     @classmethod
-    def of(cls, path: str, descriptor: int) -> WrittenFile:
-        """Describe an open file."""
+    def of(cls, folder: OpenFolder, name: str, descriptor: int) -> WrittenFile:
+        """Describe an open file in a folder."""
         status = os.fstat(descriptor)
-        return cls(path, status.st_dev, status.st_ino, status.st_size)
+        return cls(folder, name, status.st_dev, status.st_ino, status.st_size)
 
 
 class _Found(Enum):
@@ -74,19 +145,20 @@ def link_if_absent(file: WrittenFile, full: str, data: Buffer) -> None:
 
     Raises ObjectExistsError, and StorageError with the outcome "failed" or "unknown".
     """
+    name = full.rpartition("/")[2]
     try:
-        os.link(file.path, full)
+        file.folder.link(file.name, name)
     except OSError as error:
         problem = error
     else:
         return
-    found = _look(file, full, data)
+    found = _look(file, name, data)
     if found is _Found.OURS:
         return
     if found is _Found.OTHER or (isinstance(problem, FileExistsError) and _is_taken(found)):
         raise ObjectExistsError(full) from problem
     if found is _Found.NOTHING and _is_removed(file):
-        found = _look(file, full, data)
+        found = _look(file, name, data)
         if found is _Found.OURS:
             return
         if found is _Found.OTHER:
@@ -101,21 +173,22 @@ def rename_over(file: WrittenFile, full: str, data: Buffer | None = None) -> Non
 
     Raises StorageError with the outcome "failed" or "unknown".
     """
+    name = full.rpartition("/")[2]
     try:
-        os.rename(file.path, full)
+        file.folder.rename(file.name, name)
     except OSError as error:
         problem = error
     else:
         return
-    before = _look(file, file.path, data)
-    found = _look(file, full, data)
+    before = _look(file, file.name, data)
+    found = _look(file, name, data)
     is_gone = before is _Found.NOTHING
     if found is _Found.OURS or (found is _Found.EQUAL and is_gone):
         return
     if found is _Found.NOTHING and is_gone:
         raise StorageError(full, _reason(problem)) from problem
     if before in (_Found.OURS, _Found.EQUAL) and _is_removed(file):
-        found = _look(file, full, data)
+        found = _look(file, name, data)
         if found is _Found.OURS:
             return
         if found is not _Found.UNCLEAR:
@@ -123,38 +196,21 @@ def rename_over(file: WrittenFile, full: str, data: Buffer | None = None) -> Non
     raise StorageError(full, _reason(problem), "unknown") from problem
 
 
-def remove(full: str) -> None:
-    """Remove a file if there is one.
+def remove(folder: OpenFolder, full: str) -> None:
+    """Remove a file in its folder if there is one.
 
     Raises StorageError, with the outcome "unknown" when the removal may still be under way.
     """
+    name = full.rpartition("/")[2]
     try:
-        os.unlink(full)
+        folder.remove(name)
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        if _is_gone(full):
+        if _is_gone(folder, name):
             return
         outcome = "failed" if error.errno in _REFUSALS else "unknown"
         raise StorageError(full, _reason(error), outcome) from error
-
-
-def remove_quietly(path: str) -> None:
-    """Remove a file if that is possible."""
-    with suppress(OSError):
-        os.unlink(path)
-
-
-def sync_folder(full: str) -> None:
-    """Make the entry of ``full`` in its folder durable. Raises OSError."""
-    descriptor = os.open(os.path.dirname(full), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in _NO_FOLDER_SYNC:
-            raise
-    finally:
-        close_quietly(descriptor)
 
 
 def close_quietly(descriptor: int) -> None:
@@ -163,33 +219,36 @@ def close_quietly(descriptor: int) -> None:
         os.close(descriptor)
 
 
-def sync_name(full: str) -> None:
+def sync_name(folder: OpenFolder, full: str) -> None:
     """Make the new name of a file durable. Raises StorageError with the outcome "unsynced"."""
     try:
-        sync_folder(full)
+        folder.sync()
     except OSError as error:
         reason = f"written, but its folder could not be synced: {_reason(error)}"
         raise StorageError(full, reason, "unsynced") from error
 
 
-def _look(file: WrittenFile, full: str, data: Buffer | None) -> _Found:
+def _look(file: WrittenFile, name: str, data: Buffer | None) -> _Found:
     """Say what lies at a name, as it is now."""
     try:
-        status = os.lstat(full)
+        status = os.lstat(name, dir_fd=file.folder.descriptor)
         if (status.st_dev, status.st_ino) == (file.device, file.inode):
             return _Found.OURS
+        if stat.S_ISLNK(status.st_mode):  # we make none
+            return _Found.OTHER
         if data is None:
             return _Found.EQUAL if status.st_size == file.size_bytes else _Found.OTHER
-        return _Found.EQUAL if _holds(full, data) else _Found.OTHER
+        return _Found.EQUAL if _holds(file.folder, name, data) else _Found.OTHER
     except (FileNotFoundError, NotADirectoryError):
         return _Found.NOTHING
     except OSError:
         return _Found.UNCLEAR
 
 
-def _holds(full: str, data: Buffer) -> bool:
+def _holds(folder: OpenFolder, name: str, data: Buffer) -> bool:
     expected = memoryview(data).cast("B")
-    descriptor = os.open(full, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+    descriptor = os.open(name, flags, dir_fd=folder.descriptor)
     try:
         if os.fstat(descriptor).st_size != len(expected):
             return False
@@ -210,13 +269,13 @@ def _is_taken(found: _Found) -> bool:
 
 def _is_removed(file: WrittenFile) -> bool:
     """Remove the temporary file; tell whether it is gone for certain."""
-    remove_quietly(file.path)
-    return _is_gone(file.path)
+    file.folder.remove_quietly(file.name)
+    return _is_gone(file.folder, file.name)
 
 
-def _is_gone(path: str) -> bool:
+def _is_gone(folder: OpenFolder, name: str) -> bool:
     try:
-        os.lstat(path)
+        os.lstat(name, dir_fd=folder.descriptor)
     except (FileNotFoundError, NotADirectoryError):
         return True
     except OSError:

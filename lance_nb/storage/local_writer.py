@@ -11,21 +11,20 @@ Limits: one ``writev`` takes ``PIECES_MAX`` pieces (the system's limit), more go
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Sequence
 from functools import partial
 
-from lance_nb.errors import InternalError, LanceError, StorageError
+from lance_nb.errors import InternalError, StorageError
 from lance_nb.storage import meter
 from lance_nb.storage.base import Buffer
 from lance_nb.storage.early_writeback import EarlyWriteback
-from lance_nb.storage.local_files import TEMPORARY_PREFIX, create_exclusive, translated
+from lance_nb.storage.links import Boundary
+from lance_nb.storage.local_files import temporary_name, translated
 from lance_nb.storage.local_naming import (
+    OpenFolder,
     WrittenFile,
     close_quietly,
-    remove_quietly,
     rename_over,
-    sync_folder,
     sync_name,
 )
 from lance_nb.storage.sync_later import sync_later
@@ -36,16 +35,19 @@ PIECES_MAX = 1024
 class LocalObjectWriter:
     """A file under construction; see ObjectWriter in base.py."""
 
-    def __init__(self, full: str) -> None:
-        """Make the temporary file. Raises StorageError."""
+    def __init__(self, full: str, boundary: Boundary) -> None:
+        """Make the temporary file. Raises StorageError, and InvalidInputError for a link."""
         self._full = full
-        self._temporary = f"{os.path.dirname(full)}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
-        try:
-            with translated(full):
-                self._descriptor = create_exclusive(self._temporary)
-        except LanceError:
-            remove_quietly(self._temporary)  # it may have been made all the same
-            raise
+        above, _, self._name = full.rpartition("/")
+        self._temporary = temporary_name()
+        with translated(full):
+            self._folder = OpenFolder(boundary.open_folder(above or "/", create=True))
+            try:
+                self._descriptor = self._folder.create(self._temporary)
+            except OSError:
+                self._folder.remove_quietly(self._temporary)  # it may have been made all the same
+                self._folder.close()
+                raise
         self._size = 0
         self._writeback = EarlyWriteback()
 
@@ -76,17 +78,16 @@ class LocalObjectWriter:
             raise InternalError(f"{self._full} is finished twice")
         try:
             with translated(self._full):
-                replaces = os.path.lexists(self._full)
+                replaces = self._folder.holds(self._name)
                 if replaces:
                     os.fsync(self._descriptor)
-                rename_over(WrittenFile.of(self._temporary, self._descriptor), self._full)
+                file = WrittenFile.of(self._folder, self._temporary, self._descriptor)
+                rename_over(file, self._full)
                 if not replaces:
-                    self._temporary = self._full  # is removed when it does not become durable
-                    sync = partial(_sync, self._full)
-                    if not sync_later(self._descriptor, sync):
-                        sync(self._descriptor)
+                    self._temporary = self._name  # is removed when it does not become durable
+                    self._sync()
             if replaces:
-                sync_name(self._full)
+                sync_name(self._folder, self._full)
             self._close()
         except StorageError:
             self.abort()
@@ -95,18 +96,38 @@ class LocalObjectWriter:
     def abort(self) -> None:
         """Remove what was written; does nothing after ``finish``."""
         if self._descriptor >= 0:
-            self._close()
-            remove_quietly(self._temporary)
+            descriptor, self._descriptor = self._descriptor, -1
+            close_quietly(descriptor)
+            self._folder.remove_quietly(self._temporary)
+            self._folder.close()
+
+    def _sync(self) -> None:
+        """Make file and name durable, at once or when those that wait are."""
+        later = OpenFolder(os.dup(self._folder.descriptor))
+        is_later = False
+        try:
+            is_later = sync_later(self._descriptor, partial(_sync_later, self._full, later))
+        finally:
+            if not is_later:
+                later.close()
+        if not is_later:
+            _sync(self._full, self._folder, self._descriptor)
 
     def _close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         close_quietly(descriptor)
+        self._folder.close()
 
 
-def _sync(full: str, descriptor: int) -> None:
+def _sync_later(full: str, folder: OpenFolder, descriptor: int) -> None:
+    with folder:
+        _sync(full, folder, descriptor)
+
+
+def _sync(full: str, folder: OpenFolder, descriptor: int) -> None:
     with translated(full):
         os.fsync(descriptor)
-        sync_folder(full)  # a journal has written the name with the file: nothing to wait for
+        folder.sync()  # a journal has written the name with the file: nothing to wait for
 
 
 def _rest(views: list[memoryview], written: int) -> list[memoryview]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, cast
 from urllib.parse import unquote
@@ -43,16 +43,21 @@ _SAME_STORE = {"s3a": "s3", "gcs": "gs"}  # two names of one scheme
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
-def open_store(uri: str | os.PathLike[str], storage_options: StorageOptions | None = None) -> Store:
+def open_store(
+    uri: str | os.PathLike[str],
+    storage_options: StorageOptions | None = None,
+    allowed: Sequence[str] = (),
+) -> Store:
     """Return the store rooted at ``uri`` (nothing is read yet).
 
+    ``allowed`` are local places outside of it that symbolic links may lead to (see links.py).
     Raises InvalidInputError for something that is no URI, NotSupportedError for a scheme that no
     installed package serves (with the pip line).
     """
     scheme, rest = split_uri(uri)
     if scheme in ("file", "memory"):
         factory = _load(STORES[scheme][0])
-        return cast("Store", factory(rest))
+        return cast("Store", factory(rest, allowed) if scheme == "file" else factory(rest))
     target, pip_line = STORES.get(scheme, (_FSSPEC, ""))
     factory = _load(target)
     return cast("Store", factory(rest, dict(storage_options or {}), pip_line))
@@ -75,7 +80,7 @@ def split_uri(uri: str | os.PathLike[str]) -> tuple[str, str]:
         return "file", absolute_path(os.path.expanduser(text) if text[0] == "~" else text)
     scheme = found.group(1).lower()
     rest = text[found.end() :]
-    if scheme in ("file", "file-object-store"):
+    if scheme in ("file", "file-object-store", "local"):  # the last is fsspec's name of it
         return "file", _local_path(text, rest)
     if scheme == "memory":
         return "memory", rest.strip("/")

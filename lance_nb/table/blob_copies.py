@@ -166,7 +166,6 @@ class BlobCopies:
                 f"a blob of kind {kind} in {path} cannot be read by this release"
             )
         store, name = self._snapshot.locations.locate(path, file.base_id)
-        self._snapshot.locations.check_links(store, name)
         number = self.payloads.add(store, name)
         if number not in self._sizes:
             self._sizes[number] = store.size(name)

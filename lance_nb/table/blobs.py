@@ -333,8 +333,6 @@ def _open(
         store, name = snapshot.locations.external(place.uri, place.base_id)
     else:
         store, name = snapshot.locations.locate(place.sidecar or path, file.base_id)
-    if place.uri is None:
-        snapshot.locations.check_links(store, name)
     key = (store.uri, name)
     if key not in sizes:
         sizes[key] = store.size(name)

@@ -200,7 +200,6 @@ def open_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> DataFil
     Raises CorruptFileError when the file is not of the kind that the manifest says.
     """
     store, path = snapshot.locations.locate(file.location(snapshot.manifest.path), file.base_id)
-    snapshot.locations.check_links(store, path)
     try:
         reader = snapshot.files.get(store, path, file.size_bytes)
     except ObjectNotFoundError as exc:

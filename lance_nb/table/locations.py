@@ -6,28 +6,23 @@ it.
 
 Safety: a manifest can name any folder or bucket as a base, and reading it would use the reader's
 own credentials. A base that is not the dataset's own root, or below it, is refused unless the
-caller trusts it (``allowed``; see lance_nb.dataset.base_trust). The same goes for a local data
-file, or a folder of them, that is a symbolic link to some place outside. A base in a place where
-the dataset itself was before it was moved is the same folder below its present root.
+caller trusts it (``allowed``; see lance_nb.dataset.base_trust). The same goes for symbolic links
+that leave a local dataset (lance_nb.storage.links). A base in a place where the dataset itself was
+before it was moved is the same folder below its present root.
 
 Source: message BasePath of lance.table; guide on branches and clones.
 """
 
 from __future__ import annotations
 
-import os
-import stat
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lance_nb.code_lines import Python, shell_variable
 from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_nb.format.layout import check_relative_path
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import Store
+from lance_nb.storage.links import how_to_allow
 from lance_nb.storage.registry import StorageOptions, open_store, relative_uri
-
-_REMEDY_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +39,6 @@ class Locations:
     allowed: tuple[str, ...] = ()
     options: StorageOptions | None = field(default=None, repr=False)
     opened: dict[int, Store] = field(default_factory=dict)
-    checked: set[str] = field(default_factory=set)  # for links
     present: dict[int, BasePath] = field(default_factory=dict)
     has_external: bool = True
 
@@ -58,33 +52,6 @@ class Locations:
         base = self.base(base_id)
         inside = path if base.is_dataset_root else path.partition("/")[2]
         return self._store(base), inside
-
-    def check_links(self, store: Store, path: str) -> None:
-        """Refuse a local file that a symbolic link takes out of the dataset.
-
-        Raises InvalidInputError unless the place it leads to has been allowed.
-        """
-        if store.scheme != "file":
-            return
-        place = f"{store.uri}/{path}"
-        folder = place.rpartition("/")[0]
-        if folder not in self.checked:
-            if _has_link(store.uri, path):
-                self._check_link(folder, store)
-            self.checked.add(folder)
-        if place not in self.checked:
-            if _is_link(place):
-                self._check_link(place, store)
-            self.checked.add(place)
-
-    def _check_link(self, place: str, store: Store) -> None:
-        target = os.path.realpath(place)
-        places = (self.root.uri, store.uri, *self.allowed)
-        if all(relative_uri(target, one) is None for one in places):
-            raise InvalidInputError(
-                f"{place!r} is a symbolic link that leaves the dataset, to {target!r}; "
-                f"{self._remedy(target.rpartition('/')[0])}"
-            )
 
     def external(self, uri: str, base_id: int | None) -> tuple[Store, str]:
         """Locate an object outside of the usual folders: a URI, or a path below a base path.
@@ -139,45 +106,7 @@ class Locations:
         if not any(relative_uri(base.path, allowed) is not None for allowed in self.allowed):
             raise InvalidInputError(
                 f"this version keeps data under another base path, {base.path!r}, "
-                f"which is outside of the dataset ({self.root.uri!r}); {self._remedy(base.path)}"
+                f"which is outside of the dataset ({self.root.uri!r}); "
+                + how_to_allow(self.allowed, base.path, self.root.uri)
             )
-        return open_store(base.path, self.options)
-
-    def _remedy(self, place: str) -> str:
-        places = [*self.allowed, place]
-        opened = Python("lance_nb.dataset").call(self.root.uri, allow_bases=places)
-        if len(opened.code) > _REMEDY_CHARS:  # what is cut must not look like a line to run
-            return "if you trust it, name it in allow_bases=[...] when the dataset is opened"
-        listed = ""
-        if all(map(_is_one_in_a_list, places)):
-            listed = shell_variable("LANCE_NB_ALLOW_BASES", os.pathsep.join(places))
-        before = f", or before the process starts: {listed}" if listed else ""
-        return f"if you trust it, open the dataset with {opened.code}{before}"
-
-
-def _is_one_in_a_list(place: str) -> bool:
-    """Tell whether a place stays one where places are separated as in ``PATH``.
-
-    ``/data:/`` is a folder's name, and would allow every folder there.
-    """
-    scheme, mark, rest = place.partition("://")
-    return os.pathsep not in (rest if mark and scheme.isalnum() else place)
-
-
-def _is_link(place: str) -> bool:
-    try:
-        return stat.S_ISLNK(os.lstat(place).st_mode)
-    except OSError:
-        return False  # whoever opens it says what is wrong
-
-
-def _has_link(root: str, path: str) -> bool:
-    """Tell whether a folder between the root and a path below it is a symbolic link."""
-    parts = path.split("/")[:-1]
-    if _leaves(parts):
-        return True
-    return any(_is_link("/".join((root, *parts[:end]))) for end in range(1, len(parts) + 1))
-
-
-def _leaves(segments: Sequence[str]) -> bool:
-    return any(segment in ("", ".", "..") for segment in segments)
+        return open_store(base.path, self.options, (self.root.uri, *self.allowed))

@@ -54,8 +54,8 @@ def open_single_file(
     folder, _, name = os.fspath(uri).rpartition("/")
     if not name:
         raise InvalidInputError(f"{os.fspath(uri)!r} does not name a file")
-    store = open_store(folder or ".", storage_options)
     # Whoever names a file means it, whatever links lead there.
+    store = open_store(folder or ".", storage_options, ("/",))
     bases = (BasePath(_BASE_ID, store.uri),)
     locations = Locations(store, store, bases, ("/",), has_external=False)
     snapshot = Snapshot(Manifest(1, Schema(())), locations)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from lance_nb.errors import DatasetAlreadyExistsError, StorageError
+from lance_nb.errors import DatasetAlreadyExistsError, LanceError
 from lance_nb.format import layout
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest
@@ -160,7 +160,12 @@ class _Beside:
             self._known[key] = {}
             for name in names:
                 self._known[key].setdefault(name.partition("/")[0], []).append(name)
-        return self._known[key].get(path.removeprefix(folder).removesuffix(".lance"), [])
+        stem = path.removeprefix(folder).removesuffix(".lance")
+        if stem not in self._known[key] and store.scheme == "file":
+            # It may be a link to a folder, which a listing of all does not follow.
+            inside = store.list_recursive(f"{folder}{stem}")
+            self._known[key][stem] = [f"{stem}/{one.name}" for one in inside]
+        return self._known[key].get(stem, [])
 
 
 def _folder(path: str) -> str:
@@ -185,7 +190,7 @@ def copy_file(store: Store, path: str, home: Store, target: str) -> int:
             stop = min(start + PIECE_BYTES, size_bytes)
             writer.write([store.read_range(path, ByteRange(start, stop))])
         writer.finish()
-    except StorageError:
+    except LanceError:
         writer.abort()
         raise
     return size_bytes

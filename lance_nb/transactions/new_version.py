@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lance_nb.errors import StorageError
+from lance_nb.errors import LanceError
 from lance_nb.format import layout
 from lance_nb.format.fragment_reuse import DETAILS_FILE, outside
 from lance_nb.format.index_metadata import IndexMetadata, build_index_section
@@ -74,7 +74,7 @@ def write_hint(home: Store, version: int) -> None:
     """Tell other readers which version is the newest; if that fails, they list instead."""
     try:
         write_unsynced(home, layout.HINT_PATH, b'{"version":%d}' % version)
-    except StorageError:
+    except LanceError:
         return
 
 

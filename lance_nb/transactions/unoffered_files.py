@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
-from lance_nb.errors import StorageError
+from lance_nb.errors import LanceError
 from lance_nb.format.fragment import DataFile
 from lance_nb.storage.base import Store
 
@@ -48,5 +48,5 @@ class UnofferedFiles:
         for path in self._paths:
             try:
                 self._home.delete(path)
-            except StorageError:
+            except LanceError:
                 continue  # an orphan is harmless, and the error on its way says more

@@ -61,6 +61,8 @@ def audited():
 
     def hook(event, arguments):
         if switch[0] and event in ("open", "os.open", "os.listdir", "os.scandir"):
+            if isinstance(arguments[0], int):
+                return  # what is listed by its descriptor was opened by its path
             paths.append(arguments[0])
 
     sys.addaudithook(hook)

@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from lance_nb.storage import local, local_files, local_naming, local_writer, sync_later
+from lance_nb.storage import links, local, local_files, local_naming, local_writer, sync_later
 
-MODULES = (local, local_files, local_naming, local_writer, sync_later)
+MODULES = (links, local, local_files, local_naming, local_writer, sync_later)
 CALLS = (
     "open",
     "close",
@@ -31,6 +31,8 @@ CALLS = (
     "rename",
     "unlink",
     "makedirs",
+    "mkdir",
+    "readlink",
     "stat",
     "lstat",
     "fstat",

@@ -46,13 +46,14 @@ class CopyFiles:
     target: str
     target_options: _Options
     size_bytes: int
+    allow_bases: tuple[str, ...] = ()
 
     def run(self) -> Copied:
         """Copy them, durably."""
         home = open_store(self.target, dict(self.target_options) or None)
         size = 0
         for uri, path, target in self.files:
-            store = open_store(uri, dict(self.source_options) or None)
+            store = open_store(uri, dict(self.source_options) or None, self.allow_bases)
             size += copy_file(store, path, home, target)
         return Copied(len(self.files), size)
 
@@ -92,7 +93,7 @@ def plan_clone(
     mine = tuple(sorted((session.storage_options or {}).items()))
     theirs = tuple(sorted((options or {}).items()))
     tasks = tuple(
-        CopyFiles(files, mine, place_of_copy, theirs, size)
+        CopyFiles(files, mine, place_of_copy, theirs, size, session.trusted_bases)
         for files, size in _packed(files_to_copy(source, version, place), task_bytes)
     )
     finish = CommitCopy(place_of_copy, theirs)

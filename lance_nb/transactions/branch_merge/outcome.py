@@ -136,7 +136,6 @@ class Outcome:
             target.snapshot.locations,
             bases=built.manifest.base_paths,
             opened={},
-            checked=set(),
             present={},
         )
         return replace(target.snapshot, manifest=built.manifest, locations=where, projections={})

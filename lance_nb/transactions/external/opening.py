@@ -14,7 +14,7 @@ options name, which are those of its source unless others are given.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -30,16 +30,19 @@ _SAME_SCHEME = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
 
 
 def open_root(
-    uri: str | os.PathLike[str], storage_options: StorageOptions | None = None
+    uri: str | os.PathLike[str],
+    storage_options: StorageOptions | None = None,
+    allowed: Sequence[str] = (),
 ) -> SynchronisedStore:
     """Return the store of a dataset whose URI or options name a manifest store.
 
-    Raises InvalidInputError, NotSupportedError (with the pip line).
+    ``allowed`` as for ``open_store``. Raises InvalidInputError, NotSupportedError (with the pip
+    line).
     """
     plain, options = plain_place(uri, storage_options)
     url = str(options[OPTION])
     rest = {name: value for name, value in options.items() if name != OPTION}
-    inner = open_store(plain, rest)
+    inner = open_store(plain, rest, allowed)
     entries = open_external(url, rest)
     return synchronised(inner, entries, base_uri(inner, url))
 

@@ -7,6 +7,7 @@ import fcntl
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,7 +92,11 @@ def test_a_commit_is_synced_before_and_after_it_becomes_visible(
     for name in ("fsync", "link", "unlink"):
         original = getattr(os, name)
         monkeypatch.setattr(
-            os, name, lambda *a, name=name, original=original: (calls.append(name), original(*a))[1]
+            os,
+            name,
+            lambda *a, name=name, original=original, **k: (calls.append(name), original(*a, **k))[
+                1
+            ],
         )
     store.write_if_absent("v/1", b"x")
     assert calls == ["fsync", "link", "fsync", "unlink"]
@@ -100,7 +105,7 @@ def test_a_commit_is_synced_before_and_after_it_becomes_visible(
 def test_a_file_system_without_hard_links_is_told_as_the_reason(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ):
-    def no_links(source: str, target: str) -> None:
+    def no_links(source: str, target: str, **_: object) -> None:
         raise OSError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", no_links)
@@ -115,8 +120,8 @@ def test_a_link_whose_reply_was_lost_is_recognised_as_ours(
 ):
     link = os.link
 
-    def lost_reply(source: str, target: str) -> None:
-        link(source, target)
+    def lost_reply(source: str, target: str, **where: Any) -> None:
+        link(source, target, **where)
         raise FileExistsError(errno.EEXIST, "File exists")
 
     monkeypatch.setattr(os, "link", lost_reply)
@@ -149,7 +154,7 @@ def test_a_failed_write_keeps_the_old_file_and_leaves_nothing_behind(
 ):
     store.write("a/x", b"old")
 
-    def full_disk(*_: object) -> None:
+    def full_disk(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:

@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from lance_nb.errors import ObjectExistsError, StorageError
 from lance_nb.storage import local_naming
 from lance_nb.storage.local import LocalStore
 from lance_nb.storage.local_files import write_temporary
+from lance_nb.storage.local_naming import OpenFolder
 from tests.support.faulty_system import FaultySystem
 
 CODES = [
@@ -79,16 +81,17 @@ def test_a_link_that_lands_between_the_looks_is_created(
     """The request was still under way when the name was looked at first."""
 
     class Late(FaultySystem):
-        waiting: tuple[str, str] | None = None
+        waiting: tuple[str, str, dict[str, Any]] | None = None
 
-        def link(self, source: str, target: str) -> None:
-            self.waiting = (source, target)
+        def link(self, source: str, target: str, **where: Any) -> None:
+            self.waiting = (source, target, where)
             raise OSError(errno.ETIMEDOUT, "timed out")
 
-        def unlink(self, path: str) -> None:
+        def unlink(self, path: str, *, dir_fd: int) -> None:
             if self.waiting:
-                os.link(*self.waiting)
-            Path(path).unlink()
+                source, target, where = self.waiting
+                os.link(source, target, **where)
+            os.unlink(path, dir_fd=dir_fd)
 
     monkeypatch.setattr(local_naming, "os", Late(lambda *_: None))
     store.write_if_absent("v/1", b"x")
@@ -100,8 +103,8 @@ def test_equal_bytes_alone_are_no_proof(tmp_path: Path, monkeypatch, code: int, 
     """Another inode: a system without stable ones, or somebody else who wrote the same."""
 
     class Copying(FaultySystem):
-        def link(self, source: str, target: str) -> None:
-            Path(target).write_bytes(Path(source).read_bytes())
+        def link(self, source: str, target: str, **_: Any) -> None:
+            (tmp_path / target).write_bytes((tmp_path / source).read_bytes())
             raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(local_naming, "os", Copying(lambda *_: None))
@@ -129,11 +132,12 @@ def test_a_rename_that_cannot_be_looked_at_is_unknown(store: LocalStore, failing
 
 
 def test_a_rename_whose_file_has_gone_and_is_not_there_has_failed(tmp_path: Path):
-    file = write_temporary(f"{tmp_path}/x", b"1")
-    Path(file.path).unlink()
-    assert outcome_of(local_naming.rename_over, file, f"{tmp_path}/x") == "failed"
-    (tmp_path / "x").write_bytes(b"another")
-    assert outcome_of(local_naming.rename_over, file, f"{tmp_path}/x") == "unknown"
+    with OpenFolder(os.open(tmp_path, os.O_RDONLY)) as folder:
+        file = write_temporary(folder, b"1")
+        (tmp_path / file.name).unlink()
+        assert outcome_of(local_naming.rename_over, file, f"{tmp_path}/x") == "failed"
+        (tmp_path / "x").write_bytes(b"another")
+        assert outcome_of(local_naming.rename_over, file, f"{tmp_path}/x") == "unknown"
 
 
 @every_error
@@ -195,4 +199,4 @@ def test_a_file_in_pieces_that_replaced_another_and_is_not_confirmed_stays(
 def test_a_symbolic_link_at_the_name_is_somebody_elses(store: LocalStore, tmp_path: Path, failing):
     (tmp_path / "v" / "1").symlink_to(tmp_path / "v" / "old")
     failing(link=(errno.EIO, False))
-    assert outcome_of(store.write_if_absent, "v/1", b"old") == "unknown"
+    assert outcome_of(store.write_if_absent, "v/1", b"old") == "exists"

@@ -12,6 +12,7 @@ import pytest
 
 from lance_nb.errors import StorageError
 from lance_nb.storage.base import write_new
+from lance_nb.storage.links import Boundary
 from lance_nb.storage.local import LocalStore
 from lance_nb.storage.local_writer import LocalObjectWriter
 from lance_nb.storage.memory import MemoryStore
@@ -70,9 +71,9 @@ def test_a_durable_write_comes_after_what_waits(store, slow, monkeypatch, name):
     for call in ("rename", "link"):
         real = getattr(os, call)
 
-        def step(source, target, real=real):
+        def step(source, target, real=real, **where):
             named.append((Path(target).name, len(done)))
-            real(source, target)
+            real(source, target, **where)
 
         monkeypatch.setattr(os, call, step)
     with synced_together():
@@ -135,7 +136,7 @@ def test_an_interrupt_while_a_sync_is_handed_over_closes_nothing_twice(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("lance_nb.storage.sync_later.begin", done_then_interrupted)
-    writer = LocalObjectWriter(str(tmp_path / "x"))
+    writer = LocalObjectWriter(str(tmp_path / "x"), Boundary(str(tmp_path)))
     writer.write([b"abc"])
     before = os.open(tmp_path, os.O_RDONLY)
     with pytest.raises(KeyboardInterrupt), synced_together():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
@@ -11,8 +10,8 @@ import pytest
 
 from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_nb.format.layout import DETACHED_BIT, branch_path, branch_root, manifest_path
-from lance_nb.storage import local
 from lance_nb.storage.local import LocalStore
+from lance_nb.storage.local_files import OpenFolder
 from lance_nb.storage.threads import THREADS_MAX, run_side_by_side
 from lance_nb.table.refs import Target
 from lance_nb.table.retention import RetentionPolicy
@@ -305,12 +304,20 @@ def test_on_a_disk_manifests_are_gone_for_good_before_files_follow(
     for version in (1, 2):
         overwrite(table, version)
     done: list[str] = []
-    unlink = os.unlink
-    monkeypatch.setattr(os, "unlink", lambda path: done.append(f"delete {path}") or unlink(path))
-    monkeypatch.setattr(local, "sync_folder", lambda path: done.append(f"sync {path}"))
+    remove = OpenFolder.remove
+
+    def place(folder: OpenFolder) -> str:
+        return str(Path(f"/proc/self/fd/{folder.descriptor}").readlink())
+
+    def recorded(folder: OpenFolder, name: str) -> None:
+        done.append(f"delete {place(folder)}/{name}")
+        remove(folder, name)
+
+    monkeypatch.setattr(OpenFolder, "remove", recorded)
+    monkeypatch.setattr(OpenFolder, "sync", lambda folder: done.append(f"sync {place(folder)}"))
     policy = RetentionPolicy.of(timedelta(0), None, None)
     Cleanup(table.inner, "", 3, policy, CleanupOptions(environment=Environment())).run()
-    synced = done.index(f"sync {tmp_path}/_versions/")
+    synced = done.index(f"sync {tmp_path}/_versions")
     assert synced == 2
     assert all("_versions" in one for one in done[:synced])
     assert all("_versions" not in one for one in done[synced + 1 :])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -32,7 +33,10 @@ class _Disk:
     def _recorded(self, name: str, act):
         def call(*arguments, **options):
             target = arguments[-1]
-            path = Path(f"/proc/self/fd/{target}").readlink() if name == "fsync" else Path(target)
+            opened = target if name == "fsync" else options["dst_dir_fd"]
+            path = Path(f"/proc/self/fd/{opened}").readlink()
+            if name != "fsync":
+                path /= target
             found = os.path.relpath(path, self._root)
             kind = "folder" if path.is_dir() else "file"
             self.log.append(f"{name} {kind} {found.split('/')[0]}")
@@ -123,8 +127,8 @@ def test_a_file_system_that_cannot_sync_folders_takes_commits(table, tmp_path, m
 def test_a_link_whose_reply_was_lost_is_one_version(table, tmp_path, monkeypatch, code):
     real = os.link
 
-    def lost(source: str, target: str) -> None:
-        real(source, target)
+    def lost(source: str, target: str, **where: Any) -> None:
+        real(source, target, **where)
         raise OSError(getattr(errno, code), "lost")
 
     monkeypatch.setattr(os, "link", lost)
