@@ -26,7 +26,6 @@ import os
 import stat
 from collections.abc import Sequence
 
-from lance_nb.code_lines import Python, literal, shell_variable
 from lance_nb.errors import InvalidInputError, StorageError
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -39,6 +38,8 @@ _OPENED = "/proc/self/fd/%d"
 
 def how_to_allow(allowed: Sequence[str], place: str, root: str | None = None) -> str:
     """Say how a place outside of a dataset, the one at ``root``, is trusted."""
+    from lance_nb.code_lines import Python, literal, shell_variable
+
     places = [*allowed, place]
     if root is None:
         line = f"allow_bases={literal(places)}"
