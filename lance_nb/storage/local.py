@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lance_nb.errors import InvalidInputError, LanceError, ObjectNotFoundError, StorageError
 from lance_nb.storage import meter
@@ -59,8 +59,10 @@ from lance_nb.storage.local_naming import (
     rename_over,
     sync_name,
 )
-from lance_nb.storage.local_writer import LocalObjectWriter
 from lance_nb.storage.sync_later import settle
+
+if TYPE_CHECKING:
+    from lance_nb.storage.local_writer import LocalObjectWriter
 
 SMALL_FILE_BYTES = 64 * 1024
 _CLOCK_TICK_S = 0.05
@@ -320,6 +322,8 @@ class LocalStore:
 
     def create(self, path: str) -> LocalObjectWriter:
         """Begin a file that appears, durably, when it is finished."""
+        from lance_nb.storage.local_writer import LocalObjectWriter  # who only reads needs none
+
         return LocalObjectWriter(self._full(path), self._boundary)
 
     def replace(self, path: str, expected: Buffer, data: Buffer) -> bool:
