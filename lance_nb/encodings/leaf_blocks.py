@@ -151,7 +151,8 @@ def _struct(leaf: pa.Array) -> DataBlock:
     children: list[DataBlock] = []
     for position in range(leaf.type.num_fields):
         child = leaf.field(position)
-        if child.null_count and _has_null_inside(leaf, child):
+        is_null = pa.types.is_null(child.type)  # which has no validity to look at
+        if is_null or (child.null_count and _has_null_inside(leaf, child)):
             name = leaf.type.field(position).name
             raise NotSupportedError(
                 f"field {name!r} of a packed struct has nulls; packed structs cannot store them"

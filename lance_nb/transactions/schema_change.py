@@ -172,6 +172,11 @@ def can_become(found: pa.DataType, wanted: pa.DataType) -> bool:
         return bool(found.list_size == wanted.list_size) and can_become(
             found.value_type, wanted.value_type
         )
+    # Not to a zone, whose midnight it would be, nor to date64, which holds whole days only.
+    if pa.types.is_date(found) and pa.types.is_timestamp(wanted):
+        return wanted.tz is None
+    if pa.types.is_timestamp(found) and pa.types.is_date32(wanted):
+        return True
     return found == wanted or any(family(found) and family(wanted) for family in _FAMILIES)
 
 

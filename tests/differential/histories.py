@@ -11,7 +11,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 
-from tests.differential.play import OURS, PYLANCE, Player, Step
+from tests.differential.play import OURS, PYLANCE, Player, Step, comparable
 from tests.differential.reads import State, condition, leaf_paths, literal, quoted, reads_for
 from tests.differential.schemas import (
     field_source,
@@ -21,7 +21,6 @@ from tests.differential.schemas import (
     random_name,
 )
 from tests.differential.values import DISTRIBUTIONS, NULL_SHARES, Column, Rows
-from tests.support.reading import decoded
 
 MAX_STEPS = 7
 NUM_READS = 5
@@ -115,12 +114,22 @@ class Author:
     @staticmethod
     def _by_pylance(step: Step, file_version: str) -> Step:
         """Let pylance alone write files of version 0.1, which we only read."""
+        if file_version != "0.1":
+            return step
+        rows = step.rows
+        if rows is not None:
+            # 0.1 stores the number below a null, but its page statistics know of the null: what
+            # pylance answers depends on which of the two it looks at.
+            columns = tuple(
+                replace(one, nulls=0.0, values="random" if one.values == "null" else one.values)
+                for one in rows.columns
+            )
+            order = tuple(name for name in rows.order if name != "key")
+            step = replace(step, rows=replace(rows, columns=columns, key=False, order=order))
         writes = step.rows is not None or re.search(
             r"\.(update|add_|alter|optimize|stale)", step.code
         )
-        if file_version == "0.1" and writes:
-            return replace(step, actor=PYLANCE, other=False)
-        return step
+        return replace(step, actor=PYLANCE, other=False) if writes else step
 
     def _sizes(self, rows: Rows) -> str:
         chance = self.chance
@@ -190,12 +199,13 @@ class Author:
         for path in chance.sample(tops, min(len(tops), chance.choice((1, 1, 2)))):
             name = path.strip("`")
             known = [literal(one, paths[path]) for one in state.samples.get(path, [])]
-            options = [one for one in known if one is not None] + ["NULL"]
+            options = [one for one in known if one is not None]
+            options += ["NULL"] if state.file_version != "0.1" else []
             if path not in blobs:
                 options.append(path)
             if name == "key":
                 options += ["key + 1", "uid % 5"]
-            values[name] = chance.choice(options)
+            values[name] = chance.choice(options or [path])
         where = f", where={condition(chance, state)!r}" if chance.random() < 0.85 else ""
         return Step(self._actor(), f"ds.update({values}{where})", ordered=False)
 
@@ -355,7 +365,7 @@ def known_state(player: Player, branch: str | None) -> State | None:
     samples: dict[str, list[Any]] = {}
     for name in head.column_names:
         if head.num_rows:
-            _sample(samples, f"`{name}`", pa.concat_arrays(decoded(head[name]).chunks))
+            _sample(samples, f"`{name}`", pa.concat_arrays(comparable(head[name]).chunks))
     return State(
         dataset.schema, dataset.count_rows(), dataset.data_storage_version,
         dataset.has_stable_row_ids, [one["version"] for one in dataset.versions()],

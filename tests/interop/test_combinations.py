@@ -559,3 +559,35 @@ def test_rows_that_use_more_items_than_the_keys_number_are_refused(
         read(lance_nb.dataset(str(tmp_path / "d")))
     with pytest.raises((OSError, pa.ArrowInvalid, ValueError), match=r"bigger than|ordering"):
         read(lance.dataset(str(tmp_path / "d")))
+
+
+@pytest.mark.parametrize(("found", "wanted", "values"), [
+    (pa.date32(), pa.timestamp("s"), [-1, 20000, None]), (pa.date32(), pa.timestamp("ns"), [-1]),
+    (pa.date64(), pa.timestamp("ms"), [259_200_000]),
+    (pa.timestamp("s"), pa.date32(), [0, 1, -1, 259_205, -172_805, None]),
+    (pa.timestamp("us", "Europe/Zurich"), pa.date32(), [0, 82_800_000_000, -1]),
+], ids=str)  # fmt: skip
+def test_dates_become_timestamps_and_back(
+    tmp_path: Path, found: pa.DataType, wanted: pa.DataType, values: list[int | None]
+) -> None:
+    lance = require_pylance()
+    numbers = pa.array(values, pa.int32() if found.bit_width == 32 else pa.int64())
+    made = []
+    for module in (lance_nb, lance):
+        uri = str(tmp_path / module.__name__)
+        lance.write_dataset(pa.table({"c": numbers.cast(found)}), uri)
+        module.dataset(uri).alter_columns({"path": "c", "data_type": wanted})
+        made.append(lance.dataset(uri).to_table())
+    assert made[0].schema == made[1].schema
+    assert made[0].equals(made[1])
+
+
+@pytest.mark.parametrize(("found", "wanted"), [
+    (pa.date32(), pa.timestamp("s", "UTC")), (pa.timestamp("ms"), pa.date64()),
+], ids=["zone", "date64"])  # fmt: skip
+def test_a_date_of_another_kind_is_refused(
+    tmp_path: Path, found: pa.DataType, wanted: pa.DataType
+) -> None:
+    ds = lance_nb.write_dataset(pa.table({"c": pa.nulls(1, found)}), tmp_path / "d")
+    with pytest.raises(SchemaMismatchError, match="of another kind"):
+        ds.alter_columns({"path": "c", "data_type": wanted})

@@ -26,6 +26,7 @@ from lance_nb.table.predicate.expression import (
     only_value,
     per_row,
 )
+from lance_nb.table.predicate.lists import flattened, taken
 from lance_nb.table.predicate.string_functions import text
 
 Binder = Callable[[str, Sequence[Expression]], Expression]
@@ -191,12 +192,12 @@ def element_at(name: str, operands: Sequence[Expression]) -> Expression:
 
         places = np.asarray(numbers.fill_null(0).to_numpy(zero_copy_only=False))
         lengths = np.asarray(pc.list_value_length(rows).fill_null(0).to_numpy(zero_copy_only=False))
-        flat = pc.list_flatten(rows)
+        flat = flattened(rows)
         ends = np.cumsum(lengths)
         offsets = np.where(places > 0, places - 1, lengths + places)
         valid = (places != 0) & (offsets >= 0) & (offsets < lengths)
         indices = np.where(valid, ends - lengths + offsets, 0)
-        return flat.take(pa.array(indices, mask=~valid))
+        return taken(flat, pa.array(indices, mask=~valid))
 
     found = call(name, _scalar_safe(pick), lists, cast(plain(operands[1]), pa.int64()))
     # As in pylance, an element loses its extension type; JSON keeps it, for the functions of JSON.

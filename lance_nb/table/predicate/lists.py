@@ -42,7 +42,7 @@ class Lists:
 
     def cut(self, places: Ints | pa.Array, lengths: Ints) -> pa.Array:
         """Make lists of the values at ``places``."""
-        return closed(self.values.take(pa.array(places)), lengths, self.lost)
+        return closed(taken(self.values, pa.array(places)), lengths, self.lost)
 
     def ranges(self, first: Ints, counts: Ints, stride: Ints | int = 1) -> pa.Array:
         """Make lists of ``counts`` values of each row, from its value ``first`` on."""
@@ -58,13 +58,45 @@ class Lists:
         return self.cut(np.flatnonzero(mask), counts)
 
 
+def taken(values: pa.Array, places: pa.Array) -> pa.Array:
+    """Take values; Arrow takes nulls of no struct with an extension type inside."""
+    try:
+        return values.take(places)
+    except pa.ArrowNotImplementedError:
+        return values.cast(_stored(values.type)).take(places).cast(values.type)
+
+
+def flattened(rows: pa.Array) -> pa.Array:
+    """Return the values of all lists; Arrow makes none of such structs where all are null."""
+    import pyarrow.compute as pc
+
+    try:
+        return pc.list_flatten(rows)
+    except pa.ArrowNotImplementedError:
+        return pc.list_flatten(rows.cast(_stored(rows.type))).cast(rows.type.value_type)
+
+
+def _stored(type_: pa.DataType) -> pa.DataType:
+    """Return a type without the extension types inside of it."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return _stored(type_.storage_type)
+    if pa.types.is_struct(type_):
+        return pa.struct([one.with_type(_stored(one.type)) for one in type_])
+    if pa.types.is_fixed_size_list(type_):
+        return pa.list_(type_.value_field.with_type(_stored(type_.value_type)), type_.list_size)
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        make = pa.list_ if pa.types.is_list(type_) else pa.large_list
+        return make(type_.value_field.with_type(_stored(type_.value_type)))
+    return type_
+
+
 def opened(rows: pa.Array) -> Lists:
     """Take lists apart; null ones have no values."""
     import pyarrow.compute as pc
 
     lengths = np.asarray(pc.list_value_length(rows).fill_null(0).to_numpy(zero_copy_only=False))
     lengths = lengths.astype(np.int64)
-    return Lists(pc.list_flatten(rows), np.cumsum(lengths) - lengths, lengths, null_mask(rows))
+    return Lists(flattened(rows), np.cumsum(lengths) - lengths, lengths, null_mask(rows))
 
 
 def null_mask(array: pa.Array) -> Mask:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -70,3 +72,10 @@ def test_structs_without_fields_hold_nothing() -> None:
 def test_nested_columns_are_no_leaf() -> None:
     with pytest.raises(NotSupportedError, match="one leaf"):
         from_arrow(pa.array([[1]], pa.list_(pa.int8())))
+
+
+@pytest.mark.parametrize("rows", [[{"n": None, "x": 1}], [None], [{"n": None, "x": 1}, None]])
+def test_a_packed_struct_with_a_field_of_nulls_is_refused(rows: list[Any]) -> None:
+    kind = pa.struct([("n", pa.null()), ("x", pa.int32())])
+    with pytest.raises(NotSupportedError, match="field 'n' of a packed struct has nulls"):
+        from_arrow(pa.array(rows, kind))

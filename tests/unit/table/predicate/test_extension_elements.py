@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from lance_nb.format.bfloat16 import BFloat16Type
 from lance_nb.table.predicate import compile_column
 from tests.support.expressions import values_of
 
@@ -37,3 +38,13 @@ def test_elements_are_taken(text: str, values: list[object]) -> None:
 def test_only_json_stays_an_extension_type() -> None:
     types = [compile_column("x", text, TABLE.schema).field.type for text in ("lj[1]", "lu[1]")]
     assert types == [pa.json_(), pa.binary(16)]
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.parametrize(
+    "text", ["l[1]", "l[-1]", "array_slice(l, 1, 1)[1]", "array_reverse(l)[1]"]
+)
+def test_elements_are_null_where_there_are_none(text: str, nullable: bool) -> None:
+    for kind in (pa.json_(), pa.uuid(), BFloat16Type()):
+        item = pa.struct([pa.field("v", pa.list_(kind)), pa.field("w", kind, nullable)])
+        assert values_of(text, pa.table({"l": pa.nulls(2, pa.list_(item))})) == [None, None]
