@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful
+.PHONY: bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-kills torture-losses reliability
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -188,6 +188,17 @@ race: $(VENV)/.stamp-test  ## 8 processes, ours and pylance's, commit 2,000 time
 
 simulate: $(VENV)/.stamp-test  ## many seeded histories of writers that meet and fail; RUNS=100000
 	$(PY) -m tests.concurrency.test_simulation $(or $(RUNS),20000)
+
+torture: torture-kills torture-losses reliability  ## kill writers and take their power away; KILLS=2000 STATES=10000 SEED=1
+
+torture-kills: $(VENV)/.stamp-test  ## kill writers at every call that changes the disk; KILLS=2000 SEED=1
+	$(PY) -m tests.torture.kills $(or $(KILLS),2000) $(or $(SEED),1) --keep
+
+torture-losses: $(VENV)/.stamp-test  ## lose what was not synced when the power failed; STATES=10000 SEED=1
+	$(PY) -m tests.torture.losses $(or $(STATES),10000) $(or $(SEED),1) --keep
+
+reliability: $(VENV)/.stamp-test  ## write RELIABILITY.md from the stored results of long runs
+	$(PY) -m tests.torture.report
 
 stateful: $(VENV)/.stamp-test  ## random sequences of every verb against a model; RUNS=10000 SEED=1
 	$(PY) -m tests.stateful.sequences $(or $(RUNS),10000) $(SEED)

@@ -151,12 +151,19 @@ def latest_version(names: Iterable[str], folder: str = VERSIONS) -> ManifestName
     return found[-1] if found else None
 
 
+_FINISH_MIGRATION = (
+    "if a migration of these names was interrupted, open the oldest version by its number and "
+    "call migrate_manifest_paths_v2 again"
+)
+
+
 def _mixed(folder: str) -> CorruptFileError:
     return CorruptFileError(
         folder,
         None,
         "manifests of one naming scheme",
         "both V1 names (1.manifest) and V2 names (18446744073709551614.manifest)",
+        advice=_FINISH_MIGRATION,
     )
 
 

@@ -3,7 +3,8 @@
 =====================  =========================================================================
 manifest               ``_versions/<number>.manifest``, detached ones too
 temporary_manifest     ``_versions``: ``.tmp...``, ``....manifest#1`` of interrupted commits,
-                       ``2.manifest-<uuid>`` staged by an external manifest store
+                       ``2.manifest-<uuid>`` staged by an external manifest store;
+                       ``_refs``: ``.tmp...`` of tags and branches that were not finished
 transaction            ``_transactions/*.txn``
 data                   ``data/**``: ``.lance``, ``.blob``, ``.tmp...``
 deletion               ``_deletions/*.arrow``, ``*.bin``, ``.tmp...``
@@ -108,7 +109,7 @@ def _kind_of(path: str) -> tuple[str, str | None]:
             owner = inside.rpartition("/")[0].rpartition("/")[2] if name.endswith(".blob") else name
             return DATA, identity_of(DATA, owner)
         case "_refs":
-            return REF, None
+            return (TEMPORARY_MANIFEST if name.startswith(_TEMPORARY) else REF), None
     return OTHER, None
 
 

@@ -12,7 +12,7 @@ the call does its work first, as behind a network whose reply is lost.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -40,35 +40,58 @@ CALLS = (
     "scandir",
 )
 Plan = Callable[[int, str], tuple[int, bool] | None]
+Call = Callable[..., Any]
 
 
-class FaultySystem:
-    """The module ``os``, with errors where the plan wants them."""
+class WatchedSystem:
+    """The module ``os``; ``watch(name, real, arguments, options)`` makes the calls in ``names``."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.calls: list[str] = []
-        self._plan = plan
+    def __init__(self, names: Container[str], watch: Callable[[str, Call, Any, Any], Any]) -> None:
+        self._names = names
+        self._watch = watch
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(os, name)
-        return self._planned(name, real) if name in CALLS else real
+        if name not in self._names:
+            return real
 
-    def _planned(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
-            self.calls.append(name)
-            fault = self._plan(len(self.calls), name)
-            if fault is None:
-                return real(*arguments, **options)
-            code, after = fault
-            if after or name == "close":  # a descriptor is closed whatever is reported
-                done = real(*arguments, **options)
-                if name == "open":
-                    os.close(done)  # whoever is told of a failure has nothing to close
-                if name == "scandir":
-                    done.close()
-            raise OSError(code, os.strerror(code))
+            return self._watch(name, real, arguments, options)
 
         return call
+
+
+class FaultySystem(WatchedSystem):
+    """The module ``os``, with errors where the plan wants them."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(CALLS, self._planned)
+        self.calls: list[str] = []
+        self._plan = plan
+
+    def _planned(self, name: str, real: Call, arguments: Any, options: Any) -> Any:
+        self.calls.append(name)
+        fault = self._plan(len(self.calls), name)
+        if fault is None:
+            return real(*arguments, **options)
+        code, after = fault
+        if after or name == "close":  # a descriptor is closed whatever is reported
+            done = real(*arguments, **options)
+            if name == "open":
+                os.close(done)  # whoever is told of a failure has nothing to close
+            if name == "scandir":
+                done.close()
+        raise OSError(code, os.strerror(code))
+
+
+@contextmanager
+def in_place_of_os(system: Any) -> Iterator[None]:
+    """Let the modules that write local files call ``system`` where they call ``os``."""
+    with pytest.MonkeyPatch.context() as inside:
+        for module in MODULES:
+            if hasattr(module, "os"):
+                inside.setattr(module, "os", system)
+        yield
 
 
 @contextmanager
@@ -81,8 +104,5 @@ def failing_at(
         return (code, after) if number and number <= at < number + times else None
 
     system = FaultySystem(plan)
-    with patch.context() as inside:
-        for module in MODULES:
-            if hasattr(module, "os"):
-                inside.setattr(module, "os", system)
+    with in_place_of_os(system):
         yield system

@@ -39,6 +39,8 @@ def kinds(*paths: str, branches: tuple[str, ...] = ()) -> dict[str, tuple[str, s
         ("_indices/uuid/page.lance", "index", "index:uuid"),
         ("_indices/loose", "index", "index:loose"),
         ("_refs/tags/a.json", "ref", None),
+        ("_refs/tags/.tmp-12", "temporary_manifest", None),
+        ("_refs/branches/.tmp-12", "temporary_manifest", None),
         ("README.md", "other", None),
         ("tree/lost/data/a.lance", "other", None),
     ],

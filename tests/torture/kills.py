@@ -1,0 +1,303 @@
+"""Writers that are killed at every call that changes the disk: SIGKILL, nothing is tidied up.
+
+A forked child makes one change and dies at its Nth call: before it, after it, or when half of a
+write is done; N counts from 1 until the verb ends without dying. Afterwards ours and pylance see
+the state before or the one after. Once for each set of files that is left: the verb can be
+repeated; ``verify`` finds no error; pylance appends a row; a clean-up leaves no file that nobody
+needs.
+
+    python -m tests.torture.kills 2000 [seed] [--verb NAME]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from lance_nb.errors import AlreadyExistsError, LanceError, RefNotFoundError
+from tests.support.faulty_system import Call, WatchedSystem, in_place_of_os
+from tests.torture.looking import Judge, State, errors_of, is_between, is_same, left_behind, look
+from tests.torture.results import keep
+from tests.torture.verbs import VERBS, Verb, make
+
+CHANGING = (
+    "open",
+    "write",
+    "writev",
+    "fsync",
+    "link",
+    "rename",
+    "unlink",
+    "mkdir",
+    "makedirs",
+    "rmdir",
+)
+MOMENTS = ("before", "after", "short")
+CHILD_S_MAX = 30
+CALLS_MAX = 2000  # a verb that makes more ends in a finding of its own
+ENDED, RAISED = 0, 3
+_RANDOM = re.compile(r"[0-9a-f-]{20,}|(?<=data/)[01]+[0-9a-f]+")
+
+
+class _Killer:
+    """Counts the calls that change the disk and ends the process at one of them."""
+
+    def __init__(self, number: int, moment: str, calls: list[str]) -> None:
+        self._number, self._moment, self._calls = number, moment, calls
+        self._lock = threading.Lock()
+
+    def __call__(self, name: str, real: Call, arguments: Any, options: Any) -> Any:
+        if name == "open" and not arguments[1] & os.O_CREAT:
+            return real(*arguments, **options)
+        if self._moment == "short" and not name.startswith("write"):
+            return real(*arguments, **options)
+        with self._lock:
+            self._calls.append(name)
+            number = len(self._calls)
+        if number != self._number:
+            return real(*arguments, **options)
+        if self._moment == "after":
+            real(*arguments, **options)
+        elif self._moment == "short":
+            _write_half(name, arguments)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return None
+
+
+def _write_half(name: str, arguments: Any) -> None:
+    pieces = arguments[1] if name == "writev" else [arguments[1]]
+    data = b"".join(bytes(one) for one in pieces)
+    os.write(arguments[0], data[: len(data) // 2])
+
+
+def calls_of(verb: Verb, place: str) -> list[str]:
+    """Make the change without dying; return the calls."""
+    calls: list[str] = []
+    with in_place_of_os(WatchedSystem(CHANGING, _Killer(0, "", calls))):
+        verb.act(place)
+    return calls
+
+
+def killed(verb: Verb, place: str, number: int, moment: str) -> bool:
+    """Make the change in a child that dies; tell whether it did (or had ended before)."""
+    child = os.fork()
+    if not child:
+        _in_child(verb, place, number, moment)
+    end = time.monotonic() + CHILD_S_MAX
+    done, status = os.waitpid(child, os.WNOHANG)
+    while not done:
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise AssertionError(f"the writer is still at it after {CHILD_S_MAX} s")
+        time.sleep(0.0005)
+        done, status = os.waitpid(child, os.WNOHANG)
+    if os.WIFSIGNALED(status):
+        assert os.WTERMSIG(status) == signal.SIGKILL, f"the writer died of {status}"
+        return True
+    assert os.WEXITSTATUS(status) == ENDED, "the writer raised an error (printed above)"
+    return False
+
+
+def _files_of(folder: Path) -> str:
+    """Describe the files below a folder by name and size; what is random in a name is left out."""
+    found = (
+        (_RANDOM.sub("*", str(one.relative_to(folder))), one.stat().st_size)
+        for one in folder.rglob("*")
+        if one.is_file()
+    )
+    return str(sorted(found))
+
+
+def _in_child(verb: Verb, place: str, number: int, moment: str) -> None:
+    try:
+        with in_place_of_os(WatchedSystem(CHANGING, _Killer(number, moment, []))):
+            verb.act(place)
+    except BaseException:  # noqa: BLE001 (a child may not go on as its parent)
+        traceback.print_exc()
+        os._exit(RAISED)
+    os._exit(ENDED)
+
+
+class Case:
+    """A verb on a dataset of a seed, with what it looks like before and after."""
+
+    def __init__(self, name: str, seed: int, folder: Path) -> None:
+        self.name, self.verb = name, VERBS[name]
+        self._folder = folder
+        self._examined: set[str] = set()
+        self._source = folder / "source"
+        self._source.mkdir(parents=True)
+        make(f"{self._source}/t.lance", seed)
+        self.verb.prepare(f"{self._source}/t.lance")
+        place = self.copied("whole")
+        self.before = look(place + self.verb.at)
+        self.calls = calls_of(self.verb, place)
+        self.after = look(place + self.verb.at)
+        assert self.before != self.after, f"{name} changes nothing"
+        shutil.rmtree(folder / "whole")
+
+    def copied(self, name: str) -> str:
+        """Copy the dataset, under hard links: files are never changed in place."""
+        shutil.copytree(self._source, self._folder / name, copy_function=os.link)
+        return f"{self._folder / name}/t.lance"
+
+    def is_allowed(self, found: State) -> bool:
+        """Tell whether readers may see this of a writer that died."""
+        return found in (self.before, self.after) or is_between(
+            self.verb, found, self.before, self.after
+        )
+
+    def seen(self, at: str) -> State | str:
+        """Look; of a dataset that may be refused half-way, return the refusal."""
+        try:
+            return look(at)
+        except LanceError as error:
+            if "refused" not in self.verb.between:
+                raise
+            return str(error)
+
+    def round(self, judge: Judge, number: int, moment: str) -> str:
+        """Kill once and look; return what the end state was. Raises AssertionError."""
+        place = self.copied("round")
+        at = place + self.verb.at
+        if not killed(self.verb, place, number, moment):
+            shutil.rmtree(self._folder / "round")
+            return "ended"
+        found = self.seen(at)
+        if isinstance(found, str):
+            end = "refused"
+        else:
+            assert self.is_allowed(found), f"readers see {found}"
+            end = {True: "before", False: "between"}[found == self.before]
+            end = "after" if found == self.after else end
+            judge.compare(at, found)
+        self._examine(judge, place, end)
+        shutil.rmtree(self._folder / "round")
+        return end
+
+    def tidy(self) -> None:
+        """Remove what a round left that ended in a finding."""
+        shutil.rmtree(self._folder / "round", ignore_errors=True)
+
+    def _examine(self, judge: Judge, place: str, end: str) -> None:
+        """Go on with what a dead writer left, once for each set of files. Raises AssertionError."""
+        files = _files_of(self._folder / "round")
+        if files in self._examined:
+            return
+        at = place + self.verb.at
+        if end != "after":
+            self.repeat(place)
+            again = look(at)
+            assert is_same(again, self.after), f"{end}; repeated, readers see {again}"
+            judge.compare(at, again)
+        problems = errors_of(at)
+        assert not problems, f"verify: {problems}"
+        count = judge.ask("append", at)
+        assert count == len(look(at)["main"]["rows"]), "a row that pylance appends is not seen"
+        orphans = left_behind(at)
+        assert not orphans, f"{end}; after a clean-up there are {orphans}"
+        self._examined.add(files)
+
+    def repeat(self, place: str) -> None:
+        """Make the change again; what it makes may be there already."""
+        try:
+            self.verb.act(place)
+        except (AlreadyExistsError, RefNotFoundError) as error:
+            print(f"{self.name}: repeated: {error}")
+
+
+class Kills:
+    """A run: its counts, and what it found."""
+
+    def __init__(self) -> None:
+        self._judge = Judge()
+        self.ends: Counter[str] = Counter()
+        self.verbs: Counter[str] = Counter()
+        self.failures: list[str] = []
+
+    def close(self) -> None:
+        """End the process of pylance."""
+        self._judge.close()
+
+    def all_of(self, name: str, seed: int) -> None:
+        """Kill a verb at every call, at each moment."""
+        memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+        began, before = time.perf_counter(), self.verbs[name]
+        with tempfile.TemporaryDirectory(dir=memory, ignore_cleanup_errors=True) as folder:
+            case = Case(name, seed, Path(folder) / "case")
+            for moment in MOMENTS:
+                for number in range(1, CALLS_MAX):
+                    end = self._once(case, f"{name}, seed {seed}", number, moment)
+                    if end == "ended":
+                        break
+                    self.ends[end] += 1
+                    self.verbs[name] += 1
+        seconds = time.perf_counter() - began
+        print(
+            f"{name}, seed {seed}: {self.verbs[name] - before} kills, {seconds:.1f} s", flush=True
+        )
+
+    def _once(self, case: Case, where: str, number: int, moment: str) -> str:
+        try:
+            return case.round(self._judge, number, moment)
+        except Exception as error:  # noqa: BLE001 (whatever it is, it is a finding)
+            text = f"{where}, killed {moment} {number} of {case.calls}"
+            self.failures.append(f"{text}: {type(error).__name__}: {error}"[:2000])
+            print(f"FOUND {self.failures[-1]}", flush=True)
+            case.tidy()
+            return "found"
+
+
+def run(rounds: int, seed: int, names: list[str], seconds_max: float) -> dict[str, Any]:
+    """Kill until ``rounds`` are done and every verb is through; return the counts."""
+    kills = Kills()
+    began = time.perf_counter()
+    seeds = []
+    while kills.verbs.total() < rounds and time.perf_counter() - began < seconds_max:
+        seeds.append(seed)
+        for name in names:
+            if time.perf_counter() - began < seconds_max:
+                kills.all_of(name, seed)
+        seed += 1
+    kills.close()
+    return {
+        "rounds": kills.verbs.total(),
+        "seeds": [seeds[0], seeds[-1]],
+        "seconds": round(time.perf_counter() - began, 1),
+        "ends": dict(kills.ends),
+        "verbs": dict(kills.verbs),
+        "failures": kills.failures,
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Kill as often as asked; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.torture.kills")
+    parser.add_argument("rounds", type=int)
+    parser.add_argument("seed", type=int, nargs="?", default=1)
+    parser.add_argument("--verb", action="append", choices=list(VERBS))
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--keep", action="store_true", help="store the result for RELIABILITY.md")
+    said = parser.parse_args(arguments)
+    found = run(said.rounds, said.seed, said.verb or list(VERBS), said.seconds)
+    print({key: one for key, one in found.items() if key != "verbs"})
+    if said.keep:
+        chosen = "".join(f' --verb "{name}"' for name in said.verb or ())
+        keep("kills", f"python -m tests.torture.kills {said.rounds} {said.seed}{chosen}", found)
+    return 1 if found["failures"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

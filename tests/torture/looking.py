@@ -1,0 +1,204 @@
+"""What readers see of a dataset: ours, and pylance in a process of its own.
+
+pylance is not imported here: its threads would not survive the forks of ``kills``.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import lance_nb
+from lance_nb.storage.registry import open_store
+from lance_nb.table import refs
+from tests.torture.verbs import AT_ONCE, Verb, opened, rows
+
+SHORT = 20  # characters at most of a manifest's name in the first naming scheme
+NOTHING: dict[str, Any] = {}
+ROOT = Path(__file__).parents[2]
+State = dict[str, Any]
+
+
+def look(place: str) -> State:
+    """Return what a reader sees: every version of every branch, tags, settings of the newest."""
+    root = open_store(place)
+    names = [one for one in root.list_names("_versions") if one.endswith(".manifest")]
+    if not names:
+        return NOTHING
+    main = opened(place)
+    branches = {}
+    for name in refs.branch_names(root):
+        inside = root.child(f"tree/{name}").list_names("_versions")
+        whole = any(one.endswith(".manifest") for one in inside)
+        branches[name] = _line(main.checkout_version((name, None))) if whole else "unfinished"
+    return {
+        "main": _line(main),
+        "branches": branches,
+        "long_names": sorted({len(one) > SHORT for one in names}),
+        "tags": {
+            name: [one["branch"], one["version"], one["metadata"]]
+            for name, one in main.tags.list().items()
+        },
+    }
+
+
+def _line(dataset: Any) -> dict[str, Any]:
+    newest = dataset.to_table()
+    numbers = dataset.version_numbers()
+    return {
+        "version": dataset.version,
+        "versions": numbers,
+        "counts": [dataset.checkout_version(one).to_table().num_rows for one in numbers],
+        "schema": str(newest.schema),
+        "rows": newest.to_pylist(),
+        "config": dataset.config(),
+        "metadata": dict(dataset.metadata),
+        "indices": sorted(one["name"] for one in dataset.list_indices()),
+        "bases": sorted(str(one.name) for one in dataset.base_paths().values()),
+    }
+
+
+def is_between(verb: Verb, found: State, before: State, after: State) -> bool:
+    """Tell whether a state may be seen of a verb that takes several commits.
+
+    "same rows": the newest version shows what the one before the verb shows, under another number;
+    "versions": some of the versions are gone that all go; "unfinished": a branch has its record and
+    no version, or the other way round; "tag": only a tag is there that keeps files of the verb.
+    """
+    if not found or not before:
+        return False
+    main, old = found["main"], before["main"]
+    if "same rows" in verb.between:
+        return _without_numbers(main) == _without_numbers(old)
+    if "versions" in verb.between:
+        kept = set(main["versions"])
+        last = set(after["main"]["versions"])
+        return main["rows"] == old["rows"] and last <= kept <= set(old["versions"])
+    if "unfinished" in verb.between:
+        return main == old and found["tags"] == before["tags"]
+    if "tag" in verb.between:
+        return main == old and found["branches"] == before["branches"]
+    return False
+
+
+def _without_numbers(line: dict[str, Any]) -> dict[str, Any]:
+    return {key: one for key, one in line.items() if key not in ("version", "versions", "counts")}
+
+
+def is_same(one: State, other: State) -> bool:
+    """Compare states, the numbers of versions aside: a repetition may have taken other ones."""
+    if not one or not other:
+        return one == other
+    return _unnumbered(one) == _unnumbered(other)
+
+
+def _unnumbered(state: State) -> State:
+    branches = state["branches"].items()
+    return {
+        "main": _without_numbers(state["main"]),
+        "branches": {
+            name: line if isinstance(line, str) else _without_numbers(line)
+            for name, line in branches
+        },
+        "tags": state["tags"],
+        "long_names": state["long_names"],
+    }
+
+
+def errors_of(place: str) -> list[str]:
+    """Return what ``verify`` calls an error."""
+    report = lance_nb.verify(place, allow_bases=[str(Path(place).parent)])
+    return [str(one) for one in report.of("error")]
+
+
+def left_behind(place: str) -> list[str]:
+    """Clean the dataset up, every branch of it, and return the files that nobody needs."""
+    main = opened(place)
+    options: dict[str, Any] = {"delete_unverified": True, "error_if_tagged_old_versions": False}
+    for name in (None, *main.branches.names()):
+        dataset = main if name is None else main.checkout_version((name, None))
+        dataset.cleanup_old_versions(AT_ONCE, **options)
+    report = lance_nb.verify(place, values=False, allow_bases=[str(Path(place).parent)])
+    strays = [str(one) for one in Path(place).rglob("*") if one.name.startswith(".tmp")]
+    return [*report.orphans, *strays]
+
+
+class Judge:
+    """pylance in a process of its own; the answers are those of ``_answer``."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.torture.looking"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+
+    def ask(self, question: str, place: str) -> Any:
+        """Send one question about a dataset and wait for the answer. Raises AssertionError."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([question, place]) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, "the process of pylance has ended"
+        answer = json.loads(line)
+        assert "error" not in answer, f"pylance, asked to {question} {place}: {answer['error']}"
+        return answer["answer"]
+
+    def compare(self, place: str, found: State) -> None:
+        """Let pylance read what is there. Raises AssertionError when it sees something else."""
+        if not found:
+            return
+        theirs = self.ask("read", place)
+        assert theirs["rows"] == found["main"]["rows"], "pylance reads other rows"
+        assert theirs["tags"] == sorted(found["tags"]), "pylance finds other tags"
+        for name, line in found["branches"].items():
+            if line != "unfinished":
+                assert theirs["branches"][name] == line["rows"], f"pylance reads others of {name}"
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+
+
+def _answer(question: str, place: str) -> Any:
+    import lance
+
+    dataset = lance.dataset(place)
+    if question == "append":
+        row = {name: rows(9999, 1)[name][0].as_py() for name in ("id", "n", "text")}
+        made = pa.Table.from_pylist([{"m": 1} | row], dataset.schema)
+        lance.write_dataset(made, place, mode="append")
+        return lance.dataset(place).count_rows()
+    found = {}
+    for name in dataset.branches.list():
+        if list(Path(place, "tree", name, "_versions").glob("*.manifest")):
+            found[name] = dataset.checkout_version((name, None)).to_table().to_pylist()
+    return {
+        "rows": dataset.to_table().to_pylist(),
+        "tags": sorted(dataset.tags.list()),
+        "branches": found,
+    }
+
+
+def _main() -> None:
+    for line in sys.stdin:
+        question, place = json.loads(line)
+        try:
+            answer = {"answer": _answer(question, place)}
+        except Exception as error:  # noqa: BLE001 (whatever it is, the asker reports it)
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    _main()
