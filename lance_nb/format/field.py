@@ -155,6 +155,8 @@ def _positions(messages: Sequence[pb.Field], path: str) -> dict[int, int]:
 def _check_names(messages: Sequence[pb.Field], siblings: Sequence[int], path: str) -> None:
     seen = set()
     for position in siblings:
+        if messages[position].id < 0:
+            continue  # parts of a blob's description, which files list once for each blob column
         name = messages[position].name
         if name in seen:
             raise _corrupt(path, messages[position], "names that differ", f"{name!r} twice")

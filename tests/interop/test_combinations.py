@@ -591,3 +591,23 @@ def test_a_date_of_another_kind_is_refused(
     ds = lance_nb.write_dataset(pa.table({"c": pa.nulls(1, found)}), tmp_path / "d")
     with pytest.raises(SchemaMismatchError, match="of another kind"):
         ds.alter_columns({"path": "c", "data_type": wanted})
+
+
+def test_a_packed_struct_is_read_beside_several_blob_columns(tmp_path: Path) -> None:
+    lance = require_pylance()  # its files list the parts of descriptions once for each column
+    packed = pa.struct([("x", pa.int32()), ("s", pa.string())])
+    schema = pa.schema([
+        lance.blob_field("a"), lance.blob_field("b"),
+        pa.field("p", packed, metadata={"lance-encoding:packed": "true"}),
+    ])  # fmt: skip
+    rows = pa.array([{"x": 1, "s": "t"}], packed)
+    table = pa.table([lance.blob_array([b"x"]), lance.blob_array([b"yy"]), rows], schema=schema)
+    ours, theirs = both(tmp_path / "d", table)
+    assert_equal(ours.to_table(), theirs.to_table())
+    assert ours.to_table(columns=["p.s"])["p.s"].to_pylist() == ["t"]
+    (file,) = (tmp_path / "d/data").glob("*.lance")
+    found, expected = (
+        one(str(file)).metadata().schema
+        for one in (lance_nb.LanceFileReader, lance.file.LanceFileReader)
+    )
+    assert found.equals(expected, check_metadata=True)

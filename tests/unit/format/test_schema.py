@@ -256,3 +256,13 @@ def test_fields_without_an_id_may_be_several():
     zeros = [pb.Field(id=0, parent_id=-1, name=name, logical_type="uint8") for name in "ab"]
     with pytest.raises(CorruptFileError, match="id 0 twice"):
         Schema.from_pb(zeros, {}, "m")
+
+
+def test_fields_without_an_id_may_share_a_name() -> None:
+    """Files list the parts of descriptions at the top, once for each blob column."""
+    parts = [message(0, -1, "a"), *[message(-1, -1, "kind")] * 2, message(1, -1, "b")]
+    schema = Schema.from_pb(parts, {})
+    assert schema.names == ["a", "kind", "kind", "b"]
+    assert schema.field_by_id(-1) is None
+    with pytest.raises(CorruptFileError, match="'b' twice"):
+        Schema.from_pb([*parts, message(2, -1, "b")], {})
