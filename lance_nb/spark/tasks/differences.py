@@ -53,7 +53,9 @@ class DiffRows:
         diff = diff_of(self.before, self.after, self.key)
         level = RowLevel(diff.ends, diff.match, diff.column_pairs, diff.matched_by)
         columns = None if self.columns is None else list(self.columns)
-        return level.share(self.number, self.of).rows(Compared(columns), KINDS, page)
+        return level.share(self.number, self.of).rows(
+            Compared(columns, new_columns=False), KINDS, page
+        )
 
 
 def diff_of(before: Place, after: Place, key: Sequence[str]) -> Diff:

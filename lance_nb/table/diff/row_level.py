@@ -65,8 +65,8 @@ class RowsFound:
 class Compared:
     """Which columns are compared: names (None: all), and whether new columns count."""
 
-    columns: Columns = None
-    new_columns: bool = False
+    columns: Columns
+    new_columns: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,12 +123,16 @@ def test_shares_of_the_rows_are_all_of_them(past: Any) -> None:
     for ends, key in (((1, 7), "id"), ((7, 1), "id"), ((2, 4), None)):
         diff = ds.diff(*ends, key=key)
         level = RowLevel(diff.ends, diff.match, diff.column_pairs, diff.matched_by)
-        whole = level.rows(Compared(None), KINDS, Page()).read_all().to_pylist()
+        whole = level.rows(Compared(None, new_columns=False), KINDS, Page()).read_all().to_pylist()
         for number_of in (1, 2, 3, 7):
             parts: list[Any] = []
             for number in range(number_of):
                 share = level.share(number, number_of)
-                parts += share.rows(Compared(None), KINDS, Page()).read_all().to_pylist()
+                parts += (
+                    share.rows(Compared(None, new_columns=False), KINDS, Page())
+                    .read_all()
+                    .to_pylist()
+                )
             assert sorted(parts, key=repr) == sorted(whole, key=repr)
 
 
