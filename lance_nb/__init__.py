@@ -61,7 +61,7 @@ if _typing.TYPE_CHECKING:
     from lance_nb.dataset.file_session import LanceFileSession, ListResult
     from lance_nb.dataset.file_writer import LanceFileWriter
     from lance_nb.dataset.fragment import FragmentSession
-    from lance_nb.dataset.health import verify
+    from lance_nb.dataset.health import RepairPlan, plan_repair, undo_repair, verify
     from lance_nb.dataset.merge_insert import MergeInsertBuilder
     from lance_nb.dataset.operations import LanceOperation
     from lance_nb.dataset.optimize import DatasetOptimizer
@@ -162,6 +162,8 @@ if _typing.TYPE_CHECKING:
         CleanupStats,
     )
     from lance_nb.transactions.commit_options import CommitLock
+    from lance_nb.transactions.repair import RepairResult
+    from lance_nb.transactions.repair_plan import RepairStep
     from lance_nb.transactions.transaction import Transaction
     from lance_nb.transactions.write_progress import (
         FileSystemFragmentWriteProgress,
@@ -268,6 +270,9 @@ __all__ = [
     "PandasBFloat16Array",
     "ReaderResults",
     "RefNotFoundError",
+    "RepairPlan",
+    "RepairResult",
+    "RepairStep",
     "RewriteResult",
     "RowDatasetVersionMeta",
     "RowIdMeta",
@@ -301,12 +306,14 @@ __all__ = [
     "iops_counter",
     "json_to_schema",
     "load_ipython_extension",
+    "plan_repair",
     "provenance",
     "sanitize_ts",
     "schema_to_json",
     "serialize_row_addrs",
     "stable_version",
     "td_to_micros",
+    "undo_repair",
     "unload_ipython_extension",
     "vec_to_table",
     "verify",
@@ -328,6 +335,11 @@ _LAZY = {
     "Finding": "lance_nb.table.verification_report",
     "Verification": "lance_nb.table.verification_report",
     "verify": "lance_nb.dataset.health",
+    "plan_repair": "lance_nb.dataset.health",
+    "undo_repair": "lance_nb.dataset.health",
+    "RepairPlan": "lance_nb.dataset.health",
+    "RepairResult": "lance_nb.transactions.repair",
+    "RepairStep": "lance_nb.transactions.repair_plan",
     "ColumnOrdering": "lance_nb.table.ordering",
     "AlterColumn": "lance_nb.dataset.arguments",
     "AutoCleanupConfig": "lance_nb.dataset.arguments",

@@ -1,17 +1,32 @@
-"""Verify a dataset by its URI, also one that cannot be opened."""
+"""Verify and repair a dataset by its URI, also one that cannot be opened.
+
+A repair has two calls: ``plan_repair`` looks and changes nothing; the plan's ``run`` does what it
+says. What stands in the way is moved into ``_quarantine`` in the folder of the dataset, which no
+reader looks into, and can be moved back with ``undo_repair``. Nothing is deleted.
+
+Limits: see lance_nb/transactions/repair_plan.py for what can be mended.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
 
 from lance_nb.dataset import verbs
 from lance_nb.dataset.session import Session, open_session
+from lance_nb.dataset.verbs.committing import place_of
 from lance_nb.dataset.verbs.space import Progress
 from lance_nb.dataset.version_opening import NO_URI
-from lance_nb.errors import DatasetNotFoundError, InvalidInputError
+from lance_nb.errors import DatasetNotFoundError, InvalidInputError, RefNotFoundError
 from lance_nb.storage.registry import StorageOptions
+from lance_nb.table.survey import take_survey
 from lance_nb.table.verification_report import Verification
+from lance_nb.transactions.environment import Environment
+from lance_nb.transactions.quarantine import repairs
+from lance_nb.transactions.repair import Repair, RepairResult, undo
+from lance_nb.transactions.repair_plan import DEFAULT_AGE, RepairStep, plan_steps
 
 _FOLDERS = ("_versions", "data", "_transactions", "_refs/tags", "_refs/branches", "tree")
 
@@ -50,3 +65,96 @@ def session_at(
     if not any(session.root.list_names(folder) for folder in _FOLDERS):
         raise DatasetNotFoundError(session.root.uri, "none of a dataset's folders holds a file")
     return session
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RepairPlan:
+    """What a repair would do; see ``plan_repair``. ``steps`` in the order in which they are done.
+
+    ``verification`` is what the plan was made from.
+    """
+
+    uri: str
+    steps: tuple[RepairStep, ...]
+    verification: Verification
+    _session: Session = field(compare=False)
+
+    @property
+    def ready(self) -> tuple[RepairStep, ...]:
+        """The steps that can be done now; the others say in ``held_back`` why not."""
+        return tuple(one for one in self.steps if not one.held_back)
+
+    def run(self, steps: Sequence[RepairStep] | None = None) -> RepairResult:
+        """Carry out the plan, or only some of its ``steps``; what is held back is not done.
+
+        A step is not done either when its files have changed since the plan was made. Raises
+        CommitStateUnknownError, StorageError. Example::
+
+            plan = lance_nb.plan_repair(uri)
+            plan.run()
+        """
+        wanted = self.steps if steps is None else tuple(steps)
+        if any(one not in self.steps for one in wanted):
+            raise InvalidInputError("a step is not of this plan: make another plan")
+        session = self._session
+        repair = Repair(session.root, lambda branch: place_of(session, branch), Environment())
+        return repair.run(wanted)
+
+    def __repr__(self) -> str:
+        if not self.steps:
+            left = "" if self.verification.ok else f" ({self.verification.verdict} stay)"
+            return f"{self.uri}: nothing that a repair could do{left}"
+        told = [f"{self.uri}: {len(self.ready)} of {len(self.steps)} steps can be done now"]
+        return "\n".join([*told, *map(str, self.steps)])
+
+
+def plan_repair(
+    uri: str | os.PathLike[str],
+    *,
+    older_than: timedelta = DEFAULT_AGE,
+    storage_options: StorageOptions | None = None,
+    allow_bases: Sequence[str] = (),
+) -> RepairPlan:
+    """Look what of a dataset can be mended, and return a plan; changes nothing.
+
+    The newest version that cannot be read, hints, unfinished branches, records that cannot be
+    read, leftovers of interrupted commits, base paths of a dataset that was moved. Missing data is
+    not made up. ``older_than``: files that changed later may belong to a commit that is under way,
+    and steps that touch them are held back; ``timedelta(0)`` says that nobody writes. Raises
+    DatasetNotFoundError, InvalidInputError, StorageError. Example::
+
+        plan = lance_nb.plan_repair(uri)
+        plan.steps
+    """
+    if not isinstance(older_than, timedelta) or older_than < timedelta(0):
+        raise InvalidInputError(f"older_than is a span of time back from now, not {older_than!r}")
+    session = session_at(uri, storage_options, allow_bases)
+    found = verbs.verifying.verify(session, None, values=False, raise_on_error=False)
+    steps = plan_steps(
+        take_survey(session.root, tolerant=True),
+        found.findings,
+        lambda branch: place_of(session, branch),
+        Environment().clock(),
+        older_than,
+    )
+    return RepairPlan(session.root.uri, tuple(steps), found, session)
+
+
+def undo_repair(
+    uri: str | os.PathLike[str],
+    repair_id: str | None = None,
+    *,
+    storage_options: StorageOptions | None = None,
+) -> list[str]:
+    """Move back what a repair has put aside, the last one by default; return the paths.
+
+    Versions and records that the repair has made stay; a file whose place is taken by now stays
+    where it is. Raises RefNotFoundError when there is no such repair, StorageError. Example::
+
+        lance_nb.undo_repair(uri)
+    """
+    session = session_at(uri, storage_options, ())
+    known = repairs(session.root)
+    if repair_id is None and not known:
+        raise RefNotFoundError("repair", "(the last)")
+    return undo(session.root, known[-1] if repair_id is None else repair_id)[0]

@@ -11,6 +11,7 @@
     data/<any name>.lance                      _indices/<uuid>/
     _refs/tags/v1.json                         _refs/branches/fix%2Fissue-1.json
     tree/fix/issue-1/                          the folder of branch "fix/issue-1", laid out as above
+    _quarantine/<id>/                          what a repair of ours has put aside; nobody reads it
 
 V2 names sort newest first, so the latest version is the lexicographically first name; with V1 names
 it is the largest number. A dataset has one of the two schemes, never both.
@@ -39,6 +40,7 @@ INDICES = "_indices"
 TAGS = "_refs/tags"
 BRANCHES = "_refs/branches"
 TREE = "tree"
+QUARANTINE = "_quarantine"
 HINT_PATH = f"{VERSIONS}/latest_version_hint.json"
 
 DETACHED_BIT = 1 << 63

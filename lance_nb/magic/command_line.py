@@ -7,6 +7,7 @@
     lance-nb log photos.lance -n 5    any verb that needs no notebook; the dataset comes first
     lance-nb diff photos.lance 3 5 --json
     lance-nb doctor photos.lance      exit status 1 when there is something to mend
+    lance-nb doctor photos.lance --repair    show what can be mended, ask, and do it
 
 Exit status: 0, 1 when the answer is a finding (unhealthy, conflicts), 2 for an error, which is one
 line on stderr; 130 when interrupted.
@@ -86,7 +87,7 @@ def _run(words: list[str]) -> int:
         return _lab(words[1:])
     if words[0] == "demo":
         return _demo(words[1:])
-    desk = Desk(show=in_words, prog=PROG)
+    desk = Desk(show=in_words, prog=PROG, ask=_ask if sys.stdin.isatty() else None)
     request = _request(desk, words)
     found = request.verb.run(desk, request.arguments)
     return _show(found, as_json=request.as_json)
@@ -114,6 +115,13 @@ def _show(found: object, *, as_json: bool) -> int:
         return found.exit_code
     _say(repr(found))
     return 0
+
+
+def _ask(question: str) -> bool:
+    """Ask somebody at a terminal; anything but yes is no."""
+    _say(question)
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 def _version() -> int:

@@ -44,6 +44,8 @@ class Desk:
     show: Callable[[LanceDataset], object] = label
     # How the verbs are called where this desk stands, for advice: "%lance" or "lance-nb".
     prog: str = "%lance"
+    # Asks somebody who sits at a terminal; None where nobody can answer.
+    ask: Callable[[str], bool] | None = None
     _dataset: LanceDataset | None = None
     _variable: str | None = None
     _mine: set[str] = field(default_factory=set)  # cards that this desk has staged

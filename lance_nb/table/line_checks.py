@@ -16,7 +16,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lance_nb.errors import LanceError, NotSupportedError, ObjectNotFoundError
-from lance_nb.format.layout import DETACHED_BIT, HINT_PATH, VERSIONS, parse_manifest_name
+from lance_nb.format.layout import (
+    DETACHED_BIT,
+    HINT_PATH,
+    QUARANTINE,
+    VERSIONS,
+    parse_manifest_name,
+)
 from lance_nb.format.manifest_files import TRANSACTION, identity_of
 from lance_nb.storage.base import Store
 from lance_nb.table.file_references import Line, References
@@ -42,7 +48,7 @@ def line_findings(survey: Survey, references: References, folder: str) -> Iterat
         return
     yield from _hint(survey.store(folder), line)
     mine = [one for one in survey.files if one.home == folder]
-    yield from _gaps(line, references, mine)
+    yield from _gaps(line, references, mine, _put_aside(survey, folder))
     yield from _leftovers(line, mine)
 
 
@@ -123,11 +129,27 @@ def _versions_now(home: Store) -> set[int]:
     return {one.version for one in found if one is not None}
 
 
+def _put_aside(survey: Survey, folder: str) -> set[int]:
+    """Return the versions of which a repair has put the manifest aside."""
+    versions = f"{folder}/{VERSIONS}" if folder else VERSIONS
+    found = set()
+    for one in survey.files:
+        if one.path.startswith(f"{QUARANTINE}/"):
+            place, _, name = one.path.partition("/files/")[2].rpartition("/")
+            parsed = parse_manifest_name(name) if place == versions else None
+            if parsed is not None:
+                found.add(parsed.version)
+    return found
+
+
 def _gaps(
-    line: LineOfVersions, references: References, files: Sequence[StoredFile]
+    line: LineOfVersions, references: References, files: Sequence[StoredFile], aside: set[int]
 ) -> Iterator[Finding]:
-    """Find versions that are missing although what they wrote is still there."""
-    known = {one.version for one in line.names}
+    """Find versions that are missing although what they wrote is still there.
+
+    ``aside`` are those that a repair has put aside.
+    """
+    known = {one.version for one in line.names} | aside
     first, last = line.names[0].version, line.names[-1].version
     lost = set()
     for file in files:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
+from lance_nb.code_lines import MAGIC, Python, magic
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_at
-from lance_nb.dataset.health import verify
+from lance_nb.dataset.health import plan_repair, undo_repair, verify
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.models import text
 from lance_nb.magic.answer import Answer, answer_of_lines, answer_of_records, answer_of_table
 from lance_nb.magic.desk import Desk, label
 from lance_nb.magic.verb import URI, Verb, argument
+from lance_nb.shown_text import visible, visible_lines
 from lance_nb.table.verification_report import Verification
+from lance_nb.transactions.repair_plan import DEFAULT_AGE, RepairStep
 
 
 def space(desk: Desk, said: Namespace) -> Answer:
@@ -36,7 +41,13 @@ def space(desk: Desk, said: Namespace) -> Answer:
 
 
 def doctor(desk: Desk, said: Namespace) -> Answer:
-    """Read everything and say what is wrong, or could be better."""
+    """Read everything and say what is wrong, or could be better; with --repair, mend it."""
+    if said.undo is not None:
+        return _undo(desk, said)
+    if said.repair:
+        return _repair(desk, said)
+    if said.yes or said.nobody_writes:
+        raise InvalidInputError("--yes and --nobody-writes go with --repair")
     dataset, found = _verified(desk, said.uri, values=not said.quick)
     looked = (
         f"{text.plural(found.num_versions, 'version')}, "
@@ -90,6 +101,72 @@ def _verified(
         return open_at(str(uri), found.opened_version), found
     except LanceError:  # which the verification has told
         return None, found
+
+
+def _repair(desk: Desk, said: Namespace) -> Answer:
+    """Show what can be mended; do it when somebody says so."""
+    uri = _uri_of(desk, said.uri)
+    plan = plan_repair(uri, older_than=timedelta(0) if said.nobody_writes else DEFAULT_AGE)
+    name = f"Repair of {text.name(plan.uri)}"
+    records = [_step(one) for one in plan.steps]
+    if not plan.steps:
+        left = plan.verification.verdict
+        line = f"nothing that a repair could do ({left})"
+        return answer_of_lines(name, [line], value=plan, data={"steps": []})
+    if said.yes:
+        chosen = plan.ready
+    elif desk.ask is not None:
+        ask = desk.ask
+        chosen = tuple(one for one in plan.ready if ask(f"{visible_lines(str(one))}\nDo it? [y/N]"))
+    else:
+        options = {"--repair": True, "--yes": True, "--nobody-writes": said.nobody_writes}
+        lines = [
+            f"{text.plural(len(plan.ready), 'step')} can be done now; nothing was changed",
+            f"do it: {_doctor_line(desk, uri, options)}",
+            f"or: {Python('lance_nb.plan_repair').call(uri).attribute('run').call().line()}",
+        ]
+        found = answer_of_records(name, records, value=plan, lines=lines)
+        return Answer(plan, found.picture, {"steps": records}, exit_code=1)
+    done = plan.run(chosen)
+    after = verify(uri, values=False)
+    lines = [*map(text.line, str(done).splitlines()), f"now: {after.verdict}"]
+    if done.id:
+        line = _doctor_line(desk, uri, {"--undo": done.id})
+        lines.append(f"move back what was put aside: {line}")
+    found = answer_of_records(name, records, lines=lines)
+    data = {
+        "steps": records, "done": [one.what for one in done.done], "id": done.id,
+        "failed": [reason for _, reason in done.failed], "ok": after.ok,
+    }  # fmt: skip
+    return Answer(done, found.picture, data, exit_code=0 if after.ok else 1)
+
+
+def _doctor_line(desk: Desk, uri: str, options: Mapping[str, object]) -> str:
+    """Write the line that goes on, where this desk stands."""
+    line = magic("doctor", uri, options=options)
+    if desk.prog == MAGIC or not line.startswith(MAGIC):  # or it cannot be written
+        return line
+    given = [name if one is True else f"{name} {one}" for name, one in options.items() if one]
+    return visible(" ".join([desk.prog, "doctor", shlex.quote(uri), *given]))
+
+
+def _step(one: RepairStep) -> dict[str, Any]:
+    return {
+        "step": one.kind, "what": one.what, "why": one.why, "files": ", ".join(one.files),
+        "held back": one.held_back,
+    }  # fmt: skip
+
+
+def _undo(desk: Desk, said: Namespace) -> Answer:
+    """Move back what a repair has put aside."""
+    back = undo_repair(_uri_of(desk, said.uri), said.undo or None)
+    lines = [f"{text.plural(len(back), 'file')} moved back", *map(text.line, back)]
+    return answer_of_lines("Undone", lines, value=back)
+
+
+def _uri_of(desk: Desk, uri: str | None) -> str:
+    known = desk.dataset if uri is None else desk.namespace.get(uri)
+    return known.uri if isinstance(known, LanceDataset) else str(uri)
 
 
 def _where(row: dict[str, Any]) -> str:
@@ -178,6 +255,16 @@ VERBS = (
                 "uri", nargs="?", means=URI, help="another dataset, also one that does not open"
             ),
             argument("--quick", action="store_true", help="do not decode values"),
+            argument("--repair", action="store_true", help="show what can be mended, and ask"),
+            argument("--yes", action="store_true", help="do it without asking"),
+            argument(
+                "--nobody-writes",
+                action="store_true",
+                help="do not wait until files are an hour old: no commit is under way",
+            ),
+            argument(
+                "--undo", nargs="?", const="", metavar="ID", help="move back what was put aside"
+            ),
         ),
         "doctor photos.lance --quick",
         needs_dataset=False,

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 import shutil
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
+import lance_nb
 from lance_nb.magic.command_line import main
 from tests.unit.magic.conftest import Lance
 
@@ -68,3 +70,67 @@ def test_an_unfinished_branch_is_listed_as_such_and_left_out_of_the_graph(
     assert "branch delete dev" in said
     assert main(["log", uri, "--graph"]) == 0
     assert "dev" not in capsys.readouterr().out
+
+
+@pytest.fixture
+def torn(uri: str) -> Path:
+    """Tear the newest manifest, as a power failure does; return it."""
+    (Path(uri) / "_refs/tags/late.json").unlink()  # else it leads nowhere after the repair
+    newest = min(Path(uri).glob("_versions/*.manifest"))
+    newest.write_bytes(b"")
+    return newest
+
+
+def test_the_doctor_looks_at_what_does_not_open(
+    torn: Path, uri: str, lance: Lance, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", uri]) == 1
+    said = capsys.readouterr().out
+    assert "is the last good one" in said
+    assert "newest-unreadable" in said
+    assert json.loads(lance(f"doctor {uri} --json --quick"))["opened_version"] == 6
+    assert torn.stat().st_size == 0
+
+
+def test_a_repair_is_shown_first(
+    torn: Path, uri: str, lance: Lance, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = lance(f"doctor {uri} --repair --nobody-writes")
+    assert "nothing was changed" in found.picture.text
+    assert "--repair --yes --nobody-writes" in found.picture.text
+    assert "lance_nb.plan_repair(" in found.picture.text
+    assert found.exit_code == 1
+    assert main(["doctor", uri, "--repair"]) == 1  # nobody is at the terminal
+    assert "a commit may be under way" in capsys.readouterr().out
+    assert torn.exists()
+
+
+def test_a_repair_is_done_and_undone(
+    torn: Path, uri: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", uri, "--repair", "--yes", "--nobody-writes", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["ok"], len(said["done"]), said["failed"]) == (True, 1, [])
+    assert lance_nb.dataset(uri).version == 8
+    assert not torn.exists()
+    assert main(["doctor", uri, "--undo", said["id"]]) == 0
+    assert torn.name in capsys.readouterr().out
+    assert torn.read_bytes() == b""
+    assert main(["doctor", uri, "--repair"]) == 0
+    assert "nothing that a repair could do" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("n\n", 1), ("", 1)])
+def test_somebody_at_a_terminal_is_asked(
+    answer: str, status: int, torn: Path, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = StringIO(answer)
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stdin", terminal)
+    assert main(["doctor", uri, "--repair", "--nobody-writes"]) == status
+    assert torn.exists() == bool(status)
+
+
+def test_options_of_a_repair_need_it(uri: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", uri, "--yes"]) == 2
+    assert "go with --repair" in capsys.readouterr().err

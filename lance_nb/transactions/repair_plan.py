@@ -1,0 +1,354 @@
+"""What can be mended in a dataset: a plan made from the findings of a verification.
+
+=================  =================================================================================
+step               for
+=================  =================================================================================
+restore            a newest version that cannot be read: the last good one becomes the newest, under
+                   a number of its own; the damaged manifests are put aside
+hint               a hint to the latest version that is wrong or missing: it is written anew
+finish branch      a branch with a record and no versions: its creation is completed
+branch record      a branch with versions and no record: the record is written from its first
+                   version
+put aside          records that cannot be read, branches that cannot be completed, leftovers of
+                   interrupted commits, manifests of a second naming scheme: they are moved out of
+                   the way, and can be moved back
+moved              base paths of a dataset that was moved: a version that names the present ones
+=================  =================================================================================
+
+Files that changed a short time ago may belong to a commit that is under way: their steps are held
+back, with the reason.
+
+Limits: lost data is not made up: where files are missing or damaged there is no step. A manifest
+that could not be read because the store failed, or because a newer release wrote it, is left alone.
+Source: ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from lance_nb.errors import FormatError, LanceError
+from lance_nb.format.layout import (
+    HINT_PATH,
+    ManifestName,
+    NamingScheme,
+    branch_path,
+    branch_root,
+    parse_manifest_name,
+)
+from lance_nb.storage.base import Store
+from lance_nb.table.refs import Target
+from lance_nb.table.stored_files import StoredFile, staged_version
+from lance_nb.table.survey import Survey
+from lance_nb.table.verification_report import Finding
+from lance_nb.transactions.manifest_slots import SlotKeeper
+from lance_nb.transactions.moved_bases import moved_branches
+from lance_nb.transactions.operations.clone import Clone
+from lance_nb.transactions.tag_writer import PlaceOf
+from lance_nb.transactions.version_source import VersionSource
+
+RESTORE, HINT, FINISH, RECORD, ASIDE, MOVED = (
+    "restore", "hint", "finish branch", "branch record", "put aside", "moved",
+)  # fmt: skip
+DEFAULT_AGE = timedelta(hours=1)
+_TEMPORARY = ".tmp"
+
+
+@dataclass(frozen=True, slots=True)
+class RepairStep:
+    """One step: what is done and why, and which files it writes, moves or makes up for.
+
+    ``files`` are paths below the root, ``moved`` those that are put aside. ``version`` and
+    ``target`` are what the step needs. ``held_back``: why it is not done now, "" if it can be.
+    """
+
+    kind: str
+    what: str
+    why: str
+    branch: str | None = None
+    files: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+    version: int | None = None
+    target: Target | None = None
+    held_back: str = ""
+    state: Mapping[str, tuple[int, datetime | None]] = field(default_factory=dict, repr=False)
+
+    def __str__(self) -> str:
+        lines = [f"{self.kind}: {self.what}", f"  because {self.why}"]
+        lines += [f"  file {one}" for one in self.files]
+        lines += [f"  held back: {self.held_back}"] if self.held_back else []
+        return "\n".join(lines)
+
+
+def plan_steps(
+    survey: Survey,
+    findings: Sequence[Finding],
+    place_of: PlaceOf,
+    now_ns: int,
+    older_than: timedelta = DEFAULT_AGE,
+) -> list[RepairStep]:
+    """Return the steps, in the order in which they are done."""
+    planner = _Planner(survey, findings, place_of)
+    now = datetime.fromtimestamp(now_ns / 1e9, UTC)
+    known = {one.path: (one.size_bytes, one.modified) for one in survey.files}
+    steps = []
+    for step in planner.steps():
+        state = {path: known[path] for path in step.files if path in known}
+        steps.append(replace(step, state=state, held_back=_held_back(step, state, now, older_than)))
+    return steps
+
+
+def _held_back(
+    step: RepairStep,
+    state: Mapping[str, tuple[int, datetime | None]],
+    now: datetime,
+    older_than: timedelta,
+) -> str:
+    if step.held_back or step.kind in (HINT, MOVED):
+        return step.held_back
+    times = [modified for _, modified in state.values()]
+    if None in times and older_than > timedelta(0):
+        return "the store does not say when these files changed: a commit may be under way"
+    ages = [now - one for one in times if one is not None]
+    if ages and min(ages) < older_than:
+        return (
+            f"it changed {max(int(min(ages).total_seconds()), 0)} s ago and a commit may be under "
+            f"way: wait until it is {_words(older_than)} old, or say that nobody writes"
+        )
+    return ""
+
+
+def _words(span: timedelta) -> str:
+    seconds = int(span.total_seconds())
+    return f"{seconds // 3600} h" if seconds % 3600 == 0 else f"{seconds} s"
+
+
+class _Planner:
+    def __init__(self, survey: Survey, findings: Sequence[Finding], place_of: PlaceOf) -> None:
+        self._survey = survey
+        self._findings = findings
+        self._place_of = place_of
+
+    def steps(self) -> Iterator[RepairStep]:
+        mixed = list(self._mixed())
+        yield from mixed
+        restored: set[str | None] = set()
+        for folder, line in self._survey.lines.items():
+            step = (
+                self._restore(folder)
+                if not any(one.branch == line.branch for one in mixed)
+                else None
+            )
+            if step is not None:
+                restored.add(line.branch)
+                yield step
+        yield from self._records()
+        yield from self._branches()
+        yield from self._hints(restored)
+        yield from self._leftovers()
+        if not restored and not mixed:
+            yield from self._moved()
+
+    def _of(self, *codes: str) -> Iterator[Finding]:
+        told: set[tuple[str, str | None, str]] = set()
+        for one in self._findings:
+            key = (one.code, one.branch, one.path)
+            if one.code in codes and key not in told:
+                told.add(key)
+                yield one
+
+    # --- versions ---------------------------------------------------------------------------------
+
+    def _restore(self, folder: str) -> RepairStep | None:
+        """Plan to make the last good version of a line the newest."""
+        line = self._survey.lines[folder]
+        found = [one for one in self._of("newest-unreadable") if one.branch == line.branch]
+        if not found or not isinstance(found[0].error, FormatError):
+            return None
+        source = self._source(line.branch)
+        bad: list[ManifestName] = []
+        good: int | None = None
+        for name in reversed(line.names):
+            try:
+                source.load(name.version)
+            except FormatError:
+                bad.append(name)
+                continue
+            except LanceError:
+                return None  # of a newer release, or the store failed: nothing is certain
+            good = name.version
+            break
+        if good is None or not bad:
+            return None
+        files = tuple(_inside(folder, one.path) for one in bad)
+        newest = line.names[-1].version
+        shown = f"{line.branch or 'main'}:{good}"
+        return RepairStep(
+            RESTORE,
+            f"restore {shown}, the last version that can be read, as version {newest + 1}, and put "
+            f"{len(bad)} damaged manifest{'s' if len(bad) > 1 else ''} aside; data files that only "
+            "these name stay until a clean-up",
+            found[0].message,
+            line.branch,
+            files,
+            files,
+            version=newest + 1,
+            target=Target(line.branch, good),
+        )
+
+    def _source(self, branch: str | None) -> VersionSource:
+        place = self._place_of(branch)
+        source = VersionSource(place.slots, place.locations)
+        with suppress(LanceError):  # loading tells
+            source.head(0)
+        return source
+
+    def _mixed(self) -> Iterator[RepairStep]:
+        """Plan to put the manifests of the scheme aside that fewer versions have."""
+        for one in self._of("naming-mixed"):
+            folder = "" if one.branch is None else branch_root(one.branch)
+            paths: dict[NamingScheme, list[str]] = {scheme: [] for scheme in NamingScheme}
+            for file in self._survey.files:
+                name = parse_manifest_name(file.path.rpartition("/")[2])
+                is_mine = file.home == folder and file.path in self._survey.manifests
+                if is_mine and name is not None and not name.detached:
+                    paths[name.scheme].append(file.path)
+            fewer = min(paths, key=lambda scheme: (len(paths[scheme]), scheme is NamingScheme.V2))
+            files = tuple(paths[fewer])
+            text = f"put {len(files)} manifests with {fewer.value.upper()} names aside"
+            yield RepairStep(ASIDE, text, one.message, one.branch, files, files)
+
+    def _hints(self, restored: set[str | None]) -> Iterator[RepairStep]:
+        done = set(restored)
+        for one in self._of("newest-missing", "hint-unreadable", "hint-stale", "hint-missing"):
+            folder = "" if one.branch is None else branch_root(one.branch)
+            line = self._survey.lines.get(folder)
+            if one.branch in done or line is None or not line.names:
+                continue
+            done.add(one.branch)
+            newest = line.names[-1].version
+            path = _inside(folder, HINT_PATH)
+            there = (path,) if one.code != "hint-missing" else ()
+            text = f"write the hint anew: the newest version is {newest}"
+            if one.code == "newest-missing":
+                text += "; versions after it cannot be brought back without a copy"
+            yield RepairStep(HINT, text, one.message, one.branch, (path,), there, version=newest)
+
+    # --- tags and branches ------------------------------------------------------------------------
+
+    def _records(self) -> Iterator[RepairStep]:
+        for one in self._of("tag-unreadable", "branch-unreadable"):
+            kind = one.code.partition("-")[0]
+            there = tuple(file.path for file in self._survey.files if file.path == one.path)
+            if there and isinstance(one.error, FormatError):
+                text = f"put the record of a {kind} aside, so that the others can be listed"
+                yield RepairStep(ASIDE, text, one.message, None, there, there)
+
+    def _branches(self) -> Iterator[RepairStep]:
+        for one in self._of("branch-without-versions"):
+            yield self._unfinished(str(one.branch), one)
+        unreadable = {one.path for one in self._of("branch-unreadable")}
+        for folder, line in self._survey.lines.items():
+            name = line.branch
+            if name is None or name in self._survey.branches or not line.names:
+                continue
+            lost = [one for one in self._of("branch-without-record") if one.branch == name]
+            if lost or branch_path(name) in unreadable:
+                why = lost[0].message if lost else "its record cannot be read"
+                yield self._without_record(folder, name, why)
+
+    def _unfinished(self, name: str, finding: Finding) -> RepairStep:
+        branch = self._survey.branches[name]
+        target = Target(branch.parent_branch, branch.parent_version)
+        fork = f"{target.branch or 'main'}:{target.version}"
+        path = branch_path(name)
+        try:
+            self._source(target.branch).load(branch.parent_version)
+        except LanceError as error:
+            text = f"put the record of branch {name!r} aside: {fork} is not there ({error})"
+            return RepairStep(ASIDE, text, finding.message, name, (path,), (path,))
+        text = f"complete the creation of branch {name!r} from {fork}"
+        return RepairStep(FINISH, text, finding.message, name, (path,), target=target)
+
+    def _without_record(self, folder: str, name: str, why: str) -> RepairStep:
+        """Plan to write the record from the first version; else the folder goes out of the way."""
+        line = self._survey.lines[folder]
+        files = tuple(one.path for one in self._survey.files if one.home == folder)
+        first = line.names[0]
+        try:
+            made = self._source(name).transaction(first.version).operation
+            if isinstance(made, Clone) and made.branch_name == name and made.is_shallow:
+                self._source(made.ref_name).load(made.ref_version)
+                target = Target(made.ref_name, made.ref_version)
+                fork = f"{made.ref_name or 'main'}:{made.ref_version}"
+                text = f"write the record of branch {name!r}, which started from {fork}"
+                manifest = _inside(folder, line.names[-1].path)
+                return RepairStep(
+                    RECORD, text, why, name, (manifest,), version=first.version, target=target
+                )
+        except LanceError:
+            pass  # nobody can tell from where it started
+        text = f"put the {len(files)} files of branch {name!r} aside, of which nobody can tell"
+        return RepairStep(ASIDE, f"{text} from where it started", why, name, files, files)
+
+    # --- the rest ---------------------------------------------------------------------------------
+
+    def _leftovers(self) -> Iterator[RepairStep]:
+        keeper = isinstance(self._survey.root, SlotKeeper)
+        paths = [one.path for one in self._of("leftover-file")]
+        staged = list(self._of("staged-manifest"))
+        files = tuple(sorted({*paths, *self._temporary()}))
+        if files:
+            text = f"put {len(files)} leftover{'s' if len(files) > 1 else ''} aside"
+            why = "interrupted writes left these files, and no version names them"
+            yield RepairStep(ASIDE, text, why, None, files, files)
+        for one in staged:
+            held = (
+                ""
+                if keeper
+                else (
+                    "an external manifest store may have committed it: open the dataset with that "
+                    "store, which finishes it"
+                )
+            )
+            text = "put a staged manifest aside that the manifest store does not know"
+            yield RepairStep(
+                ASIDE, text, one.message, one.branch, (one.path,), (one.path,), held_back=held
+            )
+
+    def _temporary(self) -> Iterable[str]:
+        return (one.path for one in self._survey.files if _is_temporary(one))
+
+    def _moved(self) -> Iterator[RepairStep]:
+        if not any(self._of("base-moved")):
+            return
+        try:
+            found = moved_branches(self._survey.root, self._place_of)
+        except LanceError:
+            return
+        for one in found:
+            text = "make a version that names the present places of its files"
+            yield RepairStep(MOVED, text, str(one), one.branch, version=one.version)
+
+
+def _is_temporary(file: StoredFile) -> bool:
+    name = file.path.rpartition("/")[2]
+    return name.startswith(_TEMPORARY) and staged_version(name) is None
+
+
+def _inside(folder: str, path: str) -> str:
+    return f"{folder}/{path}" if folder else path
+
+
+def changed_since(root: Store, step: RepairStep) -> str:
+    """Return the file of a step that is not as it was when the plan was made, "" if all are."""
+    folders = {path.rpartition("/")[0] for path in step.state}
+    now = {
+        f"{folder}/{one.name}": (one.size_bytes, one.modified)
+        for folder in folders
+        for one in root.list(folder)
+    }
+    return next((path for path, state in step.state.items() if now.get(path) != state), "")
