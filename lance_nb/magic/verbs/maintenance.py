@@ -9,7 +9,7 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
-from lance_nb.code_lines import MAGIC, Python, magic
+from lance_nb.code_lines import MAGIC, PYTHON_ONLY, Python, magic
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_at
 from lance_nb.dataset.health import plan_repair, undo_repair, verify
@@ -147,7 +147,8 @@ def _doctor_line(desk: Desk, uri: str, options: Mapping[str, object]) -> str:
     if desk.prog == MAGIC or not line.startswith(MAGIC):  # or it cannot be written
         return line
     given = [name if one is True else f"{name} {one}" for name, one in options.items() if one]
-    return visible(" ".join([desk.prog, "doctor", shlex.quote(uri), *given]))
+    line = " ".join([desk.prog, "doctor", shlex.quote(uri), *given])
+    return line if visible(line) == line else PYTHON_ONLY
 
 
 def _step(one: RepairStep) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from io import StringIO
 from pathlib import Path
@@ -134,3 +135,20 @@ def test_somebody_at_a_terminal_is_asked(
 def test_options_of_a_repair_need_it(uri: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", uri, "--yes"]) == 2
     assert "go with --repair" in capsys.readouterr().err
+
+
+def test_the_line_that_carries_a_repair_out_holds_the_uri_as_one_word(
+    torn: Path, uri: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a b; echo $HOME '\"", "esc\x1b[31m"):
+        place = shutil.copytree(uri, tmp_path / name)
+        assert main(["doctor", str(place), "--repair", "--nobody-writes", "--json"]) == 1
+        assert torn.name in capsys.readouterr().out
+        assert main(["doctor", str(place), "--repair", "--nobody-writes"]) == 1
+        line = next(
+            one for one in capsys.readouterr().out.splitlines() if one.startswith("do it: ")
+        ).removeprefix("do it: ")
+        if "\x1b" in name:
+            assert line.startswith("#")
+        else:
+            assert shlex.split(line)[1:3] == ["doctor", str(place)]
