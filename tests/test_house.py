@@ -34,6 +34,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 MODULE = "lance_nb/table/scan.py"
+IN_MEMORY = safety_rules.PICKLES_IN_MEMORY[0]
 WIDGET = "lance_nb/explorer/widgets/rows.js"
 DOC = '"""A module."""\n'
 
@@ -124,6 +125,41 @@ PLANTED = [
         "warnings.warn(f'{VARIABLE} is {text!r}', stacklevel=2)",
     ),
     (safety_rules.one_duckdb, MODULE, "from duckdb import connect", "from .duckdb import x"),
+    (safety_rules.no_stored_code, MODULE, "import pickle", "import pickletools_of_ours"),
+    (safety_rules.no_stored_code, MODULE, "from pickle import loads", "from json import loads"),
+    (safety_rules.no_stored_code, MODULE, "def f():\n    import dill", "def f():\n    import zlib"),
+    (
+        safety_rules.no_stored_code,
+        MODULE,
+        "from pyspark import cloudpickle",
+        "from pyspark import x",
+    ),
+    (safety_rules.no_stored_code, MODULE, "import_module('marshal')", "import_module('zlib')"),
+    (safety_rules.no_stored_code, MODULE, "pd.read_pickle(p)", "pd.read_parquet(p)"),
+    (
+        safety_rules.no_stored_code,
+        MODULE,
+        "np.load(p, allow_pickle=True)",
+        "np.load(p, allow_pickle=False)",
+    ),
+    (
+        safety_rules.no_stored_code,
+        IN_MEMORY,
+        "import pickle\npickle.load(file)",
+        "import pickle\npickle.loads(row)",
+    ),
+    (
+        safety_rules.no_stored_code,
+        IN_MEMORY,
+        "import pickle\npickle.loads(path.read_bytes())",
+        "import pickle\npickle.loads(bytes(row['made']))",
+    ),
+    (
+        safety_rules.no_stored_code,
+        IN_MEMORY,
+        "import pickle\npickle.loads(store.read('x'))",
+        "import pickle\npickle.dumps(tasks)",
+    ),
     (safety_rules.one_duckdb, MODULE, "import_module('duckdb')", "import_module('decimal')"),
     (asset_rules.no_injection, WIDGET, "cell.innerHTML = text", "cell.textContent = text"),
     (asset_rules.no_injection, WIDGET, "cell.insertAdjacentHTML('x', t)", "cell.append(t)"),

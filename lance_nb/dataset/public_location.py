@@ -94,23 +94,37 @@ class PublicLocation:
         kept = _public(options, _scheme(uri), (), withheld)
         return cls(shown, kept, tuple(withheld))
 
-    def resolve(self) -> tuple[str, StorageOptions | None]:
-        """Return URI and options with the credentials that the environment holds.
+    def resolve(self, given: StorageOptions | None = None) -> tuple[str, StorageOptions | None]:
+        """Return URI and options with the credentials of ``given`` and of the environment.
 
         Raises InvalidInputError, which names the variables, when one is missing.
         """
         uri = self._uri()
         if self.options is None:
-            return uri, None
-        options = _copied(self.options)
+            return uri, given
+        options = {**_copied(self.options), **_plain_values(given)}
         for path in self.withheld:
             names = _variables(_scheme(self.uri), path)
-            value = _value_of(names)
+            value = _value_at(given, path)
+            if value is None:
+                value = _value_of(names)
             if value is None:
                 raise InvalidInputError(self._missing(f"storage option {'.'.join(path)!r}", names))
             if value:
                 _put(options, path, value)
         return uri, options
+
+    def missing(self, given: StorageOptions | None = None) -> dict[str, tuple[str, ...]]:
+        """Return what neither ``given`` nor the environment has, each with its variables."""
+        found = {}
+        for path in self.withheld:
+            names = _variables(_scheme(self.uri), path)
+            if _value_at(given, path) is None and _value_of(names) is None:
+                found[f"storage option {'.'.join(path)!r}"] = names
+        known = _USERINFO.match(self.uri)
+        if known and known.group(2) == _MASK and _value_of((USERINFO_VARIABLE,)) is None:
+            found["the user and password of the URI"] = (USERINFO_VARIABLE,)
+        return found
 
     def _uri(self) -> str:
         found = _USERINFO.match(self.uri)
@@ -213,7 +227,26 @@ def _copied(options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _put(options: dict[str, Any], path: OptionPath, value: str) -> None:
+def _value_at(given: StorageOptions | None, path: OptionPath) -> Any:
+    """Return the option at a path, None if it is not given."""
+    found: Any = given
+    for name in path:
+        if not isinstance(found, Mapping):
+            return None
+        found = found.get(name)
+    return found
+
+
+def _plain_values(given: StorageOptions | None) -> dict[str, Any]:
+    """Return the options that are no dictionaries, which replace those that were kept."""
+    return {
+        name: value
+        for name, value in (given or {}).items()
+        if value is not None and not isinstance(value, Mapping)
+    }
+
+
+def _put(options: dict[str, Any], path: OptionPath, value: Any) -> None:
     *above, last = path
     for name in above:
         options = options[name]

@@ -32,7 +32,7 @@ from lance_nb.dataset.merge_insert import MergeClauseBuilder
 from lance_nb.dataset.verbs.sources import reader_of
 from lance_nb.dataset.verbs.upserting import with_clause
 from lance_nb.errors import InvalidInputError
-from lance_nb.spark import shuffle
+from lance_nb.spark import journal, shuffle
 from lance_nb.spark.frames import is_frame
 from lance_nb.spark.new_rows import Destination
 from lance_nb.spark.plan import Plan
@@ -90,6 +90,7 @@ class MergeRun(MergeClauseBuilder):
         def attempt(base: LanceDataset) -> dict[str, int]:
             watch.phase(PLANNING)
             plan = self._planned(base, frame)
+            journal.check()
             results = run_tasks(plan, how, watch)
             self.dataset = land(plan, results, how, watch)
             return _counts(results)

@@ -105,10 +105,6 @@ class Plan:
         """About how many bytes all tasks read and write."""
         return sum(task.size_bytes for task in self.tasks)
 
-    def to_commit(self) -> Plan:
-        """Return what a commit needs of it: a value that can be kept."""
-        return replace(self, tasks=(), gather=None, settle=None, as_edits=None)
-
     def settled(self, results: Sequence[Any]) -> list[Any]:
         """Turn what all tasks returned into what is committed."""
         return list(results) if self.settle is None else self.settle(self, results)

@@ -68,8 +68,7 @@ def run(
 
     def attempt(base: LanceDataset) -> LanceDataset:
         watch.phase(PLANNING)
-        plan = make(base)
-        return land(plan, run_tasks(plan, options, watch), options, watch)
+        return _run_and_land(make(base), options, watch)
 
     return replanned(dataset, attempt)
 
@@ -86,7 +85,11 @@ def replanned(dataset: LanceDataset, attempt: Callable[[LanceDataset], T]) -> T:
 
 def run_once(plan: Plan, options: RunOptions) -> LanceDataset:
     """Run the tasks of one plan and commit what they return."""
-    watch = Watch(options.progress)
+    return _run_and_land(plan, options, Watch(options.progress))
+
+
+def _run_and_land(plan: Plan, options: RunOptions, watch: Watch) -> LanceDataset:
+    journal.check()  # what cannot be kept is better told before the work
     return land(plan, run_tasks(plan, options, watch), options, watch)
 
 
@@ -124,12 +127,17 @@ def land(plan: Plan, results: Sequence[Any], options: RunOptions, watch: Watch) 
     if options.is_stopped():
         raise RunCancelledError(len(results), len(results))
     watch.phase(COMMITTING)
-    journal.keep(plan.to_commit(), results, options.label)
+    is_kept = journal.keep(plan, results, options.label) is not None
     try:
         made = plan.commit(results, options.label)
     except CommitStateUnknownError as error:
         resumed = Python("lance_nb.spark.resume").call(plan.operation_id)
-        error.add_note(f"to finish it: {resumed.code}")
+        error.add_note(
+            f"to finish it: {resumed.code}"
+            if is_kept
+            else "its results were too large to be kept: look in the history whether transaction "
+            f"{plan.operation_id} is there, and do the work again if not"
+        )
         raise
     except LanceError:  # known not to have happened; an interrupt leaves the entry
         journal.forget(plan.operation_id)

@@ -9,6 +9,25 @@ from tests.house.source import Source
 
 DUCKDB_ALLOWED = ("lance_nb/dataset/locked_duckdb.py",)
 
+# Reading what they write can run any code.
+PICKLES = frozenset(
+    {"_pickle", "cloudpickle", "cPickle", "dill", "joblib", "jsonpickle", "marshal", "pickle",
+     "shelve"}
+)  # fmt: skip
+# Between a driver and the workers it has started: tasks go out and outcomes come back in messages
+# of PySpark's own, which are pickles themselves. Who could change them runs code there already.
+PICKLES_IN_MEMORY = (
+    "lance_nb/spark/engines/session.py",  # tasks and outcomes
+    "lance_nb/spark/frames.py",  # what workers made of a DataFrame
+    "lance_nb/spark/travelling.py",  # functions of a notebook, and plain values
+)
+# What has bytes from anywhere but this process and its workers.
+READERS = frozenset(
+    {"fdopen", "memory_map", "open", "open_store", "pread", "read", "read_all", "read_bytes",
+     "read_file", "read_range", "read_ranges", "read_tail", "read_text", "readinto", "urlopen"}
+)  # fmt: skip
+LOADERS = frozenset({"Unpickler", "load", "read_pickle"})
+
 
 def one_duckdb(source: Source) -> Iterator[str]:
     """DuckDB is opened, locked, in one module: a statement must not read files or load code."""
@@ -17,6 +36,40 @@ def one_duckdb(source: Source) -> Iterator[str]:
     for node in source.nodes:
         if "duckdb" in _packages(node):
             yield source.at(node, f"imports duckdb; use open_duckdb of {DUCKDB_ALLOWED[0]}")
+
+
+def no_stored_code(source: Source) -> Iterator[str]:
+    """No pickle is read from a disk, a store or the network: reading one can run any code.
+
+    What is kept is JSON or Arrow. Pickles in memory, between a Spark driver and its own workers,
+    are made and read in the modules listed here; those read no files and no stores.
+    """
+    if not source.is_product_code:
+        return
+    may = source.is_in(*PICKLES_IN_MEMORY)
+    for node in source.nodes:
+        if not may and PICKLES & (_packages(node) | _imported(node)):
+            yield source.at(node, "imports a pickle; keep JSON or Arrow instead")
+        if not isinstance(node, ast.Call):
+            continue
+        called = _called(node)
+        if may and called in READERS | LOADERS:
+            yield source.at(node, f"calls {called} where pickles are read: bytes from elsewhere?")
+        if called == "read_pickle" or _allows_pickle(node):
+            yield source.at(node, "reads a pickle; keep JSON or Arrow instead")
+
+
+def _allows_pickle(node: ast.Call) -> bool:
+    return any(
+        one.arg == "allow_pickle"
+        and not (isinstance(one.value, ast.Constant) and one.value.value is False)
+        for one in node.keywords
+    )
+
+
+def _imported(node: ast.AST) -> set[str]:
+    """Return the names that ``from x import name`` takes."""
+    return {one.name for one in node.names} if isinstance(node, ast.ImportFrom) else set()
 
 
 def _packages(node: ast.AST) -> set[str]:
@@ -42,4 +95,4 @@ def _called(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else ""
 
 
-SAFETY_RULES = (one_duckdb,)
+SAFETY_RULES = (one_duckdb, no_stored_code)

@@ -6,12 +6,15 @@ from argparse import Namespace
 from typing import Any
 
 from lance_nb import spark
+from lance_nb.dataset.public_location import public_uri
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.magic.answer import Answer, answer_of_records
 from lance_nb.magic.desk import Desk
 from lance_nb.magic.verb import Verb, argument
 from lance_nb.spark.dispatch import SESSION_BYTES, START_BYTES
+from lance_nb.spark.journal import Entry
+from lance_nb.storage.registry import StorageOptions
 
 _ID_CHARS = 8
 
@@ -21,10 +24,11 @@ def status(desk: Desk, said: Namespace) -> Answer:
     if said.cancel is not None:
         _job(said.cancel).cancel()
     if said.resume is not None:
-        made = spark.resume(_entry(said.resume))
+        entry = _entry(said.resume)
+        made = spark.resume(entry.operation_id, _options(desk, entry))
         return answer_of_records("Finished", [{"version": made.version}], value=made)
     if said.forget is not None:
-        spark.forget(_entry(said.forget))
+        spark.forget(_entry(said.forget).operation_id)
     session = spark.find_session(desk.namespace)
     if session is None and said.start:
         session = spark.start_session()
@@ -70,13 +74,21 @@ def _job(named: str) -> spark.Job:
     return found[0]
 
 
-def _entry(named: str) -> str:
-    found = [one.operation_id for one in spark.unfinished()]
-    matching = [one for one in found if one.startswith(named)]
+def _entry(named: str) -> Entry:
+    found = spark.unfinished()
+    matching = [one for one in found if one.operation_id.startswith(named)]
     if len(matching) != 1:
-        known = ", ".join(one[:_ID_CHARS] for one in found) or "none"
+        known = ", ".join(one.operation_id[:_ID_CHARS] for one in found) or "none"
         raise InvalidInputError(f"no unfinished operation {named!r}; unfinished: {known}")
     return matching[0]
+
+
+def _options(desk: Desk, entry: Entry) -> StorageOptions | None:
+    """Return the options of the dataset in hand if the entry is of it: credentials are not kept."""
+    if not desk.is_open or public_uri(desk.dataset.uri) != entry.uri:
+        return None
+    session, _ = desk.dataset.opened
+    return session.storage_options
 
 
 VERBS = (
