@@ -88,7 +88,7 @@ def test_wheel_needs_no_optional_package(wheel: Path) -> None:
 
     assert required == {
         "fsspec", "lz4", "numba", "numpy", "protobuf", "pyarrow", "pyroaring", "sqlglot",
-        "zstandard",
+        "xxhash", "zstandard",
     }  # fmt: skip
     assert headers["License-Expression"] == "Apache-2.0"
 

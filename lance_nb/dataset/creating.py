@@ -19,6 +19,7 @@ from lance_nb.dataset.version_opening import (
     storage_version_of,
 )
 from lance_nb.errors import InvalidInputError
+from lance_nb.format.checksums import ALGORITHM, CONFIG_KEY
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.auto_cleanup import settings
 
@@ -49,6 +50,7 @@ def write_dataset(
     enable_v2_manifest_paths: bool = True,
     enable_stable_row_ids: bool = False,
     auto_cleanup_options: Mapping[str, int] | None = None,
+    checksums: bool = False,
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
     initial_bases: Sequence[DatasetBasePath] | None = None,
@@ -71,7 +73,9 @@ def write_dataset(
     as ``uri`` is written to where it stands: its branch, and its version as the one that was read.
     ``progress`` is called with a WriteProgress now and then, or is a FragmentWriteProgress.
     ``auto_cleanup_options``: see
-    ``optimize.enable_auto_cleanup``; for a new dataset. ``external_blob_mode``: "reference" keeps
+    ``optimize.enable_auto_cleanup``; for a new dataset. ``checksums``: for a new dataset, this and
+    every later write of this library records checksums of its files, which ``ds.verify`` compares;
+    ``ds.add_checksums`` begins with it later. ``external_blob_mode``: "reference" keeps
     the URIs of external blobs, "ingest" reads them and stores their bytes with the dataset.
 
     ``initial_bases`` registers further places for files with a new dataset; ``target_bases`` (by
@@ -124,7 +128,10 @@ def write_dataset(
         initial_bases=registered(initial_bases or ()),
         target_bases=target_bases,
         target_all_bases=target_all_bases,
-        config={} if auto_cleanup_options is None else settings(auto_cleanup_options),
+        config={
+            **({} if auto_cleanup_options is None else settings(auto_cleanup_options)),
+            **({CONFIG_KEY: ALGORITHM} if checksums else {}),
+        },
     )
     places = verbs.base_targets.named_places(current, request)
     place, current = verbs.base_targets.trusted(place, current, places)

@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from lance_nb.table.snapshot import Snapshot
     from lance_nb.table.space import Space
     from lance_nb.table.verification_report import Verification
+    from lance_nb.transactions.checksum_records import AddedChecksums
     from lance_nb.transactions.cleanup_result import CleanupExplanation, CleanupStats
     from lance_nb.transactions.cloning import CopyProgress
     from lance_nb.transactions.commit_options import CommitLock
@@ -1319,6 +1320,24 @@ class LanceDataset(OpenedVersion):
         """
         self.update_config(dict.fromkeys(keys))
 
+    def add_checksums(self, *, progress: Progress | None = None) -> AddedChecksums:
+        """Record checksums of the files that are there, and from now on of all that are written.
+
+        The files of the newest version are read once. A sum says what a file holds now: verify the
+        dataset first. Files that have a sum keep it, and files under a base path outside of the
+        dataset are left out. What pylance writes later has no checksum; call this again.
+        ``progress`` is called with files done and files to do.
+
+        Returns files and bytes that were read, and files that had a sum. Raises StorageError,
+        CommitConflictError. ``ds.delete_config_keys(["lance_nb.checksums"])`` ends it. Example::
+
+            ds.add_checksums()
+            ds.verify()
+        """
+        if not verbs.checksums.are_wanted(self._snapshot):
+            self.update_config(verbs.checksums.SETTING)
+        return verbs.checksums.add(self._session, self._snapshot, progress)
+
     def update_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
         """Change the table metadata as ``update_config`` does; return the new metadata.
 
@@ -2108,6 +2127,9 @@ class LanceDataset(OpenedVersion):
         self,
         *,
         values: bool = True,
+        checksums: bool | None = None,
+        sample: float | None = None,
+        seed: int | None = None,
         raise_on_error: bool = False,
         progress: Progress | None = None,
     ) -> Verification:
@@ -2115,13 +2137,24 @@ class LanceDataset(OpenedVersion):
 
         Refs, manifests, files that are missing or that nobody refers to, rows, deleted rows, row
         ids, files of indices, and every value of every column (``values=False`` leaves these out).
+        Files are compared with their checksums where they have some (see ``add_checksums``), unless
+        ``checksums`` is False or left out together with the values. ``sample`` reads the content of
+        some files only, chosen by chance: a share (0.1) or a number of them (100); the report says
+        how much that was, and the ``seed``, which chooses the same files again.
         Damage is listed, not raised, unless ``raise_on_error``. ``progress`` is called with steps
-        done and steps to do. Example::
+        done and steps to do. Raises InvalidInputError for another ``sample``. Example::
 
             report = ds.verify()
+            report = ds.verify(sample=0.1)
         """
         return verbs.verifying.verify(
-            self._session, progress, values=values, raise_on_error=raise_on_error
+            self._session,
+            progress,
+            values=values,
+            checksums=checksums,
+            sample=sample,
+            seed=seed,
+            raise_on_error=raise_on_error,
         )
 
     def repair_moved(self, *, dry_run: bool = False) -> list[MovedBranch]:

@@ -35,6 +35,9 @@ def verify(
     uri: str | os.PathLike[str],
     *,
     values: bool = True,
+    checksums: bool | None = None,
+    sample: float | None = None,
+    seed: int | None = None,
     raise_on_error: bool = False,
     progress: Progress | None = None,
     storage_options: StorageOptions | None = None,
@@ -50,7 +53,15 @@ def verify(
         report.ok, report.findings
     """
     session = session_at(uri, storage_options, allow_bases)
-    return verbs.verifying.verify(session, progress, values=values, raise_on_error=raise_on_error)
+    return verbs.verifying.verify(
+        session,
+        progress,
+        values=values,
+        checksums=checksums,
+        sample=sample,
+        seed=seed,
+        raise_on_error=raise_on_error,
+    )
 
 
 def session_at(

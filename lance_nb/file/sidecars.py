@@ -16,6 +16,7 @@ from lance_nb.errors import LanceError
 from lance_nb.file.external_blobs import NO_BASES, BlobBases, ExternalBlobs
 from lance_nb.file.stored_payloads import StoredPayloads
 from lance_nb.storage.base import Buffer, ObjectWriter, Store
+from lance_nb.storage.summed_writer import SummedWriter
 
 PACK_BYTES = 1024 * 1024 * 1024  # of a shared file
 _ID_BITS = 32
@@ -34,10 +35,12 @@ class Sidecars:
         ingests: ExternalBlobs | None = None,
         pack_bytes: int = PACK_BYTES,
         stored: StoredPayloads | None = None,
+        checksums: bool = False,
     ) -> None:
         """``bases``: where external blobs may lie. ``ingests``: they are read and stored here.
 
         ``stored``: what values may be copied from; with None they must bring their bytes.
+        ``checksums``: sums are taken of every file, see ``summed``.
         """
         self._store = store
         self._folder = data_path.removesuffix(".lance")
@@ -48,6 +51,8 @@ class Sidecars:
         self.takes_stored = stored is not None
         self.stored = StoredPayloads() if stored is None else stored
         self.paths: list[str] = []
+        self.summed: list[SummedWriter] = []
+        self._has_checksums = checksums
         self._own: ObjectWriter | None = None
         self._shared: ObjectWriter | None = None
         self._shared_id = self._shared_size = 0
@@ -104,4 +109,7 @@ class Sidecars:
         path = f"{self._folder}/{bits}.blob"
         upload = self._store.create(path)
         self.paths.append(path)
+        if self._has_checksums:
+            upload = SummedWriter(upload, path)
+            self.summed.append(upload)
         return upload

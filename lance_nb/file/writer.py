@@ -39,9 +39,11 @@ from lance_nb.file.versions import DEFAULT_VERSION, WRITABLE_VERSIONS, version_n
 from lance_nb.file.write_plan import ColumnPlan, plan_column
 from lance_nb.format.arrow_schema import field_to_arrow
 from lance_nb.format.blob_fields import descriptor_field, input_type
+from lance_nb.format.checksums import FileSum
 from lance_nb.format.field import fields_to_pb
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
+from lance_nb.storage.summed_writer import SummedWriter
 
 PAGE_BYTES = 8 * 1024 * 1024
 _PAGE_BYTES_MIN = 64 * 1024
@@ -54,6 +56,7 @@ class FileOptions:
     Blobs may refer to places below ``blob_bases`` and, if ``allows_external_blobs``, to any others;
     ``ingests``: what they refer to is read and stored. ``blob_pack_bytes``: of a shared blob file.
     ``stored``: the objects that blobs are copied from, where rows are written again.
+    ``checksums``: sums of the file and its blob files are taken while they are written.
     """
 
     page_bytes: int = PAGE_BYTES
@@ -63,6 +66,7 @@ class FileOptions:
     ingests: ExternalBlobs | None = None
     blob_pack_bytes: int = PACK_BYTES
     stored: StoredPayloads | None = None
+    checksums: bool = False
 
     def __post_init__(self) -> None:
         for name in ("page_bytes", "waiting_bytes_max", "blob_pack_bytes"):
@@ -72,7 +76,10 @@ class FileOptions:
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A finished data file, as a fragment's metadata needs it; ``sidecars`` are its blob files."""
+    """A finished data file, as a fragment's metadata needs it; ``sidecars`` are its blob files.
+
+    ``sums`` are checksums of all of them, if they were asked for.
+    """
 
     path: str
     size_bytes: int
@@ -81,6 +88,7 @@ class WrittenFile:
     column_indices: tuple[int, ...]
     file_version: tuple[int, int]
     sidecars: tuple[str, ...] = ()
+    sums: tuple[FileSum, ...] = ()
 
 
 class _Column(Protocol):
@@ -135,8 +143,11 @@ class FileWriter:
             ingests=options.ingests,
             pack_bytes=options.blob_pack_bytes,
             stored=options.stored,
+            checksums=options.checksums,
         )
-        self._sink = FileSink(store.create(path), self._sidecars, learned)
+        upload = store.create(path)
+        self._summed = SummedWriter(upload, path) if options.checksums else None
+        self._sink = FileSink(self._summed or upload, self._sidecars, learned)
         try:
             self._columns = [plan(self._sink, page_bytes) for plan in plans]
         except LanceError:
@@ -209,7 +220,14 @@ class FileWriter:
             tuple(column for _, column in owners),
             self._file_version,
             tuple(self._sidecars.paths),
+            self._sums(),
         )
+
+    def _sums(self) -> tuple[FileSum, ...]:
+        if self._summed is None:
+            return ()
+        written = [self._summed, *self._sidecars.summed]
+        return tuple(FileSum(one.path, one.digest, one.size_bytes) for one in written)
 
     def _check_whole(self) -> None:
         if not self._is_whole:

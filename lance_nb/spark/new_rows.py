@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.destination import destination
+from lance_nb.dataset.verbs.committing import NO_PROPERTIES
 from lance_nb.dataset.verbs.sources import reader_of
 from lance_nb.dataset.verbs.writing import WriteRequest, check_mode
 from lance_nb.errors import DatasetAlreadyExistsError, NotSupportedError
@@ -103,7 +104,8 @@ class NewRows:
         kept = None if current is None else storage_version(current.manifest)
         is_new = current is None or wanted.mode == "overwrite"
         asked = request.data_storage_version if is_new else None
-        options = request.write_options(asked or kept or DEFAULT_FILE_VERSION)
+        config = NO_PROPERTIES if current is None else current.manifest.config
+        options = request.write_options(asked or kept or DEFAULT_FILE_VERSION, config=config)
         if current is None or is_new:
             own = new_schema(schema, options.file_version)
         else:

@@ -5,8 +5,8 @@ deletion files; the deep ones decode every page of every column of the schema an
 the result, without keeping it.
 
 Limits: columns that have been dropped from the schema are not decoded; nor are the payloads of
-blobs, whose descriptions are. Neither pages nor files have checksums in this format: a changed
-value that is still a value cannot be told.
+blobs, whose descriptions are. The format has no checksums: of a changed value that is still a
+value only ours tell, where they are recorded (checksum_checks.py).
 Source: ``LanceDataset.validate`` of pylance 14.0.2 (the cheap checks).
 """
 

@@ -104,12 +104,12 @@ class Segment:
 
 
 def index_findings(
-    snapshot: Snapshot, wanted: Callable[[str], bool], *, contents: bool
+    snapshot: Snapshot, wanted: Callable[[str], bool], *, contents: Callable[[str], bool]
 ) -> Iterator[Finding]:
     """Check the segments of a version whose uuid is ``wanted``.
 
-    Without ``contents`` their files are opened, and the rows in them not read. Raises
-    CorruptFileError for an index section that cannot be read.
+    Where ``contents`` is False for a uuid, its files are opened, and the rows in them not read.
+    Raises CorruptFileError for an index section that cannot be read.
     """
     by_id = {one.id: one for one in snapshot.manifest.fragments}
     for index in read_indices(snapshot):
@@ -120,7 +120,7 @@ def index_findings(
         segment = Segment(snapshot, index, mine)
         found = list(_file_findings(segment))
         yield from found
-        if contents and not found:
+        if not found and contents(index.uuid):
             yield from _row_findings(segment)
 
 

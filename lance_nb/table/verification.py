@@ -33,9 +33,11 @@ from lance_nb.format.manifest_files import (
     TRANSACTION,
     NamedFile,
 )
+from lance_nb.table.checksum_checks import ChecksumChecks
 from lance_nb.table.file_references import Line, References
 from lance_nb.table.fragment_checks import Check, cheap_checks, value_checks
 from lance_nb.table.index_checks import index_findings
+from lance_nb.table.indices import read_indices
 from lance_nb.table.line_checks import as_newest, line_findings, missing_hint
 from lance_nb.table.manifest_checks import manifest_findings, newest_findings
 from lance_nb.table.reference_checks import (
@@ -48,6 +50,7 @@ from lance_nb.table.row_id_checks import repeated_row_id
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.transaction_checks import Step, step_findings, transaction_findings
 from lance_nb.table.verification_report import Bounded, Finding, Verification
+from lance_nb.table.verification_sample import Sample, choose_sample
 
 Tick = Callable[[], object]
 _READ = (DATA, DELETION, INDEX)
@@ -64,11 +67,31 @@ class _Progress:
         self.num_values = 0
         self.done: set[str] = set()
         self.fragments: set[int] = set()  # hashes of descriptions that were checked
+        self.sums: ChecksumChecks | None = None
+        self.sample: Sample | None = None
+
+    def reads(self, identity: str) -> bool:
+        """Tell whether the content of a file is to be looked at."""
+        return self.sample is None or identity in self.sample.chosen
 
 
-def verify(dataset: Dataset, *, values: bool = True, tick: Tick = lambda: None) -> Verification:
-    """Look at everything; ``values`` False leaves out decoding. ``tick`` is called per version."""
+def verify(
+    dataset: Dataset,
+    *,
+    values: bool = True,
+    checksums: bool = True,
+    sample: float | None = None,
+    seed: int | None = None,
+    tick: Tick = lambda: None,
+) -> Verification:
+    """Look at everything; ``values`` False leaves out decoding. ``tick`` is called per version.
+
+    ``checksums`` False leaves out comparing files with their sums. ``sample``: of how many files
+    the content is read (see verification_sample.py). Raises InvalidInputError for another number.
+    """
     progress = _Progress()
+    progress.sums = ChecksumChecks() if checksums else None
+    progress.sample = None if sample is None else choose_sample(_sizes(dataset), sample, seed)
     found = Bounded()
     missing = list(file_findings(dataset))
     found.add(ref_findings(dataset.survey))
@@ -83,7 +106,20 @@ def verify(dataset: Dataset, *, values: bool = True, tick: Tick = lambda: None) 
         files = _file_contents(dataset, folder, line, progress, values=values, tick=tick)
         for one in (histories, files):
             found.add(_without_echoes(one, known))
+    if progress.sums is not None:
+        found.add(progress.sums.records(dataset.survey.root))
     return _report(dataset, progress, found)
+
+
+def _sizes(dataset: Dataset) -> dict[str, int]:
+    """Return the sizes of files in bytes, by identity, as far as versions name them."""
+    sizes: dict[str, int] = {}
+    for line in dataset.references.lines.values():
+        sizes.update((one.identity, 0) for one in line.first_named if one.kind in _READ)
+    for file in dataset.survey.files:
+        if file.identity in sizes:
+            sizes[file.identity] += file.size_bytes
+    return sizes
 
 
 def _report(dataset: Dataset, progress: _Progress, found: Bounded) -> Verification:
@@ -106,6 +142,9 @@ def _report(dataset: Dataset, progress: _Progress, found: Bounded) -> Verificati
         findings=tuple(found.kept),
         left_out=found.left_out,
         orphans=tuple(one.path for one in orphans),
+        num_files_checked=0 if progress.sums is None else progress.sums.num_checked,
+        num_files_without_checksum=0 if progress.sums is None else progress.sums.num_without,
+        sample=progress.sample,
     )
 
 
@@ -229,7 +268,12 @@ def _file_contents(
         except LanceError:
             continue  # told with the manifests
         yield from _located(snapshot, _snapshot_findings(snapshot, progress, values=values))
-        yield from _whole_findings(snapshot, wanted, is_newest=version == newest, contents=values)
+        read = set(filter(progress.reads, wanted))
+        if progress.sums is not None:
+            yield from _index_sums(snapshot, read, progress.sums)
+        yield from _whole_findings(
+            snapshot, wanted, read, is_newest=version == newest, contents=values
+        )
         progress.done |= wanted
 
 
@@ -262,9 +306,12 @@ def _snapshot_findings(
         progress.fragments.add(key)
         fragment = fragments[at]
         names = _identities(fragment)
+        if progress.sums is not None:
+            undone = {one for one in names - progress.done if progress.reads(one)}
+            yield from progress.sums.fragment(snapshot, fragment, undone.__contains__)
         progress.num_fragments += not names <= progress.done
         files = {name for name in names if name.startswith(DATA)}
-        decode = values and not files <= progress.done
+        decode = values and any(map(progress.reads, files - progress.done))
         progress.done.update(names)
         failed: set[str] = set()
         for check in cheap_checks(snapshot, fragment):
@@ -303,8 +350,21 @@ def _identities(fragment: Fragment) -> set[str]:
     return found
 
 
+def _index_identity(uuid: str) -> str:
+    return NamedFile(INDEX, f"_indices/{uuid}").identity
+
+
+def _index_sums(snapshot: Snapshot, wanted: set[str], sums: ChecksumChecks) -> Iterator[Finding]:
+    try:
+        for index in read_indices(snapshot):
+            if _index_identity(index.uuid) in wanted:
+                yield from sums.index(snapshot, index)
+    except LanceError:
+        return  # told with the indices
+
+
 def _whole_findings(
-    snapshot: Snapshot, wanted: set[str], *, is_newest: bool, contents: bool
+    snapshot: Snapshot, wanted: set[str], read: set[str], *, is_newest: bool, contents: bool
 ) -> Iterator[Finding]:
     """Check what is said of the whole version: its numbers, row ids that differ, its indices."""
     try:
@@ -313,8 +373,8 @@ def _whole_findings(
             yield from newest_findings(snapshot)
         yield from index_findings(
             snapshot,
-            lambda uuid: NamedFile(INDEX, f"_indices/{uuid}").identity in wanted,
-            contents=contents,
+            lambda uuid: _index_identity(uuid) in wanted,
+            contents=lambda uuid: contents and _index_identity(uuid) in read,
         )
     except (ObjectNotFoundError, NotSupportedError):
         pass  # told with the files

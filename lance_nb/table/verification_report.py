@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from lance_nb.errors import LanceError
+from lance_nb.table.verification_sample import Sample
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 SEVERITIES = (ERROR, WARNING, NOTE)
@@ -118,6 +119,11 @@ CODES: Mapping[str, Code] = {
     "fields-unknown": Code(WARNING, "nothing: the file is not read for these fields"),
     "field-not-stored": Code(ERROR, _COPY),
     "values-damaged": Code(ERROR, _COPY),
+    # checksums
+    "checksum-wrong": Code(ERROR, _COPY),
+    "checksum-record-damaged": Code(
+        WARNING, "delete the record, then ds.add_checksums(), if nothing else is wrong"
+    ),
     # deleted rows, row ids
     "deletion-file-missing": Code(ERROR, f"{_COPY}: deleted rows cannot be told"),
     "deletion-file-damaged": Code(ERROR, f"{_COPY}: deleted rows cannot be told"),
@@ -209,7 +215,10 @@ class Verification:
 
     ``opened_version`` is the newest version of main that can be read, None if there is none.
     ``num_values`` counts rows times columns decoded. Orphans are no finding: a clean-up deletes
-    them. ``checksums`` says which were compared: the format has none.
+    them. ``num_files_checked`` have been compared with a checksum, of
+    ``num_files_without_checksum`` there is none: the format has no checksums, and only files that
+    this library wrote into a dataset with ``checksums=True`` have one. With ``sample``, only those
+    files were read.
     """
 
     uri: str
@@ -225,7 +234,15 @@ class Verification:
     findings: tuple[Finding, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
     orphans: tuple[str, ...] = ()
-    checksums: str = "none: neither manifests nor data files record any"
+    num_files_checked: int = 0
+    num_files_without_checksum: int = 0
+    sample: Sample | None = None
+
+    @property
+    def checksums(self) -> str:
+        """How many files were compared with their checksums, in words."""
+        checked = _plural(self.num_files_checked, "file")
+        return f"{checked} checked, {self.num_files_without_checksum:,} without checksum"
 
     @property
     def ok(self) -> bool:
@@ -263,6 +280,8 @@ class Verification:
         }
         yield ", ".join(_plural(count, one) for one, count in counts.items())
         yield f"{_plural(self.num_values, 'value')} decoded; checksums: {self.checksums}"
+        if self.sample is not None:
+            yield f"content read: {self.sample}"
         yield f"{_plural(self.num_orphans, 'file')} without a version ({self.orphan_bytes:,} bytes)"
 
     def __repr__(self) -> str:

@@ -26,11 +26,13 @@ from pyroaring import BitMap
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.file.versions import file_version_of
-from lance_nb.file.writer import FileWriter
+from lance_nb.file.writer import FileOptions, FileWriter, WrittenFile
+from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.index_metadata import IndexFile, IndexMetadata
 from lance_nb.format.schema import Schema
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
+from lance_nb.transactions.checksum_records import write_record
 from lance_nb.transactions.environment import Environment
 
 PAGE_ROWS = 4096
@@ -70,10 +72,12 @@ def write_btree(
     environment = Environment()
     identity = environment.new_uuid()
     data = _by_value(rows)
-    files = (
+    written = (
         _write(snapshot, f"_indices/{identity}/page_data.lance", data),
         _write(snapshot, f"_indices/{identity}/page_lookup.lance", _pages(data)),
     )
+    write_record(snapshot.locations.home, (one for file in written for one in file.sums))
+    files = tuple(IndexFile(one.path.rpartition("/")[2], one.size_bytes) for one in written)
     return IndexMetadata(
         identity,
         name,
@@ -122,15 +126,17 @@ def _pages(data: pa.Table) -> pa.Table:
     return pa.table([*ends_of, *counts], schema=schema)
 
 
-def _write(snapshot: Snapshot, path: str, table: pa.Table) -> IndexFile:
+def _write(snapshot: Snapshot, path: str, table: pa.Table) -> WrittenFile:
     version = storage_version(snapshot.manifest)
     version = "2.0" if version == _LEGACY else version
     schema = Schema.from_arrow(table.schema)
     home = snapshot.locations.home
-    with FileWriter(home, path, schema, file_version=file_version_of(version)) as file:
+    options = FileOptions(checksums=wants_checksums(snapshot.manifest.config))
+    number = file_version_of(version)
+    with FileWriter(home, path, schema, file_version=number, options=options) as file:
         file.add_schema_metadata(
             {key.decode(): one for key, one in (table.schema.metadata or {}).items()}
         )
         for batch in table.to_batches():
             file.write(batch)
-        return IndexFile(path.rpartition("/")[2], file.finish().size_bytes)
+        return file.finish()

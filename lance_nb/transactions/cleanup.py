@@ -45,6 +45,7 @@ from lance_nb.table.survey import (
     refs_of,
     take_survey,
 )
+from lance_nb.transactions.checksum_records import merge_records
 from lance_nb.transactions.cleanup_result import CleanupStats, stats_of
 from lance_nb.transactions.environment import Environment
 
@@ -203,6 +204,7 @@ class Cleanup:
         others = make_plan(survey, references, self._folder, again.names, self._rule).others
         planned = {one.file.path for one in plan.others}
         done += self._delete([one for one in others if one.file.path in planned], failed)
+        merge_records(self._store(survey))
         return stats_of(done, len(failed))
 
     def _look_at_refs(

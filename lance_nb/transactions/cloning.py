@@ -19,11 +19,14 @@ from dataclasses import dataclass, replace
 
 from lance_nb.errors import DatasetAlreadyExistsError, LanceError
 from lance_nb.format import layout
+from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest
 from lance_nb.storage.base import ByteRange, Store
+from lance_nb.storage.summed_writer import SummedWriter
 from lance_nb.table.locations import Locations
 from lance_nb.transactions.branch_writer import clone_source
+from lance_nb.transactions.checksum_records import CopiedSums
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
 from lance_nb.transactions.operations.clone import Clone
@@ -76,12 +79,19 @@ def deep_clone(
     """
     copies = files_to_copy(source, version, target)
     copied = [0, 0]
+    sums = CopiedSums() if _wants_checksums(source, version) else None
     with ThreadPoolExecutor(_COPIERS) as pool:
-        for size_bytes in pool.map(lambda one: _copy(one, target.home), copies):
+        for size_bytes in pool.map(lambda one: _copy(one, target.home, sums), copies):
             copied = [copied[0] + 1, copied[1] + size_bytes]
             if progress is not None:
                 progress(CopyProgress(len(copies), copied[0], copied[1]))
+    if sums is not None:
+        sums.write(target.home)
     return commit_clone(source, version, target, options, is_shallow=False)
+
+
+def _wants_checksums(source: CommitPlace, version: int) -> bool:
+    return wants_checksums(clone_source(source, version).load(version).manifest.config)
 
 
 def files_to_copy(source: CommitPlace, version: int, target: CommitPlace) -> list[FileCopy]:
@@ -177,18 +187,27 @@ def _below(store: Store, folder: str, target: str) -> Iterator[tuple[Store, str,
         yield store, f"{folder}/{one.name}", f"{target}/{one.name}"
 
 
-def _copy(one: FileCopy, home: Store) -> int:
-    return copy_file(one.store, one.path, home, one.target)
+def _copy(one: FileCopy, home: Store, sums: CopiedSums | None) -> int:
+    return copy_file(one.store, one.path, home, one.target, sums)
 
 
-def copy_file(store: Store, path: str, home: Store, target: str) -> int:
-    """Copy one file, in pieces; return its size. Raises StorageError."""
+def copy_file(
+    store: Store, path: str, home: Store, target: str, sums: CopiedSums | None = None
+) -> int:
+    """Copy one file, in pieces; return its size. ``sums`` is told its checksum.
+
+    Raises StorageError, and CorruptFileError if it is not what its own checksum says; then there is
+    no copy.
+    """
     size_bytes = store.size(path)
-    writer = home.create(target)
+    upload = home.create(target)
+    writer = upload if sums is None else SummedWriter(upload, target)
     try:
         for start in range(0, size_bytes, PIECE_BYTES):
             stop = min(start + PIECE_BYTES, size_bytes)
             writer.write([store.read_range(path, ByteRange(start, stop))])
+        if sums is not None and isinstance(writer, SummedWriter):
+            sums.add(store, path, writer)
         writer.finish()
     except LanceError:
         writer.abort()

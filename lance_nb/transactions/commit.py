@@ -37,6 +37,7 @@ from lance_nb.errors import (
     VersionNotFoundError,
 )
 from lance_nb.format import layout
+from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.fragment import DeletionFileType
 from lance_nb.format.layout import ManifestName, NamingScheme
 from lance_nb.storage.base import turn
@@ -228,6 +229,7 @@ class _Commit:
                 vector,
                 environment=self._options.environment,
                 file_type=DeletionFileType.BITMAP,
+                checksums=wants_checksums(current.manifest.config),
             ),
             self._options.affected_rows,
         )

@@ -20,6 +20,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lance_nb.file.writer import FileOptions
+from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import DeletionFileType, Fragment, RowDatasetVersionMeta
 from lance_nb.format.fragment_reuse import address_map
@@ -98,6 +100,7 @@ def run_task(
         _rows_per_file(task.num_rows, options.target_rows_per_fragment),
         options.max_bytes_per_file or _BYTES_PER_FILE,
         file_version,
+        FileOptions(checksums=wants_checksums(snapshot.manifest.config)),
     )
     has_ids = bool(snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS)
     lineage: dict[str, list[np.ndarray]] = {ROW_ID: [], CREATED_AT: [], LAST_UPDATED_AT: []}

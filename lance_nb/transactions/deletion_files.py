@@ -17,6 +17,7 @@ from lance_nb.storage.base import Store
 from lance_nb.table.deletion_cache import DeletionCache
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.locations import Locations
+from lance_nb.transactions.checksum_records import sum_of, write_record
 from lance_nb.transactions.environment import Environment
 
 _U64 = 2**64
@@ -45,13 +46,17 @@ def write_deletion_file(
     *,
     environment: Environment,
     file_type: DeletionFileType | None = None,
+    checksums: bool = False,
 ) -> DeletionFile:
     """Write all deleted rows of a fragment as a new, durable file; return its description.
 
-    Without ``file_type``, the form that pylance would choose.
+    Without ``file_type``, the form that pylance would choose. ``checksums``: its sum is recorded.
     """
     found = name_deletion_file(read_version, vector, environment.new_uuid, file_type)
-    home.write(found.location(fragment_id), vector.to_bytes(found.file_type))
+    path, data = found.location(fragment_id), vector.to_bytes(found.file_type)
+    home.write(path, data)
+    if checksums:
+        write_record(home, [sum_of(path, data)])
     return found
 
 

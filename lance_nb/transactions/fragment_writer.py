@@ -31,6 +31,7 @@ from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
 from lance_nb.table.blob_copies import BlobCopies
+from lance_nb.transactions.checksum_records import write_record
 from lance_nb.transactions.file_place import FilePlace
 from lance_nb.transactions.input_schema import writable_part
 from lance_nb.transactions.joined_batches import joined_batches
@@ -162,8 +163,15 @@ class FragmentWriter:
     def finish(self) -> list[Fragment]:
         """Finish the last file and return the fragments; their files are the caller's now."""
         self._close_file()
+        self._record_sums()
         self._is_finished = True
         return [_fragment(self._place(at), one) for at, one in enumerate(self._files)]
+
+    def _record_sums(self) -> None:
+        """Write the checksums of all files, one record in each place that has some."""
+        for at, place in enumerate(self._places[: len(self._files)]):
+            mine = self._files[at :: len(self._places)]
+            write_record(place.store, (one for file in mine for one in file.sums))
 
     def progress(self) -> WriteProgress:
         """Tell how far the writing is."""

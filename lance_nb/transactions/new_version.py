@@ -11,12 +11,15 @@ from dataclasses import dataclass, replace
 
 from lance_nb.errors import LanceError
 from lance_nb.format import layout
+from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.fragment_reuse import DETAILS_FILE, outside
 from lance_nb.format.index_metadata import IndexMetadata, build_index_section
 from lance_nb.format.layout import ManifestName
+from lance_nb.format.manifest import Manifest
 from lance_nb.format.manifest_framing import Section, section_size
 from lance_nb.format.transaction_summary import MESSAGE_PROPERTY
 from lance_nb.storage.base import Store, write_unsynced
+from lance_nb.transactions.checksum_records import sum_of, write_record
 from lance_nb.transactions.commit_options import Committed
 from lance_nb.transactions.operation import Built
 from lance_nb.transactions.transaction import Transaction
@@ -35,7 +38,7 @@ class NewVersion:
 def prepare(home: Store, built: Built, transaction: Transaction, name: ManifestName) -> NewVersion:
     """Serialize a version; writes at most what of its indices does not lie in the manifest."""
     inline = transaction.to_bytes()
-    indices = tuple(_settled(home, one) for one in built.indices)
+    indices = tuple(_settled(home, one, built.manifest) for one in built.indices)
     index_section = build_index_section(indices) if indices else None
     data = built.manifest.to_bytes(index_section=index_section, transaction=inline)
     start = len(built.manifest.live_preamble)
@@ -49,13 +52,16 @@ def prepare(home: Store, built: Built, transaction: Transaction, name: ManifestN
     return NewVersion(name, data, inline, Committed(manifest, indices, transaction))
 
 
-def _settled(home: Store, index: IndexMetadata) -> IndexMetadata:
+def _settled(home: Store, index: IndexMetadata, manifest: Manifest) -> IndexMetadata:
     """Write details that are too large for a manifest into a file, durably."""
     moved = outside(index)
     if moved is None:
         return index
     settled, content = moved
-    home.write(f"{layout.index_folder(index.uuid)}/{DETAILS_FILE}", content)
+    path = f"{layout.index_folder(index.uuid)}/{DETAILS_FILE}"
+    home.write(path, content)
+    if wants_checksums(manifest.config):
+        write_record(home, [sum_of(path, content)])
     return settled
 
 

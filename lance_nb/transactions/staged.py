@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lance_nb.errors import InvalidInputError
+from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.table.snapshot import Snapshot
@@ -197,7 +198,7 @@ def _combined(
     if not plans:
         return StagedWrite(snapshot.version, Append(added), num_added, new_fragments=added)
     plan = united_deletions(plans)
-    pending = PendingDeletions()
+    pending = PendingDeletions(checksums=wants_checksums(snapshot.manifest.config))
     operation: Operation
     if added or rewrites:
         kept, gone = plan.changes(pending)

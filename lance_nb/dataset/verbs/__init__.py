@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs import base_targets as base_targets
     from lance_nb.dataset.verbs import bisecting as bisecting
     from lance_nb.dataset.verbs import branching as branching
+    from lance_nb.dataset.verbs import checksums as checksums
     from lance_nb.dataset.verbs import cleaning as cleaning
     from lance_nb.dataset.verbs import committing as committing
     from lance_nb.dataset.verbs import compacting as compacting
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs import writing as writing
 else:
     _ON_DEMAND = frozenset({
-        "base_targets", "bisecting", "branching", "cleaning", "committing", "compacting",
-        "compaction_steps", "comparing", "configuring", "deleting", "dropping", "evolving",
+        "base_targets", "bisecting", "branching", "checksums", "cleaning", "committing",
+        "compacting", "compaction_steps", "comparing", "configuring", "deleting", "dropping", "evolving",
         "fragments", "index_building", "indexing", "merge_options", "merging", "space", "staging",
         "transacting", "updating", "upserting", "verifying", "writing",
     })  # fmt: skip

@@ -29,6 +29,8 @@ from lance_nb.dataset.verbs.sources import reader_of, without_views
 from lance_nb.dataset.verbs.writing import file_version_of
 from lance_nb.encodings.arrow_parts import taken_rows
 from lance_nb.errors import ColumnNotFoundError, NotSupportedError, SchemaMismatchError
+from lance_nb.file.writer import FileOptions
+from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.table.blob_scan import fragment_addresses, rows_with_payloads
@@ -290,4 +292,8 @@ def _with_payloads(snapshot: Snapshot, fragment: Fragment, rows: pa.RecordBatch)
 
 def options_of(snapshot: Snapshot) -> WriteOptions:
     """Return how new column files are written: in the dataset's file version."""
-    return WriteOptions(file_version=file_version_of(storage_version(snapshot.manifest)))
+    manifest = snapshot.manifest
+    return WriteOptions(
+        file_version=file_version_of(storage_version(manifest)),
+        file=FileOptions(checksums=wants_checksums(manifest.config)),
+    )

@@ -39,6 +39,7 @@ from lance_nb.file.fitting import fit
 from lance_nb.file.reader import FileReader
 from lance_nb.format import layout
 from lance_nb.format.blob_fields import holds_blobs
+from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DataFile, DeletionFileType, Fragment
 from lance_nb.format.lance_schema import LanceSchema
@@ -180,7 +181,7 @@ def delete_rows(snapshot: Snapshot, fragment: Fragment, offsets: Iterable[int]) 
 
 
 def _changed(snapshot: Snapshot, fragment: Fragment, plan: DeletionPlan) -> Fragment | None:
-    pending = PendingDeletions()
+    pending = PendingDeletions(checksums=wants_checksums(snapshot.manifest.config))
     kept, gone = plan.changes(pending)
     pending.write(snapshot.locations.home)
     if gone:

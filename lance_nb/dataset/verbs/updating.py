@@ -11,7 +11,7 @@ from typing import Any
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import commit_staged, replanned
 from lance_nb.dataset.verbs.telling import Progress, Told
-from lance_nb.dataset.verbs.writing import WriteRequest, file_version_of
+from lance_nb.dataset.verbs.writing import file_version_of, own_options
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.filtered_scan import RowChoice
@@ -42,7 +42,7 @@ def plan(
     """Write the changed rows of all fragments or some to new files; nothing is committed."""
     only = None if fragments is None else tuple(fragments)
     choice = RowChoice(check(snapshot, updates, where), only)
-    options = WriteRequest().write_options(storage_version(snapshot.manifest))
+    options = own_options(snapshot)
     return rewrite_rows(snapshot, updates, choice, options)
 
 
@@ -59,7 +59,7 @@ def plan_in_mode(
     may_be_columns = mode != "rows" and set(updates) < set(schema.names)
     by_columns = mode == "columns"
     choice = RowChoice(check(snapshot, updates, where))
-    options = WriteRequest().write_options(storage_version(snapshot.manifest))
+    options = own_options(snapshot)
     size_bytes = int(snapshot.manifest.fragments.counts().size_bytes.sum())
     is_small = size_bytes < SAVED_BYTES_MIN and not has_blobs(schema)  # blob files may be large
     if progress is None and not by_columns and (is_small or not may_be_columns):

@@ -127,7 +127,8 @@ def plan(
 def _options(snapshot: Snapshot, clauses: MergeClauses) -> WriteOptions:
     request = WriteRequest(target_bases=clauses.bases, target_all_bases=clauses.all_bases)
     places = request.places(snapshot.locations)
-    return request.write_options(storage_version(snapshot.manifest), places)
+    manifest = snapshot.manifest
+    return request.write_options(storage_version(manifest), places, config=manifest.config)
 
 
 def execute(

@@ -42,7 +42,14 @@ def validate(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None) ->
 
 
 def verify(
-    session: Session, progress: Progress | None, *, values: bool, raise_on_error: bool
+    session: Session,
+    progress: Progress | None,
+    *,
+    values: bool,
+    checksums: bool | None = None,
+    sample: float | None = None,
+    seed: int | None = None,
+    raise_on_error: bool,
 ) -> Verification:
     """Verify every version of every branch."""
     session = replace(session, files=FileCache(), deletions=DeletionCache(), logs={})
@@ -71,7 +78,10 @@ def verify(
         lambda branch, version: session.load(Target(branch, version)),
         place,
     )
-    found = verify_dataset(dataset, values=values, tick=tick)
+    wanted = values if checksums is None else checksums
+    found = verify_dataset(
+        dataset, values=values, checksums=wanted, sample=sample, seed=seed, tick=tick
+    )
     if raise_on_error and not found.ok:
         first = min(found.findings, key=lambda one: SEVERITIES.index(one.severity))
         raise first.error or CorruptFileError(first.path, None, "a whole dataset", first.message)

@@ -29,6 +29,7 @@ from lance_nb.errors import (
 from lance_nb.file.external_blobs import BlobBases, ExternalBlobs
 from lance_nb.file.sidecars import PACK_BYTES
 from lance_nb.file.writer import PAGE_BYTES, FileOptions
+from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.manifest_values import BasePath
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.storage.sync_later import synced_together
@@ -81,10 +82,12 @@ class WriteRequest:
         version: str,
         places: tuple[FilePlace, ...] = (),
         locations: Locations | None = None,
+        config: Mapping[str, str] = NO_PROPERTIES,
     ) -> WriteOptions:
         """Return how files are written; ``locations`` say where external blobs may lie.
 
-        Raises InvalidInputError, NotSupportedError.
+        ``config`` is the dataset's, which may ask for checksums. Raises InvalidInputError,
+        NotSupportedError.
         """
         pack_bytes = self.blob_pack_file_size_threshold
         return WriteOptions(
@@ -97,6 +100,7 @@ class WriteRequest:
                 blob_bases=BlobBases.of(() if locations is None else locations.present_bases()),
                 ingests=self._ingests(None if locations is None else locations.options),
                 blob_pack_bytes=PACK_BYTES if pack_bytes is None else pack_bytes,
+                checksums=wants_checksums(config),
             ),
             places,
         )
@@ -133,6 +137,12 @@ class WriteRequest:
     def _file_version(self) -> str | None:
         wanted = self.data_storage_version
         return None if wanted is None else "{}.{}".format(*file_version_of(wanted))
+
+
+def own_options(snapshot: Snapshot) -> WriteOptions:
+    """Return how new files of a dataset are written: as its version and configuration ask."""
+    manifest = snapshot.manifest
+    return WriteRequest().write_options(storage_version(manifest), config=manifest.config)
 
 
 def file_version_of(version: str) -> tuple[int, int]:
@@ -229,7 +239,9 @@ def write_addition(
         reader,
         current.manifest.schema,
         locations.home,
-        request.write_options(version, request.places(locations), locations),
+        request.write_options(
+            version, request.places(locations), locations, current.manifest.config
+        ),
         request.progress,
     )
     return Addition(tuple(fragments))
@@ -245,7 +257,8 @@ def write_replacement(
     if current is not None:
         locations = current.locations
     version = request.data_storage_version or _version_after(current)
-    options = request.write_options(version, request.places(locations), locations)
+    config = request.config if current is None else current.manifest.config
+    options = request.write_options(version, request.places(locations), locations, config)
     lance_schema = new_schema(reader.schema, options.file_version)
     fragments = tuple(
         write_fragments(reader, lance_schema, locations.home, options, request.progress)

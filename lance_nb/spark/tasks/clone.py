@@ -17,11 +17,13 @@ from typing import Any
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.session import open_session
 from lance_nb.dataset.verbs.branching import clone_places
+from lance_nb.format.checksums import wants_checksums
 from lance_nb.spark.packing import TASK_BYTES
 from lance_nb.spark.place import Place
 from lance_nb.spark.plan import Label, Plan
 from lance_nb.storage.registry import open_store
 from lance_nb.table.refs import Target
+from lance_nb.transactions.checksum_records import CopiedSums
 from lance_nb.transactions.cloning import FileCopy, commit_clone, copy_file, files_to_copy
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment
@@ -47,14 +49,18 @@ class CopyFiles:
     target_options: _Options
     size_bytes: int
     allow_bases: tuple[str, ...] = ()
+    checksums: bool = False
 
     def run(self) -> Copied:
         """Copy them, durably."""
         home = open_store(self.target, dict(self.target_options) or None)
         size = 0
+        sums = CopiedSums() if self.checksums else None
         for uri, path, target in self.files:
             store = open_store(uri, dict(self.source_options) or None, self.allow_bases)
-            size += copy_file(store, path, home, target)
+            size += copy_file(store, path, home, target, sums)
+        if sums is not None:
+            sums.write(home)
         return Copied(len(self.files), size)
 
 
@@ -92,8 +98,9 @@ def plan_clone(
     place_of_copy = open_session(target, options).root.uri
     mine = tuple(sorted((session.storage_options or {}).items()))
     theirs = tuple(sorted((options or {}).items()))
+    checksums = wants_checksums(snapshot.manifest.config)
     tasks = tuple(
-        CopyFiles(files, mine, place_of_copy, theirs, size, session.trusted_bases)
+        CopyFiles(files, mine, place_of_copy, theirs, size, session.trusted_bases, checksums)
         for files, size in _packed(files_to_copy(source, version, place), task_bytes)
     )
     finish = CommitCopy(place_of_copy, theirs)

@@ -17,13 +17,12 @@ import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs.upserting import lonely_filter
-from lance_nb.dataset.verbs.writing import WriteRequest
+from lance_nb.dataset.verbs.writing import own_options
 from lance_nb.errors import InvalidInputError
 from lance_nb.spark.packing import TASK_BYTES, chosen, pack
 from lance_nb.spark.place import Place
 from lance_nb.spark.plan import Plan, commit_edits
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.fragment_writer import WriteOptions
 from lance_nb.transactions.merge_insert_clauses import MergeClauses, check_clauses
 from lance_nb.transactions.merge_insert_parts import (
@@ -134,7 +133,7 @@ def check(snapshot: Snapshot, clauses: MergeClauses, source: pa.Schema) -> None:
 
 def file_options(snapshot: Snapshot) -> WriteOptions:
     """Return how new files of a dataset are written."""
-    return WriteRequest().write_options(storage_version(snapshot.manifest))
+    return own_options(snapshot)
 
 
 def ipc_bytes(table: pa.Table) -> bytes:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from lance_nb.errors import CommitStateUnknownError, LanceError
+from lance_nb.format.checksums import wants_checksums
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
 from lance_nb.transactions.branch_merge.copying import copy_files
@@ -52,7 +53,8 @@ def commit_merge(
     outcome, target = planned.outcome, planned.ends.target
     if outcome is None:
         return None
-    copy_files(outcome.copies, place.home, progress)
+    config = target.snapshot.manifest.config
+    copy_files(outcome.copies, place.home, progress, checksums=wants_checksums(config))
     outcome.pending.write(place.home)
     pin = None if tags is None or not outcome.refers_to_source else pin_source(tags, planned)
     record = replace(planned.record, pin=None if pin is None else pin.name)

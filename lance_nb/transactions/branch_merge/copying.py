@@ -10,22 +10,32 @@ from collections.abc import Callable, Iterator, Sequence
 
 from lance_nb.storage.base import Store
 from lance_nb.transactions.branch_merge.places import FileCopy
+from lance_nb.transactions.checksum_records import CopiedSums
 from lance_nb.transactions.cloning import copy_file
 
 Progress = Callable[[int, int], object]
 
 
-def copy_files(copies: Sequence[FileCopy], home: Store, progress: Progress | None = None) -> int:
+def copy_files(
+    copies: Sequence[FileCopy],
+    home: Store,
+    progress: Progress | None = None,
+    *,
+    checksums: bool = False,
+) -> int:
     """Copy; return the number of bytes. ``progress`` is told files done and files in all.
 
-    Raises StorageError.
+    ``checksums``: sums of the copies are recorded. Raises StorageError, CorruptFileError.
     """
     files = [one for copy in copies for one in _files(copy)]
     size_bytes = 0
+    sums = CopiedSums() if checksums else None
     for number, (store, source, target) in enumerate(files, 1):
-        size_bytes += copy_file(store, source, home, target)
+        size_bytes += copy_file(store, source, home, target, sums)
         if progress is not None:
             progress(number, len(files))
+    if sums is not None:
+        sums.write(home)
     return size_bytes
 
 

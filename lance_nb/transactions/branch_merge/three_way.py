@@ -15,6 +15,7 @@ import numpy as np
 
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import NotSupportedError
+from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.transactions.branch_merge.conflict_rows import NO_CONFLICTS, ConflictingRows
@@ -118,7 +119,8 @@ class _Builder:
     ) -> None:
         self._ends, self._matches, self._schema = ends, matches, schema
         self._places, self._fragments = places, fragments
-        self._pending = PendingDeletions()
+        config = ends.target.snapshot.manifest.config
+        self._pending = PendingDeletions(checksums=wants_checksums(config))
         self._removed = set(fragments.removed)
         self._numbers: dict[int, int] = {}
 

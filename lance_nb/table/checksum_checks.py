@@ -1,0 +1,109 @@
+"""Compare the files of a version with their checksums, for a verification.
+
+Of damage that decodes, nothing else tells: most flipped bits of a data file are other values.
+
+Limits: a file without a checksum is counted; nothing is said against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from lance_nb.errors import CorruptFileError, LanceError
+from lance_nb.format import layout
+from lance_nb.format.fragment import DataFile, DeletionFile, Fragment
+from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.format.manifest_files import DATA, DELETION, NamedFile
+from lance_nb.storage.base import Store
+from lance_nb.table.checksums import Checksums, files_beside
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.table.verification_report import Finding
+
+
+@dataclass(slots=True)
+class ChecksumChecks:
+    """Checks files, each once, and counts: files compared and without checksum, bytes read."""
+
+    sums: Checksums = field(default_factory=Checksums)
+    num_checked: int = 0
+    num_without: int = 0
+    bytes_read: int = 0
+    _done: set[tuple[str, str]] = field(default_factory=set)
+
+    def fragment(
+        self, snapshot: Snapshot, fragment: Fragment, wanted: Callable[[str], bool]
+    ) -> Iterator[Finding]:
+        """Check the data files of a fragment, blobs included, and its deletion file.
+
+        ``wanted`` is asked for the identity of each.
+        """
+        for kind, described in _described(fragment):
+            try:
+                inside = _place(described, fragment.id, snapshot.manifest.path)
+                if not wanted(NamedFile(kind, inside).identity):
+                    continue
+                store, path = snapshot.locations.locate(inside, described.base_id)
+                paths = list(files_beside(self.sums, store, path))
+            except LanceError:
+                continue  # the checks of the fragment say so
+            for one in paths:
+                yield from self._file(store, one, snapshot, fragment.id)
+
+    def index(self, snapshot: Snapshot, index: IndexMetadata) -> Iterator[Finding]:
+        """Check the files of an index."""
+        folder = layout.index_folder(index.uuid, snapshot.manifest.path)
+        try:
+            store, inside = snapshot.locations.locate(folder, index.base_id)
+            paths = {f"{inside}/{one.path}" for one in index.files}
+            paths.update(self.sums.below(store, inside))
+        except LanceError:
+            return  # the checks of the index say so
+        for path in sorted(paths):
+            yield from self._file(store, path, snapshot, None)
+
+    def records(self, root: Store) -> Iterator[Finding]:
+        """Find records that could not be read."""
+        for one in self.sums.damaged:
+            home = one.store.uri.removeprefix(root.uri).strip("/")
+            yield Finding(
+                "checksum-record-damaged",
+                str(one.error),
+                f"{home}/{one.path}" if home and one.store.uri.startswith(root.uri) else one.path,
+                error=one.error,
+            )
+
+    def _file(
+        self, store: Store, path: str, snapshot: Snapshot, fragment: int | None
+    ) -> Iterator[Finding]:
+        if (store.uri, path) in self._done:
+            return
+        self._done.add((store.uri, path))
+        try:
+            if self.sums.check(store, path, self._read):
+                self.num_checked += 1
+            else:
+                self.num_without += 1
+        except CorruptFileError as error:
+            self.num_checked += 1
+            branch, version = snapshot.branch, snapshot.version
+            yield Finding("checksum-wrong", str(error), path, branch, version, fragment, error)
+        except LanceError:
+            return  # missing or unreadable: the other checks say so
+
+    def _read(self, size_bytes: int) -> None:
+        self.bytes_read += size_bytes
+
+
+def _described(fragment: Fragment) -> Iterator[tuple[str, DataFile | DeletionFile]]:
+    for one in fragment.files:
+        yield DATA, one
+    if fragment.deletion_file is not None:
+        yield DELETION, fragment.deletion_file
+
+
+def _place(file: DataFile | DeletionFile, fragment_id: int, manifest: str) -> str:
+    """Return the path below the root of a dataset. Raises CorruptFileError."""
+    if isinstance(file, DataFile):
+        return file.location(manifest)
+    return file.location(fragment_id)
