@@ -22,12 +22,14 @@ from lance_nb.dataset.session import open_session
 from lance_nb.file.versions import file_version_of
 from lance_nb.file.writer import FileWriter
 from lance_nb.format import manifest_framing as framing
+from lance_nb.format.checksums import FileSum
 from lance_nb.format.index_metadata import IndexFile, IndexMetadata
 from lance_nb.format.layout import HINT_PATH, branch_path, manifest_path, tag_path
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.row_versions import RowVersionSequence
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
+from lance_nb.transactions.checksum_records import write_record
 from lance_nb.transactions.operations.create_index import CreateIndex
 
 NEWEST = 7
@@ -512,6 +514,11 @@ class Damage:
     only: str = ""
 
 
+def _wrong_sum(world: Damaged) -> None:
+    path = world.path("data", suffix=".lance")
+    write_record(world.root, [FileSum(path, "0" * 32, world.root.size(path))])
+
+
 TAG, BRANCH = tag_path("kept"), branch_path("dev")
 DELETED = _one_fragment(lambda one: one.ClearField("deletion_file"))
 DAMAGES = (
@@ -637,6 +644,13 @@ DAMAGES = (
     Damage("field that never was", "fields-unknown", _everywhere(_fields([0, 99]))),
     Damage("column that cannot be null", "field-not-stored", _everywhere(_drop_column)),
     Damage("pages", "values-damaged", _one_column),
+    # checksums
+    Damage("sum of other bytes", "checksum-wrong", _wrong_sum),
+    Damage(
+        "record of sums changed",
+        "checksum-record-damaged",
+        _write(f"_checksums/{'0' * 32}.sums", b"lance_nb checksums 1 xxh128\n"),
+    ),
     # deleted rows, row ids
     Damage("deletion file gone", "deletion-file-missing", _delete("_deletions")),
     Damage(

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 else:
     _ON_DEMAND = frozenset({
         "base_targets", "bisecting", "branching", "checksums", "cleaning", "committing",
-        "compacting", "compaction_steps", "comparing", "configuring", "deleting", "dropping", "evolving",
-        "fragments", "index_building", "indexing", "merge_options", "merging", "space", "staging",
-        "transacting", "updating", "upserting", "verifying", "writing",
+        "compacting", "compaction_steps", "comparing", "configuring", "deleting", "dropping",
+        "evolving", "fragments", "index_building", "indexing", "merge_options", "merging", "space",
+        "staging", "transacting", "updating", "upserting", "verifying", "writing",
     })  # fmt: skip
 
     def __getattr__(name: str) -> ModuleType:
