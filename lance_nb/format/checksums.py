@@ -61,8 +61,8 @@ def wants_checksums(config: Mapping[str, str]) -> bool:
         return bool(kind)
     raise NotSupportedError(
         f"this dataset asks for checksums of the kind {kind!r:.40} ({CONFIG_KEY}); this release "
-        f"writes {ALGORITHM!r}: write with a newer lance_nb, or change the setting with "
-        f"ds.update_config({{{CONFIG_KEY!r}: {ALGORITHM!r}}})"
+        f"writes {ALGORITHM!r}: write with a newer lance_nb, or change that key of the table's "
+        "configuration"
     )
 
 

@@ -8,7 +8,6 @@ Limits: a file without a checksum is counted; nothing is said against it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 from lance_nb.errors import CorruptFileError, LanceError
 from lance_nb.format import layout
@@ -21,15 +20,13 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.verification_report import Finding
 
 
-@dataclass(slots=True)
 class ChecksumChecks:
     """Checks files, each once, and counts: files compared and without checksum, bytes read."""
 
-    sums: Checksums = field(default_factory=Checksums)
-    num_checked: int = 0
-    num_without: int = 0
-    bytes_read: int = 0
-    _done: set[tuple[str, str]] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.num_checked = self.num_without = self.bytes_read = 0
+        self._sums = Checksums()
+        self._done: set[tuple[str, str]] = set()
 
     def fragment(
         self, snapshot: Snapshot, fragment: Fragment, wanted: Callable[[str], bool]
@@ -44,7 +41,7 @@ class ChecksumChecks:
                 if not wanted(NamedFile(kind, inside).identity):
                     continue
                 store, path = snapshot.locations.locate(inside, described.base_id)
-                paths = list(files_beside(self.sums, store, path))
+                paths = list(files_beside(self._sums, store, path))
             except LanceError:
                 continue  # the checks of the fragment say so
             for one in paths:
@@ -56,7 +53,7 @@ class ChecksumChecks:
         try:
             store, inside = snapshot.locations.locate(folder, index.base_id)
             paths = {f"{inside}/{one.path}" for one in index.files}
-            paths.update(self.sums.below(store, inside))
+            paths.update(self._sums.below(store, inside))
         except LanceError:
             return  # the checks of the index say so
         for path in sorted(paths):
@@ -64,7 +61,7 @@ class ChecksumChecks:
 
     def records(self, root: Store) -> Iterator[Finding]:
         """Find records that could not be read."""
-        for one in self.sums.damaged:
+        for one in self._sums.damaged:
             home = one.store.uri.removeprefix(root.uri).strip("/")
             yield Finding(
                 "checksum-record-damaged",
@@ -80,7 +77,7 @@ class ChecksumChecks:
             return
         self._done.add((store.uri, path))
         try:
-            if self.sums.check(store, path, self._read):
+            if self._sums.check(store, path, self._read):
                 self.num_checked += 1
             else:
                 self.num_without += 1
