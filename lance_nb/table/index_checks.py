@@ -60,9 +60,9 @@ from lance_nb.table.single_file import column_owners
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.verification_report import Finding
 
-ROWS_AT_ONCE = 16_000_000
-_WINDOW_ROWS = 1_000_000
-_WINDOW_BYTES = 16 * 1024 * 1024
+ROWS_AT_ONCE = 4_000_000
+_WINDOW_ROWS = 1 << 18
+_WINDOW_BYTES = 8 * 1024 * 1024
 _VERSIONS_KNOWN = {"BTree": 1, "Bitmap": 0, "LabelList": 1, "ZoneMap": 0, "BloomFilter": 0}
 _SETS = "bitmap_page_lookup.lance"
 _FILES = {
@@ -224,12 +224,20 @@ def _expected(segment: Segment) -> Iterator[U64s]:
         except LanceError:
             continue
         if parts and held + len(part) > ROWS_AT_ONCE:
-            yield np.sort(np.concatenate(parts))
-            parts, held = [], 0
+            yield _ascending(parts)
+            held = 0
         parts.append(part)
         held += len(part)
     if held:
-        yield np.sort(np.concatenate(parts))
+        yield _ascending(parts)
+
+
+def _ascending(parts: list[U64s]) -> U64s:
+    """Return all parts in one, sorted, and forget them."""
+    found = np.concatenate(parts)
+    parts.clear()
+    found.sort()
+    return found
 
 
 def _live_rows(segment: Segment, fragment: Fragment) -> U64s:

@@ -222,7 +222,8 @@ class _Planner:
             yield RepairStep(ASIDE, text, one.message, one.branch, files, files)
 
     def _hints(self, restored: set[str | None]) -> Iterator[RepairStep]:
-        done = set(restored)
+        # The hint is right where the version that it names waits for its manifest store.
+        done = {*restored, *(one.branch for one in self._of("staged-manifest"))}
         for one in self._of("newest-missing", "hint-unreadable", "hint-stale", "hint-missing"):
             folder = "" if one.branch is None else branch_root(one.branch)
             line = self._survey.lines.get(folder)

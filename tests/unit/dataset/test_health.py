@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
 from functools import cache
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import lance_nb
@@ -247,3 +251,45 @@ def test_a_whole_dataset_needs_no_repair(world: Damaged) -> None:
     plan = lance_nb.plan_repair(world.uri)
     assert plan.steps == ()
     assert "nothing" in repr(plan)
+
+
+@pytest.fixture
+def external(tmp_path: Path) -> tuple[str, dict[str, str]]:
+    """Return a dataset of three versions whose commits are decided in a database."""
+    options = {"manifest_store": f"sqlite:///{tmp_path}/manifests.db"}
+    uri = str(tmp_path / "d.lance")
+    rows = pa.table({"id": range(5)})
+    dataset = lance_nb.write_dataset(rows, uri, storage_options=options)
+    for _ in range(2):
+        dataset.insert(rows)
+    return uri, options
+
+
+def test_a_half_finished_external_commit_is_finished_with_its_store(
+    external: tuple[str, dict[str, str]], tmp_path: Path
+) -> None:
+    uri, options = external
+    newest = tmp_path / "d.lance" / manifest_path(3)
+    suffix = "-00000000-0000-0000-0000-000000000001"
+    newest.rename(f"{newest}{suffix}")
+    with closing(sqlite3.connect(tmp_path / "manifests.db")) as store, store:
+        store.execute("update lance_manifests set path = path || ? where version = 3", (suffix,))
+    plan = lance_nb.plan_repair(uri, older_than=AT_ONCE)
+    assert [one.kind for one in plan.steps] == ["put aside"]
+    assert "external manifest store" in plan.steps[0].held_back
+    found = lance_nb.verify(uri, storage_options=options)
+    assert found.ok
+    assert found.opened_version == 3
+    assert lance_nb.verify(uri).findings == ()
+
+
+def test_a_version_is_restored_through_its_manifest_store(
+    external: tuple[str, dict[str, str]], tmp_path: Path
+) -> None:
+    uri, options = external
+    (tmp_path / "d.lance" / manifest_path(3)).write_bytes(b"")
+    lance_nb.plan_repair(uri, older_than=AT_ONCE, storage_options=options).run()
+    dataset = lance_nb.dataset(uri, storage_options=options)
+    assert (dataset.version, dataset.count_rows()) == (4, 10)
+    dataset.insert(pa.table({"id": [1]}))
+    assert lance_nb.verify(uri, storage_options=options).findings == ()
