@@ -133,3 +133,14 @@ def test_a_plan_tells_what_is_read_first() -> None:
     assert few.splitlines() == [
         "LanceScan: version 1, 1 fragments", "  decoded: nothing", "  result: no columns",
     ]  # fmt: skip
+
+
+def test_row_columns_and_fields_of_structs_stay_as_they_are_beside_dictionaries() -> None:
+    table = pa.table({"p": [{"s": word} for word in WORDS], "s": WORDS})
+    ds = _written(table, max_rows_per_file=20)
+    scanner = ds.scanner(["p.s", "s"], with_row_address=True, keep_dictionaries=True)
+    found = scanner.to_table()
+
+    assert found.schema.types == [pa.string(), pa.dictionary(pa.int32(), pa.string()), pa.uint64()]
+    assert found["p.s"].to_pylist() == found["s"].to_pylist() == WORDS
+    assert found["_rowaddr"].to_pylist() == [n // 20 << 32 | n % 20 for n in range(24)]

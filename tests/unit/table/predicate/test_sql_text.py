@@ -6,7 +6,7 @@ import pytest
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import sql_text
-from lance_nb.table.predicate.sql_text import parse_sql, shown, with_quoted_columns
+from lance_nb.table.predicate.sql_text import parse_sql, shown, sql_of, with_quoted_columns
 
 
 def bulks(text):
@@ -170,3 +170,20 @@ def test_columns_named_as_words_of_expressions_are_quoted(text: str, quoted: str
 def test_other_texts_stay_as_they_are() -> None:
     assert with_quoted_columns("and = 1", ["x"]) == "and = 1"
     assert with_quoted_columns(7, ["and"]) == 7  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("joint", ["OR", "AND"])
+@pytest.mark.parametrize("end", ["a =", "a <>", "a", "a.", "a = -", "a IN (", "a IN (1,", ""])
+def test_a_long_chain_that_ends_too_early_is_refused(joint: str, end: str) -> None:
+    sign = "=" if joint == "OR" else "<>"
+    chain = f" {joint} ".join([f"a {sign} {number}" for number in range(40)])
+    if (joint, end) in {("OR", "a"), ("AND", "a")}:
+        assert parse_sql(f"{chain} {joint} {end}").bulks  # a name is a condition
+        return
+    with pytest.raises(PredicateError):
+        parse_sql(f"{chain} {joint} {end}")
+
+
+def test_a_node_is_shown_in_eighty_characters() -> None:
+    for length, text in ((80, "a" * 80), (81, "a" * 79 + "…"), (200, "a" * 79 + "…")):
+        assert sql_of(parse_sql("a" * length).tree) == text
