@@ -30,16 +30,13 @@ TYPES: list[tuple[pa.DataType, Any, Any, bool]] = [
     (pa.string(), "a", "", False), (pa.binary(), b"a", b"", False),
     (pa.list_(pa.int32()), [1], [], False), (pa.list_(pa.float32(), 2), [1, 2], [0, 0], False),
     (pa.struct([("x", pa.int32())]), {"x": 1}, {"x": 2}, False),
-    (lance_nb.BFloat16Type(), 1.5, 2.5, False),
 ]  # fmt: skip
 
 
 def _written(type_: pa.DataType, *, fragments: int = 20, rows: int = 2) -> tuple[Any, pa.Table]:
     (one, other) = next((one, other) for kind, one, other, _ in TYPES if kind == type_)
     values = [v for k in range(fragments) for v in [other if k % 3 else one] * rows]
-    is_short = isinstance(type_, lance_nb.BFloat16Type)
-    array = lance_nb.bfloat16_array(values) if is_short else pa.array(values, type_)
-    table = pa.table({"c": array, "n": pa.array(range(len(values)), pa.int64())})
+    table = pa.table({"c": pa.array(values, type_), "n": pa.array(range(len(values)), pa.int64())})
     ds = lance_nb.write_dataset(
         table, f"memory://tiny-kinds/{next(_NUMBERS)}.lance", max_rows_per_file=rows,
         data_storage_version="2.2",
