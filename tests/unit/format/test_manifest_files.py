@@ -115,3 +115,32 @@ def test_fields_of_a_newer_writer_are_noticed():
     data = replace(built, unknown=b"\xfa\x3f\x01\x61").to_bytes()
     assert ManifestFiles().read(data, "m", 1).has_unknown
     assert not ManifestFiles().read(built.to_bytes(), "m", 1).has_unknown
+
+
+@pytest.mark.parametrize("count", [2, 800])  # below and above _SMALL_BYTES
+def test_fragments_that_are_there_twice_are_counted_as_often(count: int):
+    first = list(range(count))
+    versions = [first, [*first, 0, 0, 1], [*first, 0], [1, *first, 0], first[1:], [*first, 1]]
+    reader, held = ManifestFiles(), Counter()
+    for number, ids in enumerate(versions, 1):
+        read = reader.read(manifest(number, [fragment(one) for one in ids]), "m", number)
+        held.update(read.appeared)
+        held.subtract(read.vanished)
+        assert +held == Counter(file for one in ids for file in files_of_one(one))
+        assert min(held.values()) >= 0
+
+
+def files_of_one(number: int) -> tuple[NamedFile, ...]:
+    return files_of(fragment(number).to_bytes(), "m")
+
+
+def test_a_version_that_is_refused_leaves_no_trace():
+    reader = ManifestFiles()
+    whole = manifest(1, [fragment(0)])
+    odd = manifest(2, [fragment(1)], timestamp_ns=3 * 10**20)
+    assert len(reader.read(whole, "m", 1).appeared) == 1
+    with pytest.raises(CorruptFileError):
+        reader.read(odd, "m", 2)
+    later = reader.read(manifest(3, [fragment(0), fragment(2)]), "m", 3)
+    assert [one.path for one in later.appeared] == ["data/f2.lance"]
+    assert later.vanished == ()
