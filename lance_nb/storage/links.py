@@ -15,6 +15,8 @@ link which is put there in between changes nothing. What is written, renamed or 
 relative to the folder's descriptor. Without ``/proc`` the path is resolved, and must lead to the
 very object that was opened.
 
+New folders are durable before anything in them is: the folder above each is synced.
+
 Limits: hard links and bind mounts cannot be told from files and folders of the dataset's own.
 Whoever may rename the root, or a folder above it, decides what the root is.
 """
@@ -25,8 +27,10 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 
 from lance_nb.errors import InvalidInputError, StorageError
+from lance_nb.storage.local_naming import OpenFolder
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # non-blocking: a FIFO must not hang us
@@ -86,8 +90,8 @@ class Boundary:
         that leads away, and OSError as ``os.open`` does.
         """
         if folder == self.root:
-            if create:
-                os.makedirs(folder, exist_ok=True)
+            if create and not os.path.isdir(folder):
+                _make_durably(folder)
             return os.open(folder, _FOLDER_FLAGS)
         is_direct = self._is_direct(folder)
         try:
@@ -160,15 +164,15 @@ class Boundary:
         )
 
     def _make(self, folder: str) -> None:
-        """Make a folder, and those above it, each in the opened one above it."""
+        """Make a folder, and those above it, each in the opened one above it, durably.
+
+        Else a power failure may take it away with the synced files in it.
+        """
         above, _, name = folder.rpartition("/")
-        descriptor = self.open_folder(above, create=True)
-        try:
-            os.mkdir(name, dir_fd=descriptor)
-        except FileExistsError:
-            pass  # somebody else was faster, or it is no folder
-        finally:
-            os.close(descriptor)
+        with OpenFolder(self.open_folder(above, create=True)) as around:
+            with suppress(FileExistsError):  # somebody else was faster, or it is no folder
+                os.mkdir(name, dir_fd=around.descriptor)
+            around.sync()
 
     def _is_direct(self, folder: str) -> bool:
         """Tell whether a folder is directly in the root: nothing but itself can be a link then."""
@@ -258,6 +262,18 @@ class Boundary:
         self._look_up_places()
         expected = f"{self._inside}{inside}"
         return os.path.realpath(folder) == expected and _is_same(descriptor, expected)
+
+
+def _make_durably(folder: str) -> None:
+    """Make a folder, and those above it; sync each folder that gets a new one."""
+    new = []
+    while not os.path.isdir(folder):
+        new.append(folder)
+        folder = os.path.dirname(folder)
+    for one in reversed(new):
+        os.makedirs(one, exist_ok=True)
+        with OpenFolder(os.open(os.path.dirname(one), _FOLDER_FLAGS)) as around:
+            around.sync()
 
 
 def _with_slash(path: str) -> str:

@@ -37,9 +37,14 @@ from lance_nb.errors import (
     RefNotFoundError,
     VersionNotFoundError,
 )
-from lance_nb.format.layout import VERSIONS, branch_path, branch_root, parse_manifest_name
+from lance_nb.format.layout import (
+    VERSIONS,
+    branch_path,
+    branch_root,
+    parse_manifest_name,
+)
 from lance_nb.format.refs import Branch, check_branch_name
-from lance_nb.storage.base import ObjectInfo, Store, prune
+from lance_nb.storage.base import ObjectInfo, Store, prune, sync_folder
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
 from lance_nb.transactions.branch_users import (
@@ -55,7 +60,7 @@ from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Com
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.manifest_slots import forget_versions
 from lance_nb.transactions.operations.clone import Clone
-from lance_nb.transactions.ref_record import create_record, replace_record
+from lance_nb.transactions.ref_record import create_record, replace_record, sync_record
 from lance_nb.transactions.tag_writer import PlaceOf, check_metadata, locate
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
@@ -134,10 +139,17 @@ class BranchWriter:
             check_unused(name, users_of(self.root, self.place_of, name, progress))
         leftovers.sort(key=_deletion_order)
         home = self.root.child(branch_root(name))
-        for path in leftovers:
+        manifests = [path for path in leftovers if path.startswith(f"{VERSIONS}/")]
+        for path in manifests:
+            home.delete(path)
+        if manifests:
+            sync_folder(home, VERSIONS)  # else a power failure may leave one without its files
+        for path in leftovers[len(manifests) :]:
             home.delete(path)
         forget_versions(home)
         self.root.delete(branch_path(name))
+        if known is not None:
+            sync_record(self.root, branch_path(name), f"branch {name!r}", "deleted")
         parts = name.split("/")
         for end in range(len(parts), 0, -1):  # folders of other branches hold files, and stay
             prune(self.root.child(branch_root("/".join(parts[:end]))))

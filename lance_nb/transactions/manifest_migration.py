@@ -21,7 +21,7 @@ from lance_nb.format.layout import (
     manifest_path,
     parse_manifest_name,
 )
-from lance_nb.storage.base import Store
+from lance_nb.storage.base import Store, sync_folder
 
 _ROUNDS_MAX = 10
 
@@ -36,6 +36,8 @@ def migrate_manifest_paths_v2(home: Store) -> int:
     for _ in range(_ROUNDS_MAX):
         old = _v1_names(home)
         if not old:
+            if renamed:
+                sync_folder(home, VERSIONS)  # else a power failure may bring old names back
             return renamed
         for name in old:
             renamed += _rename(home, name)

@@ -56,7 +56,7 @@ def create_record(root: Store, path: str, data: bytes, what: str) -> None:
         raise _unknown(what, "created", problem) from problem
     if found != data:
         raise RefConflictError(f"{what} already exists")
-    _sync(root, path, what)
+    sync_record(root, path, what, "written")
 
 
 def replace_record(root: Store, path: str, expected: bytes, data: bytes, what: str) -> None:
@@ -96,7 +96,7 @@ def _is_now(root: Store, path: str, data: bytes, what: str, problem: LanceError 
     found = _look(root, path, what, "changed", problem)
     if found == data:
         if problem is not None:
-            _sync(root, path, what)
+            sync_record(root, path, what, "written")
         return True
     if problem is not None:  # it is as it was, and our write may still arrive
         raise _unknown(what, "changed", problem) from problem
@@ -118,7 +118,16 @@ def delete_record(root: Store, path: str, what: str) -> bool:
         problem = _unclear(error, what, "deleted")
         if _look(root, path, what, "deleted", problem) is not None:
             raise _unknown(what, "deleted", problem) from error
+    sync_record(root, path, what, "deleted")
     return True
+
+
+def sync_record(root: Store, path: str, what: str, done: str) -> None:
+    """Make durable what was ``done`` to a record, visibly. Raises CommitStateUnknownError."""
+    try:
+        sync_folder(root, path.rpartition("/")[0])
+    except StorageError as error:
+        raise _unsynced(what, done, error) from error
 
 
 def _unclear(error: StorageError, what: str, done: str) -> StorageError:
@@ -138,14 +147,6 @@ def _look(root: Store, path: str, what: str, done: str, problem: LanceError | No
         return None
     except StorageError as error:
         raise _unknown(what, done, problem or error) from error
-
-
-def _sync(root: Store, path: str, what: str) -> None:
-    """Make a record durable that was found to be ours after an answer that said otherwise."""
-    try:
-        sync_folder(root, path.rpartition("/")[0])
-    except StorageError as error:
-        raise _unsynced(what, "written", error) from error
 
 
 def _unknown(what: str, done: str, problem: LanceError | None) -> CommitStateUnknownError:

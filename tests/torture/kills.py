@@ -295,6 +295,8 @@ def main(arguments: list[str]) -> int:
     print({key: one for key, one in found.items() if key != "verbs"})
     if said.keep:
         chosen = "".join(f' --verb "{name}"' for name in said.verb or ())
+        if said.seconds < float("inf"):
+            chosen += f" --seconds {said.seconds:g}"
         keep("kills", f"python -m tests.torture.kills {said.rounds} {said.seed}{chosen}", found)
     return 1 if found["failures"] else 0
 

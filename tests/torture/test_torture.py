@@ -19,14 +19,26 @@ KILLED = ("append", "cleanup_old_versions", "create_branch", "tags.update", "mer
 @pytest.mark.slow
 def test_a_killed_writer_leaves_the_state_before_or_after() -> None:
     require_pylance()
-    said = [part for name in KILLED for part in ("--verb", name)]
-    output = run("tests.torture.kills", "1", "1", *said)
+    output = run("tests.torture.kills", *KILLED)
     assert "'rounds': " in output
 
 
-def run(module: str, *arguments: str) -> str:
+LOST = ("create", "append", "tags.delete", "branches.delete", "migrate_manifest_paths_v2")
+
+
+@pytest.mark.interop
+@pytest.mark.slow
+def test_a_power_failure_leaves_the_state_before_or_after() -> None:
+    """Found by it: new folders, deleted tags, branches and old names were not synced."""
+    require_pylance()
+    output = run("tests.torture.losses", *LOST)
+    assert "'states': " in output
+
+
+def run(module: str, *verbs: str) -> str:
     """Run a part in a process of its own: it forks, and so must have no threads of other tests."""
-    command = [sys.executable, "-m", module, *arguments]
+    said = [part for one in verbs for part in ("--verb", one)]
+    command = [sys.executable, "-m", module, "1", "1", *said]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600
     )

@@ -88,6 +88,7 @@ def test_a_file_replaced_behind_our_back_is_noticed(store: LocalStore, tmp_path:
 def test_a_commit_is_synced_before_and_after_it_becomes_visible(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ):
+    store.write("v/0", b"")
     calls: list[str] = []
     for name in ("fsync", "link", "unlink"):
         original = getattr(os, name)
@@ -133,6 +134,7 @@ def test_a_link_whose_reply_was_lost_is_recognised_as_ours(
 def test_a_folder_that_cannot_be_synced_is_told_although_the_file_is_there(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ):
+    store.write("v/0", b"")
     fsync, calls = os.fsync, []
 
     def second_fails(descriptor: int) -> None:
@@ -199,12 +201,27 @@ def test_symbolic_links_to_files_are_followed(store: LocalStore, tmp_path: Path)
     assert sorted(store.list_names("")) == ["x", "y"]
 
 
+def test_new_folders_are_synced_before_what_is_in_them(tmp_path, monkeypatch):
+    fsync, synced = os.fsync, []
+
+    def noted(descriptor: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    LocalStore(f"{tmp_path}/a/b").write_if_absent("v/1", b"x")
+    above = [str(tmp_path), f"{tmp_path}/a", f"{tmp_path}/a/b"]
+    assert synced[:3] == above
+    assert synced[-1] == f"{tmp_path}/a/b/v"
+
+
 def test_what_nothing_is_lost_without_is_written_without_waiting(tmp_path, monkeypatch):
     def no_sync(_descriptor: int) -> None:
         raise AssertionError("the disk was waited for")
 
-    monkeypatch.setattr(os, "fsync", no_sync)
     store = LocalStore(str(tmp_path))
+    (tmp_path / "_versions").mkdir()
+    monkeypatch.setattr(os, "fsync", no_sync)
     for content in (b"first", b"second"):
         write_unsynced(store, "_versions/hint", content)
         assert bytes(store.read("_versions/hint")) == content

@@ -21,6 +21,8 @@ from lance_nb.storage.sync_later import _waiting, settle, sync_later, synced_tog
 
 @pytest.fixture
 def store(tmp_path) -> LocalStore:
+    for folder in ("data", "_versions"):  # a new one is made durable by itself
+        (tmp_path / folder).mkdir()
     return LocalStore(str(tmp_path))
 
 
