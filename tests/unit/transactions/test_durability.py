@@ -79,6 +79,7 @@ def test_a_deletion_file_is_on_the_disk_when_it_is_handed_out(table, tmp_path, m
     disk = _Disk(monkeypatch, tmp_path)
     write_deletion_file(table.inner, 0, 1, DeletionVector.of([1]), environment=environment())
     assert disk.log == [
+        "fsync folder .",  # _deletions is new
         "fsync file _deletions",
         "rename file _deletions",
         "fsync folder _deletions",
