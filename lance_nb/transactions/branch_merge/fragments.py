@@ -22,6 +22,7 @@ from lance_nb.transactions.branch_merge.findings import COLUMNS, FRAGMENTS, THEI
 from lance_nb.transactions.branch_merge.homes import Homes, homes_of, same_deletions
 from lance_nb.transactions.branch_merge.matching import Match, file_name
 from lance_nb.transactions.branch_merge.places import FilePlaces
+from lance_nb.transactions.branch_merge.rows import revived_rows
 from lance_nb.transactions.branch_merge.schemas import MergedSchema
 from lance_nb.transactions.branch_merge.stamps import merged_stamps
 
@@ -35,6 +36,15 @@ class Matches:
     base_source: Match
     base_target: Match
     source_target: Match
+
+    def source_to_target(self) -> dict[int, int]:
+        """Return fragments of the source that are in the target too, through the base or not."""
+        there = self.base_target.fragments
+        found = dict(self.source_target.fragments)
+        for base, source in self.base_source.fragments.items():
+            if base in there:
+                found[source] = there[base]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +71,13 @@ class MergedFragments:
 
     ``both_gone``: rows of the base (by base fragment id) that both sides took from their place.
     ``revived``: fragments with rows that live again. ``rewritten``: fields whose values changed in
-    place, by fragment.
+    place, by fragment. ``hidden``: rows of added fragments that are gone here, by their fragment.
     """
 
     changed: dict[int, Changed] = field(default_factory=dict)
     removed: set[int] = field(default_factory=set)
     added: list[Fragment] = field(default_factory=list)
+    hidden: dict[int, Ints] = field(default_factory=dict)
     both_gone: dict[int, Ints] = field(default_factory=dict)
     revived: set[int] = field(default_factory=set)
     rewritten: dict[int, set[int]] = field(default_factory=dict)
@@ -147,7 +158,8 @@ class FragmentMerge:
         live, there = self._ends.base.live(base), self._ends.target.deleted(t)
         gone = np.intersect1d(live, there, assume_unique=True)
         fields = self._written_on_target(base, t)
-        if was_rewritten and (gone.size or fields):
+        revived = revived_rows(self._ends.base, base, self._ends.target, t)
+        if was_rewritten and (gone.size or fields or revived.size):
             self._report_rewritten(base, "rewritten (compacted) on the source and changed here")
             return
         if gone.size:
@@ -155,7 +167,10 @@ class FragmentMerge:
         if fields and live.size > gone.size:
             rest = np.setdiff1d(live, gone, assume_unique=True)
             self.out.lacking.append(Lacking(base.id, rest, True, tuple(sorted(fields))))
-        self.out.removed.add(t.id)
+        if revived.size:
+            self.out.changed[t.id] = Changed(t, np.union1d(there, live))
+        else:
+            self.out.removed.add(t.id)
 
     def _gone_on_target(self, base: Fragment, s: Fragment, fields: set[int]) -> None:
         if self._was_rewritten(base, 1):
@@ -167,6 +182,9 @@ class FragmentMerge:
             self.out.both_gone[base.id] = gone
         if fields:
             self.out.lacking.append(Lacking(base.id, live, False, tuple(sorted(fields))))
+        if revived_rows(self._ends.base, base, self._ends.source, s).size:
+            self.out.added.append(s)
+            self.out.hidden[s.id] = live
 
     def _was_rewritten(self, base: Fragment, side: int) -> bool:
         names = self._rewritten[side]

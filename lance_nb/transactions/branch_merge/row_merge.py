@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_nb.encodings.base import Ints
-from lance_nb.format.fragment import Fragment
 from lance_nb.format.operation_details import count_of
 from lance_nb.transactions.branch_merge.conflict_rows import (
     NO_CONFLICTS,
@@ -39,11 +38,13 @@ from lance_nb.transactions.branch_merge.rows import (
     NOWHERE,
     SHARED,
     WRITTEN,
+    NewPlace,
     NewRows,
     Traces,
     first_match,
     group_keys,
     key_table,
+    new_places,
     new_rows,
 )
 from lance_nb.transactions.row_lineage import all_row_ids
@@ -56,7 +57,7 @@ _WITHOUT_NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class RowDecision:
-    """Rows to leave out of the source's new fragments, to delete from the target's, by fragment."""
+    """New rows of the source to leave out, and of the target to delete, by their fragment."""
 
     source: Mapping[int, Ints] = field(default_factory=dict)
     target: Mapping[int, Ints] = field(default_factory=dict)
@@ -72,16 +73,15 @@ class RowMerge:
         self._ends, self._matches, self._keys = ends, matches, tuple(keys)
         self._findings = findings
         self._by_id = all(one.has_row_ids for one in (ends.base, ends.source, ends.target))
-        shared = matches.source_target.fragments
-        self._source = self._new(ends.source, matches.base_source.fragments, frozenset(shared))
-        self._target = self._new(
-            ends.target, matches.base_target.fragments, frozenset(shared.values())
+        base, source, target = ends.base, ends.source, ends.target
+        to_target = matches.source_to_target()
+        to_source = {there: here for here, there in to_target.items()}
+        self._source = _NewSide(
+            source, new_places(base, source, target, matches.base_source.fragments, to_target)
         )
-
-    def _new(self, side: Side, from_base: Mapping[int, int], shared: frozenset[int]) -> _NewSide:
-        known = set(from_base.values())
-        fragments = [one for one in side.fragments.values() if one.id not in known]
-        return _NewSide(side, tuple(fragments), shared - known)
+        self._target = _NewSide(
+            target, new_places(base, target, source, matches.base_target.fragments, to_source)
+        )
 
     def run(self, merged: MergedFragments) -> RowDecision:
         """Find the conflicts and decide them."""
@@ -236,11 +236,10 @@ class RowMerge:
 @dataclass(frozen=True, slots=True)
 class _NewSide:
     side: Side
-    fragments: tuple[Fragment, ...]
-    shared: frozenset[int]
+    places: tuple[NewPlace, ...]
 
     def rows(self, keys: Sequence[str]) -> NewRows:
-        return new_rows(self.side, self.fragments, self.shared, keys)
+        return new_rows(self.side, self.places, keys)
 
 
 def _on(who: str) -> str:

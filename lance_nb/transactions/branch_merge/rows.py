@@ -1,9 +1,10 @@
 """The same row changed on both sides: found, told apart, and decided.
 
-A row of the base that is gone from its place on both sides was deleted or written anew on each. Two
-deletions agree. Anything else is a conflict, unless what one side wrote is there on the other
-already (the change was picked before). What a side wrote is found by the row's stable id, else by
-key columns, else (whether it wrote at all) in the transactions of that side.
+A row of the base that is gone from its place on both sides was deleted or written anew on each; a
+revert writes it anew by letting its older form live again. Two deletions agree. Anything else is a
+conflict, unless what one side wrote is there on the other already (the change was picked before).
+What a side wrote is found by the row's stable id, else by key columns, else (whether it wrote at
+all) in the transactions of that side.
 
 Limits: without row ids and without keys conflicts are found, but cannot be decided. Keys of new
 rows are compared only when key columns are known.
@@ -12,7 +13,7 @@ Source: messages Update and Delete of ``Transaction``; row ids as in the specifi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +24,8 @@ from lance_nb.encodings.base import Ints
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.filtered_scan import Selected, selected_table
 from lance_nb.table.projection import project
-from lance_nb.transactions.branch_merge.ends import History, Side
+from lance_nb.transactions.branch_merge.ends import History, Side, Step
+from lance_nb.transactions.branch_merge.homes import same_deletions
 from lance_nb.transactions.branch_merge.matching import file_name
 from lance_nb.transactions.operations.rewrite import Rewrite
 from lance_nb.transactions.operations.update import Update
@@ -38,7 +40,7 @@ NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class NewRows:
-    """Live rows of the fragments that a side has and the base has not.
+    """Live rows of a side that the base does not have at their place.
 
     ``fragments`` and ``offsets`` say where; ``is_shared`` marks those that the other side has too.
     """
@@ -50,28 +52,66 @@ class NewRows:
     keys: pa.Table | None
 
 
-def new_rows(
-    side: Side, fragments: Sequence[Fragment], shared: frozenset[int], keys: Sequence[str]
-) -> NewRows:
-    """Look at the live rows of some fragments; ``shared`` are ids of those that both sides have."""
-    live = [side.live(one) for one in fragments]
-    numbers = np.repeat(np.array([one.id for one in fragments], np.int64), [len(o) for o in live])
+@dataclass(frozen=True, slots=True)
+class NewPlace:
+    """The new rows of one fragment: their offsets, and which of them the other side has too."""
+
+    fragment: Fragment
+    offsets: Ints
+    is_shared: Mask
+
+
+def new_places(
+    base: Side, side: Side, other: Side, of_base: Mapping[int, int], to_other: Mapping[int, int]
+) -> tuple[NewPlace, ...]:
+    """Find the new rows of a side: those of new fragments, and deleted rows that live again.
+
+    ``of_base``: fragment ids of the base -> those of the side; ``to_other``: fragment ids of the
+    side -> those of the other side. Fragments without such rows are left out.
+    """
+    known = set(of_base.values())
+    places = []
+    for one in side.fragments.values():
+        if one.id not in known:
+            live = side.live(one)
+            places.append(NewPlace(one, live, np.full(live.size, one.id in to_other)))
+    for before, number in of_base.items():
+        fragment = side.fragments[number]
+        offsets = revived_rows(base, base.fragments[before], side, fragment)
+        if offsets.size:
+            there = other.fragments.get(to_other.get(number, NOWHERE))
+            live = np.empty(0, np.int64) if there is None else other.live(there)
+            places.append(NewPlace(fragment, offsets, np.isin(offsets, live)))
+    return tuple(places)
+
+
+def revived_rows(base: Side, before: Fragment, side: Side, after: Fragment) -> Ints:
+    """Return the offsets of rows that are deleted in the base and live on a side (a revert)."""
+    if before.deletion_file is None or same_deletions(base, before, side, after):
+        return np.empty(0, np.int64)
+    return np.setdiff1d(base.deleted(before), side.deleted(after), assume_unique=True)
+
+
+def new_rows(side: Side, places: Sequence[NewPlace], keys: Sequence[str]) -> NewRows:
+    """Look at the new rows of a side: their row ids and their key columns, as far as wanted."""
+    sizes = [one.offsets.size for one in places]
     ids = None
     if side.has_row_ids:
-        parts = [all_row_ids(one)[at] for one, at in zip(fragments, live, strict=True)]
+        parts = [all_row_ids(one.fragment)[one.offsets] for one in places]
         ids = np.concatenate([np.empty(0, np.uint64), *parts])
+    rows = ((one.fragment, one.offsets) for one in places)
     return NewRows(
-        numbers,
-        np.concatenate([np.empty(0, np.int64), *live]),
-        np.isin(numbers, np.array(sorted(shared), np.int64)),
+        np.repeat(np.array([one.fragment.id for one in places], np.int64), sizes),
+        np.concatenate([np.empty(0, np.int64), *(one.offsets for one in places)]),
+        np.concatenate([np.empty(0, np.bool_), *(one.is_shared for one in places)]),
         ids,
-        key_table(side, zip(fragments, live, strict=True), keys) if keys else None,
+        key_table(side, rows, keys) if keys else None,
     )
 
 
 def key_table(
     side: Side,
-    rows: Iterator[tuple[Fragment, Ints]] | zip[tuple[Fragment, Ints]],
+    rows: Iterable[tuple[Fragment, Ints]],
     keys: Sequence[str],
 ) -> pa.Table:
     """Read columns of some rows. Raises ColumnNotFoundError."""
@@ -147,13 +187,29 @@ class Traces:
         names = {file_name(base, file) for file in fragment.files}
         for step in self.history.steps:
             done = None if step.transaction is None else step.transaction.operation
-            if not isinstance(done, Update) or not done.new_fragments:
+            if not isinstance(done, Update):
+                continue
+            revives = self._revives(step, done)
+            if not done.new_fragments and not revives:
                 continue
             gone = self._gone(step.branch, step.version, names, fragment.id)
             if gone is None:
                 continue
-            states[np.isin(offsets, gone)] = self._state(done)
+            states[np.isin(offsets, gone)] = WRITTEN if revives else self._state(done)
         return states
+
+    def _revives(self, step: Step, update: Update) -> bool:
+        """Tell whether deleted rows live again after an update, as they do after a revert."""
+        if not update.updated_fragments:
+            return False
+        before = self.history.load(step.branch, step.version - 1)
+        after = self.history.load(step.branch, step.version)
+        return any(
+            one.id in before.fragments
+            and one.id in after.fragments
+            and revived_rows(before, before.fragments[one.id], after, after.fragments[one.id]).size
+            for one in update.updated_fragments
+        )
 
     def _state(self, update: Update) -> int:
         known = all(
@@ -186,24 +242,3 @@ def _find(side: Side, names: set[str], fragment_id: int) -> Fragment | None:
         if any(file_name(side, file) in names for file in one.files):
             return one
     return None
-
-
-# --- the rows that both sides have changed ------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedRows:
-    """Rows of the base that both sides have taken from their place, by base fragment id."""
-
-    rows: Mapping[int, Ints]
-
-    @property
-    def num_rows(self) -> int:
-        """How many there are."""
-        return sum(len(one) for one in self.rows.values())
-
-    def addresses(self) -> tuple[Ints, Ints]:
-        """Return (fragment id, offset) of each row."""
-        sizes = [len(one) for one in self.rows.values()]
-        numbers = np.repeat(np.array(list(self.rows), np.int64), sizes)
-        return numbers, np.concatenate([np.empty(0, np.int64), *self.rows.values()])

@@ -80,7 +80,7 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
     decided = RowMerge(ends, matches, choices.keys, findings).run(fragments)
     builder = _Builder(ends, matches, schema, places, fragments)
     outcome = builder.outcome(decided.source, decided.target, findings)
-    check_nulls(outcome, schema, builder.source_to_target().values(), findings)
+    check_nulls(outcome, schema, matches.source_to_target().values(), findings)
     return Merged(outcome, decided.rows)
 
 
@@ -131,10 +131,10 @@ class _Builder:
         findings: Findings,
     ) -> Outcome:
         ends = self._ends
-        rows = match_rows(ends.source, ends.target, self.source_to_target())
+        rows = match_rows(ends.source, ends.target, self._matches.source_to_target())
         ids = new_ids(ends, rows, self._fragments.added)
         added = self._added(drop_source, ids)
-        changed = self._changed(drop_target)
+        changed = self._changed(self._dropped(drop_source, drop_target))
         facts = IndexFacts(
             self._same_fragments(changed),
             self._schema.fields,
@@ -167,16 +167,19 @@ class _Builder:
             self._places.foreign(),
         )
 
-    def source_to_target(self) -> dict[int, int]:
-        """Return fragments of the source that are in the target too, through the base or not."""
-        there = self._matches.base_target.fragments
-        found = dict(self._matches.source_target.fragments)
-        for base, source in self._matches.base_source.fragments.items():
-            if base in there:
-                found[source] = there[base]
-        return found
-
     # --- fragments --------------------------------------------------------------------------------
+
+    def _dropped(
+        self, drop_source: Mapping[int, Ints], drop_target: Mapping[int, Ints]
+    ) -> dict[int, Ints]:
+        """Return rows to delete by target fragment; the source's lie in fragments of both sides."""
+        found = dict(drop_target)
+        to_target = self._matches.source_to_target()
+        for number, offsets in drop_source.items():
+            if number in to_target:
+                here = to_target[number]
+                found[here] = np.union1d(found.get(here, offsets), offsets)
+        return found
 
     def _changed(self, drop: Mapping[int, Ints]) -> dict[int, Fragment]:
         target = self._ends.target
@@ -236,8 +239,9 @@ class _Builder:
         source, found = self._ends.source, []
         for one in self._fragments.added:
             deleted = source.deleted(one)
-            if one.id in drop:
-                deleted = np.union1d(deleted, drop[one.id])
+            for gone in (drop.get(one.id), self._fragments.hidden.get(one.id)):
+                if gone is not None:
+                    deleted = np.union1d(deleted, gone)
             if not deleted.size or deleted.size < source.num_rows(one):
                 found.append((one, deleted))
         return found
@@ -261,7 +265,7 @@ class _Builder:
         """Return fragments of the source that are in the outcome with the source's data."""
         target, source = self._ends.target, self._ends.source
         found = dict(self._numbers)
-        for there, here in self.source_to_target().items():
+        for there, here in self._matches.source_to_target().items():
             now = changed.get(here, target.fragments[here])
             mine = _columns(source.fragments[there].files, self._schema.fields)
             if here not in self._removed and mine <= _columns(now.files):

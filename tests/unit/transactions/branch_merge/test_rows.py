@@ -9,7 +9,6 @@ import pytest
 from lance_nb.transactions.branch_merge.matching import RowIds
 from lance_nb.transactions.branch_merge.rows import (
     NOWHERE,
-    ChangedRows,
     first_match,
     group_keys,
 )
@@ -54,13 +53,3 @@ def test_row_ids_are_translated_where_they_differ() -> None:
     nothing = RowIds(np.empty(0, np.uint64), np.empty(0, np.uint64))
     found, known = nothing.of(np.array([4], np.uint64))
     assert (found.tolist(), known.tolist()) == ([4], [False])
-
-
-def test_changed_rows_have_addresses() -> None:
-    rows = ChangedRows({4: np.array([0, 9]), 2: np.array([5]), 3: np.empty(0, np.int64)})
-
-    fragments, offsets = rows.addresses()
-
-    assert rows.num_rows == 3
-    assert (fragments.tolist(), offsets.tolist()) == ([4, 4, 2], [0, 9, 5])
-    assert ChangedRows({}).addresses()[0].tolist() == []

@@ -276,3 +276,64 @@ def test_a_column_that_no_file_holds_is_known_again_by_its_name() -> None:
     main.branches.merge("dev")
 
     assert lance_nb.dataset(main.uri).schema.names == ["id", "v", "w"]
+
+
+def reverted(stable: bool, *, on_main: bool) -> tuple[LanceDataset, LanceDataset]:
+    """Return two branches that share an update of rows 0 and 1; one side has undone it."""
+    main, _ = pair(stable)
+    main.update({"v": "v + 100"}, "id < 2", mode="rows")
+    main = lance_nb.dataset(main.uri)
+    dev = main.create_branch("later")
+    (main if on_main else dev).revert(("main", main.version), key="id")
+    return lance_nb.dataset(main.uri), dev.checkout_version(("later", None))
+
+
+@pytest.mark.parametrize(
+    ("stable", "keyed"), [(False, False), (False, True), (True, False), (True, True)]
+)
+@pytest.mark.parametrize("choice", ["ours", "theirs"])
+@pytest.mark.parametrize("on_main", [False, True])
+@pytest.mark.parametrize(
+    ("act", "value"), [(deleting("id = 1"), None), (updating("7", "id = 1", "rows"), 7)]
+)
+def test_an_undone_update_and_another_change_of_the_row_are_a_conflict(
+    stable: bool, *, keyed: bool, choice: str, on_main: bool, act: Act, value: int | None
+) -> None:
+    main, dev = reverted(stable, on_main=on_main)
+    act(dev if on_main else main)
+    main = lance_nb.dataset(main.uri)
+    key = "id" if keyed else None
+
+    with pytest.raises(CommitConflictError, match="1 row changed on both sides"):
+        main.branches.merge("later", key=key)
+    if not stable and not keyed:
+        return
+    main.branches.merge("later", key=key, on_conflict=choice)
+    is_undone = on_main == (choice == "ours")
+    expected = START if is_undone else START | {1: (value,)}
+    assert content(main) == {n: row for n, row in expected.items() if row != (None,)}
+    lance_nb.dataset(main.uri).validate()
+
+
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("on_main", [False, True])
+def test_rows_that_live_again_stay_when_the_rest_of_their_fragment_goes(
+    stable: bool, on_main: bool
+) -> None:
+    main, dev = reverted(stable, on_main=on_main)
+    (dev if on_main else main).delete("id = 2")
+
+    lance_nb.dataset(main.uri).branches.merge("later", key="id")
+
+    assert content(main) == {n: (n,) for n in range(9) if n != 2}
+    lance_nb.dataset(main.uri).validate()
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_an_update_undone_on_both_sides_is_no_conflict(stable: bool) -> None:
+    main, dev = reverted(stable, on_main=True)
+    dev.revert(("main", 2), key="id")
+
+    main.branches.merge("later", key="id")
+
+    assert content(main) == START
