@@ -123,9 +123,9 @@ class Worker:
         outcome: str = json.loads(self._process.stdout.readline())
         for left in self.root.glob("pytest-of-*"):
             shutil.rmtree(left, ignore_errors=True)
-        if outcome == "error":
-            raise SystemExit(f"pytest could not start with {tests}")
-        return outcome
+        # Pytest cannot start when the change breaks a module that a conftest.py imports. Without a
+        # mutation the callers raise for this as for a failed test.
+        return "killed" if outcome == "error" else outcome
 
     def judge(self, mutant: Mutant, timeout: float, coverage: Coverage) -> Verdict:
         """Run the tests of its package that can see a mutant, and restore the copy.
