@@ -38,8 +38,9 @@ def add_computed(world: World) -> bool:
     head, name = world.head, _name(world)
     if _stumbles(world, KEY):
         return False
-    schema = head.schema.append(pa.field(name, pa.int64()))
+    nullable = True
     if world.chance.random() < 0.6 or not head.rows:  # pylance calls no function without rows
+        nullable = head.schema.field(KEY).nullable
         world.says(f"add_columns {name} = key * 2")
         world.dataset().add_columns({name: "key * 2"})
     else:
@@ -50,6 +51,7 @@ def add_computed(world: World) -> bool:
             return pa.record_batch({name: pa.array(values, pa.int64())})
 
         world.dataset().add_columns(double, read_columns=["key"])
+    schema = head.schema.append(pa.field(name, pa.int64(), nullable))
     world.landed(
         head.with_columns(
             schema, lambda row: {**row.values, name: _doubled(row.values)}, written=True

@@ -132,7 +132,8 @@ def three_ways(base: Snapshot, ours: Snapshot, theirs: Snapshot) -> tuple[Snapsh
         elif all(changed):
             disputed.add(uid)
         elif not changed[1]:
-            rows += [left] if left else []
+            is_rewritten = right is not None and right.updated != before.updated  # with its values
+            rows += [replace(left, updated=LEARNED) if is_rewritten else left] if left else []
         elif right:
             rows.append(replace(left, values=right.values, updated=LEARNED))
     return ours.with_rows(rows), disputed
