@@ -12,7 +12,7 @@ import lance_nb
 from lance_nb.format.layout import manifest_path
 from tests.support.damages import DAMAGES, NEWEST, Damage, Damaged, build
 from tests.support.requirements import require_pylance
-from tests.unit.dataset.test_health import MENDED
+from tests.unit.transactions.test_repair import MENDED
 
 pytestmark = pytest.mark.interop
 

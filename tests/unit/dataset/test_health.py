@@ -1,218 +1,27 @@
-"""Repairs: what is planned, what is done, what is held back, and the way back."""
+"""Plans of repairs through the façade: which steps run, and which calls are refused."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from datetime import timedelta
-from functools import cache
-from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.errors import (
-    CorruptFileError,
-    DatasetNotFoundError,
-    InvalidInputError,
-    RefNotFoundError,
-)
-from lance_nb.format.layout import HINT_PATH, branch_path, manifest_path, tag_path
-from tests.support.damages import DAMAGES, NEWEST, Damaged, Files, build
+from lance_nb.errors import DatasetNotFoundError, InvalidInputError, RefNotFoundError
+from lance_nb.format.layout import HINT_PATH, tag_path
+from tests.support.damages import NEWEST, Damaged, build
 
 AT_ONCE = timedelta(0)
-DATA = ("data/", "_deletions/", "_indices/", "_transactions/", "tree/dev/data/")
-URI = "memory://repairs/d.lance"
-# What of the planted damage a repair does away with, by code.
-MENDED = {
-    "newest-unreadable", "newest-missing", "hint-unreadable", "hint-stale", "hint-missing",
-    "leftover-file", "tag-unreadable", "branch-unreadable", "branch-without-versions",
-    "branch-without-record", "naming-mixed", "base-moved",
-}  # fmt: skip
-
-
-@cache
-def whole() -> tuple[Damaged, Files]:
-    world = build(URI, stable_row_ids=False)
-    return world, world.take()
 
 
 @pytest.fixture
 def world() -> Damaged:
     """Return the dataset, undamaged."""
-    made, files = whole()
-    made.put(files)
-    return made
-
-
-def repair(world: Damaged) -> lance_nb.RepairResult:
-    return lance_nb.plan_repair(world.uri, older_than=AT_ONCE).run()
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [one for one in DAMAGES if one.code in MENDED and one.only != "stable"],
-    ids=lambda one: one.name.replace(" ", "-"),
-)
-def test_what_can_be_mended_is(damage: object, world: Damaged) -> None:
-    damage.plant(world)
-    before = world.take()
-    plan = lance_nb.plan_repair(world.uri, older_than=AT_ONCE)
-    assert world.take() == before, "a plan changes nothing"
-    assert plan.ready == plan.steps
-    result = plan.run()
-    assert len(result.done) == len(plan.steps) >= 1, result
-    assert not result.failed
-    found = lance_nb.verify(world.uri)
-    assert damage.code not in {one.code for one in found.findings}, found
-    dataset = lance_nb.dataset(world.uri)
-    assert dataset.count_rows() == 28
-    dataset.delete("id = 11")
-    assert dataset.count_rows() == 27
-    kept = world.take()
-    lost = {path: data for path, data in before.items() if kept.get(path) != data}
-    aside = {path.split("/files/")[1]: data for path, data in kept.items() if "/files/" in path}
-    assert all(aside.get(path) == data or path.endswith(HINT_PATH) for path, data in lost.items())
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [one for one in DAMAGES if one.code not in MENDED and one.only != "stable"],
-    ids=lambda one: one.name.replace(" ", "-"),
-)
-def test_what_cannot_be_mended_is_left_alone(damage: object, world: Damaged) -> None:
-    damage.plant(world)
-    before = world.take()
-    plan = lance_nb.plan_repair(world.uri, older_than=AT_ONCE)
-    # a step may be for what the damage has led to, but never one for data that is lost
-    assert all(one.kind in ("hint", "put aside") for one in plan.steps)
-    result = plan.run()
-    after = world.take()
-    assert all(after[path] == data for path, data in before.items() if path.startswith(DATA))
-    assert result.done == plan.ready
-
-
-def test_the_last_good_version_is_restored_under_a_new_number(world: Damaged) -> None:
-    for version in (NEWEST, NEWEST - 1):
-        world.root.write(manifest_path(version), b"")
-    with pytest.raises(CorruptFileError):
-        lance_nb.dataset(world.uri)
-    report = lance_nb.verify(world.uri)
-    assert report.opened_version == 5
-    result = repair(world)
-    dataset = lance_nb.dataset(world.uri)
-    assert (dataset.version, dataset.version_numbers()) == (8, [1, 2, 3, 4, 5, 8])
-    assert dataset.count_rows() == 18
-    done = dataset.transaction()
-    assert (done.operation, done.read_version) == ("Restore", 5)
-    assert "the newest version cannot be opened" in done.message
-    assert lance_nb.verify(world.uri).findings == ()
-    back = lance_nb.undo_repair(world.uri)
-    assert back == [manifest_path(7), manifest_path(6)]
-    assert bytes(world.root.read(manifest_path(7))) == b""
-    assert lance_nb.dataset(world.uri).version == 8
-    assert result.id
-
-
-def test_a_branch_is_restored_too(world: Damaged) -> None:
-    path = manifest_path(4)
-    world.change(f"tree/dev/{path}", lambda data: data[:99])
-    repair(world)
-    dataset = lance_nb.dataset(world.uri, version=("dev", None))
-    assert (dataset.version, dataset.count_rows()) == (5, 18)
-    assert lance_nb.verify(world.uri).ok
-
-
-def test_nothing_is_done_while_a_commit_may_be_under_way(world: Damaged) -> None:
-    world.root.write(manifest_path(NEWEST), b"")
-    plan = lance_nb.plan_repair(world.uri)
-    assert plan.ready == ()
-    assert "under way" in plan.steps[0].held_back
-    before = world.take()
-    result = plan.run()
-    assert not result.done
-    assert "under way" in str(result)
-    assert world.take() == before
-
-
-def test_a_plan_that_is_overtaken_does_nothing(world: Damaged) -> None:
-    whole_manifest = bytes(world.root.read(manifest_path(NEWEST)))
-    world.root.write(manifest_path(NEWEST), b"")
-    plan = lance_nb.plan_repair(world.uri, older_than=AT_ONCE)
-    world.root.write(manifest_path(NEWEST), whole_manifest)
-    result = plan.run()
-    assert not result.done
-    assert "another plan" in str(result)
-    assert bytes(world.root.read(manifest_path(NEWEST))) == whole_manifest
-
-
-def test_a_version_that_appears_meanwhile_is_not_overwritten(
-    world: Damaged, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Somebody who does not see the damage commits between our look and our write."""
-    from lance_nb.transactions import repair as module
-
-    world.root.write(manifest_path(NEWEST), b"")
-    plan = lance_nb.plan_repair(world.uri, older_than=AT_ONCE)
-    original = module.write_transaction_file
-
-    def interrupted(home: object, version: object) -> str:
-        world.root.write(manifest_path(NEWEST + 1), b"of somebody else")
-        return original(home, version)
-
-    monkeypatch.setattr(module, "write_transaction_file", interrupted)
-    result = plan.run()
-    assert not result.done
-    assert "committed meanwhile" in str(result)
-    assert bytes(world.root.read(manifest_path(NEWEST + 1))) == b"of somebody else"
-    assert world.root.exists(manifest_path(NEWEST))
-
-
-def test_a_staged_manifest_is_left_to_its_store(world: Damaged) -> None:
-    staged = f"{manifest_path(9)}-00000000-0000-0000-0000-000000000001"
-    world.root.write(staged, b"x")
-    plan = lance_nb.plan_repair(world.uri, older_than=AT_ONCE)
-    assert [one.held_back[:33] for one in plan.steps] == [
-        "an external manifest store may have"[:33]
-    ]
-    plan.run()
-    assert world.root.exists(staged)
-
-
-def test_what_a_newer_release_wrote_is_left_alone(world: Damaged) -> None:
-    world.edit(lambda message, _: setattr(message, "reader_feature_flags", 1 << 40))
-    assert lance_nb.plan_repair(world.uri, older_than=AT_ONCE).steps == ()
-
-
-def test_an_interrupted_step_loses_nothing(world: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lance_nb.transactions.quarantine import Quarantine
-
-    world.root.write(tag_path("kept"), b"{")
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Quarantine, "move", stop)
-        with pytest.raises(KeyboardInterrupt):
-            repair(world)
-    assert bytes(world.root.read(tag_path("kept"))) == b"{"
-    assert repair(world).done
-    assert lance_nb.dataset(world.uri).tags.list() == {}
-
-
-def test_the_quarantine_says_what_it_holds(world: Damaged) -> None:
-    world.root.write(branch_path("dev"), b"")
-    identity = repair(world).id
-    record = json.loads(bytes(world.root.read(f"_quarantine/{identity}/repair.json")))
-    assert record["files"] == [branch_path("dev")]
-    assert record["steps"][0]["kind"] == "put aside"
-    assert lance_nb.dataset(world.uri, version=("dev", None)).count_rows() == 28
-    # the record was written anew: what was put aside cannot go back to its place
-    assert lance_nb.undo_repair(world.uri, identity) == []
+    made = Damaged("memory://health/d.lance")
+    made.put({})
+    return build(made.uri, stable_row_ids=False)
 
 
 def test_steps_can_be_chosen(world: Damaged) -> None:
@@ -251,45 +60,3 @@ def test_a_whole_dataset_needs_no_repair(world: Damaged) -> None:
     plan = lance_nb.plan_repair(world.uri)
     assert plan.steps == ()
     assert "nothing" in repr(plan)
-
-
-@pytest.fixture
-def external(tmp_path: Path) -> tuple[str, dict[str, str]]:
-    """Return a dataset of three versions whose commits are decided in a database."""
-    options = {"manifest_store": f"sqlite:///{tmp_path}/manifests.db"}
-    uri = str(tmp_path / "d.lance")
-    rows = pa.table({"id": range(5)})
-    dataset = lance_nb.write_dataset(rows, uri, storage_options=options)
-    for _ in range(2):
-        dataset.insert(rows)
-    return uri, options
-
-
-def test_a_half_finished_external_commit_is_finished_with_its_store(
-    external: tuple[str, dict[str, str]], tmp_path: Path
-) -> None:
-    uri, options = external
-    newest = tmp_path / "d.lance" / manifest_path(3)
-    suffix = "-00000000-0000-0000-0000-000000000001"
-    newest.rename(f"{newest}{suffix}")
-    with closing(sqlite3.connect(tmp_path / "manifests.db")) as store, store:
-        store.execute("update lance_manifests set path = path || ? where version = 3", (suffix,))
-    plan = lance_nb.plan_repair(uri, older_than=AT_ONCE)
-    assert [one.kind for one in plan.steps] == ["put aside"]
-    assert "external manifest store" in plan.steps[0].held_back
-    found = lance_nb.verify(uri, storage_options=options)
-    assert found.ok
-    assert found.opened_version == 3
-    assert lance_nb.verify(uri).findings == ()
-
-
-def test_a_version_is_restored_through_its_manifest_store(
-    external: tuple[str, dict[str, str]], tmp_path: Path
-) -> None:
-    uri, options = external
-    (tmp_path / "d.lance" / manifest_path(3)).write_bytes(b"")
-    lance_nb.plan_repair(uri, older_than=AT_ONCE, storage_options=options).run()
-    dataset = lance_nb.dataset(uri, storage_options=options)
-    assert (dataset.version, dataset.count_rows()) == (4, 10)
-    dataset.insert(pa.table({"id": [1]}))
-    assert lance_nb.verify(uri, storage_options=options).findings == ()
