@@ -150,8 +150,7 @@ class Player:
             if branch is not None:
                 dataset = dataset.checkout_version((branch, None))
             has_index = bool(dataset.describe_indices())
-            has_both = has_index and dataset.has_stable_row_ids
-            return Place(dataset.schema, has_both, dataset.data_storage_version)
+            return Place(dataset.schema, has_index, dataset.data_storage_version)
         except Exception:  # noqa: BLE001 (there is no dataset yet, or pylance cannot open it)
             return Place()
 

@@ -110,3 +110,21 @@ def test_fields_of_a_struct_inside_a_packed_struct_are_read(tmp_path: Path) -> N
     )
     assert ds.to_table(columns={"x": "p.v.c + 1"})["x"].to_pylist() == [3, None, 6]
     assert ds.to_table(filter="p.v.a > 1.5", columns=["p.m"])["p.m"].to_pylist() == [6]
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1"])
+def test_packed_structs_of_structs_are_refused_where_nobody_can_read_them(
+    version: str, tmp_path: Path
+) -> None:
+    inner = pa.struct([("b", pa.int32())])
+    field = pa.field("p", pa.struct([("s", inner)]), metadata={"lance-encoding:packed": "true"})
+    rows = pa.table([pa.array([{"s": {"b": 3}}], field.type)], schema=pa.schema([field]))
+
+    with pytest.raises(lance_nb.NotSupportedError, match=r"inside a packed struct needs .* 2.2"):
+        lance_nb.write_dataset(rows, str(tmp_path / "x"), data_storage_version=version)
+
+    if version == "2.0":  # pylance writes them; the reader of what it wrote fails
+        lance = require_pylance()
+        lance.write_dataset(rows, str(tmp_path / "y"), data_storage_version=version)
+        with pytest.raises((OSError, pa.ArrowInvalid)):
+            lance.dataset(str(tmp_path / "y")).to_table()

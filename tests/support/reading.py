@@ -111,7 +111,10 @@ def first_difference(got: Any, expected: Any) -> str:
     """Say where two columns differ, briefly."""
     if got.type != expected.type:
         return f"type {got.type} instead of {expected.type}"
-    pairs = zip(got.to_pylist(), expected.to_pylist(), strict=False)
+    try:
+        pairs = list(zip(got.to_pylist(), expected.to_pylist(), strict=False))
+    except (OverflowError, ValueError) as error:  # a time that Python's classes cannot hold
+        return f"{str(got)[:80]} instead of {str(expected)[:80]} ({error})"
     for number, (one, other) in enumerate(pairs):
         if one != other and (one == one or other == other):  # noqa: PLR0124 (NaN)
             return f"row {number}: {str(one)[:80]} instead of {str(other)[:80]}"

@@ -128,6 +128,8 @@ def _values(block: DataBlock, buffers: _Buffers) -> pb.ArrayEncoding:
         items = _leaf(block.items, missing, buffers)
         lists = pb.FixedSizeList(dimension=block.dimension, items=items)
         return pb.ArrayEncoding(fixed_size_list=lists)
+    if isinstance(block, PackedStruct):
+        raise NotSupportedError("a packed struct inside a packed struct needs file version 2.2")
     raise NotSupportedError(
         f"values of kind {type(block).__name__} cannot be stored in file version 2.0"
     )
