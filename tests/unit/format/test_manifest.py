@@ -257,3 +257,9 @@ def test_commit_times_are_those_of_a_calendar(seconds: int, nanos: int, fits: bo
     assert read.timestamp is not None
     assert read.timestamp.year in (1, 9999)
     assert Manifest.from_pb(read.to_pb(), "m").timestamp_ns == read.timestamp_ns
+
+
+def test_a_base_path_is_no_dataset_root_unless_it_says_so():
+    base = BasePath(1, "/x")
+    assert not base.is_dataset_root
+    assert BasePath.from_pb(base.to_pb()) == base

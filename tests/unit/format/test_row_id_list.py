@@ -7,8 +7,11 @@ import copy
 import pyarrow as pa
 import pytest
 
-from lance_nb.errors import ArgumentError, InvalidInputError
+from lance_nb.errors import ArgumentError, CorruptFileError, InvalidInputError
+from lance_nb.format import row_id_sequence
+from lance_nb.format.fragment import RowIdMeta
 from lance_nb.format.row_id_list import RowIdSequence
+from lance_nb.format.u64_segment import Range
 
 
 @pytest.mark.parametrize(
@@ -51,3 +54,14 @@ def test_equality_looks_at_the_ids_and_their_order() -> None:
     assert RowIdSequence([0, 2, 1]) != RowIdSequence([0, 1, 2])
     assert RowIdSequence([0, 1]) != RowIdSequence([0, 1, 2])
     assert RowIdSequence([]) != []
+
+
+def test_a_fragment_has_less_than_two_to_the_32_ids():
+    most = (1 << 32) - 1
+    for count in (most, most + 1):
+        stored = row_id_sequence.RowIdSequence((Range(0, count),)).to_bytes()
+        if count == most:
+            assert len(RowIdSequence.from_inline_metadata(RowIdMeta.inline(stored))) == most
+        else:
+            with pytest.raises(CorruptFileError):
+                RowIdSequence.from_inline_metadata(RowIdMeta.inline(stored))

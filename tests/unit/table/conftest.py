@@ -6,11 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
+from lance_nb.dataset import base_trust
 from lance_nb.storage.base import Store
 from lance_nb.table.refs import Ref
 from lance_nb.table.snapshot import Snapshot
 from tests.golden.copies import NAMES, copy_to_memory
 from tests.golden.opening import snapshot_of
+from tests.support.written_tables import files, make, rows, uri
+
+__all__ = ["files", "make", "rows", "uri"]
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +33,9 @@ def history(stores: dict[str, Store]) -> Store:
 def at(history: Store) -> Callable[[Ref | None], Snapshot]:
     """Load a version of the history."""
     return lambda ref=None: snapshot_of(history, ref)
+
+
+@pytest.fixture
+def as_another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Forget which base paths this process put into datasets."""
+    return lambda: monkeypatch.setattr(base_trust, "_created", {})

@@ -10,17 +10,10 @@ from pathlib import Path
 import pytest
 
 import lance_nb
-from lance_nb.dataset import base_trust
 from lance_nb.errors import InvalidInputError, LanceError, ObjectNotFoundError
 from lance_nb.format.refs import Branch
 from lance_nb.magic.command_line import main
 from tests.support.moved_datasets import LINES, at, contents, ids, relocate, repair, rows, write
-
-
-@pytest.fixture
-def as_another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Forget which base paths this process put into datasets."""
-    return lambda: monkeypatch.setattr(base_trust, "_created", {})
 
 
 @pytest.fixture(params=["moved", "copied"])

@@ -61,3 +61,19 @@ def test_a_branch_that_no_folder_can_be_named_after_is_told_by_its_record(look, 
     assert caught.value.found == repr(name)
     assert f"; nobody can open this branch: delete {record} if" in str(caught.value)
     look(store)
+
+
+def test_a_version_that_is_gone_since_it_was_listed_stays_and_has_its_file():
+    class Emptied(MemoryStore):
+        def list_names(self, prefix: str) -> list[str]:
+            return [] if prefix == "_versions" else super().list_names(prefix)
+
+    store = Emptied("emptied")
+    store.write("_versions/18446744073709551614.manifest", b"xyz")
+    store.write("data/a.lance", b"rows")
+    found = take_survey(store)
+    assert found.lines[""].numbers == [1]
+    assert set(found.manifests) == {"_versions/18446744073709551614.manifest"}
+    listed = found.manifest("", found.lines[""].names[0])
+    assert listed is not None
+    assert listed.size_bytes == 3

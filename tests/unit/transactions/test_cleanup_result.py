@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 
 import pytest
@@ -107,3 +108,7 @@ def test_branches_that_start_from_versions_are_listed_in_order():
     ]  # fmt: skip
     assert not found.candidate_files_truncated
     assert explanation_of(plan()[0], survey, 9, max_files=7).warnings == []
+
+
+def test_nothing_deleted_is_all_zeros():
+    assert set(dataclasses.astuple(CleanupStats())) == {0}

@@ -17,6 +17,7 @@ from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest, WriterVersion
 from lance_nb.format.schema import Schema
+from lance_nb.transactions import old_manifests
 from lance_nb.transactions.old_manifests import may_need_repair, repaired
 from lance_nb.transactions.operation import Built
 from tests.unit.dataset.test_old_releases import PATHS
@@ -241,3 +242,11 @@ def test_who_covers_wrongly_is_known_by_name_and_number(
     writer = None if library is None else WriterVersion(library, version)
     (found,) = repaired(replace(built, writers=(writer,)), None).indices
     assert found.fragment_bitmap == kept
+
+
+def test_fields_that_several_files_hold_are_named_and_tombstones_are_not():
+    files = tuple(
+        DataFile(f"{at}.lance", fields, tuple(range(len(fields))), 2, 0)
+        for at, fields in enumerate([(0, -1, -2, 5), (5, -1, -2, 3), (0,)])
+    )
+    assert old_manifests.repeated_fields(Fragment(0, files, 1)) == [0, 5]

@@ -6,12 +6,14 @@ import pytest
 
 from lance_nb.errors import (
     CommitStateUnknownError,
+    LanceError,
     ObjectExistsError,
     ObjectNotFoundError,
     RefConflictError,
     StorageError,
 )
 from lance_nb.storage.memory import MemoryStore
+from lance_nb.transactions import ref_record
 from lance_nb.transactions.ref_record import create_record, delete_record, replace_record
 from tests.support.faulty_store import Fault, FaultyStore, on
 
@@ -202,3 +204,10 @@ def test_a_changed_record_is_not_written_over():
     with pytest.raises(RefConflictError):
         replace_record(store, PATH, b"old", b"new", "tag")
     assert bytes(store.read(PATH)) == b"changed"
+
+
+def test_an_unknown_outcome_gives_its_reason_where_there_is_one():
+    text = "whether tag 't' was created is unknown{}: look at it before doing the change again"
+    unknown = ref_record._unknown
+    assert str(unknown("tag 't'", "created", None)) == text.format("")
+    assert str(unknown("tag 't'", "created", LanceError("why"))) == text.format(" (why)")

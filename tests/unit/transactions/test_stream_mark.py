@@ -117,3 +117,12 @@ def test_a_value_that_is_no_number_is_named(dataset: LanceDataset, value: str) -
 def test_marks_that_cannot_be_are_refused(stream: str, batch: int) -> None:
     with pytest.raises(InvalidInputError, match=r"of a (stream|batch)"):
         StreamMark(stream, batch)
+
+
+@pytest.mark.parametrize("length", [0, 1, 200, 201])
+def test_ids_have_up_to_two_hundred_characters(length: int):
+    if 0 < length <= 200:
+        assert len(StreamMark("x" * length, 0).stream) == length
+    else:
+        with pytest.raises(InvalidInputError):
+            StreamMark("x" * length, 0)

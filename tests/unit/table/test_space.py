@@ -1,4 +1,4 @@
-"""Space through the façade: every byte once, and simulations that come true."""
+"""Space: every byte once, exact tables, and simulations that come true."""
 
 from __future__ import annotations
 
@@ -111,3 +111,40 @@ def test_damaged_manifests_are_listed(grown: LanceDataset):
     found = grown.space()
     assert len(found.damaged) == 1
     assert "damaged" in str(found)
+
+
+def test_the_tables_say_exactly_what_each_version_and_tag_holds(grown: LanceDataset, files: Any):
+    space, there = grown.space(), files()
+    rows = {one["path"]: one for one in space.files.to_pylist()}
+    main = [one for one in space.versions.to_pylist() if one["branch"] is None]
+    named: dict[int, list[str]] = {}
+    for path, one in rows.items():
+        if path.startswith("data/") and one["state"] in ("old", "current"):
+            named.setdefault(one["oldest"], []).append(path)
+            last = 4 if one["oldest"] == 2 else one["oldest"]  # the branches read it to the end
+            assert one["num_versions"] >= 1
+            assert one["oldest"] <= one["newest"] <= last
+    assert sorted(named) == [1, 2, 3, 4]
+    for one in main:
+        version = one["version"]
+        data = sum(len(there[path]) for path in named[version])
+        manifest = one["manifest_bytes"]
+        assert manifest in {len(d) for p, d in there.items() if p.startswith("_versions/")}
+        transaction = one["referenced_bytes"] - manifest - data
+        assert transaction in {len(d) for p, d in there.items() if p.startswith("_transactions/")}
+        shared = data if version == 2 else 0
+        assert one["exclusive_bytes"] == one["referenced_bytes"] - shared
+    tags = {one["name"]: one for one in space.refs.to_pylist() if one["kind"] == "tag"}
+    held = main[0]["referenced_bytes"] - main[0]["manifest_bytes"]
+    assert tags["first"]["referenced_bytes"] == tags["first"]["exclusive_bytes"] == held
+    unreferenced = [one for one in rows.values() if one["state"] in ("orphan", "other")]
+    assert [(one["oldest"], one["newest"], one["num_versions"]) for one in unreferenced] == [
+        (None, None, 0)
+    ] * 2
+
+
+def test_two_tags_on_one_version_hold_nothing_alone(grown: LanceDataset):
+    grown.tags.create("again", 1)
+    rows = {one["name"]: one for one in grown.space().refs.to_pylist()}
+    assert rows["first"]["exclusive_bytes"] == rows["again"]["exclusive_bytes"] == 0
+    assert rows["first"]["referenced_bytes"] == rows["again"]["referenced_bytes"] > 0
