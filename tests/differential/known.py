@@ -171,7 +171,7 @@ KNOWN = (
         "pylance's LanceFileReader counts wrong columns of blobs and behind them",
     ),
     Known(
-        "IS (NOT )?NULL|NOT IN|<>|!=",
+        "IS (NOT )?NULL|NOT IN|<>|!=|BETWEEN",
         "(returns answer|rows:|answer|values of) ",
         "0.1 files cannot tell empty text from null text, but their statistics can: what pylance "
         "answers depends on which of the two it looks at",

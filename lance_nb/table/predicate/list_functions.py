@@ -56,12 +56,20 @@ def element_of(literal: Expression, type_: pa.DataType, *, name: str) -> Express
     return cast(value, type_)
 
 
-def _rows_with(lists: pa.Array, hits: Any, count: int) -> Any:
-    """Count the hits (numpy booleans over the flat elements) in each list."""
+def _parents(lists: pa.Array) -> Any:
+    """Return for each element of ``list_flatten`` the row that it is of.
+
+    Not by ``list_parent_indices``, which also counts what lies under null lists.
+    """
     import pyarrow.compute as pc
 
-    parents = np.asarray(pc.list_parent_indices(lists).to_numpy(zero_copy_only=False))
-    return np.bincount(parents[hits], minlength=count)[:count]
+    sizes = np.asarray(pc.fill_null(pc.list_value_length(lists), 0))
+    return np.repeat(np.arange(len(lists)), sizes)
+
+
+def _rows_with(lists: pa.Array, hits: Any) -> Any:
+    """Count the hits (numpy booleans over the flat elements) in each list."""
+    return np.bincount(_parents(lists)[hits], minlength=len(lists))
 
 
 def _hits(value: Value) -> Any:
@@ -96,9 +104,9 @@ def _has(name: str, operands: Sequence[Expression]) -> Expression:
 
         flat = pc.list_flatten(rows)
         # A literal stays one, because a literal zero equals both zeros.
-        other = wanted.take(pc.list_parent_indices(rows)) if literal is None else literal
+        other = wanted.take(pa.array(_parents(rows))) if literal is None else literal
         hits = _hits(equal(flat, other))
-        found = _answer(_rows_with(rows, hits, len(rows)) > 0, rows)
+        found = _answer(_rows_with(rows, hits) > 0, rows)
         return pc.if_else(pc.is_valid(wanted), found, pa.scalar(None, pa.bool_()))
 
     return call(name, _scalar_safe(kernel), lists, element)
@@ -135,12 +143,12 @@ def _has_several(name: str, operands: Sequence[Expression]) -> Expression:
         nulls = _hits(pc.is_null(flat)) if has_null else np.zeros(len(flat), np.bool_)
         if not every:
             hits = _hits(in_set(flat, members=members, has_null=False)) | nulls
-            return _answer(_rows_with(rows, hits, len(rows)) > 0, rows)
+            return _answer(_rows_with(rows, hits) > 0, rows)
         found = np.ones(len(rows), np.bool_)
         if has_null:
-            found &= _rows_with(rows, nulls, len(rows)) > 0
+            found &= _rows_with(rows, nulls) > 0
         for one in members:
-            found &= _rows_with(rows, _hits(equal(flat, one)), len(rows)) > 0
+            found &= _rows_with(rows, _hits(equal(flat, one))) > 0
         return _answer(found, rows)
 
     return call(name, _scalar_safe(kernel), lists)

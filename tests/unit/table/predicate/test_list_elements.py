@@ -41,3 +41,28 @@ def test_lists_of_two_lengths_have_no_distance() -> None:
 def test_structs_cannot_be_numbered() -> None:
     with pytest.raises(PredicateError):
         values_of("array_distinct(x)", TABLE)
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("array_has(l, 1)", [True, None, False, True]),
+        ("array_has(l, x)", [False, None, True, True]),
+        ("array_has_any(l, [1, 9])", [True, None, False, True]),
+        ("array_has_all(l, [1, 2])", [True, None, False, False]),
+        ("array_has_all(l, [1, NULL])", [False, None, False, True]),
+    ],
+)
+def test_elements_under_null_lists_count_for_no_row(
+    text: str, values: list[object], large: bool
+) -> None:
+    items = pa.array([1, 2, 1, 1, 1, 7, 1, None], pa.int64())
+    kind, offsets = pa.ListArray, pa.int32()
+    if large:
+        kind, offsets = pa.LargeListArray, pa.int64()
+    starts = pa.array([0, 2, 5, 6, 8], offsets)
+    lists = kind.from_arrays(starts, items, mask=pa.array([False, True, False, False]))
+    table = pa.table({"l": lists, "x": pa.array([7, 1, 7, 1], pa.int64())})
+
+    assert values_of(text, table) == values
