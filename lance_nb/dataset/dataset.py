@@ -1788,7 +1788,8 @@ class LanceDataset(OpenedVersion):
         """Rename the manifests of this branch to the names that list the newest version first.
 
         No other writer may be at work meanwhile. After an interruption readers refuse the newest
-        version: open the oldest by its number, and repeat this. Raises CommitConflictError.
+        version: open the oldest by its number, and repeat this. Raises CommitConflictError,
+        CommitStateUnknownError.
         """
         verbs.branching.migrate_manifest_paths_v2(self._session.home(self.branch))
 

@@ -13,7 +13,13 @@ Source: ``migrate_manifest_paths_v2`` of pylance 14.0.2.
 
 from __future__ import annotations
 
-from lance_nb.errors import CommitConflictError, ObjectExistsError, ObjectNotFoundError
+from lance_nb.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StorageError,
+)
 from lance_nb.format.layout import (
     VERSIONS,
     ManifestName,
@@ -30,20 +36,32 @@ def migrate_manifest_paths_v2(home: Store) -> int:
     """Rename every V1 manifest of a branch; return how many were.
 
     Raises CommitConflictError when a version exists under both names with different content, or
-    when other writers keep adding V1 names.
+    when other writers keep adding V1 names; CommitStateUnknownError when everything was renamed and
+    the disk did not confirm it: repeating it asks the disk again.
     """
     renamed = 0
     for _ in range(_ROUNDS_MAX):
         old = _v1_names(home)
         if not old:
-            if renamed:
-                sync_folder(home, VERSIONS)  # else a power failure may bring old names back
+            _sync(home)
             return renamed
         for name in old:
             renamed += _rename(home, name)
     raise CommitConflictError(
         f"other writers keep committing under V1 names to {home.uri!r}: stop them and repeat"
     )
+
+
+def _sync(home: Store) -> None:
+    """Make the new names durable, also those of an earlier call that the disk did not confirm."""
+    try:
+        sync_folder(home, VERSIONS)
+    except StorageError as error:
+        raise CommitStateUnknownError(
+            f"every manifest of {home.uri!r} has its V2 name and everybody sees it, but the disk "
+            f"did not confirm it ({error}): after a power failure V1 names may be back. Repeat "
+            "migrate_manifest_paths_v2"
+        ) from error
 
 
 def _v1_names(home: Store) -> list[ManifestName]:

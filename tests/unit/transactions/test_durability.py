@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.errors import CommitStateUnknownError
+from lance_nb.errors import CommitStateUnknownError, StorageError
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.storage.local import LocalStore
 from lance_nb.transactions.commit import commit
@@ -135,3 +135,71 @@ def test_a_link_whose_reply_was_lost_is_one_version(table, tmp_path, monkeypatch
     monkeypatch.setattr(os, "link", lost)
     assert commit(CommitPlace.of(table.inner), table.appending(1), table.options()).version == 2
     assert len(list((tmp_path / "_versions").glob("*.manifest"))) == 2
+
+
+def _removals(patch: pytest.MonkeyPatch, root: Path) -> list[str]:
+    """Record what is removed and which folders are synced, in order, as paths below the root."""
+    log: list[str] = []
+    unlink, sync = os.unlink, os.fsync
+
+    def removing(path: str, *, dir_fd: int | None = None) -> None:
+        folder = Path(path).parent if dir_fd is None else Path(f"/proc/self/fd/{dir_fd}").readlink()
+        log.append(f"unlink {os.path.relpath(folder, root)}")
+        unlink(path, dir_fd=dir_fd)
+
+    def syncing(descriptor: int) -> None:
+        opened = Path(f"/proc/self/fd/{descriptor}").readlink()
+        log.append(f"fsync {os.path.relpath(opened, root)}")
+        sync(descriptor)
+
+    patch.setattr(os, "unlink", removing)
+    patch.setattr(os, "fsync", syncing)
+    return log
+
+
+def test_versions_of_a_branch_are_gone_for_good_before_its_files_and_its_record(
+    tmp_path, monkeypatch
+):
+    dataset = lance_nb.write_dataset(pa.table({"id": range(10)}), tmp_path)
+    dataset.create_branch("dev").insert(pa.table({"id": range(3)}))
+    log = _removals(monkeypatch, tmp_path)
+    dataset.branches.delete("dev")
+    versions, data = "tree/dev/_versions", "tree/dev/data"
+    synced = log.index(f"fsync {versions}")
+    assert f"unlink {versions}" in log[:synced]
+    assert f"unlink {versions}" not in log[synced:]
+    assert f"unlink {data}" not in log[:synced]
+    assert f"unlink {data}" in log[synced:]
+    assert log[-2:] == ["unlink _refs/branches", "fsync _refs/branches"]
+
+
+def test_a_deleted_tag_is_gone_for_good(tmp_path, monkeypatch):
+    dataset = lance_nb.write_dataset(pa.table({"id": range(10)}), tmp_path)
+    dataset.tags.create("kept", 1)
+    log = _removals(monkeypatch, tmp_path)
+    dataset.tags.delete("kept")
+    assert log[-2:] == ["unlink _refs/tags", "fsync _refs/tags"]
+
+
+def test_a_migration_that_the_disk_does_not_confirm_is_unknown_until_it_does(tmp_path, monkeypatch):
+    """Every name is changed: told as failed, it would be taken for undone."""
+    rows = pa.table({"id": range(10)})
+    dataset = lance_nb.write_dataset(rows, tmp_path, enable_v2_manifest_paths=False)
+    dataset.insert(rows)
+    real = LocalStore.sync_folder
+
+    def failing(store: LocalStore, folder: str) -> None:
+        raise StorageError(folder, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStore, "sync_folder", failing)
+        for _ in range(2):  # a repetition has nothing to rename, and asks the disk again
+            with pytest.raises(CommitStateUnknownError, match="has its V2 name and everybody sees"):
+                dataset.migrate_manifest_paths_v2()
+            assert {len(one.stem) for one in tmp_path.glob("_versions/*.manifest")} == {20}
+    asked: list[str] = []
+    monkeypatch.setattr(
+        LocalStore, "sync_folder", lambda *said: (asked.append(said[1]), real(*said))
+    )
+    dataset.migrate_manifest_paths_v2()
+    assert asked == ["_versions"]
