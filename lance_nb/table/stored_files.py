@@ -4,7 +4,8 @@
 manifest               ``_versions/<number>.manifest``, detached ones too
 temporary_manifest     ``_versions``: ``.tmp...``, ``....manifest#1`` of interrupted commits,
                        ``2.manifest-<uuid>`` staged by an external manifest store;
-                       ``_refs``: ``.tmp...`` of tags and branches that were not finished
+                       ``_refs``: ``.tmp...`` of tags and branches that were not finished;
+                       ``_checksums``: ``.tmp...`` of records that were not finished
 transaction            ``_transactions/*.txn``
 data                   ``data/**``: ``.lance``, ``.blob``, ``.tmp...``
 deletion               ``_deletions/*.arrow``, ``*.bin``, ``.tmp...``
@@ -28,7 +29,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple
 
-from lance_nb.format import layout
+from lance_nb.format import checksums, layout
 from lance_nb.format.manifest_files import DATA, DELETION, INDEX, TRANSACTION, identity_of
 from lance_nb.storage.base import Listing
 
@@ -37,7 +38,10 @@ KINDS = (DATA, DELETION, INDEX, TRANSACTION, MANIFEST, TEMPORARY_MANIFEST, REF, 
 _TEMPORARY = ".tmp"
 _DATA_SUFFIXES = (".lance", ".blob", _TEMPORARY)
 _TREE = f"{layout.TREE}/"
-_FOLDERS = (layout.VERSIONS, layout.TRANSACTIONS, layout.DATA, layout.DELETIONS, layout.INDICES)
+_FOLDERS = (
+    layout.VERSIONS, layout.TRANSACTIONS, layout.DATA, layout.DELETIONS, layout.INDICES,
+    checksums.FOLDER,
+)  # fmt: skip
 
 
 class StoredFile(NamedTuple):
@@ -108,6 +112,8 @@ def _kind_of(path: str) -> tuple[str, str | None]:
         case layout.DATA if name.endswith(_DATA_SUFFIXES) or name.startswith(_TEMPORARY):
             owner = inside.rpartition("/")[0].rpartition("/")[2] if name.endswith(".blob") else name
             return DATA, identity_of(DATA, owner)
+        case checksums.FOLDER if name.startswith(_TEMPORARY):
+            return TEMPORARY_MANIFEST, None
         case "_refs":
             return (TEMPORARY_MANIFEST if name.startswith(_TEMPORARY) else REF), None
     return OTHER, None

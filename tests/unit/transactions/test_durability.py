@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +204,16 @@ def test_a_migration_that_the_disk_does_not_confirm_is_unknown_until_it_does(tmp
     )
     dataset.migrate_manifest_paths_v2()
     assert asked == ["_versions"]
+
+
+def test_a_clean_up_deletes_the_record_of_checksums_that_a_killed_writer_began(tmp_path):
+    rows = pa.table({"id": range(10)})
+    dataset = lance_nb.write_dataset(rows, tmp_path, checksums=True)
+    branch = dataset.create_branch("dev")
+    branch.insert(rows)
+    for folder in ("_checksums", "tree/dev/_checksums"):
+        (tmp_path / folder / ".tmp-begun").write_bytes(b"half")
+    for one in (dataset, branch):
+        one.cleanup_old_versions(timedelta(0), delete_unverified=True)
+    assert not list(tmp_path.rglob(".tmp*"))
+    assert lance_nb.verify(tmp_path, checksums=True).ok
