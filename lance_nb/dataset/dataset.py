@@ -147,6 +147,7 @@ class LanceDataset(OpenedVersion):
         base_store_params: Mapping[str, Mapping[str, str]] | None = None,
         *,
         allow_bases: Sequence[str] = (),
+        check: bool = False,
     ) -> None:
         """Open a version; the arguments are those of ``lance_nb.dataset``, which has ``asof`` too.
 
@@ -168,6 +169,7 @@ class LanceDataset(OpenedVersion):
             allow_bases=allow_bases,
             session=session,
             commit_lock=commit_lock,
+            check=check,
         )
         super().__init__(*opened)
         self._default_scan_options = default_scan_options

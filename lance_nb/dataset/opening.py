@@ -39,6 +39,7 @@ def dataset(
     base_store_params: Mapping[str, Mapping[str, str]] | None = None,
     *,
     allow_bases: Sequence[str] = (),
+    check: bool = False,
 ) -> LanceDataset:
     """Open the Lance dataset at ``uri``, at its latest version unless told otherwise.
 
@@ -56,6 +57,12 @@ def dataset(
     our own argument, names other roots that the dataset may keep files under, beside those that the
     environment variable ``LANCE_NB_ALLOW_BASES`` lists and those that this process added to the
     dataset (see lance_nb.dataset.base_trust). ``session`` shares caches with other datasets.
+
+    ``check``, our own argument: every data, blob, deletion and index file that is read through this
+    dataset, and through what it returns, is compared with its checksum first (see
+    ``add_checksums``); a difference raises CorruptFileError, before a row of that file is returned.
+    The first read of a file then pays for reading all of it, once per process; files without a
+    checksum are read without a check; caches are not shared with datasets that do not check.
 
     ``block_size``, ``read_params`` and the sizes of caches tune pylance's reads and have no effect;
     ``base_store_params``, ``namespace_client`` and ``table_id`` are refused. Unlike pylance, a
@@ -82,5 +89,6 @@ def dataset(
         allow_bases=allow_bases,
         session=session,
         commit_lock=commit_lock,
+        check=check,
     )
     return LanceDataset.from_opened(*opened, default_scan_options)

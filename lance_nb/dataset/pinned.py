@@ -33,6 +33,7 @@ class PinnedVersion:
     branch: str | None = None
     allow_bases: tuple[str, ...] = ()
     stamp: str = ""
+    check: bool = False
 
     @classmethod
     def of(cls, session: Session, snapshot: Snapshot) -> PinnedVersion:
@@ -43,6 +44,7 @@ class PinnedVersion:
             snapshot.branch,
             tuple(public_uri(base) for base in session.trusted_bases),
             stamp_of(snapshot.manifest),
+            session.checks is not None,
         )
 
     def open(self) -> tuple[Session, Snapshot]:
@@ -52,7 +54,7 @@ class PinnedVersion:
         VersionNotFoundError, StorageError; NotFoundError if another dataset is there now.
         """
         uri, options = self.location.resolve()
-        session = open_session(uri, options, self.allow_bases)
+        session = open_session(uri, options, self.allow_bases, check=self.check)
         snapshot = session.load(Target(self.branch, self.version))
         check_stamp(snapshot, self.stamp, self.location.uri)
         return session, snapshot

@@ -27,6 +27,7 @@ from lance_nb.transactions import external
 
 if TYPE_CHECKING:
     from lance_nb.dataset.cache_session import CacheSession
+    from lance_nb.table.checked_reads import ReadChecks
     from lance_nb.table.history import VersionLog
     from lance_nb.table.ref_files import RefFiles
     from lance_nb.transactions.commit_options import CommitLock
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The root of a dataset and the caches of its immutable files."""
+    """The root of a dataset and the caches of its immutable files.
+
+    ``checks``: files are compared with their checksums before they are read.
+    """
 
     root: Store
     allow_bases: tuple[str, ...] = ()
@@ -45,6 +49,7 @@ class Session:
     asked_uri: str = ""
     commit_lock: CommitLock | None = field(default=None, repr=False)
     io: IOCounter = field(default_factory=IOCounter, repr=False, compare=False)
+    checks: ReadChecks | None = field(default=None, repr=False, compare=False)
     _ref_files: list[RefFiles] = field(default_factory=list, repr=False, compare=False)
 
     @property
@@ -109,10 +114,14 @@ class Session:
     def locations(self, branch: str | None, bases: tuple[BasePath, ...]) -> Locations:
         """Return where the files of a version with these base paths are."""
         home = self.home(branch)
-        return Locations(self.root, home, bases, self.trusted_bases, self.storage_options)
+        return Locations(
+            self.root, home, bases, self.trusted_bases, self.storage_options, checks=self.checks
+        )
 
     def snapshot(self, manifest: Manifest, branch: str | None) -> Snapshot:
         """Wrap a manifest of a branch."""
+        if self.checks is not None:
+            self.checks.renew(self.home(branch))
         locations = self.locations(branch, manifest.base_paths)
         return Snapshot(manifest, locations, branch, self.files, self.deletions)
 
@@ -124,12 +133,14 @@ def open_session(
     *,
     caches: CacheSession | None = None,
     commit_lock: CommitLock | None = None,
+    check: bool = False,
 ) -> Session:
     """Return the session of a dataset that may or may not exist (nothing is read yet).
 
     ``allow_bases``: see lance_nb.dataset.base_trust, which adds those of the environment.
-    ``caches`` are shared with other datasets; ``commit_lock`` is taken by every commit. Raises
-    InvalidInputError, NotSupportedError.
+    ``caches`` are shared with other datasets; ``commit_lock`` is taken by every commit. ``check``:
+    files are compared with their checksums before they are read; what others have opened without
+    that is not shared. Raises InvalidInputError, NotSupportedError.
     """
     bases = trusted_bases(allow_bases)
     root: Store
@@ -138,6 +149,8 @@ def open_session(
         asked = "" if external.opening.is_plain(uri) else str(uri)
     else:
         root, asked = open_store(uri, storage_options, bases), ""
+    if check:
+        caches = None
     return Session(
         root,
         bases,
@@ -146,4 +159,11 @@ def open_session(
         deletions=DeletionCache() if caches is None else caches.deletions,
         asked_uri=asked,
         commit_lock=commit_lock,
+        checks=_read_checks() if check else None,
     )
+
+
+def _read_checks() -> ReadChecks:
+    from lance_nb.table.checked_reads import ReadChecks  # few handles check
+
+    return ReadChecks()

@@ -37,6 +37,7 @@ def open_version(
     allow_bases: Sequence[str] = (),
     session: CacheSession | None = None,
     commit_lock: Callable[[int], AbstractContextManager[Any]] | None = None,
+    check: bool = False,
 ) -> tuple[Session, Snapshot]:
     """Open the version that ``version`` names, else that of the time ``asof``, else the newest.
 
@@ -47,7 +48,7 @@ def open_version(
     check_session(session)
     check_lock(commit_lock)
     opened = open_session(
-        uri, storage_options, allow_bases, caches=session, commit_lock=commit_lock
+        uri, storage_options, allow_bases, caches=session, commit_lock=commit_lock, check=check
     )
     target = resolve(opened.root, version, None)
     if version is None and asof is not None:

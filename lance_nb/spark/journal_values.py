@@ -108,6 +108,7 @@ def _encoded_place(place: Place) -> dict[str, Any]:
         "branch": place.branch,
         "allow_bases": list(place.allow_bases),
         "stamp": place.stamp,
+        "reads_checked": place.reads_checked,
     }
 
 
@@ -166,7 +167,8 @@ def _decoded(value: Any, given: Given) -> Any:
 def _decoded_place(value: dict[str, Any], given: Given) -> Place:
     uri, options = _resolved(value["location"], given, given.options)
     bases = tuple(value["allow_bases"])
-    return Place(uri, value["version"], value["branch"], options, bases, value["stamp"])
+    checked = bool(value.get("reads_checked", False))  # journals of 0.1 lack it
+    return Place(uri, value["version"], value["branch"], options, bases, value["stamp"], checked)
 
 
 def _decoded_copy(value: dict[str, Any], given: Given) -> CommitCopy:

@@ -34,6 +34,7 @@ class Place:
 
     ``stamp`` says which version was pinned: its number, time and transaction. It stays when
     ``version`` is replaced by another one of the same dataset, which is then not compared.
+    ``reads_checked``: files are compared with their checksums before they are read.
     """
 
     uri: str
@@ -42,6 +43,7 @@ class Place:
     storage_options: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
     allow_bases: tuple[str, ...] = ()
     stamp: str = ""
+    reads_checked: bool = False
 
     @classmethod
     def of(cls, dataset: LanceDataset) -> Place:
@@ -59,6 +61,7 @@ class Place:
             _frozen(session.storage_options),
             session.trusted_bases,
             stamp="" if snapshot is None else stamp_of(snapshot.manifest),
+            reads_checked=session.checks is not None,
         )
 
     @property
@@ -73,7 +76,8 @@ class Place:
 
     def session(self) -> Session:
         """Open the folder alone; reads nothing."""
-        return open_session(self.uri, dict(self.storage_options) or None, self.allow_bases)
+        options = dict(self.storage_options) or None
+        return open_session(self.uri, options, self.allow_bases, check=self.reads_checked)
 
     def open(self) -> tuple[Session, Snapshot]:
         """Open the version; a worker that runs several tasks opens it once.
@@ -108,7 +112,7 @@ def _frozen(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
 @lru_cache(maxsize=_KEPT_OPEN)
 def _opened(place: Place) -> tuple[Session, Snapshot]:
     options = dict(place.storage_options) or None
-    session = open_session(place.uri, options, place.allow_bases)
+    session = open_session(place.uri, options, place.allow_bases, check=place.reads_checked)
     snapshot = session.load(Target(place.branch, place.version))
     if place.stamp.startswith(f"{place.version} "):
         check_stamp(snapshot, place.stamp, place.uri)

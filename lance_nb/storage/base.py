@@ -196,6 +196,16 @@ def sync_folder(store: Store, folder: str) -> None:
         sync(folder)
 
 
+def mark_of(store: Store, path: str) -> tuple[int, str | None]:
+    """Return the size of an object, and a text that differs whenever its bytes may.
+
+    None where the store has no such mark, or the object changed so recently that another change
+    might not show in it. Raises ObjectNotFoundError, StorageError.
+    """
+    look: Callable[[str], tuple[int, str | None]] | None = getattr(store, "mark", None)
+    return (store.size(path), None) if look is None else look(path)
+
+
 def prune(store: Store) -> None:
     """Remove folders without files, the root among them, where the store has folders at all."""
     remove = getattr(store, "prune", None)

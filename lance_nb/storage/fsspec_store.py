@@ -122,6 +122,12 @@ class FsspecStore:
                 raise StorageError(join_uri(self._uri, path), "the server does not tell its size")
         return int(size)
 
+    def mark(self, path: str) -> tuple[int, str | None]:
+        """Return the size of an object, and its entity tag if the driver tells one."""
+        size, full = self.size(path), self._full(path)
+        with self._guard(path):
+            return size, object_info(self._fs.info(full), path).e_tag
+
     def exists(self, path: str) -> bool:
         """Tell whether there is an object at ``path``."""
         full = self._full(path)

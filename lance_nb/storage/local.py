@@ -122,6 +122,16 @@ class LocalStore:
         check_regular(full, status)
         return status.st_size
 
+    def mark(self, path: str) -> tuple[int, str | None]:
+        """Return the size of a file, and what tells its states apart: inode and times."""
+        full = self._full(path)
+        with translated(full):
+            status = self._boundary.status(full)
+        check_regular(full, status)
+        now = time.time()
+        e_tag = None if now - status.st_ctime < _CLOCK_TICK_S else _e_tag(status, now)
+        return status.st_size, None if e_tag is None else f"{e_tag}-{status.st_ctime_ns:x}"
+
     def exists(self, path: str) -> bool:
         """Tell whether ``path`` is a file."""
         try:

@@ -86,6 +86,15 @@ class MemoryStore:
         """Return the size of an object in bytes."""
         return len(self._bytes(path))
 
+    def mark(self, path: str) -> tuple[int, str | None]:
+        """Return the size of an object, and when it was written."""
+        key = self._key(path)
+        with self._root.lock:
+            found = self._root.objects.get(key)
+        if found is None:
+            raise ObjectNotFoundError(join_uri(self.uri, path))
+        return len(found[0]), f"{id(found[0]):x}-{found[1].isoformat()}"
+
     def exists(self, path: str) -> bool:
         """Tell whether there is an object at ``path``."""
         key = self._key(path)

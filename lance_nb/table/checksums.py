@@ -43,23 +43,23 @@ class DamagedRecord(NamedTuple):
 class _StoreSums:
     """The sums that the records of one store hold. Two records may tell of one file."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store) -> None:
+        self.store = store
         self.read: set[str] = set()
         self.sums: dict[str, tuple[FileSum, ...]] = {}
 
-    def add(self, sums: list[FileSum]) -> None:
-        for one in sums:
-            known = self.sums.get(one.path, ())
-            if one not in known:
-                self.sums[one.path] = (*known, one)
+
+def _add(sums: dict[str, tuple[FileSum, ...]], record: list[FileSum]) -> None:
+    for one in record:
+        known = sums.get(one.path, ())
+        if one not in known:
+            sums[one.path] = (*known, one)
 
 
 class Checksums:
     """The sums of files, as far as records tell them."""
 
-    def __init__(self, *, follows: bool = False) -> None:
-        """``follows``: look for new records when a file is not in those that are known."""
-        self._follows = follows
+    def __init__(self) -> None:
         self.damaged: list[DamagedRecord] = []
         self._lock = threading.Lock()
         self._stores: dict[str, _StoreSums] = {}
@@ -69,29 +69,49 @@ class Checksums:
 
         Raises StorageError.
         """
-        with self._lock:
-            known = self._stores.get(store.uri)
-            if known is None or (self._follows and path not in known.sums):
-                known = self._read(store)
-            return known.sums.get(path, ())
+        return self._known(store).sums.get(path, ())
+
+    def renew(self, home: Store) -> None:
+        """Read new records of ``home`` and of the stores that were asked for so far.
+
+        Raises StorageError.
+        """
+        self._stores.setdefault(home.uri, _StoreSums(home))
+        for known in list(self._stores.values()):
+            self._read(known)
 
     def below(self, store: Store, folder: str) -> list[str]:
         """Return the paths below a folder that records tell of, in their order."""
-        with self._lock:
-            known = self._stores.get(store.uri) or self._read(store)
-            return sorted(one for one in known.sums if one.startswith(f"{folder}/"))
+        return sorted(one for one in self._known(store).sums if one.startswith(f"{folder}/"))
 
-    def _read(self, store: Store) -> _StoreSums:
-        known = self._stores.setdefault(store.uri, _StoreSums())
+    def _known(self, store: Store) -> _StoreSums:
+        return self._stores.get(store.uri) or self._read(_StoreSums(store))
+
+    def _read(self, known: _StoreSums) -> _StoreSums:
+        """Read the records that ``known`` lacks, and return what is known of that store now.
+
+        Without the lock: threads of the pool, which read records too, may be waiting for it.
+        """
+        store = known.store
         listing = [one for one in store.list(FOLDER) if is_record_name(one.name)]
         new = [one for one in listing if one.name not in known.read]
         tasks = (partial(self._record, store, one.name, one.size_bytes) for one in new)
-        for one, sums in zip(new, run_side_by_side(tasks, THREADS_MAX), strict=True):
-            known.read.add(one.name)
-            known.add(sums)
+        found = list(zip(new, run_side_by_side(tasks, THREADS_MAX), strict=True))
+        with self._lock:
+            known = self._stores.get(store.uri, known)
+            sums = dict(known.sums)
+            for info, record in found:
+                if info.name not in known.read:
+                    known.read.add(info.name)
+                    if isinstance(record, DamagedRecord):
+                        self.damaged.append(record)
+                    else:
+                        _add(sums, record)
+            known.sums = sums  # in one step: others are reading it
+            self._stores[store.uri] = known
         return known
 
-    def _record(self, store: Store, name: str, size_bytes: int) -> list[FileSum]:
+    def _record(self, store: Store, name: str, size_bytes: int) -> list[FileSum] | DamagedRecord:
         path = f"{FOLDER}/{name}"
         shown = f"{store.uri}/{path}"
         try:
@@ -102,8 +122,7 @@ class Checksums:
         except ObjectNotFoundError:
             return []  # merged into another one meanwhile
         except LanceError as error:
-            self.damaged.append(DamagedRecord(store, path, error))
-            return []
+            return DamagedRecord(store, path, error)
 
     def check(
         self, store: Store, path: str, told: Callable[[int], object] = lambda _: None

@@ -16,6 +16,7 @@ Source: message BasePath of lance.table; guide on branches and clones.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_nb.format.layout import check_relative_path
@@ -24,6 +25,9 @@ from lance_nb.storage.base import Store
 from lance_nb.storage.links import how_to_allow
 from lance_nb.storage.registry import StorageOptions, open_store, relative_uri
 
+if TYPE_CHECKING:
+    from lance_nb.table.checked_reads import ReadChecks
+
 
 @dataclass(frozen=True, slots=True)
 class Locations:
@@ -31,6 +35,7 @@ class Locations:
 
     ``root`` is the dataset's root store, ``home`` the store of the branch (the root itself on
     main). ``has_external`` is False for a data file on its own, whose blobs are beside it.
+    ``checks``: files are compared with their checksums before they are read.
     """
 
     root: Store
@@ -41,6 +46,7 @@ class Locations:
     opened: dict[int, Store] = field(default_factory=dict)
     present: dict[int, BasePath] = field(default_factory=dict)
     has_external: bool = True
+    checks: ReadChecks | None = None
 
     def locate(self, path: str, base_id: int | None) -> tuple[Store, str]:
         """Return the store and the path in it; ``path`` is below a dataset root ("data/x.lance").
@@ -48,10 +54,13 @@ class Locations:
         Raises InvalidInputError for a base path that has not been allowed.
         """
         if base_id is None:
-            return self.home, path
+            return self._checked(self.home), path
         base = self.base(base_id)
         inside = path if base.is_dataset_root else path.partition("/")[2]
-        return self._store(base), inside
+        return self._checked(self._store(base)), inside
+
+    def _checked(self, store: Store) -> Store:
+        return store if self.checks is None else self.checks.store(store)
 
     def external(self, uri: str, base_id: int | None) -> tuple[Store, str]:
         """Locate an object outside of the usual folders: a URI, or a path below a base path.
@@ -64,7 +73,7 @@ class Locations:
                 f"{uri!r} is outside of the data file; open the dataset to read external blobs"
             )
         if base_id is not None:
-            return self._store(self.base(base_id)), check_relative_path(uri)
+            return self._checked(self._store(self.base(base_id))), check_relative_path(uri)
         folder, _, name = uri.rpartition("/")
         return self._open(BasePath(-1, folder)), check_relative_path(name)
 

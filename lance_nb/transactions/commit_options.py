@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.deletion_vector import DeletionVector
@@ -24,6 +25,9 @@ from lance_nb.transactions.manifest_slots import ManifestSlots, slots_of
 from lance_nb.transactions.operation import ApplyContext, BuildOptions, Built, Snapshotted
 from lance_nb.transactions.transaction import Transaction
 
+if TYPE_CHECKING:
+    from lance_nb.table.checked_reads import ReadChecks
+
 # Called with the version about to be written; held while its slot is created.
 CommitLock = Callable[[int], AbstractContextManager[object]]
 
@@ -35,8 +39,8 @@ TIMEOUT_S = 1800.0
 class CommitPlace:
     """One branch of one dataset. ``home`` is its folder: the root itself on main.
 
-    ``allow_bases`` and ``storage_options``: see table/locations. ``commit_lock`` is taken by every
-    commit whose options name no other.
+    ``allow_bases``, ``storage_options`` and ``checks``: see table/locations. ``commit_lock`` is
+    taken by every commit whose options name no other.
     """
 
     root: Store
@@ -46,6 +50,7 @@ class CommitPlace:
     allow_bases: tuple[str, ...] = ()
     storage_options: StorageOptions | None = field(default=None, repr=False)
     commit_lock: CommitLock | None = field(default=None, repr=False)
+    checks: ReadChecks | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -56,11 +61,12 @@ class CommitPlace:
         allow_bases: tuple[str, ...] = (),
         storage_options: StorageOptions | None = None,
         commit_lock: CommitLock | None = None,
+        checks: ReadChecks | None = None,
     ) -> CommitPlace:
         """Return the place of a branch in the store that holds the dataset."""
         home = branch_store(root, branch)
         slots = slots_of(home)
-        return cls(root, home, branch, slots, allow_bases, storage_options, commit_lock)
+        return cls(root, home, branch, slots, allow_bases, storage_options, commit_lock, checks)
 
     def snapshot(self, manifest: Manifest) -> Snapshot:
         """Return a version of this branch, ready to be read."""
@@ -69,7 +75,12 @@ class CommitPlace:
     def locations(self, manifest: Manifest) -> Locations:
         """Return where the files of a version of this branch are."""
         return Locations(
-            self.root, self.home, manifest.base_paths, self.allow_bases, self.storage_options
+            self.root,
+            self.home,
+            manifest.base_paths,
+            self.allow_bases,
+            self.storage_options,
+            checks=self.checks,
         )
 
 

@@ -42,6 +42,7 @@ def place_of(session: Session, branch: str | None) -> CommitPlace:
         allow_bases=session.trusted_bases,
         storage_options=session.storage_options,
         commit_lock=session.commit_lock,
+        checks=session.checks,
     )
 
 

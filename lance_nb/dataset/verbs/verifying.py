@@ -52,7 +52,7 @@ def verify(
     raise_on_error: bool,
 ) -> Verification:
     """Verify every version of every branch."""
-    session = replace(session, files=FileCache(), deletions=DeletionCache(), logs={})
+    session = replace(session, files=FileCache(), deletions=DeletionCache(), logs={}, checks=None)
     survey = take_survey(session.root, tolerant=True)
     count = sum(len(line.names) + len(line.detached) for line in survey.lines.values())
     done = 0

@@ -22,6 +22,7 @@ from lance_nb.storage.base import (
     Store,
     check_prefix,
     join_uri,
+    mark_of,
     prune,
     sync_folder,
 )
@@ -71,6 +72,10 @@ class SynchronisedStore:
     def size(self, path: str) -> int:
         """Return the size of an object in bytes."""
         return self._inner.size(path)
+
+    def mark(self, path: str) -> tuple[int, str | None]:
+        """Return the size of an object, and what differs whenever its bytes may."""
+        return mark_of(self._inner, path)
 
     def exists(self, path: str) -> bool:
         """Tell whether there is an object at ``path``."""
