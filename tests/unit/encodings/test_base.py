@@ -49,3 +49,8 @@ def test_a_broken_page_gets_its_place_from_the_floor_above() -> None:
     assert error.problem == (
         "a.lance is damaged at byte 64 (column 'x', page 0): expected three, found four"
     )
+
+
+def test_a_buffer_without_positions_is_whole() -> None:
+    offsets = np.array([3])
+    assert PageBuffer(np.zeros(9, np.uint8), np.array([0])).locate(offsets) is offsets

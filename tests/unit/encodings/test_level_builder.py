@@ -143,3 +143,22 @@ def test_many_long_lists():
     starts = np.flatnonzero(levels.repetition)
     assert starts.size == 900
     assert levels.layers == (pb.REPDEF_ALL_VALID_ITEM, pb.REPDEF_EMPTYABLE_LIST)
+
+
+def test_fixed_size_lists_of_structs_without_nulls_have_no_levels():
+    kind = pa.list_(pa.struct([("x", pa.int8())]), 2)
+    array = pa.array([[{"x": 0}, {"x": 1}], [{"x": 2}, {"x": 3}]], kind)
+    values, levels = levels_of(array, Shape((Shape((LEAF,)),)))
+    assert values.to_pylist() == [0, 1, 2, 3]
+    assert levels.repetition is None
+    assert levels.definition is None
+    (leaf,) = stripe(array, Shape((Shape((LEAF,)),)))
+    assert leaf.entries.codes is None
+
+
+def test_items_of_null_fixed_size_lists_keep_the_code_of_the_list():
+    kind = pa.list_(pa.struct([("x", pa.int8())]), 2)
+    array = pa.array([None, [{"x": 2}, {"x": 3}]], kind)
+    (leaf,) = stripe(array, Shape((Shape((LEAF,)),)))
+    assert leaf.entries.codes is not None
+    assert leaf.entries.codes.tolist() == [1, 1, 0, 0]

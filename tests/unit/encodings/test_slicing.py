@@ -120,3 +120,9 @@ def test_ranges_expand_to_every_integer(pairs: list[tuple[int, int]]) -> None:
     stops = starts + np.array([size for _, size in pairs], np.int64)
     expected = [number for start, size in pairs for number in range(start, start + size)]
     assert expand_ranges(starts, stops).tolist() == expected
+
+
+def test_bits_from_within_a_byte_fill_no_more_bytes_than_they_need() -> None:
+    cut = slice_block(FixedWidth(1, 24, np.full(3, 255, np.uint8)), 3, 9)
+    assert isinstance(cut, FixedWidth)
+    assert cut.data.tolist() == [0b111111]

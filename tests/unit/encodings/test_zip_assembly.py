@@ -7,7 +7,7 @@ import pytest
 
 from lance_nb.encodings.base import FixedWidth, VariableWidth
 from lance_nb.encodings.compress_base import CompressedValues, PageLevels
-from lance_nb.encodings.zip_assembly import zip_page
+from lance_nb.encodings.zip_assembly import _row_index, zip_page
 from tests.support.pages import flat, full_zip, variable
 from tests.support.shredding import Shredded, shred
 
@@ -70,3 +70,12 @@ def test_a_page_of_more_entries_than_the_format_counts_is_not_zipped(
     values = CompressedValues(flat(32), FixedWidth(32, 0, np.zeros(0, np.uint8)))
     page = zip_page(values, PageLevels((1,), None, None, num_entries, 0, num_entries))
     assert (page is not None) == fits
+
+
+@pytest.mark.parametrize(
+    ("total", "width"),
+    [(255, 1), (256, 2), (65_535, 2), (65_536, 4), (2**32 - 1, 4), (2**32, 8)],
+)
+def test_the_row_index_has_the_narrowest_integers_that_hold_its_end(total: int, width: int) -> None:
+    found = _row_index(np.array([0, 7, total]), PageLevels((1,), None, None, 2, 0, 2))
+    assert found.view(f"<u{width}").tolist() == [0, 7, total]

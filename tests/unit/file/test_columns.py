@@ -324,3 +324,15 @@ def test_fields_of_structs_inside_a_packed_struct_are_chosen_by_their_ids():
     )
     assert found.type == narrow
     assert found.to_pylist() == [{"v": {"c": 2, "new": None}}, None, {"v": None}]
+
+
+def test_structs_of_leaves_from_two_files_are_there_where_either_says_so() -> None:
+    other = part(pa.array(["a", "b", None]), Level(3, mask(1, 1, 0)), Level(3, mask(1, 1, 0)))
+    built = assemble(field_of(POINT), POINT, {1: [X], 2: [other]}, 3)
+    assert built.to_pylist() == [{"x": 1, "y": "a"}, {"x": None, "y": "b"}, {"x": 3, "y": None}]
+
+
+def test_a_struct_of_two_files_has_no_nulls_where_one_file_has_none() -> None:
+    full = part(pa.array(["a", "b", "c"]), Level(3, None), Level(3, None))
+    expected = [{"x": 1, "y": "a"}, {"x": None, "y": "b"}, {"x": 3, "y": "c"}]
+    assert assemble(field_of(POINT), POINT, {1: [X], 2: [full]}, 3).to_pylist() == expected

@@ -128,3 +128,11 @@ def test_null_structs_in_fixed_size_lists_are_refused_with_their_row():
 def test_long_columns_are_checked_without_loops():
     array = pa.array(np.arange(1_000_000))
     assert fitted(array, pa.int64(), nullable=False) is array
+
+
+@pytest.mark.parametrize("size", [None, 2])
+def test_only_kept_lists_are_looked_into(size: int | None):
+    item = pa.struct([pa.field("x", pa.int8(), nullable=False)])
+    kind = pa.list_(item) if size is None else pa.list_(item, size)
+    whole = pa.array([[{"x": 1}, {"x": 2}], None, [{"x": 3}, {"x": 4}]], kind)
+    assert fitted(whole, kind).to_pylist() == whole.to_pylist()

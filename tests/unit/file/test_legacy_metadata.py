@@ -71,3 +71,30 @@ def test_a_page_table_past_the_end_is_refused() -> None:
 
     with pytest.raises(CorruptFileError):
         metadata.pages.page(source(data), 1 << 30, 0)
+
+
+def counted_from_zero(ids: list[int], at_zero: tuple[int, int] = (0, 0)) -> bytes:
+    """Make a file of early 2023: its page table has entries from field 0 on."""
+    made = LegacyFile([node(one, f"f{one}", "int8") for one in ids], [0, 2, 5])
+    made.add(ids[0], 1, b"cde", 3)
+    made.pages[0, 0] = at_zero
+    table = made.page_table
+
+    def from_zero(num_batches: int, found: list[int]) -> bytes:
+        return table(num_batches, [0, *found])
+
+    made.page_table = from_zero  # type: ignore[method-assign,assignment]
+    return made.finish()
+
+
+@pytest.mark.parametrize("ids", [[1], [2, 3]])
+def test_a_page_table_may_count_fields_from_zero(ids: list[int]) -> None:
+    data = counted_from_zero(ids)
+    pages = read_legacy_metadata(source(data)).pages
+    assert pages.first_id == 0
+    assert pages.page(source(data), ids[0], 1) == LegacyPage(3, 3)
+
+
+def test_a_page_table_with_pages_at_its_beginning_counts_from_the_first_field() -> None:
+    data = counted_from_zero([2, 3], (3, 1))
+    assert read_legacy_metadata(source(data)).pages.first_id == 2

@@ -112,3 +112,26 @@ def test_offsets_in_other_forms_are_refused() -> None:
     encoding.variable.values.scheme = 2
     with pytest.raises(NotSupportedError, match="buffer compression"):
         codecs.decode_chunks(encoding, chunks_of([[CHUNK]], [4]))
+
+
+def old_block(values: list[bytes], bits: int) -> bytes:
+    """Write a block as releases up to 0.38 did: one byte of width before the two words."""
+    word = bits // 8
+    size = 1 + 2 * word + (len(values) + 1) * word
+    ends = np.cumsum([0, *map(len, values)]).tolist()
+    return bytes([bits]) + to_words([len(values), size, *ends], bits) + b"".join(values)
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_blocks_of_early_releases_are_read(bits: int) -> None:
+    data = old_block([b"red", b"", b"blue"], bits)
+    found = codecs.decode_blocks(variable(bits), chunks_of([[data]], [3]))
+    assert strings(found) == [b"red", b"", b"blue"]
+
+
+@pytest.mark.parametrize("at", [0, 1, 5])
+def test_a_block_of_an_early_release_with_a_wrong_header_is_refused(at: int) -> None:
+    broken = bytearray(old_block([b"red", b"", b"blue"], 32))
+    broken[at] ^= 1
+    with pytest.raises(CorruptFileError, match="header"):
+        codecs.decode_blocks(variable(), chunks_of([[bytes(broken)]], [3]))

@@ -139,3 +139,16 @@ def test_pairs_and_single_codes_agree(values: list[list[int]], kind: type) -> No
     assert pairs[1].tobytes() == singles[1].tobytes() == expected(codes)
     assert pairs[0].tolist() == singles[0].tolist()
     assert pairs[0].dtype == singles[0].dtype == kind
+
+
+@MODES
+@pytest.mark.parametrize("code", [200, 254])
+def test_a_code_just_beyond_the_symbols_is_refused_beside_escapes(mode: Mode, code: int) -> None:
+    for raw in ([255, 65, code], [code, 255, 65], [255, 255, 1, code]):
+        codes, offsets = values_of(raw, [])
+        with forced(mode), pytest.raises(CorruptFileError, match="FSST"):
+            fsst.decode(codes, offsets, SYMBOLS)
+        literal, offsets = values_of([255, code, 199], [2])
+        with forced(mode):
+            _, data = fsst.decode(literal, offsets, SYMBOLS)
+        assert data.tobytes() == bytes([code]) + TEXTS[199]

@@ -64,3 +64,15 @@ def test_padding_is_cleared() -> None:
     out = np.full(24, 255, np.uint8)
     scatter.clear_padding(out, np.array([8, 24]))
     assert out.tolist() == [0] * 8 + [255] * 8 + [0] * 8
+
+
+@pytest.mark.parametrize("shift", [1, 4])
+@pytest.mark.parametrize("moved", ["source", "target"])
+def test_rows_that_begin_beside_a_word_are_copied_whole(shift: int, moved: str) -> None:
+    data = np.arange(1, 65, dtype=np.uint8)
+    start, place = (shift, 0) if moved == "source" else (0, shift)
+    out = np.zeros(64, np.uint8)
+    starts, places = start + np.arange(2) * 16, place + np.arange(2) * 24
+    scatter.scatter(data, starts, np.full(2, 16), out, places)
+    for a, to in zip(starts, places, strict=True):
+        assert out[to : to + 16].tolist() == data[a : a + 16].tolist()

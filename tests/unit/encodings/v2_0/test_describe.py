@@ -14,6 +14,7 @@ DICTIONARY = pb.ArrayEncoding(dictionary=pb.Dictionary(indices=flat(8), items=bi
     [
         (flat(64), "flat[64]"),
         (flat(8, scheme="zstd"), "flat[8, zstd]"),
+        (flat(8, scheme="abcdefghijklmnopqrstuvwxyz"), "flat[8, abcdefghijklmnopqrst]"),
         (no_nulls(flat(32)), "flat[32]"),
         (some_nulls(flat(1), flat(32)), "nullable(flat[32])"),
         (all_nulls(), "all_nulls"),
@@ -56,3 +57,11 @@ def test_endless_nesting_is_cut() -> None:
         encoding = fixed_size_list(2, encoding)
 
     assert describe_array_encoding(encoding).count("(") == DEPTH_MAX
+
+
+def test_endless_nesting_of_what_is_not_spelled_out_is_cut_too() -> None:
+    encoding = flat(8)
+    for _ in range(DEPTH_MAX):
+        encoding = no_nulls(encoding)
+
+    assert describe_array_encoding(encoding) == "..."
