@@ -184,12 +184,12 @@ bench-spark: $(VENV)/.stamp-test  ## time Spark's verbs against df.write.parquet
 	$(PY) -m tests.benchmarks.spark $(BENCH_FLAGS)
 
 race: $(VENV)/.stamp-test  ## 8 processes, ours and pylance's, commit 2,000 times to one dataset
-	$(PY) -m tests.concurrency.processes 250 4 4
+	$(PY) -m tests.concurrency.processes $(or $(COMMITS),250) --ours 4 --pylance 4 --keep
 
-simulate: $(VENV)/.stamp-test  ## many seeded histories of writers that meet and fail; RUNS=100000
-	$(PY) -m tests.concurrency.test_simulation $(or $(RUNS),20000)
+simulate: $(VENV)/.stamp-test  ## many seeded histories of writers that meet and fail; HISTORIES=100000
+	$(PY) -m tests.concurrency.simulation $(or $(HISTORIES),100000) $(or $(SEED),1) --jobs $(JOBS) --keep
 
-torture: torture-kills torture-losses reliability  ## kill writers and take their power away; KILLS=2000 STATES=10000 SEED=1
+torture: torture-kills torture-losses simulate race stateful reliability  ## all long runs; KILLS= STATES= HISTORIES= COMMITS= RUNS= SEED=1
 
 torture-kills: $(VENV)/.stamp-test  ## kill writers at every call that changes the disk; KILLS=2000 SEED=1
 	$(PY) -m tests.torture.kills $(or $(KILLS),2000) $(or $(SEED),1) --keep
@@ -201,7 +201,7 @@ reliability: $(VENV)/.stamp-test  ## write RELIABILITY.md from the stored result
 	$(PY) -m tests.torture.report
 
 stateful: $(VENV)/.stamp-test  ## random sequences of every verb against a model; RUNS=10000 SEED=1
-	$(PY) -m tests.stateful.sequences $(or $(RUNS),10000) $(SEED)
+	$(PY) -m tests.stateful.sequences $(or $(RUNS),10000) $(or $(SEED),1) --keep
 
 differential: $(VENV)/.stamp-test  ## random schemas, histories and reads against pylance; MINUTES=30 SEED= CASES=
 	$(PY) -m tests.differential.run --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES))

@@ -1,6 +1,6 @@
 """Processes of ours and of pylance that commit to one dataset at the same time.
 
-    python -m tests.concurrency.processes [commits per process] [ours] [pylance]
+    python -m tests.concurrency.processes 250 [--ours 4] [--pylance 4] [--keep]
 
 Each process appends rows of its own, deletes and updates some of them, and sets a config key of
 its own, until it has committed so often; one of ours and one of pylance's compact now and then. A
@@ -10,8 +10,8 @@ both, and the rows and settings are exactly those that were acknowledged.
 
 from __future__ import annotations
 
-import json
 import multiprocessing
+import queue
 import sys
 import tempfile
 import time
@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
+from tests.torture import command
 
 ROWS = 4  # of one append
 COMPACTS_EVERY = 24  # commits of a process that compacts
@@ -139,8 +141,8 @@ def poll(uri: str, stop: Any, found: Any) -> None:
     found.put(polls)
 
 
-def _worker(queue: Any, *arguments: Any, **options: Any) -> None:
-    queue.put(work(*arguments, **options))
+def _worker(results: Any, *arguments: Any, **options: Any) -> None:
+    results.put(work(*arguments, **options))
 
 
 def run(uri: str, commits: int, ours: int, pylance: int, timeout_s: float = 600) -> dict[str, Any]:
@@ -210,8 +212,25 @@ def _check(uri: str, found: list[dict[str, Any]], versions: int) -> None:
         assert old.to_table() == theirs.checkout_version(number).to_table()
 
 
+def main(arguments: list[str]) -> int:
+    """Let the processes race; return the exit code."""
+    parser = command.arguments_of("tests.concurrency.processes", "commits of each process")
+    parser.add_argument("--ours", type=int, default=4)
+    parser.add_argument("--pylance", type=int, default=4)
+
+    def work(asked: command.Run) -> command.Found:
+        found: dict[str, Any] = {"commits": 0, "polls": 0}
+        said = asked.options
+        with tempfile.TemporaryDirectory() as folder:
+            place = str(Path(folder) / "t.lance")
+            try:
+                found = run(place, asked.size, said.ours, said.pylance, min(asked.seconds_max, 600))
+            except (AssertionError, RuntimeError, queue.Empty) as error:
+                asked.fail(f"{type(error).__name__}: {error}")
+        return asked.result(found)
+
+    return command.run("races", parser, arguments, work)
+
+
 if __name__ == "__main__":
-    numbers = [int(one) for one in sys.argv[1:]]
-    count, our_share, their_share = (*numbers, 250, 4, 4)[:1] + (*numbers[1:], 4, 4)[:2]
-    with tempfile.TemporaryDirectory() as folder:
-        print(json.dumps(run(str(Path(folder) / "t.lance"), count, our_share, their_share)))
+    sys.exit(main(sys.argv[1:]))

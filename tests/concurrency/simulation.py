@@ -4,12 +4,17 @@ Writers append, delete rows, overwrite, restore, and set config keys, each from 
 be old. Their store loses replies, repeats requests, delivers late, shows old listings and fails; a
 writer may crash. Afterwards every version is read and compared with what the transactions, applied
 one after the other in the order of their versions, must have made of the rows.
+
+    python -m tests.concurrency.simulation 100000 [seed] [--jobs 2]
 """
 
 from __future__ import annotations
 
 import random
+import sys
+import traceback
 import uuid
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from lance_nb.errors import (
@@ -36,6 +41,7 @@ from lance_nb.transactions.version_source import VersionSource
 from tests.concurrency.turns import Turns
 from tests.support.committing import SCHEMA, FakeTime, environment, fragment
 from tests.support.faulty_store import Crash, Fault, FaultyStore, Step
+from tests.torture import command
 
 ROWS = 10
 FAULTS = {
@@ -260,3 +266,50 @@ def _applied(outcome: Outcome, before: State, states: dict[int, State]) -> State
                 if len(files[path]) == ROWS:
                     del files[path]
     return State(files, config)
+
+
+# --- many histories -------------------------------------------------------------------------------
+
+CHUNK = 1000  # histories of one process
+
+
+def simulate(first: int, count: int) -> tuple[int, int]:
+    """Run ``count`` seeds; return how many transactions were tried and faults happened."""
+    transactions = faults = 0
+    for seed in range(first, first + count):
+        simulation = Simulation(seed, writers=3 + seed % 3, changes=2)
+        try:
+            simulation.run()
+        except BaseException as error:
+            error.add_note(f"seed {seed}: Simulation({seed}, writers={3 + seed % 3}).run()")
+            raise
+        transactions += len(simulation.outcomes)
+        faults += simulation.faults
+    return transactions, faults
+
+
+def _share(seeds: range, tell: command.Tell) -> tuple[Counter[str], list[str]]:
+    counts: Counter[str] = Counter()
+    failures = []
+    for seed in seeds:
+        tell(seed)
+        try:
+            transactions, faults = simulate(seed, 1)
+        except Exception:  # noqa: BLE001 (whatever it is, it is a finding)
+            failures.append(f"seed {seed}: {traceback.format_exc()[-1500:]}")
+            transactions = faults = 0
+        counts.update(runs=1, transactions=transactions, faults=faults)
+    return counts, failures
+
+
+def main(arguments: list[str]) -> int:
+    """Simulate as many histories as asked; return the exit code."""
+    parser = command.arguments_of("tests.concurrency.simulation", "histories")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    return command.run(
+        "histories", parser, arguments, lambda run: command.shared(run, _share, CHUNK)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

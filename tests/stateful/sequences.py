@@ -1,6 +1,6 @@
 """Run a sequence of steps from a seed; make a failing one short; say how to repeat it.
 
-    python -m tests.stateful.sequences 10000 [first seed]         many sequences
+    python -m tests.stateful.sequences 10000 [seed] [--keep]      many sequences
     python -m tests.stateful.sequences --only SEED 3,4,17         some steps of one
 
 Every step draws from a source of chance of its own, so that steps can be left out and the others
@@ -23,6 +23,7 @@ from typing import Any
 
 from tests.stateful import columns_verbs, history_verbs, merging_verbs, rows_verbs, upkeep_verbs
 from tests.stateful.world import OURS, PYLANCE, World, compare, read
+from tests.torture import command
 
 STEPS = 30
 VERBS = (
@@ -161,18 +162,19 @@ def main(arguments: list[str]) -> int:
         )
         print("\n".join(run(int(arguments[1]), engines, steps).log))
         return 0
-    runs = int(arguments[0]) if arguments else 300
-    first = int(arguments[1]) if len(arguments) > 1 else time.time_ns() // 10**9 % 10**8 * 1000
-    failed, began, taken = [], time.perf_counter(), 0
-    print(f"{runs} sequences of {STEPS} steps from seed {first}", flush=True)
-    for seed in range(first, first + runs):
-        try:
-            taken += run_many([seed], engines)
-        except SequenceError as error:
-            failed.append(seed)
-            print(error, flush=True)
-    print(f"{taken} steps in {time.perf_counter() - began:.0f} s; failed seeds: {failed}")
-    return 1 if failed else 0
+    parser = command.arguments_of("tests.stateful.sequences", f"sequences of {STEPS} steps")
+
+    def work(asked: command.Run) -> command.Found:
+        taken, seeds = 0, []
+        for seed in asked.seeds():
+            seeds.append(seed)
+            try:
+                taken += run_many([seed], engines)
+            except SequenceError as error:
+                asked.fail(str(error))
+        return asked.result({"runs": len(seeds), "steps": taken}, seeds)
+
+    return command.run("sequences", parser, arguments, work)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -73,15 +74,23 @@ class RowMerge:
         self._ends, self._matches, self._keys = ends, matches, tuple(keys)
         self._findings = findings
         self._by_id = all(one.has_row_ids for one in (ends.base, ends.source, ends.target))
-        base, source, target = ends.base, ends.source, ends.target
-        to_target = matches.source_to_target()
-        to_source = {there: here for here, there in to_target.items()}
-        self._source = _NewSide(
-            source, new_places(base, source, target, matches.base_source.fragments, to_target)
-        )
-        self._target = _NewSide(
-            target, new_places(base, target, source, matches.base_target.fragments, to_source)
-        )
+
+    # Finding new rows opens data files, so it waits until there is something to decide.
+
+    @cached_property
+    def _source(self) -> _NewSide:
+        ends, matches = self._ends, self._matches
+        of_base, to_target = matches.base_source.fragments, matches.source_to_target()
+        places = new_places(ends.base, ends.source, ends.target, of_base, to_target)
+        return _NewSide(ends.source, places)
+
+    @cached_property
+    def _target(self) -> _NewSide:
+        ends, matches = self._ends, self._matches
+        to_source = {there: here for here, there in matches.source_to_target().items()}
+        of_base = matches.base_target.fragments
+        places = new_places(ends.base, ends.target, ends.source, of_base, to_source)
+        return _NewSide(ends.target, places)
 
     def run(self, merged: MergedFragments) -> RowDecision:
         """Find the conflicts and decide them."""
