@@ -54,14 +54,14 @@ def test_progress_is_told_the_id_of_a_new_fragment(tmp_path: Path, number: int |
 
     class Note(lance_nb.FragmentWriteProgress):
         def begin(self, fragment: Any, **kwargs: Any) -> None:
-            seen.append(("begin", fragment.id))
+            seen.append(("begin", fragment.id, fragment.physical_rows))
 
         def complete(self, fragment: Any, **kwargs: Any) -> None:
             seen.append(("complete", fragment.id, len(fragment.files)))
 
     table = pa.table({"a": [1]})
     made = lance_nb.LanceFragment.create(tmp_path / "d", table, number, progress=Note())
-    assert seen == [("begin", number or 0), ("complete", number or 0, 1)]
+    assert seen == [("begin", number or 0, 0), ("complete", number or 0, 1)]
     assert made.id == (number or 0)
 
 

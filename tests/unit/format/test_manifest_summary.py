@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -123,3 +124,18 @@ def test_impossible_counts_are_damage_with_and_without_a_memo():
     parse_summary(manifest_file(3, half[:1]), "x", memo)
     with pytest.raises(CorruptFileError, match="2\\*\\*62"):
         parse_summary(manifest_file(4, half), "x", memo)
+
+
+def test_fragments_behind_a_field_of_a_long_name_are_parsed_once(monkeypatch: pytest.MonkeyPatch):
+    """The length of such a field takes two bytes."""
+    counted = []
+    count_all = summaries.count_all
+    monkeypatch.setattr(
+        summaries, "count_all", lambda raw, path: counted.append(len(raw)) or count_all(raw, path)
+    )
+    schema = Schema.from_arrow(pa.schema([("n" * 200, pa.int8()), ("m", pa.int8())]))
+    memo = TotalsMemo()
+    for version, end in enumerate((20, 40), 1):
+        made = Manifest(version, schema, FragmentList.of(BASE[:end]), writer_version=WRITER)
+        parse_summary(made.to_bytes(transaction=b"\x08\x01"), "x", memo)
+    assert counted == [20, 20]

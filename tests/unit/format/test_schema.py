@@ -133,6 +133,7 @@ def message(identity: int, parent: int, name: str, kind: str = "int8") -> pb.Fie
     ("messages", "reason"),
     [
         ([message(0, -1, "a"), message(0, -1, "b")], "id 0 twice"),
+        ([message(-1, -1, "x"), message(0, -1, "a"), message(0, -1, "b")], "id 0 twice"),
         ([message(0, -1, "a"), message(1, -1, "a")], "'a' twice"),
         ([message(0, 5, "a")], "parent id 5"),
         ([message(0, -7, "a")], "parent id -7"),
@@ -140,7 +141,16 @@ def message(identity: int, parent: int, name: str, kind: str = "int8") -> pb.Fie
         ([message(3, 3, "a")], "own ancestors"),
         ([message(i, i - 1, "a", "struct") for i in range(3000)], "100 levels"),
     ],
-    ids=["id", "name", "parent", "odd parent", "cycle", "self", "deep"],
+    ids=[
+        "id",
+        "id after one that is not set",
+        "name",
+        "parent",
+        "odd parent",
+        "cycle",
+        "self",
+        "deep",
+    ],
 )
 def test_broken_trees_are_damage(messages: list[pb.Field], reason: str):
     with pytest.raises(CorruptFileError, match=reason):

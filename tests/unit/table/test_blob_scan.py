@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.table.blob_columns import DESCRIPTION, scanned_form
-from lance_nb.table.blob_scan import binary_form
+from lance_nb.table.blob_scan import binary_form, fragment_addresses
 
 BLOB = {"lance-encoding:blob": "true", "made": "here"}
 
@@ -33,3 +34,7 @@ def test_columns_that_look_like_descriptions_stay_as_they_are() -> None:
     arrow = pa.field("pair", DESCRIPTION)
 
     assert form(arrow).equals(arrow, check_metadata=True)
+
+
+def test_the_address_of_a_row_has_its_fragment_in_the_upper_half() -> None:
+    assert fragment_addresses(Fragment(3, (), 5), 2) == [3 << 32, 3 << 32]

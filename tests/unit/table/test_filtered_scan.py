@@ -6,7 +6,13 @@ import pyarrow.compute as pc
 import pytest
 
 from lance_nb.table import filtered_scan, scan_windows
-from lance_nb.table.filtered_scan import RowChoice, count_selected, select_rows, selected_table
+from lance_nb.table.filtered_scan import (
+    RowChoice,
+    count_selected,
+    read_columns,
+    select_rows,
+    selected_table,
+)
 from lance_nb.table.predicate import compile_filter
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET, project
 from tests.golden.copies import expected
@@ -177,3 +183,25 @@ def test_parts_of_a_selection_keep_its_columns(at):
     assert [values.to_pylist() for values in part.known.values()] == [
         values.to_pylist()[2:5] for values in found.known.values()
     ]
+
+
+def test_windows_before_the_offset_give_no_empty_parts(at):
+    snapshot = at(VERSION)
+    projection = project(snapshot.manifest.schema, ["id"])
+    choice = choice_of(snapshot, None)
+    sizes = [one.num_rows for one in select_rows(snapshot, choice, projection)]
+
+    later = select_rows(snapshot, choice, projection, offset=sum(sizes[:2]))
+
+    assert [one.num_rows for one in later] == sizes[2:]
+
+
+def test_columns_of_no_rows_are_empty_and_of_their_type(at):
+    snapshot = at(VERSION)
+    projection = project(snapshot.manifest.schema, ["id", "point"])
+    found = next(iter(select_rows(snapshot, choice_of(snapshot, None), projection)))
+
+    columns = read_columns(snapshot, projection.columns, found.part(0, 0))
+
+    assert [len(one) for one in columns] == [0, 0]
+    assert [one.type for one in columns] == projection.schema.types

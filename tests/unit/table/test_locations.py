@@ -49,6 +49,11 @@ def test_a_base_is_opened_once():
     assert made.locate("data/a", 0)[0] is made.locate("data/b", 0)[0]
 
 
+def test_bases_that_have_not_moved_are_the_same_tuple():
+    made = locations(base(ROOT.uri), base(f"{ROOT.uri}/tree/side", 1))
+    assert made.present_bases() is made.bases
+
+
 def test_base_id_0_is_a_base_and_not_no_base():
     with pytest.raises(CorruptFileError, match="include id 0, found ids 7"):
         locations(base(ROOT.uri, 7)).locate("data/a", 0)

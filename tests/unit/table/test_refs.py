@@ -59,6 +59,7 @@ def test_a_dataset_without_refs_has_none(stores):
         (("main", 4), "side", Target(None, 4)),
         ((None, None), "side", Target(None, None)),
         (("side", None), None, Target("side", None)),
+        (2**63 + 1, None, Target(None, 2**63 + 1)),
         (("team/deep", 4), None, Target("team/deep", 4)),
     ],
 )

@@ -174,3 +174,12 @@ def test_rows_that_the_manifest_does_not_tell_are_counted(at):
             tasks = list(plan_scan(fresh, offset=offset))
             assert sum(one.num_rows for one in tasks) == sum(counts) - offset
             assert [one.first_row for one in tasks[:1]] == [offset] * (offset < sum(counts))
+
+
+def test_deletions_that_the_manifest_does_not_count_are_read(at):
+    snapshot = at(5)
+    first, _, third = snapshot.manifest.fragments
+    uncounted = replace(third, deletion_file=replace(third.deletion_file, num_deleted_rows=0))
+    raw = FragmentList([one.to_bytes() for one in (uncounted, first)], "m")
+    changed = replace(snapshot, manifest=replace(snapshot.manifest, fragments=raw), live_rows=[])
+    assert skipped(changed, 41) == (1, 41)

@@ -97,6 +97,12 @@ def test_metadata_that_would_be_replaced_or_of_another_column_is_a_conflict(uri:
         SETTINGS["field metadata"](other)
 
 
+def test_a_key_of_a_column_that_somebody_changed_is_a_conflict(uri: str) -> None:
+    handle = stale(uri, lambda one: one.update_field_metadata({"name": {"f": "2"}}))
+    with pytest.raises(RetryableCommitConflictError, match="field metadata key 'f' is not what"):
+        handle.update_field_metadata({"name": {"f": "3"}})
+
+
 @pytest.mark.parametrize("others", OTHERS)
 @pytest.mark.parametrize("way", ["insert", "write_dataset"])
 def test_rows_are_appended(uri: str, others: str, way: str) -> None:

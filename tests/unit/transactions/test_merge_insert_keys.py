@@ -107,3 +107,9 @@ def test_random_keys_match_as_in_a_dictionary() -> None:
 def test_lists_are_no_keys() -> None:
     with pytest.raises(NotSupportedError, match="'k' is a list"):
         KeyNumbers(pa.table({"k": [[1]]}))
+
+
+@pytest.mark.parametrize("values", [[5, 3, None, 9], [2**60, 3, None, -(2**60)]])
+def test_keys_are_numbered_from_0_without_gaps(values: list[int | None]):
+    keys = pa.table({"k": pa.array(values, pa.int64())})
+    assert sorted(KeyNumbers(keys).find(keys).tolist()) == [-1, 0, 1, 2]

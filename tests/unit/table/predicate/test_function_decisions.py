@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import PredicateError
+from lance_nb.table.predicate import compile_column
 from lance_nb.table.predicate.functions import FUNCTIONS, call_of
 from tests.support.expressions import values_of
 
@@ -84,3 +85,32 @@ def test_operators_that_read_like_functions_say_what_to_write(word: str) -> None
         call_of(word, [])
     with pytest.raises(PredicateError, match=r"no function named 'anyy'"):
         call_of("anyy", [])
+
+
+@pytest.mark.parametrize("call", ["gcd(a, 0)", "lcm(a, 1)"])
+def test_a_divisor_or_multiple_of_2_to_the_63_does_not_fit(call: str) -> None:
+    with pytest.raises(pa.ArrowInvalid, match="outside of int64"):
+        values_of(call, pa.table({"a": pa.array([-(2**63)], pa.int64())}))
+    assert values_of(call, pa.table({"a": pa.array([1 - 2**63], pa.int64())})) == [2**63 - 1]
+
+
+def test_a_long_list_and_a_column_are_both_looked_in() -> None:
+    table = pa.table({"i": [5, 70, 80], "j": [0, 70, 0]})
+    assert values_of(f"i IN ({', '.join(map(str, range(60)))}, j)", table) == [True, True, False]
+    assert values_of(f"i IN (j, {', '.join(map(str, range(60)))})", table) == [True, True, False]
+
+
+def test_a_list_of_literals_that_has_a_column_is_an_in_list() -> None:
+    schema = pa.schema([("i", pa.int64())])
+    assert compile_column("v", "array_has([1, 2], i)", schema).expression.name == "IN"
+    assert values_of("array_has([1, NULL], i)", pa.table({"i": [1, 2]})) == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "nullable"),
+    [("a + 1", False), ("a > 1 AND a < 3", False), ("cast(a as string)", False), ("b + 1", True),
+     ("a + b", True), ("abs(a)", True), ("coalesce(b, a)", False), ("coalesce(b, b)", True)],
+)  # fmt: skip
+def test_an_operator_of_columns_without_nulls_gives_none(text: str, nullable: bool) -> None:
+    schema = pa.schema([pa.field("a", pa.int64(), nullable=False), ("b", pa.int64())])
+    assert compile_column("v", text, schema).nullable == nullable

@@ -25,3 +25,8 @@ def test_what_a_driver_says():
     url = "postgresql://me:s%20ecret@h/d?password=other"
     text = "no login me / s%20ecret / s ecret / other at " + url
     assert without_secrets(text, url) == "no login me / *** / *** / *** at ***"
+
+
+def test_a_secret_of_four_characters_is_replaced_and_a_shorter_one_is_not():
+    assert without_secrets("no: abcd", "postgresql://h/d?password=abcd") == "no: ***"
+    assert without_secrets("no: abc", "postgresql://h/d?password=abc") == "no: abc"
