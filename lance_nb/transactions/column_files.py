@@ -17,6 +17,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
+from lance_nb.file.versions import file_version_of
+from lance_nb.format.blob_fields import with_blobs
 from lance_nb.format.field import Field
 from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
 from lance_nb.format.manifest import Manifest
@@ -27,6 +29,7 @@ from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions
 from lance_nb.transactions.schema_change import extended
 
 _ONE_FILE = 1 << 62
+_LEGACY = "0.1"
 
 
 def extend_schema(manifest: Manifest, added: pa.Schema) -> tuple[Schema, Schema]:
@@ -35,13 +38,16 @@ def extend_schema(manifest: Manifest, added: pa.Schema) -> tuple[Schema, Schema]
     A struct that is there already gets the new ones of its fields (files of version 2.2 only).
     Raises SchemaMismatchError for a column that exists already.
     """
-    schema = manifest.schema
+    schema, version = manifest.schema, storage_version(manifest)
+    # As in new datasets, marked bytes become blobs of the file version. pylance 14.0.2 leaves them
+    # as they are, and cannot read what it has written to files of 2.2.
+    if version != _LEGACY:
+        added = with_blobs(added, file_version_of(version))
     new = Schema.from_arrow(added.remove_metadata())
     new.check_text_metadata()
     made = new.fields
     grows = next((one.name for one in made if one.name in schema.names), None)
     after, part = extended(schema, made, next_field_id(manifest))
-    version = storage_version(manifest)
     if grows is not None and version != "2.2":
         raise SchemaMismatchError(
             f"column {grows!r} is a struct: a field can be added to it in files of version 2.2, "

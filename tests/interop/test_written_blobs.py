@@ -256,3 +256,31 @@ def test_lists_of_blobs_are_written_and_read_by_both(
         found = dataset.scanner(blob_handling="all_binary").to_table()
         assert found["l"].to_pylist() == LISTS * 2
     theirs.validate()
+
+
+@pytest.mark.parametrize("verb", ["add_columns", "merge"])
+def test_marked_bytes_added_to_a_2_2_dataset_become_blobs_that_both_read(
+    verb: str, tmp_path: Path
+) -> None:
+    lance, uri, clone = require_pylance(), str(tmp_path / "d"), str(tmp_path / "clone")
+    field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    rows = pa.table(
+        [pa.array(range(3), pa.int64()), pa.array([b"x" * 70_000, None, b""], field.type)],
+        schema=pa.schema([pa.field("id", pa.int64()), field]),
+    )
+    lance.write_dataset(rows.select(["id"]), uri, data_storage_version="2.2")
+
+    if verb == "merge":
+        lance_nb.dataset(uri).merge(rows, "id")
+    else:
+        lance_nb.dataset(uri).add_columns(rows.select(["b"]).to_reader())
+
+    lance.dataset(uri).shallow_clone(clone, lance.dataset(uri).version)
+    for made in (
+        lance.dataset(uri),
+        lance_nb.dataset(uri),
+        lance.dataset(clone),
+        lance_nb.dataset(clone, allow_bases=[uri]),
+    ):
+        got = made.to_table(blob_handling="all_binary")["b"]
+        assert got.to_pylist() == rows["b"].to_pylist()
