@@ -167,7 +167,7 @@ def _decoded(value: Any, given: Given) -> Any:
 def _decoded_place(value: dict[str, Any], given: Given) -> Place:
     uri, options = _resolved(value["location"], given, given.options)
     bases = tuple(value["allow_bases"])
-    checked = bool(value.get("reads_checked", False))  # journals of 0.1 lack it
+    checked = bool(value.get("reads_checked", False))  # older journals lack it
     return Place(uri, value["version"], value["branch"], options, bases, value["stamp"], checked)
 
 

@@ -23,7 +23,7 @@ from lance_nb.storage.memory import MemoryStore
 from lance_nb.table import checked_reads
 from lance_nb.table.checked_reads import CheckedStore, ReadChecks
 
-FLIPS = int(os.environ.get("CHECKSUM_FLIPS", "200"))
+FLIPS = int(os.environ.get("CHECKSUM_FLIPS", "60"))
 ROWS = 60
 BLOB = b"payload" * 3
 
