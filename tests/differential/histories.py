@@ -364,8 +364,12 @@ def known_state(player: Player, branch: str | None) -> State | None:
         return None
     samples: dict[str, list[Any]] = {}
     for name in head.column_names:
-        if head.num_rows:
-            _sample(samples, f"`{name}`", pa.concat_arrays(comparable(head[name]).chunks))
+        try:
+            column = pa.concat_arrays(comparable(head[name]).chunks) if head.num_rows else None
+        except pa.ArrowException:  # pylance returned an array that is not valid
+            continue
+        if column is not None:
+            _sample(samples, f"`{name}`", column)
     return State(
         dataset.schema, dataset.count_rows(), dataset.data_storage_version,
         dataset.has_stable_row_ids, [one["version"] for one in dataset.versions()],
