@@ -703,6 +703,12 @@ DAMAGES = (
         _index_rows(lambda ids: np.append(ids[:-1], np.uint64(77 << 32))),
     ),
     Damage(
+        "B-tree of a row behind the end of its fragment",
+        "index-rows-unknown",
+        _index_rows(lambda ids: np.append(ids[:-1], np.uint64(1 << 32 | ROWS))),
+        only="plain",
+    ),
+    Damage(
         "B-tree has a row twice",
         "index-rows-repeated",
         _index_rows(lambda ids: np.append(ids, ids[:1])),

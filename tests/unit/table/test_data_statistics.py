@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -55,3 +56,15 @@ def test_dropped_columns_are_not_counted(written: Callable[..., LanceDataset]):
     found = written()
     found.drop_columns(["id"])
     assert [one.id for one in found.stats.data_stats().fields] == [1, 2, 3]
+
+
+def test_a_struct_that_is_listed_without_a_column_has_no_bytes(
+    written: Callable[..., LanceDataset],
+):
+    """pylance lists such fields with the column -1."""
+    snapshot = written(data_storage_version="2.1").opened[1]
+    (fragment,) = snapshot.manifest.fragments
+    listed = replace(fragment.files[0], fields=(0, 1, 2, 3), column_indices=(0, -1, 1, 2))
+    found = data_statistics(snapshot, among=[replace(fragment, files=(listed,))])
+    assert found == data_statistics(snapshot)
+    assert found.fields[1].bytes_on_disk == 0

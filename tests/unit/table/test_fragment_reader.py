@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import lance_nb
 from lance_nb.errors import CorruptFileError, NotSupportedError, ObjectNotFoundError
 from lance_nb.table.fragment_reader import (
     confirmed_rows,
@@ -15,6 +17,8 @@ from lance_nb.table.projection import project
 from tests.golden.copies import copy_to_memory, expected
 from tests.golden.opening import snapshot_of
 from tests.support.reading import rows_of
+
+LEGACY = Path(__file__).parents[2] / "golden" / "pylance_0_8_21" / "history_legacy.lance"
 
 
 def read(snapshot, fragment, columns, *ranges):
@@ -98,3 +102,19 @@ def test_a_fragment_without_files_is_refused(at):
     fragment = replace(snapshot.manifest.fragments[0], files=())
     with pytest.raises(CorruptFileError, match="at least one data file"):
         read(snapshot, fragment, ["id"], (0, 1))
+
+
+def test_a_field_of_a_0_1_file_with_another_id_is_found_by_its_position():
+    """Field ids of a file that differ from those of its own schema."""
+    snapshot = lance_nb.dataset(LEGACY, version=1).opened[1]
+    fragment = snapshot.manifest.fragments[0]
+    (expected,) = read(snapshot, fragment, ["value"], (0, 5))
+    fields = tuple(
+        replace(one, id=12) if one.name == "value" else one
+        for one in snapshot.manifest.schema.fields
+    )
+    schema = replace(snapshot.manifest.schema, fields=fields)
+    renumbered = replace(snapshot, manifest=replace(snapshot.manifest, schema=schema))
+    file = replace(fragment.files[0], fields=(0, 1, 12))
+    (found,) = read(renumbered, replace(fragment, files=(file,)), ["value"], (0, 5))
+    assert found == expected

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import lance_nb
 from lance_nb.errors import CorruptFileError
+from lance_nb.format.fragment_list import FragmentList
+from lance_nb.table.old_states import refused_states
 from tests.unit.dataset.test_old_releases import PATHS
 
 FOUND = {
@@ -57,3 +61,13 @@ def test_datasets_of_old_releases_have_their_findings_and_no_others(name: str) -
     assert {one.code for one in found.findings} == CODES.get(name, set()), found
     if name not in CODES:
         dataset.validate()
+
+
+def test_the_first_fragment_that_is_out_of_order_is_named() -> None:
+    snapshot = lance_nb.dataset(PATHS["pylance_0_8_0/compacted"]).opened[1]
+    first = snapshot.manifest.fragments[0]
+    raw = [replace(first, id=number).to_bytes() for number in (0, 5, 3, 2)]
+    manifest = replace(snapshot.manifest, fragments=FragmentList(raw, "m"))
+    found = next(refused_states(replace(snapshot, manifest=manifest)))
+    assert (found.code, found.fragment) == ("fragment-order", 3)
+    assert found.text.startswith("fragment 3 stands behind fragment 5,")

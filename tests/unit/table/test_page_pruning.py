@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import lance_nb
@@ -16,8 +17,8 @@ from lance_nb.table.predicate import compile_filter
 GOLDEN = Path(__file__).parents[2] / "golden"
 
 
-def judged(name: str, condition: str) -> np.ndarray | None:
-    snapshot = lance_nb.dataset(GOLDEN / name, version=1).opened[1]
+def judged(name: str, condition: str, version: int = 1) -> np.ndarray | None:
+    snapshot = lance_nb.dataset(GOLDEN / name, version=version).opened[1]
     found = compile_filter(condition, snapshot.manifest.schema.to_arrow())
     return rows_that_may_pass(snapshot, snapshot.manifest.fragments[0], found)
 
@@ -50,6 +51,18 @@ def test_pages_are_judged_by_their_bounds(condition: str, may_pass: bool) -> Non
 )
 def test_other_conditions_rule_nothing_out(condition: str) -> None:
     assert judged("pylance_0_8_21/history_legacy.lance", condition) is None
+
+
+def test_a_column_of_a_second_file_is_judged_by_that_file() -> None:
+    name = "pylance_0_12_3/history_legacy.lance"
+    assert judged(name, "double < -5", version=5).tolist() == [False] * 40
+    assert judged(name, "double > 5", version=5).tolist() == [True] * 40
+
+
+def test_a_row_column_rules_nothing_out() -> None:
+    snapshot = lance_nb.dataset(GOLDEN / "pylance_0_8_21/history_legacy.lance", version=1).opened[1]
+    found = compile_filter("_rowid < 0", pa.schema([("_rowid", pa.int64())]))
+    assert rows_that_may_pass(snapshot, snapshot.manifest.fragments[0], found) is None
 
 
 def test_files_without_statistics_rule_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:

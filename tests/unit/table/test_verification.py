@@ -101,6 +101,15 @@ def test_a_damaged_manifest_is_listed_and_the_others_are_read(grown: LanceDatase
     assert found.num_versions == 2
 
 
+def test_damaged_transactions_of_several_versions_are_all_listed(grown: LanceDataset):
+    paths = [f"_transactions/{name}" for name in root_of(grown).list_names("_transactions")]
+    for path in paths:
+        root_of(grown).write(path, b"\xff" * 9)
+    found = grown.verify().findings
+    assert {one.code for one in found} == {"transaction-unreadable"}
+    assert sorted(one.path for one in found) == sorted(paths)
+
+
 def test_refs_that_point_nowhere_are_listed(grown: LanceDataset):
     grown.tags.create("gone", 1)
     grown.create_branch("dev", 2)

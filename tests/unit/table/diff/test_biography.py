@@ -7,6 +7,7 @@ import pytest
 import lance_nb
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotFoundError
 from lance_nb.table import versions
+from tests.unit.table.diff.conftest import rows
 
 
 def _told(history) -> list[tuple[int, str]]:
@@ -37,6 +38,15 @@ def test_a_row_is_followed_by_a_key(past, stable: bool) -> None:
     assert _told(ds.row_history(key={"t": "t12", "id": 12})) == [
         (2, "created"), (5, "extended"), (7, "moved"),
     ]  # fmt: skip
+
+
+def test_a_step_has_the_message_of_its_commit(make) -> None:
+    ds = make(enable_stable_row_ids=True)
+    ds.insert(rows(10, 12), commit_message="two more")
+
+    (step,) = ds.row_history(key={"id": 10}).steps()
+    assert (step.version, step.message) == (2, "two more")
+    assert ds.row_history(key={"id": 1}).steps()[0].message is None
 
 
 def test_a_row_is_followed_by_its_address_as_far_as_that_tells(past) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import lance_nb
+from lance_nb.table.diff.origins import read_transaction
+from tests.unit.table.diff.conftest import rows
 
 
 def _summary(diff) -> tuple[int, int, int]:
@@ -56,6 +60,31 @@ def test_both_sides_of_a_fork_may_have_been_compacted(make) -> None:
     ds.optimize.compact_files()
 
     assert _summary(lance_nb.dataset(ds.uri).diff("dev", "main")) == (0, 1, 0)
+
+
+def test_rows_appended_and_compacted_after_a_fork_from_an_empty_version_are_not_shared(
+    make,
+) -> None:
+    ds = make(rows(0, 0))
+    ds.create_branch("dev", 1)
+    for ref in (None, ("dev", None)):
+        for start in (0, 3):
+            lance_nb.dataset(ds.uri, ref).insert(rows(start, start + 3))
+        lance_nb.dataset(ds.uri, ref).optimize.compact_files()
+
+    assert _summary(lance_nb.dataset(ds.uri).diff("dev", "main")) == (6, 6, 0)
+
+
+def test_a_transaction_is_read_from_its_file_where_the_manifest_has_no_copy(make) -> None:
+    snapshot = make().opened[1]
+    without = replace(snapshot, manifest=replace(snapshot.manifest, transaction_section=None))
+    name = snapshot.manifest.transaction_file
+
+    expected = snapshot.locations.home.read(f"_transactions/{name}")
+    assert read_transaction(without) == expected
+    assert read_transaction(snapshot) == expected
+    bare = replace(without, manifest=replace(without.manifest, transaction_file=""))
+    assert read_transaction(bare) is None
 
 
 def test_a_restore_of_what_was_before_a_compaction_changes_no_row(make) -> None:

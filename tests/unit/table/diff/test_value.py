@@ -106,6 +106,32 @@ def test_a_compaction_is_followed_without_reading_a_value(past, monkeypatch) -> 
     assert seen == set()
 
 
+def test_counts_are_exact_unless_columns_or_as_many_other_rows_changed(past, make) -> None:
+    ds = past()
+    assert ds.diff(1, 2).counts.rows_exact  # appended
+    assert ds.diff(3, 4).counts.rows_exact  # deleted
+    assert not ds.diff(4, 5).counts.rows_exact  # a column was added
+    other = make()
+    other.delete("id = 3")
+    other.checkout_version(1).restore()
+    lance_nb.dataset(other.uri).delete("id = 4")
+    assert not other.diff(2, 4).counts.rows_exact
+
+
+def test_a_version_without_a_transaction_does_not_end_the_trace_of_a_name(past) -> None:
+    ds = past()
+    log = type(ds.opened[0].log(None))
+    whole = log.transaction
+
+    def forgotten(self, version):
+        return None if version == 4 else whole(self, version)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log, "transaction", forgotten)
+        changes = ds.diff(1).schema.select(["change", "column", "old_column"]).to_pylist()
+    assert changes[0] == {"change": "renamed", "column": "u", "old_column": "v"}
+
+
 def test_tables_of_the_manifest_level_say_what_differs(past) -> None:
     diff = past().diff(1)
 
