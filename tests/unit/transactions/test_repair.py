@@ -251,3 +251,12 @@ def test_a_version_is_restored_through_its_manifest_store(
     assert (dataset.version, dataset.count_rows()) == (4, 10)
     dataset.insert(pa.table({"id": [1]}))
     assert lance_nb.verify(uri, storage_options=options).findings == ()
+
+
+def test_a_branch_whose_first_version_is_of_another_branch_is_put_aside(world: Damaged) -> None:
+    for path, data in world.take().items():
+        if path.startswith("tree/dev/"):
+            world.root.write(path.replace("tree/dev/", "tree/copy/"), data)
+    (step,) = lance_nb.plan_repair(world.uri, older_than=AT_ONCE).steps
+    assert (step.kind, step.branch) == ("put aside", "copy")
+    assert "nobody can tell from where it started" in step.what

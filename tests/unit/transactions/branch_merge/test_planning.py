@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -12,6 +13,8 @@ import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs import merging
 from lance_nb.transactions.branch_merge import committing
+from lance_nb.transactions.branch_merge.conflict_rows import ConflictingRows, conflict_table
+from lance_nb.transactions.branch_merge.rows import NOWHERE
 
 Make = Callable[..., LanceDataset]
 
@@ -485,6 +488,28 @@ def test_changes_are_picked_in_any_order_and_merged_afterwards(pair: Pair) -> No
     assert [row["name"] for row in _content(main) if row["id"] == 30] == ["up"]
 
 
+def test_a_change_of_the_parent_is_picked_without_a_pin(pair: Pair) -> None:
+    main, dev = pair
+    main.insert(_rows(range(20, 22)))
+
+    assert dev.cherry_pick(("main", 2)).operation == "Append"
+    assert _ids(dev) == [*range(10), 20, 21]
+    assert main.tags.list() == {}
+
+
+def test_rows_deleted_from_a_fragment_that_was_picked_are_merged(pair: Pair) -> None:
+    main, dev = pair
+    dev.insert(_rows(range(30, 34)))
+    main.insert(_rows(range(40, 41)))
+    main.cherry_pick(("dev", 2))
+    dev.checkout_latest().delete("id IN (31, 32)")
+    main.delete("id = 33")
+
+    main.branches.merge("dev")
+
+    assert _ids(main) == [*range(10), 30, 40]
+
+
 def test_picking_needs_a_change(pair: Pair) -> None:
     main, dev = pair
     for ref in (("dev", 1), 1):
@@ -645,3 +670,17 @@ def test_rows_that_both_changed_are_shown_in_their_order(pair: Pair) -> None:
     }
     assert {row["_rowaddr"] for row in found} == {1, 1 << 32 | 1, 1 << 32 | 3}
     assert plan.conflict_rows(2).num_rows == 2
+
+
+def test_conflicting_rows_are_shown_in_any_order(pair: Pair) -> None:
+    main, dev = pair
+    dev.update({"name": "'dev'"}, where="id IN (8, 6)")
+    main.update({"name": "'main'"}, where="id IN (8, 6)")
+    ends = main.branches.plan_merge("dev", key="id").planned.ends
+    base = np.array([[1, 3], [0, 4], [1, 1], [0, 0]], np.int64)
+    nowhere = np.full_like(base, NOWHERE)
+
+    found = conflict_table(ends, ConflictingRows(base, nowhere, nowhere), 4)
+
+    assert [row["id"] for row in found["base"].to_pylist()] == [8, 4, 6, 0]
+    assert found["source"].null_count == 4

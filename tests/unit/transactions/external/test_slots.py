@@ -180,6 +180,16 @@ def test_a_newest_manifest_that_is_gone_is_told(table: ExternalTable):
         load_latest(table.reader)
 
 
+def test_a_newest_manifest_that_the_list_lacks_is_found_by_its_entry(table: ExternalTable):
+    slots = slots_of(table.guarded)
+    assert slots.latest() == ManifestName(1, NamingScheme.V2)
+    listed = dict(table.root.world.listed)
+    table.append(1)
+    table.root.world.listed.update(listed)
+    table.root.world.plan = on("list_names", "_versions", Fault.STALE_LIST, times=99)
+    assert slots.latest() == V2
+
+
 def test_a_dataset_that_was_deleted_is_gone_and_its_place_must_be_freed(table: ExternalTable):
     for info in table.inner.list_recursive(""):
         table.inner.delete(info.name)
