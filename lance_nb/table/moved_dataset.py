@@ -112,8 +112,8 @@ def _fork_base(home: Store) -> tuple[bool, int | None]:
         place = cloned_place(home.read(path), f"{home.uri}/{path}")
     if place is None:
         return False, None
-    ids = [one.id for one in manifest.base_paths if _plain(one) == place.rstrip("/")]
-    return True, ids[0] if ids else None
+    added = (one for one in manifest.base_paths if one.is_dataset_root and one.name is None)
+    return True, next((one.id for one in added if _plain(one) == place.rstrip("/")), None)
 
 
 def _merged_branch(root: Store, bases: Sequence[BasePath], base: BasePath) -> str | None:

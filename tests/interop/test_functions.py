@@ -64,6 +64,7 @@ LISTS = (
     "make_array(k, 1, NULL)", "make_array(s, 'x')", "string_to_array(s, ',')",
     "string_to_array(s, ',', 'b')", "arrays_overlap(l, m)", "range(k)", "range(1, k)",
     "generate_series(k, 3)", "array_has(array_concat(l, m), 2)", "array_length(array_distinct(l))",
+    "array_has([1, NULL], k)", "NOT array_has([1, NULL], k)", "array_has([NULL], k)",
     "array_has_any(l, make_array(k, 7))", "array_max(l)", "array_to_string(l, '-', '*')",
 )  # fmt: skip
 JSON = (

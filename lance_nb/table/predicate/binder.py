@@ -302,12 +302,15 @@ class _Binder:
 
 
 def _in_list(name: str, listed: Literal, element: Expression) -> Expression:
-    """Bind array_has of a list of literals as IN; an element that is null is never found."""
-    list_functions.list_of(listed, name=name)
-    values = listed.scalar.values if listed.scalar.is_valid else None
-    if values is None:
+    """Bind array_has of a list of literals as IN; none is found in an empty list."""
+    if not listed.scalar.is_valid:
         return Literal(pa.scalar(None, pa.bool_()))
-    return in_members(plain(element), [Literal(one) for one in values if one.is_valid])
+    list_functions.list_of(listed, name=name)
+    values = listed.scalar.values
+    if not len(values):
+        return Literal(pa.scalar(False))
+    members = [Literal(one if one.is_valid else pa.scalar(None)) for one in values]
+    return in_members(plain(element), members)
 
 
 def _place(identifier: Any) -> str:

@@ -143,6 +143,17 @@ def test_without_its_first_version_a_branch_has_one_candidate_or_none(tmp_path: 
         at(there, "two").to_table()
 
 
+def test_a_named_base_at_the_own_root_is_not_taken_for_the_fork(tmp_path: Path):
+    first, there = tmp_path / "first", tmp_path / "there"
+    made = lance_nb.write_dataset(rows(1, 2), first)
+    made.add_bases([lance_nb.DatasetBasePath(str(first), name="own", is_dataset_root=True)])
+    made.create_branch("dev").insert(rows(3))
+
+    first.rename(there)
+
+    assert ids(at(there, "dev")) == [1, 2, 3]
+
+
 @pytest.mark.parametrize("damage", ["record", "first version"])
 def test_what_cannot_be_read_decides_nothing(tmp_path: Path, damage: str):
     first, there = tmp_path / "first", tmp_path / "there"

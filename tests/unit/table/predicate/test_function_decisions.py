@@ -104,6 +104,10 @@ def test_a_list_of_literals_that_has_a_column_is_an_in_list() -> None:
     schema = pa.schema([("i", pa.int64())])
     assert compile_column("v", "array_has([1, 2], i)", schema).expression.name == "IN"
     assert values_of("array_has([1, 5], i)", pa.table({"i": [1, 2, None]})) == [True, False, None]
+    assert values_of("array_has([1, NULL], i)", pa.table({"i": [1, 2, None]})) == [True, None, None]
+    assert values_of("array_has([NULL], i)", pa.table({"i": [1, None]})) == [None, None]
+    assert values_of("array_has([], i)", pa.table({"i": [1, None]})) == [False, False]
+    assert values_of("array_has(NULL, i)", pa.table({"i": [1, None]})) == [None, None]
 
 
 @pytest.mark.parametrize(
