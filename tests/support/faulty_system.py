@@ -4,7 +4,7 @@ The modules that write local files get an ``os`` of their own. Every call of it 
 reads a disk is counted from 1; the plan says at which number an error comes, which one, and whether
 the call does its work first, as behind a network whose reply is lost.
 
-    with failing_at(monkeypatch, 3, errno.EIO, after=True) as system:
+    with failing_at(3, errno.EIO, after=True) as system:
         dataset.insert(rows)
     system.calls   # ["open", "write", "fsync", ...]
 """
@@ -95,9 +95,7 @@ def in_place_of_os(system: Any) -> Iterator[None]:
 
 
 @contextmanager
-def failing_at(
-    patch: pytest.MonkeyPatch, number: int, code: int, *, after: bool, times: int = 1
-) -> Iterator[FaultySystem]:
+def failing_at(number: int, code: int, *, after: bool, times: int = 1) -> Iterator[FaultySystem]:
     """Let ``times`` calls fail from the call ``number`` on (0: none fails)."""
 
     def plan(at: int, _name: str) -> tuple[int, bool] | None:

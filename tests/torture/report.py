@@ -45,12 +45,12 @@ ROWS: dict[str, tuple[str, str, str]] = {
         ),
     ),
     "fault_cells": (
-        "Every step of a change fails, in memory (`tests/concurrency/test_crash_grid.py`)",
+        "Every step of a change fails, in memory: each fault alone, then with a second one",
         "{cells:,} cells",
         "not run: it takes no such store",
     ),
     "lost_replies": (
-        "Every call to the disk reports an error, before or after it did its work",
+        "Every call to the disk reports each of six errors, before or after it did its work",
         "{cells:,} cells",
         "measured before: 33 of 33 cells readable",
     ),
