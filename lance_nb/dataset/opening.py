@@ -58,7 +58,7 @@ def dataset(
     environment variable ``LANCE_NB_ALLOW_BASES`` lists and those that this process added to the
     dataset (see lance_nb.dataset.base_trust). ``session`` shares caches with other datasets.
 
-    ``check``, our own argument: every data, blob, deletion and index file that is read through this
+    ``check``, our own argument: every data, blob and deletion file that is read through this
     dataset, and through what it returns, is compared with its checksum first (see
     ``add_checksums``); a difference raises CorruptFileError, before a row of that file is returned.
     The first read of a file then pays for reading all of it, once per process; files without a

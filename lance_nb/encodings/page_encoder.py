@@ -117,10 +117,9 @@ def _check_packed(block: PackedStruct, options: EncodingOptions) -> None:
     if any(bits is not None and bits % 8 for bits in widths):
         raise NotSupportedError("a packed struct cannot hold booleans: its rows are whole bytes")
     is_plain = all(isinstance(child, FixedWidth) for child in block.children)
-    is_nested = any(isinstance(child, PackedStruct) for child in block.children)
-    if is_nested and not options.has_large_chunks:
-        raise NotSupportedError("a packed struct inside a packed struct needs file version 2.2")
     if not is_plain and not options.has_large_chunks:
+        if any(isinstance(child, PackedStruct) for child in block.children):
+            raise NotSupportedError("a packed struct inside a packed struct needs file version 2.2")
         raise NotSupportedError(
             "a packed struct with strings or fixed-size lists needs file version 2.2"
         )

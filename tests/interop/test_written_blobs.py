@@ -275,7 +275,9 @@ def test_marked_bytes_added_to_a_2_2_dataset_become_blobs_that_both_read(
     else:
         lance_nb.dataset(uri).add_columns(rows.select(["b"]).to_reader())
 
+    assert lance.dataset(uri).schema.field("b").type.extension_name == "lance.blob.v2"
     lance.dataset(uri).shallow_clone(clone, lance.dataset(uri).version)
+    lance.dataset(clone).delete("id = 9")  # it writes the schema again, as it takes it to be
     for made in (
         lance.dataset(uri),
         lance_nb.dataset(uri),

@@ -11,7 +11,6 @@ needs.
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import shutil
@@ -27,8 +26,8 @@ from typing import Any
 
 from lance_nb.errors import AlreadyExistsError, LanceError, RefNotFoundError
 from tests.support.faulty_system import Call, WatchedSystem, in_place_of_os
+from tests.torture import command
 from tests.torture.looking import Judge, State, errors_of, is_between, is_same, left_behind, look
-from tests.torture.results import keep
 from tests.torture.verbs import VERBS, Verb, make
 
 CHANGING = (
@@ -260,45 +259,28 @@ class Kills:
             return "found"
 
 
-def run(rounds: int, seed: int, names: list[str], seconds_max: float) -> dict[str, Any]:
-    """Kill until ``rounds`` are done and every verb is through; return the counts."""
+def work(run: command.Run) -> command.Found:
+    """Kill until the size is reached and every verb is through; return the counts."""
     kills = Kills()
-    began = time.perf_counter()
+    names = run.options.verb or list(VERBS)
     seeds = []
-    while kills.verbs.total() < rounds and time.perf_counter() - began < seconds_max:
-        seeds.append(seed)
+    while kills.verbs.total() < run.size and not run.is_over():
+        seeds.append(run.seed + len(seeds))
         for name in names:
-            if time.perf_counter() - began < seconds_max:
-                kills.all_of(name, seed)
-        seed += 1
+            if not run.is_over():
+                kills.all_of(name, seeds[-1])
     kills.close()
-    return {
-        "rounds": kills.verbs.total(),
-        "seeds": [seeds[0], seeds[-1]],
-        "seconds": round(time.perf_counter() - began, 1),
-        "ends": dict(kills.ends),
-        "verbs": dict(kills.verbs),
-        "failures": kills.failures,
-    }
+    run.failures += kills.failures  # printed when they were found
+    counts: command.Found = {"rounds": kills.verbs.total(), "ends": dict(kills.ends)}
+    counts["verbs"] = dict(kills.verbs)
+    return run.result(counts, seeds)
 
 
 def main(arguments: list[str]) -> int:
-    """Kill as often as asked; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m tests.torture.kills")
-    parser.add_argument("rounds", type=int)
-    parser.add_argument("seed", type=int, nargs="?", default=1)
+    """Run from the command line."""
+    parser = command.arguments_of("tests.torture.kills", "kills")
     parser.add_argument("--verb", action="append", choices=list(VERBS))
-    parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--keep", action="store_true", help="store the result for RELIABILITY.md")
-    said = parser.parse_args(arguments)
-    found = run(said.rounds, said.seed, said.verb or list(VERBS), said.seconds)
-    print({key: one for key, one in found.items() if key != "verbs"})
-    if said.keep:
-        chosen = "".join(f' --verb "{name}"' for name in said.verb or ())
-        if said.seconds < float("inf"):
-            chosen += f" --seconds {said.seconds:g}"
-        keep("kills", f"python -m tests.torture.kills {said.rounds} {said.seed}{chosen}", found)
-    return 1 if found["failures"] else 0
+    return command.run("kills", parser, arguments, work)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ loses. Readers must see the state before or after, and after it once the change 
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import random
@@ -27,9 +26,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.support.faulty_system import Call, WatchedSystem, in_place_of_os
+from tests.torture import command
 from tests.torture.kills import Case
 from tests.torture.looking import Judge, errors_of, look
-from tests.torture.results import keep
 from tests.torture.verbs import VERBS
 
 WATCHED = ("open", "write", "writev", "fsync", "link", "rename", "unlink", "mkdir", "rmdir")
@@ -284,45 +283,28 @@ def _build(root: str, files: dict[str, Any], sources: dict[int, str]) -> None:
             os.link(sources[content], path)
 
 
-def run(states: int, seed: int, names: list[str], seconds_max: float) -> dict[str, Any]:
-    """Lose power until that many states have been read; return the counts."""
-    losses = Losses(seed)
-    began = time.perf_counter()
+def work(run: command.Run) -> command.Found:
+    """Lose power until the size is reached and every verb is through; return the counts."""
+    losses = Losses(run.seed)
+    names = run.options.verb or list(VERBS)
     seeds = []
-    while losses.verbs.total() < states and time.perf_counter() - began < seconds_max:
-        seeds.append(seed)
+    while losses.verbs.total() < run.size and not run.is_over():
+        seeds.append(run.seed + len(seeds))
         for name in names:
-            if time.perf_counter() - began < seconds_max:
-                losses.all_of(name, seed)
-        seed += 1
+            if not run.is_over():
+                losses.all_of(name, seeds[-1])
     losses.close()
-    return {
-        "states": losses.verbs.total(),
-        "seeds": [seeds[0], seeds[-1]],
-        "seconds": round(time.perf_counter() - began, 1),
-        "ends": dict(losses.ends),
-        "verbs": dict(losses.verbs),
-        "failures": losses.failures,
-    }
+    run.failures += losses.failures  # printed when they were found
+    counts: command.Found = {"states": losses.verbs.total(), "ends": dict(losses.ends)}
+    counts["verbs"] = dict(losses.verbs)
+    return run.result(counts, seeds)
 
 
 def main(arguments: list[str]) -> int:
-    """Lose as much as asked; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m tests.torture.losses")
-    parser.add_argument("states", type=int)
-    parser.add_argument("seed", type=int, nargs="?", default=1)
+    """Run from the command line."""
+    parser = command.arguments_of("tests.torture.losses", "states that are read")
     parser.add_argument("--verb", action="append", choices=list(VERBS))
-    parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--keep", action="store_true", help="store the result for RELIABILITY.md")
-    said = parser.parse_args(arguments)
-    found = run(said.states, said.seed, said.verb or list(VERBS), said.seconds)
-    print({key: one for key, one in found.items() if key not in ("verbs", "failures")})
-    if said.keep:
-        chosen = "".join(f' --verb "{name}"' for name in said.verb or ())
-        if said.seconds < float("inf"):
-            chosen += f" --seconds {said.seconds:g}"
-        keep("losses", f"python -m tests.torture.losses {said.states} {said.seed}{chosen}", found)
-    return 1 if found["failures"] else 0
+    return command.run("losses", parser, arguments, work)
 
 
 if __name__ == "__main__":

@@ -330,6 +330,15 @@ def test_rows_that_live_again_stay_when_the_rest_of_their_fragment_goes(
 
 
 @pytest.mark.parametrize("stable", [False, True])
+def test_rows_that_live_again_here_and_a_compaction_there_are_a_conflict(stable: bool) -> None:
+    main, dev = reverted(stable, on_main=True)
+    compacting(dev)
+
+    with pytest.raises(CommitConflictError, match="fragment 0 was rewritten"):
+        main.branches.merge("later", key="id")
+
+
+@pytest.mark.parametrize("stable", [False, True])
 def test_an_update_undone_on_both_sides_is_no_conflict(stable: bool) -> None:
     main, dev = reverted(stable, on_main=True)
     dev.revert(("main", 2), key="id")
