@@ -49,6 +49,20 @@ LOGIC = [
     "i IS DISTINCT FROM 1", "i IS NOT DISTINCT FROM NULL", "f IS NOT DISTINCT FROM f",
     "s IS DISTINCT FROM t",
 ]  # fmt: skip
+# A fraction takes the type of a float32 column (see INCONSISTENT); beside the result of a function
+# it stays a float64.
+FRACTIONS = [
+    "round(f32) <= 1e300", "cbrt(f32) > 1e300", "f32 + 1 <= 1e300",
+    "abs(f32) = 0.1", "0.1 = abs(f32)", "abs(f32) IN (0.1, 2.5)", "abs(f32) NOT IN (1e300, 0.5)",
+    "abs(f32) BETWEEN 0.1 AND 1e300", "f32 * 1 = 1e39", "CAST(f AS float) <= 1e300", "-f32 > 0.1",
+    "abs(f32) IS DISTINCT FROM 0.1", "abs(f32) = 0.1 OR abs(f32) = 2.5",
+]  # fmt: skip
+# The other operand of NULL is not computed: abs(-128) is an error for int8.
+BESIDE_NULL = [
+    "abs(i8) >= NULL", "NULL <> abs(i8)", "abs(i8) IN (NULL)", "NOT abs(i8) IN (NULL)",
+    "abs(i8) + NULL > 3", "(NULL - abs(i8)) IS NULL", "i IS DISTINCT FROM NULL",
+    "(abs(i8) = NULL) IS NULL", "b OR abs(i8) = NULL",
+]  # fmt: skip
 NULLS = [
     f"{column} IS {word}NULL"
     for column in ("i", "f", "s", "b", "ts", "d", "dec", "bin", "l", "st", "st.x", "st.y.z")
@@ -157,7 +171,8 @@ NESTED = [
     "_rowid = 1", "_rowid > 2 AND _rowid < 5", "_rowaddr > 4294967296", "_rowid IN (1, 2)",
 ]  # fmt: skip
 PREDICATES = [
-    *COMPARISONS, *PAIRS, *LOGIC, *NULLS, *SETS, *TEXTS, *SUMS, *CASTS, *TIMES, *NESTED,
+    *COMPARISONS, *PAIRS, *LOGIC, *NULLS, *SETS, *TEXTS, *SUMS, *CASTS, *TIMES, *NESTED, *FRACTIONS,
+    *BESIDE_NULL,
 ]  # fmt: skip
 # pylance converts a float literal to float32 except under NOT, where it widens the column.
 INCONSISTENT = {f"f32 {sign} 0.1" for sign in SIGNS}

@@ -25,6 +25,7 @@ from lance_nb.table.predicate.expression import (
     Value,
     aligned,
     call,
+    null_of_null,
     only_value,
     per_row,
     to_numpy,
@@ -53,7 +54,7 @@ def _arithmetic(sign: str, left: Expression, right: Expression) -> Expression:
         raise PredicateError(f"{sign} needs numbers, not {left.type}")
     if pt.is_decimal(left.type):
         return arithmetic(sign, left, right)
-    return call(f"operator {sign}", _KERNELS[sign], left, right)
+    return null_of_null(call(f"operator {sign}", _KERNELS[sign], left, right))
 
 
 def negative(operand: Expression) -> Expression:

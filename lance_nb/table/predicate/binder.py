@@ -38,7 +38,7 @@ from lance_nb.table.predicate.coercion import (
     uncast,
     unify,
 )
-from lance_nb.table.predicate.expression import Expression, Literal, call
+from lance_nb.table.predicate.expression import Expression, Literal, call, null_of_null
 from lance_nb.table.predicate.functions import call_of
 from lance_nb.table.predicate.logic import chain_of, is_null, negation, true_or_null
 from lance_nb.table.predicate.membership import (
@@ -196,7 +196,8 @@ class _Binder:
     def _compare(self, key: str, node: Any) -> Expression:
         sign, kernel = _COMPARISONS[key]
         left, right = uncast(self.bind(node.this), self.bind(node.expression))
-        return call(f"operator {sign}", kernel, *unify(left, right))
+        found = call(f"operator {sign}", kernel, *unify(left, right))
+        return found if key == "nullsafeneq" else null_of_null(found)
 
     def _bind_nullsafeeq(self, node: Any) -> Expression:
         return negation(self._compare("nullsafeneq", node))

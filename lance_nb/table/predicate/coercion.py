@@ -111,21 +111,33 @@ def unify(
     """
     if fit:
         left, right = fit_float16(left, right)
+    columns = isinstance(left, Column), isinstance(right, Column)
     left, right = plain(left), plain(right)
     if not fit:
         pass
     elif isinstance(right, Literal) and not isinstance(left, Literal):
-        right = _fit_beside(right, left)
+        right = _fit_beside(right, left, is_column=columns[0])
     elif isinstance(left, Literal) and not isinstance(right, Literal):
-        left = _fit_beside(left, right)
+        left = _fit_beside(left, right, is_column=columns[1])
     type_ = common_type(left.type, right.type)
     if type_ is None:
         raise _mismatch(left, right)
     return cast(left, type_), cast(right, type_)
 
 
-def _fit_beside(literal: Literal, other: Expression) -> Literal:
+def rounds_beside(literal: Literal, other: pa.DataType) -> bool:
+    """Tell whether a fraction would be rounded in the type of what it is compared with.
+
+    Beside a column it is; the result of a function is compared in the type of the fraction, as in
+    pylance.
+    """
+    return bool(pt.is_float64(literal.type) and (pt.is_float32(other) or pt.is_float16(other)))
+
+
+def _fit_beside(literal: Literal, other: Expression, *, is_column: bool) -> Literal:
     """Bring a literal to the type of what it is compared with. Raises PredicateError."""
+    if not is_column and rounds_beside(literal, other.type):
+        return literal
     own, type_ = literal.type, other.type
     is_number = _is_number(own) or pt.is_boolean(own)
     if (_is_text(type_) or pt.is_date(type_)) and is_number and literal.scalar.is_valid:

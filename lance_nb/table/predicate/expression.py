@@ -89,6 +89,22 @@ def call(name: str, kernel: Kernel, *operands: Expression, folds: bool = False) 
     return Call(name, kernel, operands, found.type)
 
 
+def null_of_null(found: Expression) -> Expression:
+    """Return NULL for a call with the literal NULL as operand, so that no other is computed.
+
+    For calls that are null where an operand is: a value of a row that another operand cannot take
+    is no error then, as in pylance.
+    """
+    if isinstance(found, Call) and any(is_null_literal(operand) for operand in found.operands):
+        return Literal(pa.scalar(None, found.type))
+    return found
+
+
+def is_null_literal(operand: Expression) -> bool:
+    """Tell whether an expression is NULL for every row."""
+    return isinstance(operand, Literal) and not operand.scalar.is_valid
+
+
 class _Pending:
     """A call whose operands are being computed: how many are done, and their values."""
 

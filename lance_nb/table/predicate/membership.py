@@ -10,8 +10,15 @@ import pyarrow.types as pt
 
 from lance_nb.table.predicate import comparison
 from lance_nb.table.predicate.arithmetic import number
-from lance_nb.table.predicate.coercion import cast, fit_literal, unify
-from lance_nb.table.predicate.expression import Call, Column, Expression, Literal, call
+from lance_nb.table.predicate.coercion import cast, fit_literal, rounds_beside, unify
+from lance_nb.table.predicate.expression import (
+    Call,
+    Column,
+    Expression,
+    Literal,
+    call,
+    is_null_literal,
+)
 from lance_nb.table.predicate.sql_text import Bulk
 
 _SHORTEST_SET = 3
@@ -48,7 +55,8 @@ def in_members(value: Expression, members: Sequence[Expression]) -> Expression:
     for member in members:
         fitted = member
         if isinstance(member, Literal) and not isinstance(value, Literal):
-            fitted = fit_literal(member, value.type)
+            rounds = not isinstance(value, Column) and rounds_beside(member, value.type)
+            fitted = member if rounds else fit_literal(member, value.type)
         type_ = _looked_up_type(value, fitted)
         if isinstance(fitted, Literal) and type_ is not None:
             sets.setdefault(type_, []).append(fitted.scalar)
@@ -58,6 +66,8 @@ def in_members(value: Expression, members: Sequence[Expression]) -> Expression:
         array, has_null = comparison.members_of(scalars, type_)
         kernel = partial(comparison.in_set, members=array, has_null=has_null)
         others.append(call("IN", kernel, cast(value, type_)))
+    if all(is_null_literal(member) for member in members):
+        return Literal(pa.scalar(None, pa.bool_()))
     if len(others) == 1:
         return others[0]
     return call("IN", comparison.any_of, *others, folds=True)
