@@ -44,7 +44,7 @@ const deliver = (events) => events.forEach((event) => {
   if (event.trait) { state[event.trait] = revive(event.value); fire(`change:${event.trait}`); }
   else fire("msg:custom", event.content, event.buffers.map(bytes));
 });
-window.deliver = deliver;
+window.deliver = deliver; window.fire = fire;
 const model = {
   get: (name) => state[name], set() {}, save_changes() {}, on, off,
   async send(content) {

@@ -61,3 +61,16 @@ def test_storage_filter_and_news_work_with_a_kernel(lab: LabServer, screenshot: 
     news.click()
     expect(explorer.locator(".lnb-here-ref")).to_have_text("main:6")
     notebook.close()
+
+
+def test_a_restarted_kernel_is_noticed_without_a_click(lab: LabServer) -> None:
+    lab.write("restarted.ipynb", SETUP)
+    notebook = lab.notebook("restarted.ipynb")
+    notebook.run_all()
+    explorer = notebook.explorer(0)
+    expect(explorer).to_have_attribute("data-kernel", "live")
+    notebook.page.evaluate(
+        "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
+    )
+    expect(explorer.locator(".lnb-badge").first).to_contain_text("the kernel was restarted")
+    expect(explorer).to_have_attribute("data-kernel", "static")

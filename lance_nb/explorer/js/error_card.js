@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 
-/** @param {{title: string, message: string, where: string, hint: string, kind: string}} card @returns {HTMLElement} */
+/** @param {import("./kernel.js").Card} card with `retry` there is a button for it @returns {HTMLElement} */
 export function errorCard(card, ...extra) {
   const calm = card.kind === "Snapshot"; // nothing went wrong: there is no kernel to ask
   return h(
@@ -18,6 +18,7 @@ export function errorCard(card, ...extra) {
       h("p", { class: "lnb-error-hint" }, card.hint),
     ),
     h("span", { class: "lnb-error-kind" }, calm ? "" : card.kind),
+    card.retry && h("button", { class: "lnb-button lnb-error-retry", type: "button", on: { click: card.retry } }, "Try again"),
     ...extra,
   );
 }

@@ -1,76 +1,250 @@
-// Requests to the kernel: ids, time-outs, latest-wins lines, and knowing when nobody answers.
+// Requests to the kernel: ids, timeouts, one retry, latest-wins queues, and noticing a kernel that is gone.
+//
+// A kernel that runs a user's cell answers nothing until the cell is done, which is no error. So a request
+// that gets no answer is first only reported as late, and `ready` is sent as a probe. The kernel answers
+// messages in order (long work excepted, see request_kinds.js): when the probe is answered, earlier requests
+// without an answer have lost theirs. Reads are then sent once more; what is lost again is rejected.
+//
+// A kernel that was restarted no longer knows the widget. It handles the probe and answers nothing, which
+// JupyterLab reports as the status "idle" of that message; and it disconnects the widget's model
+// ("comm_live_update").
 
 import { atOnce } from "./dom.js";
+import { isInOrder, isRepeatable } from "./request_kinds.js";
 
-const NO_ANSWER_MS = 1500;
+export const TIMES = {
+  connectMs: 1500, // no answer to the first message: the view is a saved picture
+  lateMs: 8000, // no answer to a request: the user is told, and the kernel is probed
+  longLateMs: 30000, // the same for long work since its last progress
+  silentMs: 120000, // long work of a kernel that answers otherwise reports no progress
+  absoluteMs: 600000, // nothing is heard of a request at all
+  handledMs: 3000, // a reply comes so soon after the kernel reports that it has handled the message
+  heartbeatMs: 20000,
+};
+
+const RESTARTED = {
+  title: "The kernel was restarted",
+  message: "It no longer holds this dataset. What is shown was read before.",
+  hint: "Run the cell again.",
+  kind: "Kernel",
+};
+
 let pages = 0;
 
 /**
+ * @typedef {{title: string, message: string, where: string, hint: string, kind: string, retry?: () => void}} Card
+ * @typedef {{result: any, buffers: DataView[]}} Answer
+ * @typedef {"connecting"|"live"|"static"} State
+ * @typedef {Object} Pending a request without an answer
+ * @property {string} type
+ * @property {Object} args
+ * @property {string[]} ids of the message and of its repetitions; the first answer counts
+ * @property {number} order of the last message sent for it
+ * @property {number} heard when it was sent or last reported progress
+ * @property {boolean} late @property {boolean} repeated @property {boolean} quiet
+ * @property {((done: number, total: number) => void)|null} progress
+ * @property {(answer: Answer) => void} resolve @property {(error: Error) => void} reject
+ * @property {ReturnType<typeof setTimeout>|undefined} timer
+ */
+
+/**
  * @param {Object} model the widget's model (anywidget's `get/set/on/off/send`)
+ * @param {{isVisible?: (() => boolean)|null}} [options] with `isVisible` a silent kernel is probed while it is true
  * @returns what views use to ask the kernel; `close` ends it
  */
-export function openKernel(model) {
+export function openKernel(model, { isVisible = null } = {}) {
   const prefix = `${Math.random().toString(36).slice(2, 8)}-${(pages += 1)}`;
-  const waiting = new Map();
-  const listeners = new Set();
-  const costs = new Set();
+  const pending = new Map(); // by id of each message
+  const stateListeners = new Set();
+  const costListeners = new Set();
+  const lateListeners = new Set();
   let state = "connecting";
+  let isLost = false; // there is evidence that the kernel no longer knows this widget
   let sent = 0;
+  let heard = Date.now();
+  let probe = null;
+  let probedAt = -Infinity;
+  let lateBefore = 0;
+  let connectTimer = 0;
+  let retry = () => {};
 
   function setState(next) {
     if (next === state) return;
     state = next;
-    for (const listener of listeners) listener(state);
+    for (const listener of [...stateListeners]) listener(state);
   }
 
   function onMessage(message, buffers) {
-    const entry = message && waiting.get(message.id);
-    if (!entry) return;
+    const entry = message && pending.get(message.id);
+    if (!entry) return; // answered already, given up, or somebody else's
+    heard = Date.now();
     if (message.progress) {
+      entry.heard = heard;
+      entry.late = false;
+      watch(entry);
+      reportLate();
       entry.progress?.(...message.progress);
       return;
     }
-    if (message.io) for (const told of costs) told(message.io, entry.quiet);
-    waiting.delete(message.id);
+    forget(entry);
+    if (message.io) for (const listener of costListeners) listener(message.io, entry.quiet);
+    isLost = false;
+    clearTimeout(connectTimer);
     setState("live");
     if (message.ok) entry.resolve({ result: message.result, buffers: buffers ?? [] });
-    else entry.reject(Object.assign(new Error(message.error.message), { card: message.error }));
+    else entry.reject(errorOf(message.error));
+    reportLate();
   }
-  model.on("msg:custom", onMessage);
+
+  function errorOf(card) {
+    return Object.assign(new Error(card.message), { card });
+  }
+
+  function forget(entry) {
+    clearTimeout(entry.timer);
+    for (const id of entry.ids) pending.delete(id);
+  }
+
+  function fail(entry, card) {
+    forget(entry);
+    entry.reject(errorOf({ where: "", kind: "Timeout", ...card }));
+  }
+
+  function waiting() {
+    return [...new Set(pending.values())];
+  }
+
+  /** Send a message of an entry; its earlier ids stay valid. */
+  function post(entry, callbacks) {
+    const id = `${prefix}-${(sent += 1)}`;
+    entry.ids.push(id);
+    entry.order = sent;
+    entry.heard = Date.now();
+    pending.set(id, entry);
+    watch(entry);
+    try {
+      model.send({ id, type: entry.type, args: entry.args }, callbacks);
+    } catch (error) {
+      forget(entry);
+      entry.reject(error);
+    }
+  }
+
+  function watch(entry) {
+    clearTimeout(entry.timer);
+    if (entry !== probe) entry.timer = setTimeout(() => onLate(entry), isInOrder(entry.type) ? TIMES.lateMs : TIMES.longLateMs);
+  }
+
+  function onLate(entry) {
+    entry.late = true;
+    if (Date.now() - entry.heard >= TIMES.absoluteMs) fail(entry, giveUp(entry));
+    else {
+      watch(entry);
+      sendProbe();
+    }
+    reportLate();
+  }
+
+  /** Ask whether the kernel answers at all; while one probe waits, no other is sent. */
+  function sendProbe() {
+    if (probe && Date.now() - probedAt < TIMES.absoluteMs / 10) return;
+    if (probe) forget(probe);
+    probedAt = Date.now();
+    const entry = makeEntry("ready", {}, { quiet: true }, () => {
+      if (probe === entry) probe = null;
+      onProbed(entry.order);
+    }, () => {
+      if (probe !== entry) return; // the model refused to send
+      probe = null;
+      if (state === "live") lose();
+      else setState("static");
+    });
+    const onStatus = (message) => {
+      if (message?.content?.execution_state === "idle") setTimeout(() => probe === entry && lose(), TIMES.handledMs);
+    };
+    probe = entry;
+    post(entry, { iopub: { status: onStatus } });
+  }
+
+  /** The kernel has answered a probe: what was to be answered before it is lost. */
+  function onProbed(order) {
+    for (const entry of waiting()) {
+      if (!entry.late || entry.order > order) continue;
+      if (isInOrder(entry.type) || Date.now() - entry.heard >= TIMES.silentMs) onReplyLost(entry);
+    }
+    reportLate();
+  }
+
+  function onReplyLost(entry) {
+    if (!isRepeatable(entry.type) || entry.repeated) return fail(entry, lostReply(entry));
+    entry.repeated = true;
+    entry.late = false;
+    return postAgain(entry);
+  }
+
+  /** Long work that is still under way is ended first: else it would be done twice. */
+  function postAgain(entry) {
+    if (!isInOrder(entry.type)) {
+      cancel(entry);
+      for (const id of entry.ids.splice(0)) pending.delete(id);
+    }
+    post(entry);
+  }
+
+  /** The kernel no longer knows this widget: nothing that is pending will be answered. */
+  function lose() {
+    isLost = true;
+    if (probe) forget(probe);
+    probe = null;
+    for (const entry of waiting()) fail(entry, RESTARTED);
+    setState("static");
+    reportLate();
+  }
+
+  function reportLate() {
+    const count = waiting().filter((entry) => entry.late && !entry.quiet).length;
+    if (count === lateBefore) return;
+    lateBefore = count;
+    for (const listener of lateListeners) listener(count);
+  }
+
+  function makeEntry(type, args, { progress = null, quiet = false }, resolve, reject) {
+    return { type, args, ids: [], order: 0, heard: 0, late: false, repeated: false, quiet, progress, resolve, reject, timer: undefined };
+  }
+
+  function cancel(entry) {
+    for (const id of entry.ids) ask("cancel", { id }, { quiet: true }).catch(() => {});
+  }
 
   /**
-   * Ask once. Rejects with an error that carries the kernel's error card. The promise has `cancel()`
-   * for long work, which tells how far it is by `progress(done, total)`. What is asked `quiet`ly is
-   * no action of a person.
+   * Send a request. Rejects with an error that carries an error card: the kernel's, or that of a timeout.
+   * The promise has `cancel()` for long work, which reports `progress(done, total)`. A `quiet` request is no
+   * action of the user: nothing is said while it is late.
    */
-  function ask(type, args = {}, { progress = null, quiet = false } = {}) {
-    const id = `${prefix}-${(sent += 1)}`;
+  function ask(type, args = {}, options = {}) {
+    let entry = null;
     const answer = new Promise((resolve, reject) => {
-      waiting.set(id, { resolve, reject, progress, quiet });
-      try {
-        model.send({ id, type, args });
-      } catch (error) {
-        waiting.delete(id);
-        reject(error);
-      }
+      entry = makeEntry(type, args, options, resolve, reject);
+      if (isLost) fail(entry, RESTARTED);
+      else post(entry);
     });
-    answer.cancel = () => ask("cancel", { id }, { quiet: true }).catch(() => {});
+    answer.cancel = () => cancel(entry);
     return answer;
   }
 
   /**
-   * A line of requests where only the newest matters: one under way, one waiting. Long work (with
-   * `progress`) is cancelled when a newer request comes; `cancel()` of the line ends it all.
+   * A queue of requests where only the newest matters: one pending, one waiting. Long work (with
+   * `progress`) is cancelled when a newer request comes; `cancel()` of the queue ends it all.
    */
   function line(options = {}) {
     let busy = false;
     let next = null;
-    let now = null;
+    let current = null;
     async function run({ type, args, done, failed }) {
       busy = true;
       try {
-        now = ask(type, args, options);
-        const answer = await now;
+        current = ask(type, args, options);
+        const answer = await current;
         atOnce(() => done(answer));
       } catch (error) {
         if (!next) failed(error);
@@ -84,18 +258,64 @@ export function openKernel(model) {
       const wanted = { type, args, done, failed };
       if (!busy) return run(wanted);
       next = wanted;
-      return options.progress && now.cancel();
+      return options.progress && current.cancel();
     }
     request.cancel = () => {
       next = null;
-      if (busy) now.cancel();
+      if (busy) current.cancel();
     };
     return request;
   }
 
+  function lostReply(entry) {
+    if (!isRepeatable(entry.type)) return unknownChange(entry);
+    return {
+      title: "No answer from the kernel",
+      message: `The kernel answers other requests, but not “${entry.type}”, which was sent twice.`,
+      hint: "Try again. If that does not help, run the cell again.",
+      retry,
+    };
+  }
+
+  function giveUp(entry) {
+    if (!isRepeatable(entry.type)) return unknownChange(entry);
+    const minutes = Math.round(TIMES.absoluteMs / 60000);
+    return {
+      title: "No answer from the kernel",
+      message: `Nothing was heard of “${entry.type}” for ${minutes} minutes. The kernel may be busy or gone.`,
+      hint: "Try again when its cell is done.",
+      retry,
+    };
+  }
+
+  function unknownChange(entry) {
+    return {
+      title: "No answer to a change",
+      message: `The answer to “${entry.type}” was lost, so the change may or may not have been made.`,
+      hint: "Look at the newest version before you make the change again.",
+      retry,
+    };
+  }
+
+  /** The model was connected to a kernel, or lost it. */
+  function onConnection() {
+    if (state === "connecting") return;
+    if (probe) forget(probe);
+    probe = null;
+    isLost = false;
+    sendProbe();
+    clearTimeout(connectTimer);
+    connectTimer = setTimeout(() => probe && lose(), TIMES.connectMs);
+  }
+
+  model.on("msg:custom", onMessage);
+  model.on("comm_live_update", onConnection);
   // The first message is ours: a kernel that lives answers it. Without an answer this is a picture.
-  const timer = setTimeout(() => state === "connecting" && setState("static"), NO_ANSWER_MS);
-  ask("ready", {}, { quiet: true }).catch(() => setState("static"));
+  connectTimer = setTimeout(() => state === "connecting" && setState("static"), TIMES.connectMs);
+  sendProbe();
+  const heartbeat = isVisible && setInterval(() => {
+    if (state === "live" && Date.now() - heard >= TIMES.heartbeatMs && isVisible()) sendProbe();
+  }, TIMES.heartbeatMs);
 
   return {
     ask,
@@ -103,22 +323,44 @@ export function openKernel(model) {
     get state() {
       return state;
     },
-    /** Hear what each answer cost: `told({requests, bytes, ms}, quiet)`. */
-    onCost(told) {
-      costs.add(told);
-      return () => costs.delete(told);
+    /** Whether the kernel was restarted, as opposed to a saved notebook that never had one. */
+    get isLost() {
+      return isLost;
+    },
+    /** Hear what each answer cost: `listener({requests, bytes, ms}, quiet)`. */
+    onCost(listener) {
+      costListeners.add(listener);
+      return () => costListeners.delete(listener);
     },
     onState(listener) {
-      listeners.add(listener);
+      stateListeners.add(listener);
       listener(state);
-      return () => listeners.delete(listener);
+      return () => stateListeners.delete(listener);
+    },
+    /** Hear how many requests of the user have had no answer for some seconds. */
+    onLate(listener) {
+      lateListeners.add(listener);
+      return () => lateListeners.delete(listener);
+    },
+    /** Send late reads again and probe the kernel. */
+    tryAgain() {
+      for (const entry of waiting()) {
+        if (entry.late && isRepeatable(entry.type)) postAgain(entry);
+      }
+      probedAt = -Infinity;
+      sendProbe();
+    },
+    /** What "Try again" in the card of a timeout does. */
+    onRetry(work) {
+      retry = work;
     },
     close() {
-      clearTimeout(timer);
+      clearTimeout(connectTimer);
+      clearInterval(heartbeat);
       model.off("msg:custom", onMessage);
-      waiting.clear();
-      listeners.clear();
-      costs.clear();
+      model.off("comm_live_update", onConnection);
+      for (const entry of waiting()) forget(entry);
+      for (const listeners of [stateListeners, costListeners, lateListeners]) listeners.clear();
     },
   };
 }

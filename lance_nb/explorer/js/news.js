@@ -2,7 +2,6 @@
 
 const EVERY_MS = 4000;
 const PATIENCE = 20; // a slow store is asked more seldom: this many times as long as it took
-const LOST_MS = 60000; // an answer that does not come may have gone with the connection
 
 /**
  * @param {HTMLElement} root nothing is asked while it is out of sight
@@ -10,28 +9,27 @@ const LOST_MS = 60000; // an answer that does not come may have gone with the co
  */
 export function watchNews(root, ctx) {
   let timer = 0;
-  let due = 0; // until then an answer is waited for
-  let lost = LOST_MS; // doubles while none comes: a kernel at work answers all of them at its end
+  let asking = false; // also while the kernel is busy: a reply that is lost ends it, see kernel.js
   let inSight = true;
   let mark = "";
   let known = { key: "", latest: 0 };
 
   async function look() {
     const started = performance.now();
-    if (started < due || ctx.kernel.state !== "live" || !inSight || document.visibilityState !== "visible") return;
-    due = started + lost;
-    wait(lost);
-    lost *= 2;
+    if (asking || ctx.kernel.state !== "live" || !inSight || document.visibilityState !== "visible") return;
+    clearTimeout(timer);
+    asking = true;
+    let isLost = false;
     try {
       const { result } = await ctx.kernel.ask("news", { latest: known.latest, mark }, { quiet: true });
       take(result);
       mark = result.mark;
-    } catch {
+    } catch (error) {
       // A store that does not answer now is asked again later; what is shown stays.
+      isLost = error.card?.kind === "Timeout";
     }
-    due = 0;
-    lost = LOST_MS;
-    wait(Math.max(EVERY_MS, PATIENCE * (performance.now() - started)));
+    asking = false;
+    wait(isLost ? EVERY_MS : Math.max(EVERY_MS, PATIENCE * (performance.now() - started)));
   }
 
   function wait(ms) {

@@ -3,6 +3,7 @@
 import { h, show, atOnce, renewAges } from "./dom.js";
 import { openKernel } from "./kernel.js";
 import { errorCard } from "./error_card.js";
+import { lateNotice } from "./late_notice.js";
 import { versionRange } from "./version_range.js";
 
 const AGES_MS = 10000;
@@ -33,7 +34,8 @@ const AGES_MS = 10000;
 export function widget(mount, label) {
   return {
     render({ model, el }) {
-      const kernel = openKernel(model);
+      const isVisible = () => !document.hidden && root.checkVisibility();
+      const kernel = openKernel(model, { isVisible: model.get("screen").kept ? null : isVisible });
       const closing = [() => kernel.close()];
       const live = h("div", { class: "lnb-offscreen", "aria-live": "polite" });
       const problem = h("div", { class: "lnb-problem", role: "alert" });
@@ -41,7 +43,7 @@ export function widget(mount, label) {
       const root = h(
         "section",
         { class: "lnb lnb-live", "aria-label": label, on: { focusin: keepKeys, keydown: leave } },
-        problem, body, live,
+        lateNotice(kernel), problem, body, live,
       );
       root.style.setProperty("--lnb-height", `${model.get("height")}px`);
       el.append(root);
@@ -87,6 +89,11 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
       for (const { paint } of painters) paint(model.get("screen"), false);
     });
   };
+  // The views ask anew for all that they show.
+  kernel.onRetry(() => {
+    const { branch, version } = model.get("screen");
+    travelTo({ branch, version }, repaint);
+  });
   model.on("change:screen", repaint);
   closing.push(() => model.off("change:screen", repaint));
   const context = {
@@ -105,9 +112,7 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
         if (!wanted || wanted.some((name) => name in parts)) paint(context.screen(), true);
       }
     },
-    travel(args) {
-      line("travel", { ...args, window: shared.window }, () => show(problem), (error) => show(problem, failure(error, () => show(problem))));
-    },
+    travel: (args) => travelTo(args, () => {}),
     // A view by itself has no tabs, no footer, and shows details under itself; app.js has them all.
     go: () => false,
     has: () => false,
@@ -119,6 +124,14 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
     },
     onClose: (work) => closing.push(work),
   };
+  function travelTo(args, arrived) {
+    const done = () => {
+      show(problem);
+      arrived();
+    };
+    const failed = (error) => show(problem, failure(error, () => show(problem)));
+    line("travel", { ...args, window: shared.window }, done, failed);
+  }
   context.range = versionRange(context);
   return context;
 }

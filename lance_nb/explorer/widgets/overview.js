@@ -7,9 +7,8 @@ import { ioMeter } from "../js/io_meter.js";
 import { lockButton } from "../js/lock_button.js";
 import { widget } from "../js/view.js";
 
-const STATES = {
-  static: "static snapshot – run the cell to go on",
-};
+const STATIC = "static snapshot – run the cell to go on";
+const RESTARTED = "the kernel was restarted – run the cell to go on";
 
 /** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
 export function mountOverview(el, ctx) {
@@ -38,7 +37,7 @@ export function mountOverview(el, ctx) {
     return undefined;
   });
   ctx.onClose(ctx.kernel.onState((state) => {
-    badge.textContent = STATES[state] ?? "";
+    badge.textContent = state !== "static" ? "" : ctx.kernel.isLost ? RESTARTED : STATIC;
     badge.hidden = !badge.textContent;
   }));
 }

@@ -1,0 +1,45 @@
+// What each request to the kernel does: whether it may be sent again, and whether it is answered in order.
+// tests/unit/explorer/test_request_kinds.py compares the lists with the handlers in Python.
+
+/** Requests that only read and are answered where the message arrives, one after the other. */
+const READS = [
+  "ready", "cancel", "travel", "rows", "versions", "detail", "cell", "select", "refs", "news",
+  "biography.find", "biography.keys",
+  "rows.like", "rows.columns", "rows.range", "rows.value", "rows.row", "rows.thumbs", "rows.text",
+  "rows.media",
+  "changes.counts", "changes.near", "changes.place", "changes.files",
+  "storage.map", "storage.fragment", "storage.deletions", "storage.deleted", "storage.pages", "storage.health",
+  "refs.check", "refs.heads",
+  "stage.menu", "stage.check", "stage.cards", "stage.running",
+];
+
+/** Requests that only read, in a thread of their own, always or sometimes: a later request may be answered earlier. */
+const LONG_READS = [
+  "biography.steps", "rows.look", "rows.profile", "rows.exact",
+  "changes.rows", "changes.row", "changes.summary", "changes.level", "changes.drift",
+  "storage.space", "refs.list", "refs.show", "refs.explain", "refs.bytes",
+];
+
+/** Requests that write, stage, or number a preview: they are sent once. */
+const WRITES = ["lock", "refs.create", "refs.move", "refs.note", "stage.remove", "stage.earlier", "stage.look"];
+const LONG_WRITES = [
+  "refs.plan", "refs.merge", "refs.delete", "stage.add", "stage.prepare", "stage.rerun", "stage.commit", "stage.all",
+];
+
+const ONLY_READ = new Set([...READS, ...LONG_READS]);
+const IN_ORDER = new Set([...READS, ...WRITES]);
+
+/** Whether a request may be sent a second time. What is not known here may not. @param {string} type */
+export function isRepeatable(type) {
+  return ONLY_READ.has(type);
+}
+
+/** Whether all later requests are answered after this one. @param {string} type */
+export function isInOrder(type) {
+  return IN_ORDER.has(type);
+}
+
+/** Whether a request is in one of the lists above. @param {string} type */
+export function isKnown(type) {
+  return [READS, LONG_READS, WRITES, LONG_WRITES].some((types) => types.includes(type));
+}
