@@ -30,7 +30,7 @@ from lance_nb.errors import (
     RefNotFoundError,
 )
 from lance_nb.format.layout import HINT_PATH, QUARANTINE
-from lance_nb.storage.base import Store, check_path
+from lance_nb.storage.base import Store, check_path, sync_folder
 
 RECORD = "repair.json"
 FILE_BYTES_MAX = 1 << 30
@@ -71,6 +71,7 @@ class Quarantine:
         """Put a file aside. Raises as ``keep``."""
         self.keep(path)
         self.root.delete(path)
+        sync_folder(self.root, path.rpartition("/")[0])  # else a power failure undoes the repair
 
     def place(self, path: str) -> str:
         """Return where a file is put."""

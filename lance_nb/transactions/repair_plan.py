@@ -4,7 +4,8 @@
 step               for
 =================  =================================================================================
 restore            a newest version that cannot be read: the last good one becomes the newest, under
-                   a number of its own; the damaged manifests are put aside
+                   a number of its own; the damaged manifests are put aside (also by the next
+                   repair, when one was interrupted before that)
 hint               a hint to the latest version that is wrong or missing: it is written anew
 finish branch      a branch with a record and no versions: its creation is completed
 branch record      a branch with versions and no record: the record is written from its first
@@ -47,6 +48,7 @@ from lance_nb.table.verification_report import Finding
 from lance_nb.transactions.manifest_slots import SlotKeeper
 from lance_nb.transactions.moved_bases import moved_branches
 from lance_nb.transactions.operations.clone import Clone
+from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.tag_writer import PlaceOf
 from lance_nb.transactions.version_source import VersionSource
 
@@ -145,6 +147,8 @@ class _Planner:
             if step is not None:
                 restored.add(line.branch)
                 yield step
+            else:
+                yield from self._restored_over(folder)
         yield from self._records()
         yield from self._branches()
         yield from self._hints(restored)
@@ -198,6 +202,32 @@ class _Planner:
             version=newest + 1,
             target=Target(line.branch, good),
         )
+
+    def _restored_over(self, folder: str) -> Iterator[RepairStep]:
+        """Plan to end a repair that was interrupted after it had made the version that restores."""
+        line = self._survey.lines[folder]
+        damaged = {
+            one.version: one
+            for one in self._of("manifest-unreadable")
+            if one.branch == line.branch and isinstance(one.error, FormatError)
+        }
+        if not damaged:
+            return
+        source = self._source(line.branch)
+        bad: list[ManifestName] = []
+        for name in line.names:
+            if name.version in damaged:
+                bad.append(name)
+                continue
+            if bad and _goes_back(source, name.version, bad[0].version):
+                files = tuple(_inside(folder, one.path) for one in bad)
+                text = (
+                    f"put {len(bad)} damaged manifest{'s' if len(bad) > 1 else ''} aside, over "
+                    f"which version {name.version} has restored an older one"
+                )
+                why = damaged[bad[-1].version].message
+                yield RepairStep(ASIDE, text, why, line.branch, files, files)
+            bad = []
 
     def _source(self, branch: str | None) -> VersionSource:
         place = self._place_of(branch)
@@ -333,6 +363,15 @@ class _Planner:
         for one in found:
             text = "make a version that names the present places of its files"
             yield RepairStep(MOVED, text, str(one), one.branch, version=one.version)
+
+
+def _goes_back(source: VersionSource, version: int, before: int) -> bool:
+    """Tell whether a version restores one that is older than ``before``."""
+    try:
+        made = source.transaction(version).operation
+    except LanceError:
+        return False
+    return isinstance(made, Restore) and made.version < before
 
 
 def _is_temporary(file: StoredFile) -> bool:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
-from typing import Any
+from typing import Any, Protocol
 
 from tests.torture.results import keep
 
@@ -108,10 +108,18 @@ def shared(run: Run, work: Work, chunk: int, start: Callable[[], None] | None = 
 
     ``work(seeds, tell)`` calls ``tell(seed)`` before each one, and returns counts and findings.
     """
+    seeds = range(run.seed, run.seed + run.size)
+    counts, last = _shared(run, work, seeds, chunk, start)
+    return run.result(dict(counts), (run.seed, last))
+
+
+def _shared(
+    run: Run, work: Work, seeds: range, chunk: int, start: Callable[[], None] | None = None
+) -> tuple[Counter[str], int]:
     context = multiprocessing.get_context("fork")
     counts: Counter[str] = Counter()
     children: list[_Child] = []
-    next_seed, end, last = run.seed, run.seed + run.size, run.seed
+    next_seed, end, last = seeds.start, seeds.stop, seeds.start
 
     def begin(seeds: range) -> None:
         here, there = context.Pipe(duplex=False)
@@ -123,9 +131,9 @@ def shared(run: Run, work: Work, chunk: int, start: Callable[[], None] | None = 
 
     while children or (next_seed < end and not run.is_over()):
         while len(children) < run.jobs and next_seed < end and not run.is_over():
-            seeds = range(next_seed, min(next_seed + chunk, end))
-            next_seed, last = seeds.stop, seeds.stop - 1
-            begin(seeds)
+            chosen = range(next_seed, min(next_seed + chunk, end))
+            next_seed, last = chosen.stop, chosen.stop - 1
+            begin(chosen)
         wait([one.pipe for one in children], timeout=1)
         for child in list(children):
             rest = _looked_after(run, child, counts)
@@ -133,7 +141,7 @@ def shared(run: Run, work: Work, chunk: int, start: Callable[[], None] | None = 
                 children.remove(child)
                 if rest:
                     begin(rest)
-    return run.result(dict(counts), (run.seed, last))
+    return counts, last
 
 
 def _child(pipe: Any, at: Any, seeds: range, work: Work, start: Callable[[], None] | None) -> None:
@@ -173,3 +181,52 @@ def _ended(run: Run, child: _Child, seed: int, how: str) -> range:
     """Note the seed; what the child had counted before is lost, so it is done again without it."""
     run.fail(f"seed {seed}: {how}")
     return range(seed + 1, child.seeds.stop)
+
+
+# --- verb by verb ---------------------------------------------------------------------------------
+
+
+class VerbRun(Protocol):
+    """What tries one verb after the other, and counts."""
+
+    ends: Counter[str]
+    verbs: Counter[str]
+    failures: list[str]
+
+    def all_of(self, name: str, seed: int) -> None:
+        """Try a verb in every way, on the dataset of a seed."""
+
+    def close(self) -> None:
+        """End what was started."""
+
+
+def each_verb(run: Run, names: Sequence[str], make: Callable[[int], VerbRun], size: str) -> Found:
+    """Give verbs to forked children, seed after seed, until the size is reached; return counts.
+
+    Every verb is through with a seed before the next one begins. ``make(seed)`` returns what tries
+    the verbs; ``size`` is the name of the count.
+    """
+    ends: Counter[str] = Counter()
+    verbs: Counter[str] = Counter()
+    last = run.seed - 1
+    while verbs.total() < run.size and not run.is_over():
+        last += 1
+        found, _ = _shared(run, _work_of(names, last, make), range(len(names)), 1)
+        for (kind, name), count in ((key.split(":", 1), count) for key, count in found.items()):
+            (ends if kind == "end" else verbs)[name] += count
+    counts: Found = {size: verbs.total(), "ends": dict(ends), "verbs": dict(verbs)}
+    return run.result(counts, (run.seed, last))
+
+
+def _work_of(names: Sequence[str], seed: int, make: Callable[[int], VerbRun]) -> Work:
+    def work(numbers: range, tell: Tell) -> tuple[Counter[str], list[str]]:
+        tried = make(seed)
+        for number in numbers:
+            tell(number)
+            tried.all_of(names[number], seed)
+        tried.close()
+        counts = Counter({f"end:{name}": count for name, count in tried.ends.items()})
+        counts.update({f"verb:{name}": count for name, count in tried.verbs.items()})
+        return counts, tried.failures
+
+    return work

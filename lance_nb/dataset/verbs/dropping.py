@@ -1,8 +1,8 @@
 """Delete a whole dataset: every version, branch and tag, and every other file below its root.
 
-The root must hold a version that can be read: a mistyped path is refused, not emptied. Manifests go
-last, so that what was interrupted can be done again. Files under other base paths stay, as in
-pylance.
+The root must hold a version that can be read: a mistyped path is refused, not emptied. Manifests of
+main go last, so that what was interrupted can be done again. Files under other base paths stay, as
+in pylance.
 
 Source: ``LanceDataset.drop`` of pylance 14.0.2.
 """
@@ -10,6 +10,8 @@ Source: ``LanceDataset.drop`` of pylance 14.0.2.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from contextlib import suppress
 
 from lance_nb.dataset.session import open_session
 from lance_nb.errors import (
@@ -19,8 +21,8 @@ from lance_nb.errors import (
     NotSupportedError,
     ObjectNotFoundError,
 )
-from lance_nb.format.layout import VERSIONS, branch_root
-from lance_nb.storage.base import Store, prune
+from lance_nb.format.layout import HINT_PATH, VERSIONS, branch_root
+from lance_nb.storage.base import Store, prune, sync_folder
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.versions import load_manifest, version_names
 from lance_nb.transactions.manifest_slots import forget_versions
@@ -53,12 +55,22 @@ def drop(
             "without a version are removed with the tools of the store"
         )
     branches = {_branch_folder(one) for one in files if one.startswith(_TREE)}
-    for one in sorted(files, key=lambda name: name.startswith(f"{VERSIONS}/")):
-        root.delete(one)
+    manifests = [one for one in files if one.startswith(f"{VERSIONS}/") and one != HINT_PATH]
+    _delete(root, sorted({*files} - {*manifests}))
+    _delete(root, manifests)
     for folder in branches - {""}:
         forget_versions(root.child(folder))
     forget_versions(root)
     prune(root)
+
+
+def _delete(root: Store, files: Sequence[str]) -> None:
+    """Delete files durably: what is deleted after them may not be lost to a power failure first."""
+    for one in files:
+        root.delete(one)
+    for folder in sorted({one.rpartition("/")[0] for one in files}):
+        with suppress(ObjectNotFoundError):  # somebody else drops it too
+            sync_folder(root, folder)
 
 
 def _has_a_version(root: Store) -> bool:

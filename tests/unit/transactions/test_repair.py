@@ -260,3 +260,28 @@ def test_a_branch_whose_first_version_is_of_another_branch_is_put_aside(world: D
     (step,) = lance_nb.plan_repair(world.uri, older_than=AT_ONCE).steps
     assert (step.kind, step.branch) == ("put aside", "copy")
     assert "nobody can tell from where it started" in step.what
+
+
+@pytest.mark.parametrize("is_newest", [True, False])
+def test_a_repair_that_was_interrupted_is_ended_by_the_next(
+    world: Damaged, is_newest: bool
+) -> None:
+    """It has made the version that restores, and the damaged manifest is not put aside yet."""
+    world.root.write(manifest_path(NEWEST), b"cut")
+    repair(world)
+    world.root.write(manifest_path(NEWEST), b"cut")
+    if not is_newest:
+        lance_nb.dataset(world.uri).delete("id = 11")
+    version = lance_nb.dataset(world.uri).version
+    assert [one.moved for one in repair(world).done] == [(manifest_path(NEWEST),)]
+    assert lance_nb.verify(world.uri).ok
+    assert lance_nb.dataset(world.uri).version == version
+
+
+def test_an_old_damaged_manifest_stays_unless_it_was_restored_over(world: Damaged) -> None:
+    dataset = lance_nb.dataset(world.uri)
+    dataset.checkout_version(NEWEST).restore()
+    lance_nb.dataset(world.uri).delete("id = 11")
+    world.root.write(manifest_path(NEWEST), b"cut")
+    assert not repair(world).done
+    assert bytes(world.root.read(manifest_path(NEWEST))) == b"cut"
