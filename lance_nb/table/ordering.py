@@ -206,7 +206,7 @@ def sort_places(keys: pa.Table, most: int | None = None) -> Ints:
     order.append(("place", "ascending"))
     rows = keys.append_column("place", pa.array(np.arange(keys.num_rows)))
     try:
-        if most is not None and 0 < most < keys.num_rows // 4:
+        if most is not None and most < keys.num_rows // 4:
             found = pc.select_k_unstable(rows, k=most, sort_keys=order)
         else:
             found = pc.sort_indices(rows, sort_keys=order)

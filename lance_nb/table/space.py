@@ -52,8 +52,8 @@ class Space:
     versions: pa.Table
     refs: pa.Table
     kinds: pa.Table
-    damaged: tuple[str, ...] = ()
-    _account: SpaceAccount | None = field(default=None, compare=False)
+    damaged: tuple[str, ...]
+    _account: SpaceAccount = field(compare=False)
 
     def freed_if(
         self,
@@ -72,8 +72,6 @@ class Space:
         branches and old orphans take is counted. Reads nothing again. Raises RefNotFoundError,
         CleanupError.
         """
-        if self._account is None:
-            return Freed(0, 0, 0)
         rules = (older_than, retain_versions, versions)
         policy = None
         if any(one is not None for one in rules):
@@ -112,11 +110,11 @@ def space_of(survey: Survey, references: References, now: datetime) -> Space:
         uri=survey.root.uri,
         num_files=len(survey.files),
         total_bytes=sum(sums.values()),
-        current_bytes=sums.get("current", 0),
-        old_bytes=sums.get("old", 0),
-        orphan_bytes=sums.get("orphan", 0),
-        bookkeeping_bytes=sums.get("bookkeeping", 0),
-        other_bytes=sums.get("other", 0),
+        current_bytes=sums["current"],
+        old_bytes=sums["old"],
+        orphan_bytes=sums["orphan"],
+        bookkeeping_bytes=sums["bookkeeping"],
+        other_bytes=sums["other"],
         files=files,
         versions=version_table(account),
         refs=ref_table(account),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -111,10 +112,11 @@ def _state(kind: str, is_current: bool, is_unnamed: bool) -> str:
     return "current" if is_current else "old"
 
 
-def totals(files: pa.Table) -> dict[str, int]:
-    """Return the bytes of each state."""
+def totals(files: pa.Table) -> Counter[str]:
+    """Return the bytes of each state; 0 for a state that no file is in."""
     sums = files.group_by("state").aggregate([("size_bytes", "sum")])
-    return dict(zip(sums["state"].to_pylist(), sums["size_bytes_sum"].to_pylist(), strict=True))
+    sizes = zip(sums["state"].to_pylist(), sums["size_bytes_sum"].to_pylist(), strict=True)
+    return Counter(dict(sizes))
 
 
 def kind_table(files: pa.Table) -> pa.Table:

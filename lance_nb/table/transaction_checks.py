@@ -175,7 +175,7 @@ def _index_difference(old: IndexMetadata, new: IndexMetadata) -> str:
 
 
 def _loses_deletions(old: Fragment, new: Fragment) -> bool:
-    if old.deletion_file is None or _deletion(old) == _deletion(new):
+    if _deletion(old) == _deletion(new):
         return False
     return new.deletion_file is None or new.num_deleted_rows < old.num_deleted_rows
 

@@ -95,7 +95,7 @@ def _by_row_id(ends: Ends, a: PlacedRows, b: PlacedRows) -> tuple[Ints, Ints]:
     sides = {one.side for one in ends.between}
     common_a = np.arange(ids_a.size, dtype=np.int64)
     common_b = np.arange(ids_b.size, dtype=np.int64)
-    if len(sides) == 2 or ends.ancestor is None:  # ids are given out on each side for itself
+    if len(sides) == 2:  # ids are given out on each side for itself
         found = ancestor_of(ends)
         first = np.uint64(0 if found is None else found.manifest.next_row_id)
         common_a, common_b = common_a[ids_a < first], common_b[ids_b < first]

@@ -62,9 +62,8 @@ class Piece:
     def home(self, own: Home, column: Field) -> Home:
         """Return where values of a column lie, given where the fragment itself keeps them."""
         for level in self.levels:
-            if own != level.homes.of(level.new, column):
-                break  # written anew since
-            own = level.homes.of(level.old, column)
+            if own == level.homes.of(level.new, column):  # else it was written anew since
+                own = level.homes.of(level.old, column)
         return own
 
 

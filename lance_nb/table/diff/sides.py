@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_parts import one_array
 from lance_nb.format.blob_fields import is_blob
 from lance_nb.format.field import Field
 from lance_nb.format.fragment import Fragment
@@ -72,7 +73,7 @@ class Sides:
     def _blobs_differ(self, a: Field, b: Field, left: pa.Table, right: pa.Table) -> Mask:
         one = _Rows(self._a, left.column(ROW_ADDRESS).to_pylist())
         other = _Rows(self._b, right.column(ROW_ADDRESS).to_pylist())
-        columns = _whole(left.column(a.name)), _whole(right.column(b.name))
+        columns = one_array(left.column(a.name)), one_array(right.column(b.name))
         return _parts_differ((one, a, columns[0]), (other, b, columns[1]))
 
 
@@ -86,7 +87,7 @@ def values_differ(old: pa.ChunkedArray | None, new: pa.ChunkedArray | None) -> M
             old = old.cast(new.type)
         except pa.ArrowException:
             return _split(old, new)
-    return differing(_whole(old), _whole(new))
+    return differing(one_array(old), one_array(new))
 
 
 def _split(old: pa.ChunkedArray, new: pa.ChunkedArray) -> Mask:
@@ -96,13 +97,6 @@ def _split(old: pa.ChunkedArray, new: pa.ChunkedArray) -> Mask:
     middle = len(old) // 2
     parts = values_differ(old[:middle], new[:middle]), values_differ(old[middle:], new[middle:])
     return np.concatenate(parts)
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    joined = column.combine_chunks()
-    return pa.concat_arrays(joined.chunks) if isinstance(joined, pa.ChunkedArray) else joined
 
 
 # --- blobs ----------------------------------------------------------------------------------------

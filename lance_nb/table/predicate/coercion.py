@@ -204,7 +204,9 @@ def _advice(operand: Expression, other: Expression) -> str:
     if pt.is_boolean(type_):
         return f"write true or false, or CAST({name} AS INT)"
     if pt.is_struct(type_):
-        return f"name one of its fields, as in {name}.{type_.field(0).name}" if len(type_) else ""
+        if not type_.num_fields:
+            return "it has no fields"
+        return f"name one of its fields, as in {name}.{type_.field(0).name}"
     if pt.is_nested(type_):
         return f"write array_has({name}, ...) or array_length({name})"
     if pt.is_date(type_):

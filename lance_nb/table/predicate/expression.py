@@ -168,13 +168,13 @@ def _needed(expression: Expression, columns: Columns, depth: int) -> Value:
     import pyarrow.compute as pc
 
     decided_by = _DECIDED_BY[expression.name]
-    found = one_array(_needed(operands[0], columns, depth - 1), len(next(iter(columns.values()))))
+    found = one_array(_needed(operands[0], columns, depth), len(next(iter(columns.values()))))
     for operand in operands[1:]:
         is_open = pc.fill_null(pc.not_equal(found, decided_by), True)
         if not is_open.true_count:
             break
         rows = {path: column.filter(is_open) for path, column in columns.items()}
-        value = one_array(_needed(operand, rows, depth - 1), is_open.true_count)
+        value = one_array(_needed(operand, rows, depth), is_open.true_count)
         place = pc.cumulative_sum(is_open.cast(pa.int64()))
         place = pc.if_else(is_open, pc.subtract(place, 1), pa.scalar(None, pa.int64()))
         found = expression.kernel(found, value.take(place))
@@ -258,9 +258,9 @@ def per_distinct(function: Callable[..., Any], type_: pa.DataType) -> Kernel:
 
 
 def to_numpy(array: pa.Array) -> np.ndarray[Any, Any]:
-    """Return the values as numpy sees them; what stands at a null is not defined."""
+    """Return numbers as numpy sees them; what stands at a null is not defined."""
     if array.null_count:
-        array = array.fill_null(False if pa.types.is_boolean(array.type) else 0)
+        array = array.fill_null(0)
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 

@@ -87,7 +87,7 @@ def _any_value(rows: pa.Array) -> pa.Array:
 
 
 def _flatten(name: str, operands: Sequence[Expression]) -> Expression:
-    rows = list_of(operands[0], name=name)
+    rows = list_of(*operands, name=name)
     if not is_list(rows.type.value_type):
         return rows
 
@@ -199,7 +199,7 @@ def of_lists(kernel: Callable[[pa.Array], pa.Array]) -> Binder:
     """Make a binder of a function of arrays of lists."""
 
     def bind(name: str, operands: Sequence[Expression]) -> Expression:
-        return call(name, arrays_kernel(kernel), list_of(operands[0], name=name))
+        return call(name, arrays_kernel(kernel), list_of(*operands, name=name))
 
     return bind
 

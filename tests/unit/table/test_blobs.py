@@ -110,3 +110,11 @@ def test_reads_of_nothing_return_nothing(dataset: lance_nb.LanceDataset) -> None
         assert (file.read1(3), file.tell()) == (b"012", 3)
         assert (file.read1(-1), file.tell()) == (b"3456789", 10)
         assert (file.read1(-1), file.readall()) == (b"", b"")
+
+
+def test_one_read_of_any_size_is_bounded() -> None:
+    payload = bytes(range(256)) * 64
+    table = pa.table([pa.array([payload], pa.large_binary())], schema=pa.schema([BLOB]))
+    made = lance_nb.write_dataset(table, f"memory://blobs-{uuid4().hex}/d.lance")
+    (file,) = made.take_blobs("b", indices=[0])
+    assert [file.read1(), file.read1(-1), file.read1()] == [payload[:8192], payload[8192:], b""]

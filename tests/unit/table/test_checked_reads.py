@@ -332,3 +332,8 @@ def test_a_mark_changes_with_the_bytes(tmp_path: Path) -> None:
         store.write("x", b"2")
         assert store.mark("x")[0] == first[0] == 1
         assert store.mark("x") != first
+
+
+def test_a_file_without_a_checksum_costs_no_request() -> None:
+    store = MemoryStore("checked-without-sums")
+    ReadChecks().before_read(store, "data/nowhere.lance")  # asking for its size would raise

@@ -73,6 +73,14 @@ def test_files_without_a_version_go_when_they_are_old(moment: datetime | None, g
     assert paths(planned({"data/orphan.lance": moment}, [holding(1)], everything=True))
 
 
+def test_what_an_interrupted_commit_left_goes_when_it_is_old():
+    name = "_versions/.tmp_18446744073709551614.manifest_1"
+    (found,) = planned({name: OLD}, [holding(1)]).others
+    assert (found.file.path, found.unverified, found.version) == (name, True, None)
+    assert found.reason == "left behind by a commit that was interrupted"
+    assert planned({name: YOUNG}, [holding(1)]).others == ()
+
+
 def test_versions_that_were_not_read_leave_their_files_to_be_judged_by_age():
     files = {"data/a.lance": OLD, "data/b.lance": YOUNG}
     plan = planned(files, [holding(1, "a.lance", "b.lance"), holding(2)], 1, unread=1)

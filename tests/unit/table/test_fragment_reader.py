@@ -118,3 +118,14 @@ def test_a_field_of_a_0_1_file_with_another_id_is_found_by_its_position():
     file = replace(fragment.files[0], fields=(0, 1, 12))
     (found,) = read(renumbered, replace(fragment, files=(file,)), ["value"], (0, 5))
     assert found == expected
+
+
+@pytest.mark.parametrize("column", [-1, -2])
+def test_a_leaf_without_a_column_is_refused(at, column):
+    snapshot = at(2)
+    fragment = snapshot.manifest.fragments[0]
+    (file,) = fragment.files
+    columns = [column, *file.column_indices[1:]]
+    fragment = replace(fragment, files=(replace(file, column_indices=columns),))
+    with pytest.raises(CorruptFileError, match=f"expected a column number, found {column};"):
+        read(snapshot, fragment, [snapshot.manifest.schema.names[0]], (0, 1))

@@ -169,3 +169,15 @@ def test_versions_as_a_table(log):
     assert table["operation"].to_pylist() == OPERATIONS
     assert table["tags"].to_pylist()[:2] == [["also", "first"], []]
     assert table["num_rows"].to_pylist()[:5] == [40, 70, 66, 5126, 107]
+
+
+def test_a_transaction_that_cannot_be_read_is_raised_or_told():
+    store = changed(3, without_inline)
+    for info in store.list("_transactions"):
+        store.write(f"_transactions/{info.name}", b"\xff" * 9)
+    log = VersionLog(store, None)
+    with pytest.raises(CorruptFileError):
+        log.describe(3, {})
+    info = log.describe(3, {}, tolerant=True)
+    assert (info.num_rows, info.operation) == (66, None)
+    assert "_transactions/" in info.error

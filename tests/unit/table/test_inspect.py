@@ -56,6 +56,12 @@ def test_data_files_name_the_columns_that_are_still_there(at):
     assert early[0]["file_version"] == "2.2"
 
 
+def test_data_files_tell_their_version(stores):
+    for name, version in (("types_2_1", "2.1"), ("types_2_2", "2.2")):
+        found = inspect.data_files(snapshot_of(stores[name]))["file_version"]
+        assert set(found.to_pylist()) == {version}
+
+
 def test_files_of_a_parent_branch_show_their_base(at):
     found = inspect.data_files(at(("side", None))).to_pylist()
     assert [one["base_id"] for one in found] == [0, 0, None]

@@ -92,3 +92,13 @@ def test_what_is_no_file_of_its_own_is_refused(tmp_path: Path) -> None:
     old = next((golden / "data").glob("*.lance"))
     with pytest.raises(NotSupportedError, match=r"0\.1 file"):
         open_single_file(old)
+
+
+def test_blobs_outside_of_the_file_are_refused(tmp_path: Path) -> None:
+    ds = lance_nb.write_dataset(pa.table({"n": [1]}), tmp_path / "d")
+    (file,) = ds.opened[1].manifest.fragments[0].files
+    (tmp_path / "d" / "data" / "secret").write_bytes(b"secret")
+    locations = open_single_file(tmp_path / "d" / "data" / file.path).snapshot.locations
+    for uri, base_id in ((f"{tmp_path}/d/data/secret", None), ("secret", 0)):
+        with pytest.raises(NotSupportedError, match="outside of the data file"):
+            locations.external(uri, base_id)

@@ -148,3 +148,8 @@ def test_two_tags_on_one_version_hold_nothing_alone(grown: LanceDataset):
     rows = {one["name"]: one for one in grown.space().refs.to_pylist()}
     assert rows["first"]["exclusive_bytes"] == rows["again"]["exclusive_bytes"] == 0
     assert rows["first"]["referenced_bytes"] == rows["again"]["referenced_bytes"] > 0
+
+
+def test_states_without_a_file_have_no_bytes(make: Callable[..., LanceDataset]):
+    found = make().space()
+    assert (found.old_bytes, found.orphan_bytes, found.other_bytes) == (0, 0, 0)

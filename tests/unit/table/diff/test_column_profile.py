@@ -92,3 +92,14 @@ def test_drift_of_nothing_has_no_bins(make) -> None:
     assert (drifts["n"].edges, drifts["n"].psi) == ((), None)
     assert drifts["s"].before.null_count == 1
     assert drifts["s"].kind == "other"
+
+
+def test_drift_from_no_rows_has_bins_and_no_index(make) -> None:
+    table = pa.table({"n": [1.0, 2.0], "t": ["a", "b"]})
+    ds = make(table.slice(0, 0))
+    ds.insert(table)
+    for diff in (ds.diff(1, 2), ds.diff(2, 1)):
+        for one in diff.drift():
+            assert one.psi is None
+            assert sorted([one.before.num_sampled, one.after.num_sampled]) == [0, 2]
+            assert len(one.before.histogram) == len(one.after.histogram) > 0

@@ -100,3 +100,9 @@ def test_the_first_version_of_a_branch_is_the_one_it_was_forked_from(forked) -> 
     assert ends.ancestor == Past(None, 4)
     assert _told(ends) == []
     assert forked.diff(("dev", 4), 4).counts.is_empty
+
+
+def test_the_oldest_version_of_a_branch_is_named(forked) -> None:
+    with pytest.raises(VersionNotFoundError, match="HEAD~6 is the oldest"):
+        target_of(forked.opened[0], "HEAD~7", None)
+    assert target_of(forked.opened[0], "HEAD~6", None).version == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import lance_nb
 from lance_nb.table.diff.transactions_between import transactions_table, versions_between
 from tests.unit.table.diff.conftest import rows
@@ -15,6 +17,21 @@ def test_versions_are_listed_and_described_in_parts(past) -> None:
     part = transactions_table(diff.ends, found[1:3])
     assert part.column("operation").to_pylist() == ["Delete", "Merge"]
     assert part.to_pylist() == diff.transactions.to_pylist()[1:3]
+    log = diff.ends.source.log(None)
+    known = [log.transaction(number) for number in (4, 5)]
+    assert part.column("uuid").to_pylist() == [one.uuid for one in known if one is not None]
+    assert part.column("read_version").to_pylist() == [3, 4]
+    assert part.column("description").to_pylist() == [one.description for one in known if one]
+
+
+def test_versions_without_a_transaction_are_described_without_it(past) -> None:
+    diff = past(steps=3).diff(1, 3)
+    log = type(diff.ends.source.log(None))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log, "transaction", lambda _self, _version: None)
+        found = transactions_table(diff.ends, versions_between(diff.ends)).to_pylist()
+    told = [(one["version"], one["uuid"], one["read_version"], one["description"]) for one in found]
+    assert told == [(2, None, None, None), (3, None, None, None)]
 
 
 def test_both_sides_of_a_fork_are_listed(past) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -30,6 +31,15 @@ TABLE = pa.table({"t": pa.array([_NOON, None], pa.timestamp("us")), "k": [28, No
 )
 def test_times(text: str, value: object) -> None:
     assert values_of(text, TABLE) == [value, None]
+
+
+def test_dates_have_years_of_four_digits() -> None:
+    assert values_of("make_date(9999, 12, 31)", TABLE)[0] == date(9999, 12, 31)
+    days = values_of("cast(make_date(-9999, 1, 1) as int)", TABLE)
+    assert days[0] == int(np.datetime64("-9999-01-01", "D").astype(np.int64))
+    for year in (10_000, -10_000):
+        with pytest.raises(PredicateError, match=f"{year}-1-1 is no date"):
+            values_of(f"make_date({year}, 1, 1)", TABLE)
 
 
 def test_a_day_that_no_month_has_is_refused() -> None:

@@ -25,6 +25,12 @@ NAIVE = datetime(2021, 1, 1, 12)  # noqa: DTZ001
         (pa.scalar(0.1, pa.float32()), pa.string(), "0.1"),
         (pa.scalar(-1.5e12), pa.large_string(), "-1500000000000.0"),
         (pa.scalar(1.5e-6), pa.string(), "1.5e-6"),
+        *((pa.scalar(1.5 * 10.0**power, pa.float32()), pa.string(), f"15{'0' * (power - 1)}.0")
+          for power in range(9, 13)),
+        *((pa.scalar(1.5 * 10.0**power), pa.string(), f"15{'0' * (power - 1)}.0")
+          for power in range(9, 16)),
+        (pa.scalar(1.5e13, pa.float32()), pa.string(), "1.5e13"),
+        (pa.scalar(1.5e16), pa.string(), "1.5e16"),
         (pa.scalar(1e20), pa.string(), "1e20"), (pa.scalar(1e-7), pa.string(), "1e-7"),
         (pa.scalar(NAIVE), pa.string(), "2021-01-01T12:00:00"),
         (pa.scalar(datetime(2021, 1, 1, 0, 0, 0, 5, UTC), UTC_US), pa.string(),

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.coercion import common_type
 from lance_nb.table.predicate.filter import compile_filter
 
@@ -69,3 +70,65 @@ def test_a_fraction_is_rounded_beside_a_column_and_not_beside_a_function(
 def test_what_stands_beside_null_is_not_computed(condition: str, rows: int) -> None:
     table = pa.table({"x": pa.array([-128], pa.int8())})  # abs(x) is out of range
     assert len(_rows(condition, table)) == rows
+
+
+SCHEMA = pa.schema(
+    [
+        ("t", pa.string()), ("i", pa.int64()), ("b", pa.bool_()), ("d", pa.date32()),
+        ("m", pa.timestamp("us")), ("y", pa.binary()), ("l", _LIST), ("p", _STRUCT),
+        ("e", pa.struct([])), ("j", pa.json_()), ("f", pa.float32()),
+    ]
+)  # fmt: skip
+NEVER = "they cannot be compared"
+NUMBER = "write a number, or CAST({} AS string) to compare text"
+TRUTH = "write true or false, or CAST(b AS INT)"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("t > 5", (
+             f"column 't' is string, 5 is int64: {NEVER}; "
+             "write '5' in quotes to compare text, or CAST(t AS DOUBLE) for numbers"
+         )),
+        ("true = t", (
+             f"column 't' is string, true is bool: {NEVER}; "
+             "write 'true' in quotes to compare text, or CAST(t AS DOUBLE) for numbers"
+         )),
+        ("b = 3", f"column 'b' is bool, 3 is int64: {NEVER}; {TRUTH}"),
+        ("b = 'x'", f"column 'b' is bool, and 'x' is not a value of type bool; {TRUTH}"),
+        ("b = d", f"column 'b' is bool, column 'd' is date32[day]: {NEVER}; {TRUTH}"),
+        ("p = 3", f"{NEVER}; name one of its fields, as in p.x"),
+        ("e = 3", f"{NEVER}; it has no fields"),
+        ("l = 3", f"{NEVER}; write array_has(l, ...) or array_length(l)"),
+        ("d = 5", f"{NEVER}; write date '2021-01-31'"),
+        ("m = true", f"{NEVER}; write timestamp '2021-01-31 12:00:00'"),
+        ("m = 'soon'", (
+             "column 'm' is timestamp[us], and 'soon' is not a value of type "
+             "timestamp[us]; write timestamp '2021-01-31 12:00:00'"
+         )),
+        ("y = 5", f"{NEVER}; write bytes as x'00ff'"),
+        ("i = 'q'", f"'q' is not a value of type int64; {NUMBER.format('i')}"),
+        ("p.x = 'q'", (
+             f"column 'p.x' is int8, and 'q' is not a value of type int8; "
+             f"{NUMBER.format('p.x')}"
+         )),
+        ("i + 1 = 'q'", (
+             f"the expression is int64, and 'q' is not a value of type int64; "
+             f"{NUMBER.format('the expression')}"
+         )),
+        ("i = x'00'", f"{NEVER}; {NUMBER.format('i')}"),
+        ("i = b", f"{NEVER}; write a cast"), ("i = l", f"{NEVER}; write a cast"),
+        ("j = 5", (
+             f"column 'j' is JSON, 5 is int64: {NEVER}; "
+             "write json_get_int(j, 'key') for a value inside of it"
+         )),
+        ("j = 1.5", "write json_get_float(j, 'key') for a value inside of it"),
+        ("j = true", "write json_get_bool(j, 'key') for a value inside of it"),
+        ("j = l", "write json_get_string(j, 'key') for a value inside of it"),
+    ],
+)  # fmt: skip
+def test_operands_that_do_not_fit_are_named_with_what_to_write(text: str, message: str) -> None:
+    with pytest.raises(PredicateError) as caught:
+        compile_filter(text, SCHEMA)
+    assert str(caught.value).endswith(message)

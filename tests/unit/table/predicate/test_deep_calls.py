@@ -8,6 +8,7 @@ import pytest
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.deep_calls import call_deeply, parse_duckdb
 from lance_nb.table.predicate.filter import compile_filter
+from tests.support.expressions import values_of
 
 SCHEMA = pa.schema([("i", pa.int64()), ("b", pa.bool_())])
 COLUMNS = {("i",): pa.chunked_array([[1, 2, 3]]), ("b",): pa.chunked_array([[True, None, False]])}
@@ -53,3 +54,12 @@ def test_the_limit_of_calls_is_as_before_and_endless_recursion_ends() -> None:
 def test_empty_statements_are_left_out() -> None:
     assert [one.sql() for one in parse_duckdb("SELECT 1; ; SELECT 2;")] == ["SELECT 1", "SELECT 2"]
     assert parse_duckdb("") == []
+
+
+@pytest.mark.parametrize("count", [1, 99, 100, 1500])
+def test_a_value_that_only_some_rows_need_is_computed_at_any_depth(count: int) -> None:
+    table = pa.table({"i": [1, 2, 3], "z": [0, 0, 0]})
+    inner = "10 / (i - 1)" + " + z" * count
+    assert values_of(f"i = 1 OR {inner} > 7", table) == [True, True, False]
+    text = f"((i = 1 OR {inner} > 7) = true)" + " = true" * 8
+    assert values_of(text, table) == [True, True, False]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pyarrow as pa
 import pytest
 
@@ -82,3 +84,26 @@ def test_maps_have_no_order() -> None:
     table = pa.table({"m": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))})
     with pytest.raises(PredicateError, match="have no order"):
         values_of("m < m", table)
+
+
+def _slice(length: int, begin: int, end: int, stride: int) -> list[int]:
+    """Slice the list 1, 2, ..., ``length`` as pylance 14.0.2 does."""
+    numbers = list(range(1, length + 1))
+    first = max(begin - 1 if begin > 0 else length + begin if begin < 0 else 0, 0)
+    stop = min(length + end + 1 if end < 0 else end, length)
+    if stride > 0:
+        return numbers[first : max(stop, 0) : stride]
+    if first >= length or stop <= 0:
+        return []
+    return [numbers[at] for at in range(first, stop - 2, stride)]
+
+
+def test_slices_of_every_begin_end_and_stride() -> None:
+    cases = list(product(range(4), range(-5, 6), range(-5, 6), (-3, -2, -1, 1, 2, 3)))
+    lists = [list(range(1, length + 1)) for length, *_ in cases]
+    columns = dict(
+        zip("bes", (list(one) for one in list(zip(*cases, strict=True))[1:]), strict=True)
+    )
+    table = pa.table({"l": pa.array(lists, pa.list_(pa.int64())), **columns})
+    found = values_of("array_slice(l, b, e, s)", table)
+    assert found == [_slice(*case) for case in cases]

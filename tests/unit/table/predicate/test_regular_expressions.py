@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -124,3 +127,36 @@ def test_what_python_does_not_know_is_refused_beside_a_boundary(pattern: str) ->
 ])  # fmt: skip
 def test_python_reads_what_rust_does(pattern: str, found: bool) -> None:
     assert Regex(pattern).found(pa.array(["é\nb"])).to_pylist() == [found]
+
+
+def _code_points() -> pa.Array:
+    return pa.array([chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000])
+
+
+def test_white_space_is_the_unicode_property() -> None:
+    texts = _code_points()
+    is_space = Regex(r"\s").found(texts).to_numpy(zero_copy_only=False)
+    # Python counts the separators of ASCII as white space, Unicode does not.
+    wanted = [one.isspace() and one not in "\x1c\x1d\x1e\x1f" for one in texts.to_pylist()]
+    assert np.flatnonzero(is_space).tolist() == np.flatnonzero(wanted).tolist()
+
+
+def test_letters_that_are_symbols_are_of_words() -> None:
+    texts = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    symbols = [one for one in texts if unicodedata.category(one) in ("So", "Cf")]
+    found = Regex(r"\w").found(pa.array(symbols)).to_pylist()
+    # Other_Alphabetic and Join_Control of the Unicode database.
+    wanted = [
+        *range(0x200C, 0x200E), *range(0x24B6, 0x24EA), *range(0x1F130, 0x1F14A),
+        *range(0x1F150, 0x1F16A), *range(0x1F170, 0x1F18A),
+    ]  # fmt: skip
+    assert [ord(one) for one, is_word in zip(symbols, found, strict=True) if is_word] == wanted
+
+
+@pytest.mark.parametrize(("pattern", "found"), [
+    (r"(?:(?-u:a)é)\w", [True, False]), (r"(?-u:(?u)é\w)", [True, True]),
+    (r"((?-u)\w)é\w", [True, False]), (r"(?-u:\w)é(?:\w)", [True, False]),
+    (r"(?-u:a)é\w", [True, False]),
+])  # fmt: skip
+def test_flags_hold_to_the_end_of_their_group(pattern: str, found: list[bool]) -> None:
+    assert Regex(pattern).found(pa.array(["aéé", "éé"])).to_pylist() == found

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import PredicateError
+from lance_nb.table.predicate.filter import compile_filter
 from tests.support.expressions import values_of
 
 TABLE = pa.table({"i": pa.array([1, None], pa.int8()), "s": ["1", "x"]})
@@ -47,3 +48,12 @@ def test_decimals_of_impossible_widths_are_refused(digits: str) -> None:
 def test_other_names_are_refused(text: str) -> None:
     with pytest.raises(PredicateError):
         values_of(text, TABLE)
+
+
+def test_the_first_part_of_a_dotted_name_matches_in_any_case_unless_it_is_quoted() -> None:
+    schema = pa.schema([("Point", pa.struct([("x", pa.int64())]))])
+    for text in ("point.`x` = 1", "`Point`.x = 1"):
+        assert list(compile_filter(text, schema).paths) == [("Point", "x")]
+    for text in ("`point`.x = 1", "`point`.`x` = 1"):
+        with pytest.raises(PredicateError, match=r"no column named 'point'.*did you mean 'Point'"):
+            compile_filter(text, schema)
