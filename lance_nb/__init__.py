@@ -64,7 +64,15 @@ if _typing.TYPE_CHECKING:
     from lance_nb.dataset.health import RepairPlan, plan_repair, undo_repair, verify
     from lance_nb.dataset.merge_insert import MergeInsertBuilder
     from lance_nb.dataset.operations import LanceOperation
-    from lance_nb.dataset.optimize import DatasetOptimizer
+    from lance_nb.dataset.optimize import (
+        Compaction,
+        CompactionMetrics,
+        CompactionOptions,
+        CompactionPlan,
+        CompactionTask,
+        DatasetOptimizer,
+        RewriteResult,
+    )
     from lance_nb.dataset.refs import Branches, Tags
     from lance_nb.dataset.result_types import (
         Branch,
@@ -91,16 +99,8 @@ if _typing.TYPE_CHECKING:
     from lance_nb.dataset.vectors import (
         vec_to_table,
     )
-    from lance_nb.dataset.verbs.batch_udf import BatchUDF, BatchUDFCheckpoint, batch_udf
-    from lance_nb.dataset.verbs.compaction_steps import (
-        Compaction,
-        CompactionMetrics,
-        CompactionOptions,
-        CompactionPlan,
-        CompactionTask,
-        RewriteResult,
-    )
     from lance_nb.dataset.verbs.comparing import DatasetDelta
+    from lance_nb.dataset.verbs.udf_columns import BatchUDF, BatchUDFCheckpoint, batch_udf
     from lance_nb.explorer.app import Explorer, explore
     from lance_nb.file.versions import stable_version
     from lance_nb.format.bfloat16 import (
@@ -374,19 +374,19 @@ _LAZY = {
     "ImageURIScalar": "lance_nb.format.images",
     "ImageURIType": "lance_nb.format.images",
     "BlobFile": "lance_nb.table.blobs",
-    "BatchUDF": "lance_nb.dataset.verbs.batch_udf",
-    "BatchUDFCheckpoint": "lance_nb.dataset.verbs.batch_udf",
-    "batch_udf": "lance_nb.dataset.verbs.batch_udf",
+    "BatchUDF": "lance_nb.dataset.verbs.udf_columns",
+    "BatchUDFCheckpoint": "lance_nb.dataset.verbs.udf_columns",
+    "batch_udf": "lance_nb.dataset.verbs.udf_columns",
     "CleanupCandidateFile": "lance_nb.transactions.cleanup_result",
     "CleanupExplanation": "lance_nb.transactions.cleanup_result",
     "CleanupReferencedBranch": "lance_nb.transactions.cleanup_result",
     "CleanupStats": "lance_nb.transactions.cleanup_result",
-    "Compaction": "lance_nb.dataset.verbs.compaction_steps",
-    "CompactionMetrics": "lance_nb.dataset.verbs.compaction_steps",
-    "CompactionOptions": "lance_nb.dataset.verbs.compaction_steps",
-    "CompactionPlan": "lance_nb.dataset.verbs.compaction_steps",
-    "CompactionTask": "lance_nb.dataset.verbs.compaction_steps",
-    "RewriteResult": "lance_nb.dataset.verbs.compaction_steps",
+    "Compaction": "lance_nb.dataset.optimize",
+    "CompactionMetrics": "lance_nb.dataset.optimize",
+    "CompactionOptions": "lance_nb.dataset.optimize",
+    "CompactionPlan": "lance_nb.dataset.optimize",
+    "CompactionTask": "lance_nb.dataset.optimize",
+    "RewriteResult": "lance_nb.dataset.optimize",
     "Bitmap": "lance_nb.format.bitmap",
     "Branch": "lance_nb.dataset.result_types",
     "Branches": "lance_nb.dataset.refs",

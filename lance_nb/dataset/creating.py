@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from lance_nb.dataset import verbs
 from lance_nb.dataset.base_paths import DatasetBasePath, registered
 from lance_nb.dataset.base_trust import remember_created
 from lance_nb.dataset.dataset import LanceDataset
@@ -97,6 +96,8 @@ def write_dataset(
         ds = lance_nb.write_dataset(pa.table({"id": [1, 2]}), uri)
         ds = lance_nb.write_dataset(pa.table({"id": [3]}), uri, mode="append")
     """
+    from lance_nb.dataset.verbs import writing
+
     check_refused(
         {
             "base_store_params": base_store_params,
@@ -107,11 +108,11 @@ def write_dataset(
     if uri is None:
         raise InvalidInputError(NO_URI)
     check_lock(commit_lock)
-    verbs.writing.check_mode(mode)
+    writing.check_mode(mode)
     place, current = destination(
         uri, storage_options, allow_bases, session=session, commit_lock=commit_lock
     )
-    request = verbs.writing.WriteRequest(
+    request = writing.WriteRequest(
         max_rows_per_file=max_rows_per_file,
         max_bytes_per_file=max_bytes_per_file,
         max_page_bytes=max_page_bytes,
@@ -133,9 +134,9 @@ def write_dataset(
             **({CONFIG_KEY: ALGORITHM} if checksums else {}),
         },
     )
-    places = verbs.base_targets.named_places(current, request)
-    place, current = verbs.base_targets.trusted(place, current, places)
-    made = verbs.writing.write(place, current, data_obj, request, mode=mode, schema=schema)
+    places = writing.named_places(current, request)
+    place, current = writing.trusted(place, current, places)
+    made = writing.write(place, current, data_obj, request, mode=mode, schema=schema)
     remember_created(place.root.uri, places)
     return LanceDataset.from_opened(place, made)
 
@@ -178,6 +179,8 @@ def write_fragments(
         append = lance_nb.LanceOperation.Append(fragments)
         ds = lance_nb.LanceDataset.commit(ds, append, ds.version)
     """
+    from lance_nb.dataset.verbs import fragments, writing
+
     check_refused(
         {
             "base_store_params": base_store_params,
@@ -185,9 +188,9 @@ def write_fragments(
             "table_id": table_id,
         }
     )
-    verbs.writing.check_mode(mode)
+    writing.check_mode(mode)
     place, current = destination(dataset_uri, storage_options, allow_bases, session=session)
-    request = verbs.writing.WriteRequest(
+    request = writing.WriteRequest(
         max_rows_per_file=max_rows_per_file,
         max_bytes_per_file=max_bytes_per_file,
         max_page_bytes=max_page_bytes,
@@ -200,7 +203,7 @@ def write_fragments(
         target_bases=target_bases,
         target_all_bases=target_all_bases,
     )
-    places = verbs.base_targets.named_places(current, request)
-    place, current = verbs.base_targets.trusted(place, current, places)
-    made = verbs.fragments.write_fragments(place, current, data, request, mode=mode, schema=schema)
-    return made if return_transaction else verbs.fragments.fragments_of(made)
+    places = writing.named_places(current, request)
+    place, current = writing.trusted(place, current, places)
+    made = fragments.write_fragments(place, current, data, request, mode=mode, schema=schema)
+    return made if return_transaction else fragments.fragments_of(made)

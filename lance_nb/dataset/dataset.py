@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from lance_nb import table
 from lance_nb.code_lines import Python
-from lance_nb.dataset import display, verbs
+from lance_nb.dataset import display
 from lance_nb.dataset.base_paths import DatasetBasePath, as_values
 from lance_nb.dataset.cache_session import CacheSession
 from lance_nb.dataset.destination import Destination, destination
@@ -37,7 +37,6 @@ from lance_nb.dataset.fragment import LanceFragment
 from lance_nb.dataset.inspection import Inspection
 from lance_nb.dataset.merge_insert import MergeInsertBuilder
 from lance_nb.dataset.opened import OpenedVersion
-from lance_nb.dataset.optimize import DatasetOptimizer
 from lance_nb.dataset.refs import Branches, Tags
 from lance_nb.dataset.scanner import BlobHandling, LanceScanner, ScanStatistics
 from lance_nb.dataset.scanner_builder import scan
@@ -62,11 +61,12 @@ from lance_nb.table.storage_version import storage_version
 
 if TYPE_CHECKING:
     from lance_nb.dataset.file_session import LanceFileSession
+    from lance_nb.dataset.optimize import DatasetOptimizer
     from lance_nb.dataset.result_types import BulkCommitResult, DeleteResult, UpdateResult
     from lance_nb.dataset.session import Session
     from lance_nb.dataset.verbs.bisecting import Bisection, Nulls, Statement
+    from lance_nb.dataset.verbs.branch_merging import MergePlan
     from lance_nb.dataset.verbs.comparing import DatasetDelta
-    from lance_nb.dataset.verbs.merge_plan import MergePlan
     from lance_nb.dataset.verbs.staging import Stage
     from lance_nb.format.bitmap import Bitmap
     from lance_nb.format.fragment import DataFile
@@ -713,7 +713,9 @@ class LanceDataset(OpenedVersion):
         may hold some columns only. Raises ObjectNotFoundError, SchemaMismatchError,
         CorruptFileError, NotSupportedError.
         """
-        return verbs.fragments.describe_file(self._snapshot, path, base_id)
+        from lance_nb.dataset.verbs import fragments
+
+        return fragments.describe_file(self._snapshot, path, base_id)
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """Return the fragment with that id, None if there is none.
@@ -1041,7 +1043,9 @@ class LanceDataset(OpenedVersion):
             ds.delete("id = 5")
             found = ds.bisect("count(*) > 9")
         """
-        return verbs.bisecting.bisect(self, statement, good, bad, nulls)
+        from lance_nb.dataset.verbs import bisecting
+
+        return bisecting.bisect(self, statement, good, bad, nulls)
 
     def version_refs(self) -> list[dict[str, int]]:
         """List the version numbers of this branch as pylance does; reads no manifest."""
@@ -1090,8 +1094,10 @@ class LanceDataset(OpenedVersion):
         ``compared_against`` stands for ``begin_version`` with this version as ``end_version``, and
         wins over both. Needs stable row ids. Raises InvalidInputError.
         """
+        from lance_nb.dataset.verbs import comparing
+
         versions = begin_version, end_version
-        return verbs.comparing.make_delta(self._session, self._snapshot, compared_against, versions)
+        return comparing.make_delta(self._session, self._snapshot, compared_against, versions)
 
     def changes(
         self,
@@ -1239,7 +1245,9 @@ class LanceDataset(OpenedVersion):
 
             ds.delete("id = 5")["num_deleted_rows"]
         """
-        self._snapshot, count = verbs.deleting.delete(
+        from lance_nb.dataset.verbs import deleting
+
+        self._snapshot, count = deleting.delete(
             self._session,
             self._snapshot,
             predicate,
@@ -1274,9 +1282,11 @@ class LanceDataset(OpenedVersion):
 
             ds.update({"id": "id + 100"}, where="id > 7")["num_rows_updated"]
         """
+        from lance_nb.dataset.verbs import updating
+
         if data_storage_version is not None:
-            verbs.updating.check_file_version(self._snapshot, data_storage_version)
-        self._snapshot, count = verbs.updating.update(
+            updating.check_file_version(self._snapshot, data_storage_version)
+        self._snapshot, count = updating.update(
             self._session,
             self._snapshot,
             updates,
@@ -1296,9 +1306,11 @@ class LanceDataset(OpenedVersion):
             ds.delete("id = 5")
             ds.checkout_version(1).restore()
         """
+        from lance_nb.dataset.verbs import committing
+
         newest = self._session.load(Target(self._snapshot.branch, None))
-        operation = verbs.committing.restore_to(self._snapshot.version)
-        self._snapshot = verbs.committing.commit_operation(self._session, newest, operation)
+        operation = committing.restore_to(self._snapshot.version)
+        self._snapshot = committing.commit_operation(self._session, newest, operation)
 
     # --- settings ---------------------------------------------------------------------------------
 
@@ -1309,7 +1321,9 @@ class LanceDataset(OpenedVersion):
 
             ds.update_config({"owner": "me"})
         """
-        self._change(verbs.configuring.change_config(values, replace))
+        from lance_nb.dataset.verbs import committing
+
+        self._change(committing.change_config(values, replace))
         return dict(self._snapshot.manifest.config)
 
     def delete_config_keys(self, keys: Iterable[str]) -> None:
@@ -1336,9 +1350,11 @@ class LanceDataset(OpenedVersion):
             ds.add_checksums()
             ds.verify()
         """
-        if not verbs.checksums.are_wanted(self._snapshot):
-            self.update_config(verbs.checksums.SETTING)
-        return verbs.checksums.add(self._session, self._snapshot, progress)
+        from lance_nb.dataset.verbs import checksums
+
+        if not checksums.are_wanted(self._snapshot):
+            self.update_config(checksums.SETTING)
+        return checksums.add(self._session, self._snapshot, progress)
 
     def update_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
         """Change the table metadata as ``update_config`` does; return the new metadata.
@@ -1347,7 +1363,9 @@ class LanceDataset(OpenedVersion):
 
             ds.update_metadata({"source": "a survey"})
         """
-        self._change(verbs.configuring.change_metadata(values, replace))
+        from lance_nb.dataset.verbs import committing
+
+        self._change(committing.change_metadata(values, replace))
         return dict(self._snapshot.manifest.table_metadata)
 
     def update_schema_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
@@ -1357,7 +1375,9 @@ class LanceDataset(OpenedVersion):
 
             ds.update_schema_metadata({"unit": "metre"})
         """
-        self._change(verbs.configuring.change_schema_metadata(values, replace))
+        from lance_nb.dataset.verbs import committing
+
+        self._change(committing.change_schema_metadata(values, replace))
         return self.schema_metadata
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
@@ -1373,9 +1393,9 @@ class LanceDataset(OpenedVersion):
 
             ds.update_field_metadata({"id": {"unit": "metre"}})
         """
-        operation = verbs.configuring.change_field_metadata(
-            self.lance_schema.tree, field_updates, replace
-        )
+        from lance_nb.dataset.verbs import committing
+
+        operation = committing.change_field_metadata(self.lance_schema.tree, field_updates, replace)
         self._change(operation)
 
     def replace_field_metadata(self, field_name: str, new_metadata: Mapping[str, str]) -> None:
@@ -1394,11 +1414,11 @@ class LanceDataset(OpenedVersion):
         This process may use them from now on; others name them in ``allow_bases``. Raises
         BasePathError when a name, path or id is taken.
         """
+        from lance_nb.dataset.verbs import writing
+
         bases = as_values(new_bases)
-        session = verbs.base_targets.trusting(self._session, [one.path for one in bases])
-        made = verbs.base_targets.register(
-            session, self._snapshot, bases, transaction_properties or {}
-        )
+        session = writing.trusting(self._session, [one.path for one in bases])
+        made = writing.register(session, self._snapshot, bases, transaction_properties or {})
         self._opened = session, made
         return self
 
@@ -1412,10 +1432,14 @@ class LanceDataset(OpenedVersion):
 
         Raises InvalidInputError for another folder, DatasetNotFoundError.
         """
-        verbs.dropping.drop(base_uri, storage_options, ignore_not_found=bool(ignore_not_found))
+        from lance_nb.dataset.verbs import dropping
+
+        dropping.drop(base_uri, storage_options, ignore_not_found=bool(ignore_not_found))
 
     def _change(self, operation: Any) -> None:
-        self._snapshot = verbs.committing.commit_operation(self._session, self._snapshot, operation)
+        from lance_nb.dataset.verbs import committing
+
+        self._snapshot = committing.commit_operation(self._session, self._snapshot, operation)
 
     # --- upserts ----------------------------------------------------------------------------------
 
@@ -1444,7 +1468,9 @@ class LanceDataset(OpenedVersion):
 
             ds.drop_columns(["image"])
         """
-        self._evolve(lambda base, _: verbs.evolving.drop(base, columns))
+        from lance_nb.dataset.verbs import schema_evolution
+
+        self._evolve(lambda base, _: schema_evolution.drop(base, columns))
 
     def alter_columns(
         self, *alterations: Mapping[str, Any], progress: Progress | None = None
@@ -1460,8 +1486,10 @@ class LanceDataset(OpenedVersion):
 
             ds.alter_columns({"path": "id", "name": "number"})
         """
-        wanted = verbs.evolving.alterations_of(alterations)
-        self._evolve(lambda base, work: verbs.evolving.alter(base, wanted, work), progress)
+        from lance_nb.dataset.verbs import schema_evolution
+
+        wanted = schema_evolution.alterations_of(alterations)
+        self._evolve(lambda base, work: schema_evolution.alter(base, wanted, work), progress)
 
     def add_columns(
         self,
@@ -1486,9 +1514,11 @@ class LanceDataset(OpenedVersion):
 
             ds.add_columns({"twice": "id * 2"})
         """
-        wanted = verbs.evolving.NewColumns(transforms, read_columns, reader_schema, batch_size)
-        self._evolve(lambda base, work: verbs.evolving.add(base, wanted, work), progress)
-        verbs.evolving.forget(transforms)
+        from lance_nb.dataset.verbs import schema_evolution
+
+        wanted = schema_evolution.NewColumns(transforms, read_columns, reader_schema, batch_size)
+        self._evolve(lambda base, work: schema_evolution.add(base, wanted, work), progress)
+        schema_evolution.forget(transforms)
 
     def merge(
         self,
@@ -1508,9 +1538,11 @@ class LanceDataset(OpenedVersion):
 
             ds.merge(pa.table({"id": [1, 2], "label": ["a", "b"]}), "id")
         """
-        right = verbs.evolving.read_right(data_obj, schema)
+        from lance_nb.dataset.verbs import schema_evolution
+
+        right = schema_evolution.read_right(data_obj, schema)
         on = (left_on, right_on or left_on)
-        self._evolve(lambda base, work: verbs.evolving.merge(base, right, on, work), progress)
+        self._evolve(lambda base, work: schema_evolution.merge(base, right, on, work), progress)
 
     def truncate_table(self) -> None:
         """Delete every row; the schema and the older versions stay.
@@ -1519,10 +1551,14 @@ class LanceDataset(OpenedVersion):
 
             ds.truncate_table()
         """
-        self._snapshot, _ = verbs.deleting.delete(self._session, self._snapshot, "true")
+        from lance_nb.dataset.verbs import deleting
+
+        self._snapshot, _ = deleting.delete(self._session, self._snapshot, "true")
 
     def _evolve(self, plan: Any, progress: Progress | None = None) -> None:
-        self._snapshot = verbs.evolving.evolve(self._session, self._snapshot, plan, progress)
+        from lance_nb.dataset.verbs import schema_evolution
+
+        self._snapshot = schema_evolution.evolve(self._session, self._snapshot, plan, progress)
 
     # --- secondary indices ------------------------------------------------------------------------
 
@@ -1576,7 +1612,9 @@ class LanceDataset(OpenedVersion):
             ds.create_scalar_index("id", "BTREE", name="by_id")
             ds.drop_index("by_id")
         """
-        self._snapshot = verbs.indexing.drop(self._session, self._snapshot, name)
+        from lance_nb.dataset.verbs import indexing
+
+        self._snapshot = indexing.drop(self._session, self._snapshot, name)
 
     def prewarm_index(
         self,
@@ -1617,6 +1655,8 @@ class LanceDataset(OpenedVersion):
 
             ds.create_scalar_index("id", "BTREE")
         """
+        from lance_nb.dataset.verbs import indexing
+
         kind = str(index_type)
         given = {
             "train": None if train else train,
@@ -1630,11 +1670,11 @@ class LanceDataset(OpenedVersion):
         for option, value in given.items():
             if value is not None:
                 raise NotSupportedError(
-                    verbs.index_building.not_built(
+                    indexing.not_built(
                         self.uri, "create_scalar_index", column, kind, **{option: Python("...")}
                     )
                 )
-        self._snapshot = verbs.index_building.create(
+        self._snapshot = indexing.create(
             self._session, self._snapshot, column, kind, name, replace=replace
         )
 
@@ -1673,10 +1713,12 @@ class LanceDataset(OpenedVersion):
 
         The arguments are pylance's. Raises ColumnNotFoundError for a column that does not exist.
         """
+        from lance_nb.dataset.verbs import indexing
+
         for one in [column] if isinstance(column, str) else column:
             self.lance_schema.tree.field(one)
         raise NotSupportedError(
-            verbs.index_building.not_built(self.uri, "create_index", column, str(index_type))
+            indexing.not_built(self.uri, "create_index", column, str(index_type))
         )
 
     # --- storage ----------------------------------------------------------------------------------
@@ -1743,8 +1785,10 @@ class LanceDataset(OpenedVersion):
 
             experiment = ds.create_branch("experiment")
         """
+        from lance_nb.dataset.verbs import branching
+
         del storage_options  # the ones this dataset was opened with hold for its branches too
-        made = verbs.branching.create_branch(self._session, self._snapshot, branch, reference)
+        made = branching.create_branch(self._session, self._snapshot, branch, reference)
         return self._at(self._session, made)
 
     def shallow_clone(
@@ -1761,8 +1805,10 @@ class LanceDataset(OpenedVersion):
 
             clone = ds.shallow_clone(uri + ".clone")
         """
-        target = verbs.branching.target_of(self._session, self._snapshot, reference)
-        made = verbs.branching.shallow_clone(self._session, target, target_path, storage_options)
+        from lance_nb.dataset.verbs import branching
+
+        target = branching.target_of(self._session, self._snapshot, reference)
+        made = branching.shallow_clone(self._session, target, target_path, storage_options)
         return self._at(*made, keeps_options=False)
 
     def deep_clone(
@@ -1780,10 +1826,10 @@ class LanceDataset(OpenedVersion):
 
             copied = ds.deep_clone(uri + ".copy")
         """
-        target = verbs.branching.target_of(self._session, self._snapshot, reference)
-        made = verbs.branching.deep_clone(
-            self._session, target, target_path, storage_options, progress
-        )
+        from lance_nb.dataset.verbs import branching
+
+        target = branching.target_of(self._session, self._snapshot, reference)
+        made = branching.deep_clone(self._session, target, target_path, storage_options, progress)
         return self._at(*made, keeps_options=False)
 
     def migrate_manifest_paths_v2(self) -> None:
@@ -1793,7 +1839,9 @@ class LanceDataset(OpenedVersion):
         version: open the oldest by its number, and repeat this. Raises CommitConflictError,
         CommitStateUnknownError.
         """
-        verbs.branching.migrate_manifest_paths_v2(self._session.home(self.branch))
+        from lance_nb.dataset.verbs import branching
+
+        branching.migrate_manifest_paths_v2(self._session.home(self.branch))
 
     # --- one change, done or undone ---------------------------------------------------------------
 
@@ -1816,10 +1864,10 @@ class LanceDataset(OpenedVersion):
         nothing to do, CommitConflictError if what the change touches has been changed here,
         VersionNotFoundError.
         """
-        options = verbs.merge_options.options_of(
-            on_conflict=on_conflict, key=key, copy=copy, pin=pin
-        )
-        plan = verbs.merging.plan_pick(
+        from lance_nb.dataset.verbs import branch_merging
+
+        options = branch_merging.options_of(on_conflict=on_conflict, key=key, copy=copy, pin=pin)
+        plan = branch_merging.plan_pick(
             *self.opened, version, options, progress if dry_run else None
         )
         return self._done(plan, dry_run, message, progress)
@@ -1841,8 +1889,10 @@ class LanceDataset(OpenedVersion):
         CommitConflictError if later versions changed the same rows, columns or settings (all are
         listed), InvalidInputError for a compaction, a first version, and what is undone already.
         """
-        options = verbs.merge_options.options_of(on_conflict=on_conflict, key=key)
-        plan = verbs.merging.plan_revert(
+        from lance_nb.dataset.verbs import branch_merging
+
+        options = branch_merging.options_of(on_conflict=on_conflict, key=key)
+        plan = branch_merging.plan_revert(
             *self.opened, version, options, progress if dry_run else None
         )
         return self._done(plan, dry_run, message, progress)
@@ -1850,10 +1900,12 @@ class LanceDataset(OpenedVersion):
     def _done(
         self, plan: MergePlan, dry_run: bool, message: str | None, progress: Progress | None
     ) -> MergePlan:
+        from lance_nb.dataset.verbs import branch_merging
+
         if dry_run:
             return plan
         made = plan.commit(message, progress=progress)
-        self._snapshot = verbs.merging.newest(self._session, self._snapshot, made)
+        self._snapshot = branch_merging.newest(self._session, self._snapshot, made)
         return made
 
     # --- transactions -----------------------------------------------------------------------------
@@ -1896,6 +1948,8 @@ class LanceDataset(OpenedVersion):
             append = lance_nb.LanceOperation.Append(fragments)
             ds = lance_nb.LanceDataset.commit(ds, append, ds.version)
         """
+        from lance_nb.dataset.verbs import transacting
+
         check_refused(
             {
                 "namespace_client": namespace_client,
@@ -1906,19 +1960,19 @@ class LanceDataset(OpenedVersion):
         )
         check_lock(commit_lock)
         session, current = destination(base_uri, storage_options)
-        options = verbs.transacting.options_of(
+        options = transacting.options_of(
             max_retries=max_retries,
             detached=detached,
             message=commit_message,
             enable_v2_manifest_paths=enable_v2_manifest_paths,
             commit_lock=commit_lock,
-            build=verbs.transacting.build_options(enable_stable_row_ids),
+            build=transacting.build_options(enable_stable_row_ids),
         )
-        options = verbs.transacting.within(options, commit_timeout)
+        options = transacting.within(options, commit_timeout)
         uuid = options.environment.new_uuid()
-        transaction = verbs.transacting.transaction_of(operation, read_version, {}, uuid)
+        transaction = transacting.transaction_of(operation, read_version, {}, uuid)
         is_pinned = read_version is not None or transaction is operation
-        made = verbs.transacting.commit(session, current, transaction, options, is_pinned=is_pinned)
+        made = transacting.commit(session, current, transaction, options, is_pinned=is_pinned)
         return cls.from_opened(session, made)
 
     @classmethod
@@ -1942,21 +1996,21 @@ class LanceDataset(OpenedVersion):
             made = lance_nb.write_fragments(rows, ds, return_transaction=True)
             ds = lance_nb.LanceDataset.commit_batch(ds, [made])["dataset"]
         """
+        from lance_nb.dataset.verbs import transacting
+
         check_refused({"base_store_params": base_store_params})
         check_lock(commit_lock)
         session, current = destination(dest, storage_options)
         if current is None:
             raise DatasetNotFoundError(session.root.uri)
-        options = verbs.transacting.options_of(
+        options = transacting.options_of(
             max_retries=max_retries,
             detached=detached,
             enable_v2_manifest_paths=enable_v2_manifest_paths,
             commit_lock=commit_lock,
         )
-        options = verbs.transacting.within(options, commit_timeout)
-        made, merged = verbs.transacting.commit_batch(
-            session, current.branch, transactions, options
-        )
+        options = transacting.within(options, commit_timeout)
+        made, merged = transacting.commit_batch(session, current.branch, transactions, options)
         return {"dataset": cls.from_opened(session, made), "merged": merged}
 
     def stage(self) -> Stage:
@@ -1966,7 +2020,9 @@ class LanceDataset(OpenedVersion):
 
             stage = ds.stage()
         """
-        return verbs.staging.Stage(self._session, self._snapshot)
+        from lance_nb.dataset.verbs import staging
+
+        return staging.Stage(self._session, self._snapshot)
 
     def read_transaction(self, version: int) -> Transaction | None:
         """Return the transaction that made a version of this branch, None if not recorded.
@@ -1975,7 +2031,9 @@ class LanceDataset(OpenedVersion):
 
             transaction = ds.read_transaction(1)
         """
-        return verbs.transacting.read_transaction(self._session, self.branch, version)
+        from lance_nb.dataset.verbs import transacting
+
+        return transacting.read_transaction(self._session, self.branch, version)
 
     def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
         """Return the transactions that made this version and those before it, newest first.
@@ -1995,22 +2053,35 @@ class LanceDataset(OpenedVersion):
     @property
     def optimize(self) -> DatasetOptimizer:
         """Compaction of this dataset, and what else keeps it fast."""
+        from lance_nb.dataset.optimize import DatasetOptimizer
+
         return DatasetOptimizer(self)
 
     def _compact(self, given: Any, progress: Progress | None) -> CompactionMetrics:
-        self._snapshot, metrics = verbs.compaction_steps.compact(
-            self._session, self._snapshot, given, progress
+        from lance_nb.dataset.verbs import compaction
+        from lance_nb.transactions.compaction_options import CompactionOptions
+
+        wanted = CompactionOptions.of(given, self._snapshot.manifest.config)
+        self._snapshot, metrics = compaction.compact(
+            self._session, self._snapshot, wanted, progress
         )
         return metrics
 
     def _commit_compaction(self, rewrites: Any, given: Any) -> CompactionMetrics:
-        self._snapshot, metrics = verbs.compaction_steps.commit(
-            self._session, self._snapshot, rewrites, given
+        from lance_nb.dataset.verbs import compaction
+        from lance_nb.transactions.compaction_options import CompactionOptions
+
+        wanted = CompactionOptions.of(given, self._snapshot.manifest.config)
+        results = [rewrite.rewritten for rewrite in rewrites]
+        self._snapshot, metrics = compaction.commit(
+            self._session, self._snapshot.branch, results, wanted
         )
         return metrics
 
     def _cleanup_reuse(self) -> int:
-        self._snapshot, count = verbs.indexing.cleanup_reuse(self._session, self._snapshot)
+        from lance_nb.dataset.verbs import indexing
+
+        self._snapshot, count = indexing.cleanup_reuse(self._session, self._snapshot)
         return count
 
     @overload
@@ -2061,17 +2132,19 @@ class LanceDataset(OpenedVersion):
         versions match and ``error_if_tagged_old_versions``; CorruptFileError or NotSupportedError,
         with nothing deleted, when a manifest that is needed cannot be understood.
         """
-        policy = verbs.cleaning.rules(
+        from lance_nb.dataset.verbs import cleaning
+
+        policy = cleaning.rules(
             older_than,
             retain_versions,
             versions,
             delete_unverified=delete_unverified,
             error_if_tagged_old_versions=error_if_tagged_old_versions,
         )
-        options = verbs.cleaning.deleting(delete_rate_limit, delete_concurrency, progress)
+        options = cleaning.deleting(delete_rate_limit, delete_concurrency, progress)
         if dry_run:
-            return verbs.cleaning.explain(*self.opened, policy, options)
-        return verbs.cleaning.clean(*self.opened, policy, options)
+            return cleaning.explain(*self.opened, policy, options)
+        return cleaning.clean(*self.opened, policy, options)
 
     def explain_cleanup_old_versions(
         self,
@@ -2091,17 +2164,19 @@ class LanceDataset(OpenedVersion):
 
             explanation = ds.explain_cleanup_old_versions(retain_versions=1)
         """
+        from lance_nb.dataset.verbs import cleaning
+
         if max_files <= 0:
             raise InvalidInputError("max_files must be positive")
-        policy = verbs.cleaning.rules(
+        policy = cleaning.rules(
             older_than,
             retain_versions,
             versions,
             delete_unverified=delete_unverified,
             error_if_tagged_old_versions=error_if_tagged_old_versions,
         )
-        options = verbs.cleaning.deleting(delete_rate_limit, None, None)
-        return verbs.cleaning.explain(
+        options = cleaning.deleting(delete_rate_limit, None, None)
+        return cleaning.explain(
             *self.opened, policy, options, max_files=max_files, include_files=include_files
         )
 
@@ -2114,7 +2189,9 @@ class LanceDataset(OpenedVersion):
 
             account = ds.space()
         """
-        return verbs.space.space(self._session, progress)
+        from lance_nb.dataset.verbs import space
+
+        return space.space(self._session, progress)
 
     def validate(self) -> None:
         """Check the integrity of this version without decoding values; as pylance's.
@@ -2124,7 +2201,9 @@ class LanceDataset(OpenedVersion):
 
             ds.validate()
         """
-        verbs.verifying.validate(self._snapshot)
+        from lance_nb.dataset.verbs import verifying
+
+        verifying.validate(self._snapshot)
 
     def verify(
         self,
@@ -2150,7 +2229,9 @@ class LanceDataset(OpenedVersion):
             report = ds.verify()
             report = ds.verify(sample=0.1)
         """
-        return verbs.verifying.verify(
+        from lance_nb.dataset.verbs import verifying
+
+        return verifying.verify(
             self._session,
             progress,
             values=values,
@@ -2176,7 +2257,9 @@ class LanceDataset(OpenedVersion):
             for one in ds.repair_moved(dry_run=True):
                 print(one)
         """
-        return verbs.branching.repair_moved_branches(self._session, dry_run=dry_run)
+        from lance_nb.dataset.verbs import branching
+
+        return branching.repair_moved_branches(self._session, dry_run=dry_run)
 
     # --- what pyarrow's datasets have and Lance's do not ------------------------------------------
 

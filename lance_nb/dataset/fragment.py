@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb import table
-from lance_nb.dataset import verbs
 from lance_nb.dataset.scanner import BlobHandling, LanceScanner
 from lance_nb.dataset.scanner_builder import scan
 from lance_nb.dataset.version_opening import (
@@ -321,7 +320,9 @@ class LanceFragment:
 
         Raises CorruptFileError, ObjectNotFoundError (both OSErrors).
         """
-        verbs.verifying.validate(self._dataset.opened[1], [self._metadata])
+        from lance_nb.dataset.verbs import verifying
+
+        verifying.validate(self._dataset.opened[1], [self._metadata])
 
     def _taken(
         self,
@@ -501,13 +502,15 @@ class LanceFragment:
             fragment = lance_nb.LanceFragment.create(uri, rows)
             append = lance_nb.LanceOperation.Append([fragment])
         """
+        from lance_nb.dataset.verbs import fragments
+
         check_refused({"namespace_client": namespace_client, "table_id": table_id})
         check_session(session)
         if fragment_id is not None:
             # It imports pyarrow's file systems, which readers need not.
             from lance_nb.transactions.write_progress import FragmentWriteProgress, NumberedProgress
 
-            verbs.fragments.check_id(fragment_id)
+            fragments.check_id(fragment_id)
             if isinstance(progress, FragmentWriteProgress):
                 progress = NumberedProgress(progress, fragment_id)
         options: dict[str, Any] = {
@@ -521,8 +524,8 @@ class LanceFragment:
             "external_blob_mode": external_blob_mode,
             "allow_external_blob_outside_bases": allow_external_blob_outside_bases,
         }
-        made = verbs.fragments.create_one(dataset_uri, data, schema, **options)
-        return made if fragment_id is None else verbs.fragments.numbered(made, fragment_id)
+        made = fragments.create_one(dataset_uri, data, schema, **options)
+        return made if fragment_id is None else fragments.numbered(made, fragment_id)
 
     @staticmethod
     def create_from_file(filename: str, dataset: LanceDataset, fragment_id: int) -> Fragment:
@@ -530,21 +533,27 @@ class LanceFragment:
 
         For files that a version has lost. Raises ObjectNotFoundError, SchemaMismatchError.
         """
-        return verbs.fragments.from_file(dataset.opened[1], filename, fragment_id)
+        from lance_nb.dataset.verbs import fragments
+
+        return fragments.from_file(dataset.opened[1], filename, fragment_id)
 
     def delete(self, predicate: Any) -> Fragment | None:
         """Delete the rows that pass a filter; None when no row is left.
 
         Writes a deletion file and commits nothing. Raises PredicateError.
         """
-        return verbs.fragments.delete(self._dataset.opened[1], self._metadata, predicate)
+        from lance_nb.dataset.verbs import fragments
+
+        return fragments.delete(self._dataset.opened[1], self._metadata, predicate)
 
     def delete_rows(self, offsets: Iterable[int]) -> Fragment | None:
         """Delete rows by physical offset in this fragment; None when no row is left.
 
         Raises InvalidInputError for an offset outside of the fragment.
         """
-        return verbs.fragments.delete_rows(self._dataset.opened[1], self._metadata, offsets)
+        from lance_nb.dataset.verbs import fragments
+
+        return fragments.delete_rows(self._dataset.opened[1], self._metadata, offsets)
 
     def merge_columns(
         self,
@@ -559,7 +568,9 @@ class LanceFragment:
         ``columns``), called for deleted rows too; or rows to stream, one per live row in order.
         Raises InvalidInputError, PredicateError.
         """
-        return verbs.fragments.merge_columns(
+        from lance_nb.dataset.verbs import fragments
+
+        return fragments.merge_columns(
             self._dataset.opened[1],
             self._metadata,
             value_func,
@@ -579,8 +590,10 @@ class LanceFragment:
 
         Of several partners the last counts. Raises InvalidInputError, ColumnNotFoundError.
         """
+        from lance_nb.dataset.verbs import fragments
+
         on = (left_on, right_on or left_on)
-        return verbs.fragments.merge(self._dataset.opened[1], self._metadata, data_obj, on, schema)
+        return fragments.merge(self._dataset.opened[1], self._metadata, data_obj, on, schema)
 
     def update_columns(
         self,
@@ -597,8 +610,10 @@ class LanceFragment:
         ``with_offsets`` the changed offsets as a Roaring bitmap. Raises ColumnNotFoundError,
         SchemaMismatchError.
         """
+        from lance_nb.dataset.verbs import fragments
+
         on = (left_on, right_on or left_on)
-        changed, fields, offsets = verbs.fragments.update_columns(
+        changed, fields, offsets = fragments.update_columns(
             self._dataset.opened[1], self._metadata, data_obj, on, schema
         )
         return (changed, fields, offsets) if with_offsets else (changed, fields)

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from lance_nb.dataset import verbs
 from lance_nb.dataset.session import Session, open_session
 from lance_nb.dataset.verbs.committing import place_of
 from lance_nb.dataset.verbs.space import Progress
@@ -52,8 +51,10 @@ def verify(
         report = lance_nb.verify(uri)
         report.ok, report.findings
     """
+    from lance_nb.dataset.verbs import verifying
+
     session = session_at(uri, storage_options, allow_bases)
-    return verbs.verifying.verify(
+    return verifying.verify(
         session,
         progress,
         values=values,
@@ -137,10 +138,12 @@ def plan_repair(
         plan = lance_nb.plan_repair(uri)
         plan.steps
     """
+    from lance_nb.dataset.verbs import verifying
+
     if not isinstance(older_than, timedelta) or older_than < timedelta(0):
         raise InvalidInputError(f"older_than is a span of time back from now, not {older_than!r}")
     session = session_at(uri, storage_options, allow_bases)
-    found = verbs.verifying.verify(session, None, values=False, raise_on_error=False)
+    found = verifying.verify(session, None, values=False, raise_on_error=False)
     steps = plan_steps(
         take_survey(session.root, tolerant=True),
         found.findings,

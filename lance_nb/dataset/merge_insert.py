@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import pyarrow as pa
 
-from lance_nb.dataset import verbs
 from lance_nb.errors import ArgumentError, InvalidInputError, MergeInsertError
 
 if TYPE_CHECKING:
@@ -31,8 +30,10 @@ class MergeClauseBuilder:
     """The clauses of an upsert under construction; each returns the builder itself."""
 
     def __init__(self, schema: Schema, on: str | Iterable[str] | None) -> None:
+        from lance_nb.dataset.verbs import upserting
+
         self._schema = schema
-        self._clauses = verbs.upserting.start(schema, on)
+        self._clauses = upserting.start(schema, on)
 
     def when_matched_update_all(self, condition: str | None = None) -> Self:
         """Give matched rows the source's values, where ``condition`` holds.
@@ -40,16 +41,22 @@ class MergeClauseBuilder:
         ``condition`` is SQL over ``source.column`` and ``target.column``; a matched row that does
         not pass stays as it is. Columns that the source does not have keep their values.
         """
-        matched = verbs.upserting.WhenMatched.UPDATE
+        from lance_nb.dataset.verbs import upserting
+
+        matched = upserting.WhenMatched.UPDATE
         return self._with(matched=matched, condition=condition)
 
     def when_matched_delete(self) -> Self:
         """Delete matched rows."""
-        return self._with(matched=verbs.upserting.WhenMatched.DELETE, condition=None)
+        from lance_nb.dataset.verbs import upserting
+
+        return self._with(matched=upserting.WhenMatched.DELETE, condition=None)
 
     def when_matched_fail(self) -> Self:
         """Fail if any row matches."""
-        return self._with(matched=verbs.upserting.WhenMatched.FAIL, condition=None)
+        from lance_nb.dataset.verbs import upserting
+
+        return self._with(matched=upserting.WhenMatched.FAIL, condition=None)
 
     def when_not_matched_insert_all(self) -> Self:
         """Insert rows that are in the source only; columns that it does not have are null."""
@@ -60,13 +67,17 @@ class MergeClauseBuilder:
 
         Raises PredicateError.
         """
+        from lance_nb.dataset.verbs import upserting
+
         found = None
         if expr is not None:
-            found = verbs.upserting.lonely_filter(self._schema, expr)
+            found = upserting.lonely_filter(self._schema, expr)
         return self._with(deletes_lonely=True, lonely_filter=found)
 
     def _with(self, **changes: Any) -> Self:
-        self._clauses = verbs.upserting.with_clause(self._clauses, **changes)
+        from lance_nb.dataset.verbs import upserting
+
+        self._clauses = upserting.with_clause(self._clauses, **changes)
         return self
 
 
@@ -112,8 +123,10 @@ class MergeInsertBuilder(MergeClauseBuilder):
 
         Raises InvalidInputError, NotSupportedError for another one, which pylance allows.
         """
+        from lance_nb.dataset.verbs import updating
+
         _, snapshot = self._dataset.opened
-        verbs.updating.check_file_version(snapshot, version)
+        updating.check_file_version(snapshot, version)
         return self
 
     def use_index(self, use_index: bool) -> Self:
@@ -129,7 +142,9 @@ class MergeInsertBuilder(MergeClauseBuilder):
         where they are; it can only update matched rows, with some of the columns. ``auto`` takes
         what reads and writes less, by an estimate. Raises InvalidInputError.
         """
-        return self._with(write_mode=verbs.upserting.check_write_mode(mode))
+        from lance_nb.dataset.verbs import upserting
+
+        return self._with(write_mode=upserting.check_write_mode(mode))
 
     def target_bases(self, bases: list[str]) -> Self:
         """Put files of new rows under these base paths (names or paths), one after the other.
@@ -149,8 +164,10 @@ class MergeInsertBuilder(MergeClauseBuilder):
         return self._to_bases(bases=(), all_bases=include_primary)
 
     def _to_bases(self, *, bases: tuple[str, ...], all_bases: bool | None) -> Self:
+        from lance_nb.dataset.verbs import writing
+
         locations = self._dataset.opened[1].locations
-        verbs.base_targets.places_of(locations, bases or None, all_bases)  # refuses at once
+        writing.places_of(locations, bases or None, all_bases)  # refuses at once
         return self._with(bases=bases, all_bases=all_bases)
 
     def mark_sstables_as_compacted(self, sstables: Iterable[Any]) -> Self:
@@ -158,7 +175,9 @@ class MergeInsertBuilder(MergeClauseBuilder):
 
         ``sstables``: values with ``shard_id`` (the text of a UUID) and ``generation``.
         """
-        return self._with(logs=verbs.upserting.logs_of(sstables))
+        from lance_nb.dataset.verbs import upserting
+
+        return self._with(logs=upserting.logs_of(sstables))
 
     # --- doing it ---------------------------------------------------------------------------------
 
@@ -173,9 +192,11 @@ class MergeInsertBuilder(MergeClauseBuilder):
         SchemaMismatchError, MergeInsertError (several source rows for one row; a match that must
         not be), PredicateError, CommitConflictError, TooMuchWriteContentionError.
         """
+        from lance_nb.dataset.verbs import upserting
+
         session, snapshot = self._dataset.opened
-        with verbs.upserting.source_of(data_obj, schema) as source:
-            made, stats = verbs.upserting.execute(
+        with upserting.source_of(data_obj, schema) as source:
+            made, stats = upserting.execute(
                 session,
                 snapshot,
                 self._clauses,
@@ -191,11 +212,11 @@ class MergeInsertBuilder(MergeClauseBuilder):
         self, data_obj: Any, *, schema: pa.Schema | None = None, progress: Progress | None = None
     ) -> tuple[Transaction, dict[str, int]]:
         """Merge without committing: ``(transaction, counts)``, for ``LanceDataset.commit``."""
+        from lance_nb.dataset.verbs import upserting
+
         session, snapshot = self._dataset.opened
-        with verbs.upserting.source_of(data_obj, schema) as source:
-            return verbs.upserting.execute_uncommitted(
-                session, snapshot, self._clauses, source, progress
-            )
+        with upserting.source_of(data_obj, schema) as source:
+            return upserting.execute_uncommitted(session, snapshot, self._clauses, source, progress)
 
     def execute_batches(self, new_data: Any, *, schema: pa.Schema | None = None) -> ExecuteResult:
         """Do as ``execute``; pylance's name for rows that lie in memory and can be read again."""
@@ -213,11 +234,15 @@ class MergeInsertBuilder(MergeClauseBuilder):
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
         """Describe what a merge of a source of this schema does, in our engine's own words."""
+        from lance_nb.dataset.verbs import upserting
+
         _, snapshot = self._dataset.opened
-        return verbs.upserting.explain(snapshot, self._clauses, schema)
+        return upserting.explain(snapshot, self._clauses, schema)
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
         """Merge, commit nothing, remove the files again, and tell what it took."""
+        from lance_nb.dataset.verbs import upserting
+
         _, snapshot = self._dataset.opened
-        with verbs.upserting.source_of(data_obj, schema) as source:
-            return verbs.upserting.analyze(snapshot, self._clauses, source)
+        with upserting.source_of(data_obj, schema) as source:
+            return upserting.analyze(snapshot, self._clauses, source)

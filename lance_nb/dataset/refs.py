@@ -6,13 +6,12 @@ import builtins
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lance_nb.dataset import verbs
 from lance_nb.dataset.opened import VersionPart
 from lance_nb.table import refs
 
 if TYPE_CHECKING:
-    from lance_nb.dataset.verbs.merge_plan import MergePlan, Progress
-    from lance_nb.dataset.verbs.merging import MergeSource
+    from lance_nb.dataset.verbs.branch_merging import MergePlan, MergeSource
+    from lance_nb.dataset.verbs.progress import Progress
     from lance_nb.format.refs import Branch, Tag
     from lance_nb.table.refs import Ref, Target
     from lance_nb.transactions.branch_users import BranchDeletion
@@ -31,8 +30,10 @@ class Tags(VersionPart):
 
     def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, dict[str, Any]]]:
         """List (name, description) by version, the newest first, or with "asc" the oldest."""
+        from lance_nb.dataset.verbs import branching
+
         tags = self._session.refs.tags()
-        return [(name, _tag(tag)) for name, tag in verbs.branching.ordered_tags(tags, order)]
+        return [(name, _tag(tag)) for name, tag in branching.ordered_tags(tags, order)]
 
     def names(self) -> builtins.list[str]:
         """List the names only; reads no tag."""
@@ -51,8 +52,10 @@ class Tags(VersionPart):
 
         Raises InvalidRefError, RefConflictError (the name is taken), VersionNotFoundError.
         """
-        target = verbs.branching.target_of(self._session, self._snapshot, reference)
-        verbs.branching.tag_writer(self._session).create(tag, target)
+        from lance_nb.dataset.verbs import branching
+
+        target = branching.target_of(self._session, self._snapshot, reference)
+        branching.tag_writer(self._session).create(tag, target)
 
     def update(
         self, tag: str, reference: Ref | None = None, *, expected: Ref | None = None
@@ -62,22 +65,30 @@ class Tags(VersionPart):
         ``expected`` (ours) is the version that it was seen at: RefConflictError if somebody has
         moved it since.
         """
-        target = verbs.branching.target_of(self._session, self._snapshot, reference)
+        from lance_nb.dataset.verbs import branching
+
+        target = branching.target_of(self._session, self._snapshot, reference)
         seen = self._expected(expected)
-        verbs.branching.tag_writer(self._session).update(tag, target, seen)
+        branching.tag_writer(self._session).update(tag, target, seen)
 
     def delete(self, tag: str, *, expected: Ref | None = None) -> None:
         """Delete a tag; the version stays. ``expected`` and errors as for ``update``."""
-        verbs.branching.tag_writer(self._session).delete(tag, self._expected(expected))
+        from lance_nb.dataset.verbs import branching
+
+        branching.tag_writer(self._session).delete(tag, self._expected(expected))
 
     def _expected(self, reference: Ref | None) -> Target | None:
+        from lance_nb.dataset.verbs import branching
+
         if reference is None:
             return None
-        return verbs.branching.target_of(self._session, self._snapshot, reference)
+        return branching.target_of(self._session, self._snapshot, reference)
 
     def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
         """Put new metadata in the place of a tag's. Raises RefNotFoundError."""
-        verbs.branching.tag_writer(self._session).replace_metadata(tag, metadata)
+        from lance_nb.dataset.verbs import branching
+
+        branching.tag_writer(self._session).replace_metadata(tag, metadata)
 
 
 class Branches(VersionPart):
@@ -94,8 +105,10 @@ class Branches(VersionPart):
 
     def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, dict[str, Any]]]:
         """List (name, description) by parent version, newest first, or with "asc" oldest first."""
+        from lance_nb.dataset.verbs import branching
+
         found = self._session.refs.branches()
-        return self._described(verbs.branching.ordered_branches(found, order))
+        return self._described(branching.ordered_branches(found, order))
 
     def _described(
         self, branches: Iterable[tuple[str, Branch]]
@@ -117,7 +130,9 @@ class Branches(VersionPart):
         unless forced (an argument of ours). ``progress`` (ours) is called with versions of other
         branches looked at, and all of them.
         """
-        writer = verbs.branching.branch_writer(self._session)
+        from lance_nb.dataset.verbs import branching
+
+        writer = branching.branch_writer(self._session)
         writer.delete(branch, force=force, progress=progress)
 
     def explain_delete(
@@ -128,12 +143,16 @@ class Branches(VersionPart):
         To find who reads its files, every other branch's manifests are read; ``users=False`` leaves
         that out and lists the folder only. Raises RefNotFoundError.
         """
-        writer = verbs.branching.branch_writer(self._session)
+        from lance_nb.dataset.verbs import branching
+
+        writer = branching.branch_writer(self._session)
         return writer.explain_delete(branch, users=users, progress=progress)
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
         """Put new metadata in the place of a branch's. Raises RefNotFoundError."""
-        verbs.branching.branch_writer(self._session).replace_metadata(branch, metadata)
+        from lance_nb.dataset.verbs import branching
+
+        branching.branch_writer(self._session).replace_metadata(branch, metadata)
 
     def plan_merge(
         self,
@@ -152,11 +171,13 @@ class Branches(VersionPart):
         The arguments are those of ``merge``.
         ``progress`` is called with the versions read, and those known to be needed so far.
         """
-        options = verbs.merge_options.options_of(
+        from lance_nb.dataset.verbs import branch_merging
+
+        options = branch_merging.options_of(
             strategy=strategy, on_conflict=on_conflict, key=key, copy=copy, pin=pin
         )
         branch = self._snapshot.branch
-        return verbs.merging.plan_branch(
+        return branch_merging.plan_branch(
             self._session, branch, source, into, options, progress=progress
         )
 
@@ -194,6 +215,8 @@ class Branches(VersionPart):
         CommitConflictError (nothing was changed), RefNotFoundError, VersionNotFoundError,
         InvalidInputError, TooMuchWriteContentionError, StorageError.
         """
+        from lance_nb.dataset.verbs import branch_merging
+
         plan = self.plan_merge(
             source,
             into,
@@ -208,10 +231,10 @@ class Branches(VersionPart):
             return plan
         if squash:
             return plan.commit(message, progress=progress)
-        options = verbs.merge_options.options_of(
+        options = branch_merging.options_of(
             strategy=strategy, on_conflict=on_conflict, key=key, copy=copy, pin=pin
         )
-        return verbs.merging.merge_one_by_one(self._session, plan, options, message, progress)
+        return branch_merging.merge_one_by_one(self._session, plan, options, message, progress)
 
 
 def _tag(tag: Tag) -> dict[str, Any]:

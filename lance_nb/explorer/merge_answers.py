@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs.merge_plan import MergePlan
+from lance_nb.dataset.verbs.branch_merging import MergePlan
 from lance_nb.errors import CommitConflictError, InvalidInputError, RefNotFoundError
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
 from lance_nb.explorer.models import refs, text

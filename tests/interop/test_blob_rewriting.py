@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.dataset.verbs.compaction_steps import Compaction
+from lance_nb.dataset.optimize import Compaction
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop

@@ -22,10 +22,11 @@ from lance_nb.dataset.verbs.column_values import (
     ColumnValues,
     JoinedColumns,
     options_of,
+    partners,
+    physical_batches,
     values_of,
 )
 from lance_nb.dataset.verbs.deleting import plan as plan_delete
-from lance_nb.dataset.verbs.physical_rows import partners, physical_batches
 from lance_nb.dataset.verbs.sources import reader_of
 from lance_nb.encodings.arrow_parts import taken
 from lance_nb.encodings.kernels.memory import from_integers

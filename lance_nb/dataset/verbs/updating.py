@@ -10,7 +10,7 @@ from typing import Any
 
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import commit_staged, replanned
-from lance_nb.dataset.verbs.telling import Progress, Told
+from lance_nb.dataset.verbs.progress import Progress, ProgressCounter
 from lance_nb.dataset.verbs.writing import file_version_of, own_options
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import Fragment
@@ -67,11 +67,11 @@ def plan_in_mode(
     found = find_rows(snapshot, choice)
     part = updated_part(schema, updates)
     counted = [(fragment, int(rows.size)) for fragment, rows in found]
-    told = Told(sum(count for _, count in counted), progress).add
+    counter = ProgressCounter(sum(count for _, count in counted), progress).add
     cheaper = may_be_columns and not is_small and columns_are_cheaper(snapshot, counted, part)
     if by_columns or cheaper:
-        return rewrite_values(snapshot, updates, found, options, told=told)
-    return rewrite_rows(snapshot, updates, choice, options, found, told=told)
+        return rewrite_values(snapshot, updates, found, options, told=counter)
+    return rewrite_rows(snapshot, updates, choice, options, found, told=counter)
 
 
 def check(snapshot: Snapshot, updates: Updates, where: Any) -> Filter | None:

@@ -28,7 +28,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_nb.dataset.verbs.merge_plan import MergePlan
+from lance_nb.dataset.verbs.branch_merging import MergePlan
 from lance_nb.explorer.models import cells, text
 from lance_nb.table.refs import Target
 from lance_nb.transactions.branch_merge.ends import Step

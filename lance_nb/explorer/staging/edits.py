@@ -6,7 +6,7 @@ are edits of a stage. All else is done in this process, as are upserts, compacti
 that run here, because these tell how far they are row by row.
 
 Limits: an upsert that runs elsewhere holds its rows in memory.
-Source: lance_nb.dataset.verbs.stage_edits, lance_nb.spark (run_edits).
+Source: lance_nb.dataset.verbs.staging, lance_nb.spark (run_edits).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.engines import Plan, engines
-from lance_nb.dataset.verbs import deleting, evolving, updating
+from lance_nb.dataset.verbs import deleting, schema_evolution, updating
 from lance_nb.dataset.verbs.column_values import values_of
 from lance_nb.dataset.verbs.sources import fitted
 from lance_nb.dataset.verbs.staging import Stage
@@ -160,7 +160,7 @@ def check(dataset: LanceDataset, wish: Wish) -> str:
     elif wish.verb == "add_column":
         return _check_new(dataset, args)
     elif wish.verb in ("rename_column", "cast_column"):
-        evolving.alterations_of([_alteration(args)])
+        schema_evolution.alterations_of([_alteration(args)])
         _check_columns(dataset, [args["column"]])
     elif wish.verb in ("drop_columns", "upsert"):
         _check_columns(dataset, args["columns"] if wish.verb == "drop_columns" else args["on"])

@@ -1,6 +1,6 @@
 """Cast columns fragment by fragment: each task writes one column file beside the others.
 
-Source: lance_nb.dataset.verbs.altering; ``LanceDataset.alter_columns`` of pylance 14.0.2.
+Source: lance_nb.dataset.verbs.schema_evolution; ``LanceDataset.alter_columns`` of pylance 14.0.2.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs.altering import look
 from lance_nb.dataset.verbs.column_values import CastColumns
+from lance_nb.dataset.verbs.schema_evolution import look
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.schema import Schema
 from lance_nb.spark.packing import TASK_BYTES, pack

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs import evolving
+from lance_nb.dataset.verbs import schema_evolution
 from lance_nb.dataset.verbs.column_values import options_of, values_of
-from lance_nb.dataset.verbs.evolving import FragmentValues
+from lance_nb.dataset.verbs.schema_evolution import FragmentValues
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
@@ -117,7 +117,7 @@ def commit_columns(plan: Plan, results: Sequence[Any], label: Label) -> LanceDat
 def stage_columns(plan: Plan, results: Sequence[Any]) -> list[Any]:
     """Return the new columns of all fragments as an edit that is not committed."""
     snapshot = plan.place.open()[1]
-    return [evolving.replacement(snapshot, _merge_of(snapshot, results))]
+    return [schema_evolution.replacement(snapshot, _merge_of(snapshot, results))]
 
 
 def _merge_of(snapshot: Snapshot, results: Sequence[Any]) -> Merge:

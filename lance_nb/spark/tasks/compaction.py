@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs import compacting
+from lance_nb.dataset.verbs import compaction
 from lance_nb.spark.packing import fragment_bytes
 from lance_nb.spark.place import Place
 from lance_nb.spark.plan import Label, Plan
@@ -32,7 +32,7 @@ class RewriteFragments:
     def run(self) -> Rewritten:
         """Write the new files."""
         session, snapshot = self.place.open()
-        return compacting.execute(session, snapshot, self.task, self.options)
+        return compaction.execute(session, snapshot, self.task, self.options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class CommitRewrites:
     def __call__(self, plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset:
         """Commit; what others changed meanwhile is a conflict, and nothing is doubled."""
         session, _ = plan.place.open()
-        made, _ = compacting.commit(session, plan.place.branch, results, self.options)
+        made, _ = compaction.commit(session, plan.place.branch, results, self.options)
         return LanceDataset.from_opened(session, made)
 
 
@@ -56,7 +56,7 @@ class StageRewrites:
 
     def __call__(self, plan: Plan, results: Sequence[Any]) -> list[Any]:
         """Return the edit."""
-        return [compacting.staged(results, self.options)]
+        return [compaction.staged(results, self.options)]
 
 
 def plan_compaction(dataset: LanceDataset, **options: Any) -> Plan:
@@ -64,6 +64,6 @@ def plan_compaction(dataset: LanceDataset, **options: Any) -> Plan:
     _, snapshot = dataset.opened
     wanted = CompactionOptions.of(options, snapshot.manifest.config)
     place = Place.of(dataset)
-    tasks = tuple(RewriteFragments(place, one, wanted) for one in compacting.plan(snapshot, wanted))
+    tasks = tuple(RewriteFragments(place, one, wanted) for one in compaction.plan(snapshot, wanted))
     finish, as_edits = CommitRewrites(wanted), StageRewrites(wanted)
     return Plan("compact", f"{len(tasks)} groups", place, tasks, finish, as_edits=as_edits)

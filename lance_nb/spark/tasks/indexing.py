@@ -4,7 +4,7 @@ Segments share the index's name, and one commit makes all of them known; who loo
 looks into each. A row that is written later is found by scanning, until pylance optimizes the
 index.
 
-Source: lance_nb.dataset.verbs.index_building.
+Source: lance_nb.dataset.verbs.indexing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs import index_building
-from lance_nb.dataset.verbs.index_building import KIND, Wanted
+from lance_nb.dataset.verbs import indexing
+from lance_nb.dataset.verbs.indexing import KIND, Wanted
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.spark.packing import TASK_BYTES, chosen, pack
 from lance_nb.spark.place import Place
@@ -47,7 +47,7 @@ class BuildSegment:
         """Write the files of the segment."""
         _, snapshot = self.place.open()
         fragments = chosen(snapshot, self.fragment_ids)
-        return BuiltSegment(*index_building.write_segment(snapshot, self.wanted, fragments))
+        return BuiltSegment(*indexing.write_segment(snapshot, self.wanted, fragments))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class CommitSegments:
         """Commit. Raises RetryableCommitConflictError when indexed rows were changed meanwhile."""
         _, snapshot = plan.place.open()
         segments = [one.index for one in results]
-        operation = index_building.operation_of(snapshot, self.name, segments)
+        operation = indexing.operation_of(snapshot, self.name, segments)
         return commit_write(plan, StagedWrite(plan.place.version, operation), label)
 
 
@@ -80,7 +80,7 @@ def plan_index(
     """
     _, snapshot = dataset.opened
     uri, kind = dataset.uri, str(index_type)
-    wanted = index_building.check(snapshot, uri, column, kind, name, replace=replace)
+    wanted = indexing.check(snapshot, uri, column, kind, name, replace=replace)
     place = Place.of(dataset)
     tasks = tuple(
         BuildSegment(place, wanted, ids, size) for ids, size in pack(snapshot, task_bytes)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs.merge_plan import MergePlan
+from lance_nb.dataset.verbs.branch_merging import MergePlan
 from tests.support.examples import examples
 
 _NUMBERS = count()

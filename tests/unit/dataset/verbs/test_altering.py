@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lance_nb.dataset.verbs.altering import look
+from lance_nb.dataset.verbs.schema_evolution import look
 from lance_nb.errors import ColumnNotFoundError, SchemaMismatchError
 from lance_nb.transactions.schema_change import Alteration
 

@@ -7,7 +7,7 @@ import pytest
 
 import lance_nb
 from lance_nb import BatchUDF, BatchUDFCheckpoint, batch_udf
-from lance_nb.dataset.verbs.batch_udf import as_batch
+from lance_nb.dataset.verbs.udf_columns import as_batch
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
 
 BATCH = pa.record_batch({"a": [1, 2]})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lance_nb.dataset.verbs.branch_repository import ReadingProgress, SessionRepository
+from lance_nb.dataset.verbs.branch_merging import SessionRepository
+from lance_nb.dataset.verbs.progress import VersionReadProgress
 from lance_nb.errors import VersionNotFoundError
 
 
@@ -12,7 +13,7 @@ def test_versions_and_transactions_are_read_and_counted(make, rows) -> None:
     made = make()
     made.create_branch("dev").insert(rows)
     seen: list[tuple[int, int]] = []
-    told = ReadingProgress(lambda done, total: seen.append((done, total)))
+    told = VersionReadProgress(lambda done, total: seen.append((done, total)))
     repository = SessionRepository(made.opened[0], told)
     assert list(repository.branches()) == ["dev"]
     assert repository.load("dev", None).version == 2

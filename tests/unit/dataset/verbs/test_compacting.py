@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.dataset.verbs import compacting
+from lance_nb.dataset.verbs import compaction
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.storage.local import LocalStore
 from lance_nb.transactions.operations.create_index import CreateIndex
@@ -226,14 +226,14 @@ def test_a_record_of_others_in_between_is_kept(make, uri, monkeypatch):
     first, second = (task.execute(made) for task in made.optimize.plan_compaction(
         target_rows_per_fragment=4).tasks)  # fmt: skip
     once = [first]
-    commit_staged = compacting.commit_staged
+    commit_staged = compaction.commit_staged
 
     def late(session, branch, staged, *more):
         if isinstance(staged.operation, Rewrite) and once:
             lance_nb.dataset(uri).optimize.commit_compaction([once.pop()])
         return commit_staged(session, branch, staged, *more)
 
-    monkeypatch.setattr(compacting, "commit_staged", late)
+    monkeypatch.setattr(compaction, "commit_staged", late)
     made.optimize.commit_compaction([second])
     (described,) = (one for one in made.describe_indices() if one.name == "tree")
     assert (described.num_rows_indexed, described.num_unindexed_rows) == (10, 0)

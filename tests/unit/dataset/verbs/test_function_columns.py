@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb import BatchUDF
-from lance_nb.dataset.verbs.function_columns import FunctionColumns
+from lance_nb.dataset.verbs.udf_columns import FunctionColumns
 
 
 @pytest.fixture

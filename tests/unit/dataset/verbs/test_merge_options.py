@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lance_nb.dataset.verbs.merge_options import MergeOptions, options_of
+from lance_nb.dataset.verbs.branch_merging import MergeOptions, options_of
 from lance_nb.errors import InvalidInputError
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs import merging
+from lance_nb.dataset.verbs import branch_merging
 from lance_nb.transactions.branch_merge import committing
 from lance_nb.transactions.branch_merge.conflict_rows import ConflictingRows, conflict_table
 from lance_nb.transactions.branch_merge.rows import NOWHERE
@@ -438,7 +438,7 @@ def test_who_commits_meanwhile_is_planned_for_again(
             lance_nb.dataset(main.uri).delete(f"id = {number}")
         return real(*args, **options)
 
-    monkeypatch.setattr(merging, "commit_merge", slow)
+    monkeypatch.setattr(branch_merging, "commit_merge", slow)
     made = plan.commit()
 
     assert (plan.strategy, made.version) == ("fast-forward", 4)

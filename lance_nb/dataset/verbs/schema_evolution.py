@@ -1,4 +1,13 @@
-"""Change the columns of a dataset: drop, rename, retype, add, join.
+"""What an alteration of columns comes to, before a byte is written: the new schema, and the casts.
+
+Renaming and a change of nullability are the schema alone. A cast gives a column a new field id, and
+its values go to new column files, fragment by fragment, here or in tasks elsewhere.
+
+Limits: files of version 2.0 cannot hold one field of a struct by itself; a column that has an index
+is not cast.
+Source: ``LanceDataset.alter_columns`` of pylance 14.0.2.
+
+Change the columns of a dataset: drop, rename, retype, add, join.
 
 Dropping and renaming write no data. New values go to new column files, one per fragment, beside
 those that are there; other columns are not touched.
@@ -10,36 +19,42 @@ Source: ``LanceDataset.drop_columns``, ``alter_columns``, ``add_columns``, ``mer
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from lance_nb.dataset.session import Session
-from lance_nb.dataset.verbs import altering
-from lance_nb.dataset.verbs.batch_udf import BatchUDF
 from lance_nb.dataset.verbs.column_values import (
+    CastColumns,
     ColumnValues,
     JoinedColumns,
     options_of,
     values_of,
 )
 from lance_nb.dataset.verbs.committing import commit_operation, replanned
-from lance_nb.dataset.verbs.function_columns import FunctionColumns
+from lance_nb.dataset.verbs.progress import Progress, ProgressCounter
 from lance_nb.dataset.verbs.sources import reader_of, without_views
-from lance_nb.dataset.verbs.telling import Progress, Told
+from lance_nb.dataset.verbs.udf_columns import BatchUDF, FunctionColumns
 from lance_nb.errors import NotSupportedError, SchemaMismatchError
 from lance_nb.format.field import Field
 from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.format.operation_details import count_of
 from lance_nb.format.schema import Schema
-from lance_nb.table.predicate import is_null_cast
+from lance_nb.table.filtered_scan import RowChoice, count_selected
+from lance_nb.table.indices import read_indices
+from lance_nb.table.predicate import is_null_cast, null_filter
+from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.column_files import extend_schema, write_columns
+from lance_nb.table.storage_version import storage_version
+from lance_nb.transactions.column_files import extend_schema, next_field_id, write_columns
 from lance_nb.transactions.operation import Operation
 from lance_nb.transactions.operations.merge import Merge
 from lance_nb.transactions.operations.project import Project
 from lance_nb.transactions.schema_change import (
     Alteration,
+    altered,
     preserves_nullability,
     without_fields,
 )
@@ -47,8 +62,70 @@ from lance_nb.transactions.staged import Replacement
 from lance_nb.transactions.unoffered_files import UnofferedFiles
 
 
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """The schema after alterations; ``cast`` are the columns to write for it, if any."""
+
+    schema: Schema
+    keeps_nullability: bool
+    cast: CastColumns | None = None
+
+
+def look(snapshot: Snapshot, alterations: Sequence[Alteration]) -> Altered:
+    """Say what alterations come to; reads values only to find nulls where there must be none.
+
+    Raises ColumnNotFoundError, SchemaMismatchError (nulls in a column that is to have none, a cast
+    of a column that has an index), NotSupportedError.
+    """
+    before = snapshot.manifest.schema
+    after = altered(before, alterations, next_field_id(snapshot.manifest))
+    for one in alterations:
+        if one.nullable is False and before.field(one.path).nullable:
+            _check_no_nulls(snapshot, one.path)
+    keeps = preserves_nullability(before, after)
+    retyped = [replace(one, name=None, nullable=None) for one in alterations if one.data_type]
+    typed = altered(before, retyped, next_field_id(snapshot.manifest))
+    old = {one.id for one in before.walk()}
+    new = [one.id for one in typed.walk() if one.id not in old]
+    if not new:
+        return Altered(after, keeps)
+    _check_no_indices(snapshot, old - {one.id for one in typed.walk()})
+    cast = CastColumns(snapshot, typed.project_by_ids(new))
+    if any(top.id in old for top in cast.part) and storage_version(snapshot.manifest) == "2.0":
+        raise NotSupportedError(
+            "in files of version 2.0 a field of a struct cannot be cast by itself; overwrite the "
+            "dataset in version 2.2 first"
+        )
+    return Altered(after, keeps, cast)
+
+
+def _check_no_indices(snapshot: Snapshot, fields: AbstractSet[int]) -> None:
+    """Refuse to cast fields that indices are on: these could not be used any more."""
+    found = [one for one in read_indices(snapshot) if not fields.isdisjoint(one.fields)]
+    if found:
+        schema = snapshot.manifest.schema
+        ids = {one for index in found for one in index.fields if one in fields}
+        paths = sorted(schema.path_of(one) or str(one) for one in ids)
+        names = sorted({one.name for one in found})
+        raise SchemaMismatchError(
+            f"{', '.join(map(repr, paths))} cannot be cast: {', '.join(names)} would no longer fit "
+            "the values; call drop_index() first, and create the index again after the cast"
+        )
+
+
+def _check_no_nulls(snapshot: Snapshot, path: str) -> None:
+    names = tuple(one.name for one in snapshot.manifest.schema.resolve(path))
+    condition = null_filter(names, project(snapshot.manifest.schema, None).schema)
+    count = count_selected(snapshot, RowChoice(condition))
+    if count:
+        raise SchemaMismatchError(
+            f"column {path!r} has {count_of(count, 'null')} and cannot be made non-nullable; "
+            "delete or update those rows first"
+        )
+
+
 class Work:
-    """One attempt: where new files are noted, and who is told how far it is."""
+    """One attempt: where new files are noted, and who is counter how far it is."""
 
     def __init__(self, files: UnofferedFiles, progress: Progress | None = None) -> None:
         self.files = files
@@ -59,18 +136,23 @@ class Work:
     ) -> tuple[Fragment, ...]:
         """Write the values of new columns for every fragment."""
         fragments = snapshot.manifest.fragments
-        told = Told(sum(one.physical_rows for one in fragments), self._progress)
-        return tuple(self._write_one(snapshot, one, part, values, told) for one in fragments)
+        counter = ProgressCounter(sum(one.physical_rows for one in fragments), self._progress)
+        return tuple(self._write_one(snapshot, one, part, values, counter) for one in fragments)
 
     def _write_one(
-        self, snapshot: Snapshot, one: Fragment, part: Schema, values: FragmentValues, told: Told
+        self,
+        snapshot: Snapshot,
+        one: Fragment,
+        part: Schema,
+        values: FragmentValues,
+        counter: ProgressCounter,
     ) -> Fragment:
         kept = values if isinstance(values, FunctionColumns) and values.is_checkpointed else None
         known = None if kept is None else kept.known_fragment(one, part)
         if known is not None:
-            told.add(one.physical_rows)
+            counter.add(one.physical_rows)
             return known
-        batches = _counted(values.batches(one), told)
+        batches = _counted(values.batches(one), counter)
         made = write_columns(snapshot.locations.home, one, part, batches, options_of(snapshot))
         if kept is None:
             self.files.add(_new_files(one, made))
@@ -127,10 +209,12 @@ def _new_files(before: Fragment, after: Fragment) -> tuple[DataFile, ...]:
     return tuple(one for one in after.files if one.path not in known)
 
 
-def _counted(batches: Iterable[pa.RecordBatch], told: Told) -> Iterator[pa.RecordBatch]:
+def _counted(
+    batches: Iterable[pa.RecordBatch], counter: ProgressCounter
+) -> Iterator[pa.RecordBatch]:
     for one in batches:
         yield one
-        told.add(one.num_rows)
+        counter.add(one.num_rows)
 
 
 def alterations_of(given: Sequence[Any]) -> list[Alteration]:
@@ -145,7 +229,7 @@ def drop(snapshot: Snapshot, columns: Sequence[str]) -> Operation:
 
 def alter(snapshot: Snapshot, alterations: Sequence[Alteration], work: Work) -> Operation:
     """Rename columns, change whether they may be null, or cast them; raises as ``look`` does."""
-    wanted = altering.look(snapshot, alterations)
+    wanted = look(snapshot, alterations)
     if wanted.cast is None:
         return Project(wanted.schema, preserves_nullability=wanted.keeps_nullability)
     fragments = work.write(snapshot, wanted.cast.part, wanted.cast)

@@ -22,7 +22,7 @@ from lance_nb.dataset.verbs.committing import (
     commit_staged,
     replanned,
 )
-from lance_nb.dataset.verbs.telling import Progress, Told
+from lance_nb.dataset.verbs.progress import Progress, ProgressCounter
 from lance_nb.dataset.verbs.writing import file_version_of
 from lance_nb.errors import (
     InvalidInputError,
@@ -76,9 +76,9 @@ def execute(
                 f"this task is not one of {session.uri!r}: fragment {one.id} of version "
                 f"{task.read_version} is another one there"
             )
-    told = Told(task.num_rows, progress)
+    counter = ProgressCounter(task.num_rows, progress)
     version = file_version_of(storage_version(snapshot.manifest))
-    return run_task(snapshot, task, options, version, told.add)
+    return run_task(snapshot, task, options, version, counter.add)
 
 
 def compact(
@@ -111,11 +111,11 @@ def run(
     if not tasks:
         return []
     version = file_version_of(storage_version(snapshot.manifest))
-    told = Told(sum(task.num_rows for task in tasks), progress)
+    counter = ProgressCounter(sum(task.num_rows for task in tasks), progress)
     results: list[Rewritten] = []
     with UnofferedFiles(snapshot.locations.home) as files:
         for task in tasks:
-            results.append(run_task(snapshot, task, options, version, told.add))
+            results.append(run_task(snapshot, task, options, version, counter.add))
             files.add(_files(results[-1:]))
     return results
 

@@ -1,0 +1,535 @@
+"""Merge branches, cherry-pick one change, revert one: plans, and their commits.
+
+    plan = ds.branches.plan_merge("dev")
+    plan                          # changes, conflicts, the operation that is recorded
+    plan.transactions             # every transaction of dev against every one of main
+    plan.conflicts, plan.conflict_rows()
+    plan.commit("merge dev")
+
+Source: our own; pylance 14.0.2 has branches and no merge. A merge makes an ordinary version with an
+ordinary operation, which pylance reads.
+
+Limits: rows are counted from the manifests and deletion vectors of the outcome; transactions are
+read ahead in batches of ``_AHEAD``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from lance_nb.dataset import provenance
+from lance_nb.dataset.session import Session
+from lance_nb.dataset.verbs.branching import tag_writer
+from lance_nb.dataset.verbs.committing import place_of
+from lance_nb.dataset.verbs.progress import Progress, VersionReadProgress
+from lance_nb.dataset.verbs.stage_preview import changed_fragments
+from lance_nb.errors import (
+    CommitConflictError,
+    InvalidInputError,
+    InvalidRefError,
+    RetryableCommitConflictError,
+    VersionNotFoundError,
+)
+from lance_nb.format.operation_details import count_of
+from lance_nb.format.refs import Branch
+from lance_nb.table import refs
+from lance_nb.table.refs import Ref, Target, resolve
+from lance_nb.table.scan_plan import live_counts
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.backoff import retrying
+from lance_nb.transactions.branch_merge.committing import commit_merge
+from lance_nb.transactions.branch_merge.ends import Side
+from lance_nb.transactions.branch_merge.findings import FAIL, MergeConflict, check_choice
+from lance_nb.transactions.branch_merge.planning import (
+    FAST_FORWARD,
+    UP_TO_DATE,
+    MergeRequest,
+    Planned,
+    plan_change,
+    plan_merge,
+)
+from lance_nb.transactions.branch_merge.records import PICK, REVERT
+from lance_nb.transactions.commit_options import CommitOptions
+from lance_nb.transactions.environment import Environment
+from lance_nb.transactions.operation import operation_name
+from lance_nb.transactions.transaction import Transaction
+from lance_nb.transactions.version_source import VersionSource
+
+STRATEGIES = ("auto", FAST_FORWARD, "replay")
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOptions:
+    """How to merge; see ``Branches.merge``."""
+
+    strategy: str = "auto"
+    on_conflict: str = "fail"
+    key: tuple[str, ...] = ()
+    copies_files: bool = False
+    pin: bool = True
+
+    @property
+    def request(self) -> MergeRequest:
+        """What the engine wants to know."""
+        return MergeRequest(self.on_conflict, self.key, self.copies_files)
+
+
+def options_of(
+    *,
+    strategy: str = "auto",
+    on_conflict: str = FAIL,
+    key: str | Sequence[str] | None = None,
+    copy: bool = False,
+    pin: bool = True,
+) -> MergeOptions:
+    """Check the arguments of a merge; see ``Branches.merge``. Raises InvalidInputError."""
+    if strategy not in STRATEGIES:
+        raise InvalidInputError(f"strategy is one of {', '.join(STRATEGIES)}, not {strategy!r}")
+    keys = (key,) if isinstance(key, str) else tuple(key or ())
+    if not all(isinstance(one, str) for one in keys):
+        raise InvalidInputError(f"key is the name of a column, or several of them, not {key!r}")
+    return MergeOptions(strategy, check_choice(on_conflict), keys, copy, pin)
+
+
+Committer = Callable[["MergePlan", str | None, Progress | None], Snapshot]
+
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MergePlan:
+    """What a merge would change. ``version`` is what it made, None while it is a plan.
+
+    ``strategy``: "up-to-date" (nothing to do), "fast-forward" (the target has not moved) or
+    "replay". ``conflicts`` holds everything that both sides changed, decided or not. ``notes`` say
+    what is worth knowing and no conflict.
+    """
+
+    kind: str
+    base: Target
+    source: Target
+    target: Target
+    strategy: str
+    conflicts: tuple[MergeConflict, ...]
+    notes: tuple[str, ...]
+    properties: Mapping[str, str]
+    version: int | None = None
+    planned: Planned = field(repr=False, compare=False, kw_only=True)
+    committer: Committer = field(repr=False, compare=False, kw_only=True)
+
+    @property
+    def unresolved(self) -> tuple[MergeConflict, ...]:
+        """The conflicts that a commit now would fail on."""
+        return tuple(one for one in self.conflicts if one.resolution is None)
+
+    @property
+    def transactions(self) -> pa.Table:
+        """Each transaction of the source against each of the target, with verdict and outcome.
+
+        Columns: source_version, source_operation, target_version, target_operation, verdict and
+        reason (of the commit rules), fragments, fields, outcome ("replayed", "merged" or
+        "conflict").
+        """
+        return self.planned.pairs()
+
+    @property
+    def source_transactions(self) -> tuple[str, ...]:
+        """What happened on the source since the base, one line per version, oldest first."""
+        return _lines(self.planned, by_source=True)
+
+    @property
+    def target_transactions(self) -> tuple[str, ...]:
+        """What happened on the target since the base, one line per version, oldest first."""
+        return _lines(self.planned, by_source=False)
+
+    @property
+    def operation(self) -> str | None:
+        """The operation that the new version would be recorded as, None if there is none."""
+        outcome = self.planned.outcome
+        return None if outcome is None else operation_name(outcome.operation().arm)
+
+    @property
+    def fragments(self) -> pa.Table:
+        """Fragments of the target that come, go or change: id, change, rows before and after."""
+        return changed_fragments(*_both(self.planned))
+
+    @property
+    def num_rows_before(self) -> int:
+        """Rows of the target now."""
+        return _num_rows(self.planned.ends.target.snapshot)
+
+    @property
+    def num_rows_after(self) -> int:
+        """Rows of the target afterwards."""
+        return _num_rows(_both(self.planned)[1])
+
+    @property
+    def schema_after(self) -> pa.Schema:
+        """The schema of the target afterwards."""
+        return _both(self.planned)[1].manifest.schema.to_arrow()
+
+    def conflict_rows(self, num_rows: int = 20) -> pa.Table:
+        """Read some rows that both sides changed: ``_rowaddr`` in the base, base, source, target.
+
+        The last three are structs, null where a side has no such row.
+        """
+        return self.planned.conflicting_rows(num_rows)
+
+    def commit(self, message: str | None = None, *, progress: Progress | None = None) -> MergePlan:
+        """Commit, and return the plan with the version that it made.
+
+        When somebody else has committed to the target since, the merge is planned again. Raises
+        CommitConflictError for conflicts that are not decided, TooMuchWriteContentionError,
+        CommitStateUnknownError, StorageError; the target is as it was then.
+        """
+        if self.version is not None:
+            raise InvalidInputError(f"this plan was committed already, as version {self.version}")
+        self.check()
+        if self.strategy == UP_TO_DATE:
+            return self
+        made = self.committer(self, message, progress)
+        return self._as(made.version)
+
+    def _as(self, version: int) -> MergePlan:
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return MergePlan(**{**values, "version": version})
+
+    def check(self) -> None:
+        """Raise CommitConflictError if a conflict is not decided."""
+        if not self.unresolved:
+            return
+        shown = "\n".join(f"  - {one}" for one in self.unresolved[:_SHOWN])
+        more = len(self.unresolved) - _SHOWN
+        rest = f"\n  and {more} more" if more > 0 else ""
+        found = count_of(len(self.unresolved), "conflict")
+        raise CommitConflictError(f"{self.title} has {found}; nothing was changed:\n{shown}{rest}")
+
+    @property
+    def title(self) -> str:
+        """What is done, and where: one line."""
+        there = _label(self.target)
+        if self.kind == "merge":
+            return f"merging {_label(self.source)} into {there}"
+        verb = "picking" if self.kind == "cherry-pick" else "reverting"
+        made = max(self.source.version or 0, self.base.version or 0)
+        return f"{verb} {self.source.branch or 'main'}:{made} on {there}"
+
+    def __str__(self) -> str:
+        lines = [f"{self.title} (base {_label(self.base)}): {self.strategy}"]
+        if self.version is not None:
+            lines.append(f"committed as version {self.version}")
+        if self.planned.outcome is not None:
+            lines.append(
+                f"rows: {self.num_rows_before:,} -> {self.num_rows_after:,}, "
+                f"{self.fragments.num_rows} fragments touched, recorded as {self.operation}"
+            )
+        lines += self._history_lines()
+        return "\n".join(lines)
+
+    def _history_lines(self) -> list[str]:
+        """Say what happened on both sides, and what is in the way."""
+        lines: list[str] = []
+        for name in ("source", "target"):
+            done = getattr(self, f"{name}_transactions")
+            count = f"{len(done)} version{'' if len(done) == 1 else 's'}"
+            lines += [f"{name} since the base: {count}", *(f"  {x}" for x in done[:_SHOWN])]
+        lines += [f"conflict, {one}" for one in self.conflicts[:_SHOWN]]
+        lines += [f"note: {one}" for one in self.notes]
+        return lines
+
+    __repr__ = __str__
+
+
+def _label(target: Target) -> str:
+    return f"{target.branch or 'main'}:{target.version}"
+
+
+def _lines(planned: Planned, *, by_source: bool) -> tuple[str, ...]:
+    history = planned.ends.source_history if by_source else planned.ends.target_history
+    return tuple(
+        f"{one.label} "
+        + ("unknown" if one.transaction is None else one.transaction.operation.describe())
+        for one in history.steps
+    )
+
+
+def _num_rows(snapshot: Snapshot) -> int:
+    return int(live_counts(snapshot).sum())
+
+
+def _both(planned: Planned) -> tuple[Snapshot, Snapshot]:
+    """Return the target now and afterwards."""
+    before = planned.ends.target.snapshot
+    outcome = planned.outcome
+    return before, before if outcome is None else outcome.preview()
+
+
+_AHEAD = 64
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRepository:
+    """Every version of every branch of a dataset."""
+
+    session: Session
+    progress: VersionReadProgress = field(default_factory=lambda: VersionReadProgress(None))
+
+    def branches(self) -> Mapping[str, Branch]:
+        """Return all branches by name."""
+        return refs.list_branches(self.session.root)
+
+    def load(self, branch: str | None, version: int | None) -> Side:
+        """Read a version, None: the newest."""
+        self.progress.expect(1)
+        source = VersionSource(place_of(self.session, branch).slots)
+        head = source.head(version or 0)
+        if head is None:
+            missing = VersionNotFoundError(self.home_uri(branch), version or "latest")
+            raise self.session.without_versions(branch, missing)
+        found = source.load(head.version if version is None else version)
+        self.progress.step()
+        return Side.of(self.session.snapshot(found.manifest, branch), found.indices)
+
+    def transactions(
+        self, branch: str | None, versions: Sequence[int]
+    ) -> Iterator[Transaction | None]:
+        """Read the transactions of versions, None for what is not known any more."""
+        self.progress.expect(len(versions))
+        for start in range(0, len(versions), _AHEAD):
+            some = versions[start : start + _AHEAD]
+            source = VersionSource(place_of(self.session, branch).slots)
+            source.head(some[0])
+            source.load_ahead(some)
+            for version in some:
+                self.progress.step()
+                yield _transaction(source, version)
+
+    def home_uri(self, branch: str | None) -> str:
+        """Return where the folder of a branch is."""
+        return self.session.home(branch).uri
+
+
+def _transaction(source: VersionSource, version: int) -> Transaction | None:
+    try:
+        return source.transaction(version)
+    except RetryableCommitConflictError:
+        return None
+
+
+MergeSource = str | tuple[str | None, int | None]
+
+
+# --- plans ----------------------------------------------------------------------------------------
+
+
+def plan_branch(
+    session: Session,
+    current: str | None,
+    source: MergeSource,
+    into: str | None,
+    options: MergeOptions,
+    *,
+    progress: Progress | None = None,
+) -> MergePlan:
+    """Plan a merge of a branch into another one.
+
+    Raises RefNotFoundError, InvalidInputError, VersionNotFoundError; CommitConflictError when a
+    fast-forward is asked for and the target has moved.
+    """
+    there = source_of(session, source)
+    branch = current if into is None else _branch(session, into)
+    counter = VersionReadProgress(progress)
+    repository = SessionRepository(session, counter)
+    side = repository.load(there.branch, there.version)
+
+    def again() -> Planned:
+        return plan_merge(repository, side, repository.load(branch, None), options.request)
+
+    planned = again()
+    counter.stop()
+    if options.strategy == FAST_FORWARD and planned.strategy not in (FAST_FORWARD, UP_TO_DATE):
+        done = len(planned.ends.target_history.steps)
+        raise CommitConflictError(
+            f"{branch or 'main'} has moved since the base ({done} versions), so that it cannot be "
+            "fast-forwarded; merge with strategy='replay'"
+        )
+    return _plan_of(session, planned, again, options)
+
+
+def plan_pick(
+    session: Session,
+    snapshot: Snapshot,
+    version: Ref,
+    options: MergeOptions,
+    progress: Progress | None = None,
+) -> MergePlan:
+    """Plan to do the change that made a version once more, on the newest version here."""
+    target = _change(session, snapshot, version)
+    repository = SessionRepository(session, VersionReadProgress(progress))
+    before = _before(repository, target)
+    after = repository.load(target.branch, target.version)
+    return _change_plan(repository, snapshot, (before, after), options, PICK)
+
+
+def plan_revert(
+    session: Session,
+    snapshot: Snapshot,
+    version: Ref,
+    options: MergeOptions,
+    progress: Progress | None = None,
+) -> MergePlan:
+    """Plan to undo the change that made a version, on the newest version here."""
+    target = _change(session, snapshot, version)
+    repository = SessionRepository(session, VersionReadProgress(progress))
+    made = next(repository.transactions(target.branch, [target.version or 0]))
+    if made is not None and made.operation.arm == "rewrite":
+        raise InvalidInputError(
+            f"version {target.version} rewrote files and changed no row: there is nothing to revert"
+        )
+    before = repository.load(target.branch, target.version)
+    after = _before(repository, target)
+    return _change_plan(repository, snapshot, (before, after), options, REVERT)
+
+
+def _change_plan(
+    repository: SessionRepository,
+    snapshot: Snapshot,
+    sides: tuple[Side, Side],
+    options: MergeOptions,
+    kind: str,
+) -> MergePlan:
+    def again() -> Planned:
+        target = repository.load(snapshot.branch, None)
+        return plan_change(repository, sides, target, options.request, kind)
+
+    planned = again()
+    repository.progress.stop()
+    outcome = planned.outcome
+    if outcome is not None and outcome.changes_nothing and not planned.conflicts:
+        version = max(one.version for one in sides)
+        what = "done here already" if kind == PICK else "undone already, or changed nothing"
+        raise InvalidInputError(
+            f"what version {version} of {sides[0].branch or 'main'} did is {what}: there is nothing"
+            f" to {'pick' if kind == PICK else 'revert'}"
+        )
+    return _plan_of(repository.session, planned, again, options)
+
+
+def _change(session: Session, snapshot: Snapshot, version: Ref) -> Target:
+    target = resolve(session.root, version, snapshot.branch)
+    if target.version is None:
+        raise InvalidRefError("name the version whose change is meant: 7, ('dev', 7) or a tag")
+    return target
+
+
+def _before(repository: SessionRepository, target: Target) -> Side:
+    """Load the version before a change. Raises InvalidInputError for a first version."""
+    number = target.version or 0
+    made = next(repository.transactions(target.branch, [number]))
+    if number <= 1 or (made is not None and made.operation.arm == "clone"):
+        raise InvalidInputError(
+            f"version {number} of {target.branch or 'main'} is its first one: no change led to it"
+        )
+    return repository.load(target.branch, number - 1)
+
+
+def source_of(session: Session, source: MergeSource) -> Target:
+    """Return what to merge: a branch, a tag, or (branch, version). Raises InvalidRefError."""
+    if isinstance(source, str) and (
+        source == refs.MAIN or source in refs.branch_names(session.root)
+    ):
+        return resolve(session.root, (source, None), None)
+    return resolve(session.root, source, None)
+
+
+def _branch(session: Session, name: str) -> str | None:
+    return resolve(session.root, (name, None), None).branch
+
+
+def _plan_of(
+    session: Session, planned: Planned, again: Callable[[], Planned], options: MergeOptions
+) -> MergePlan:
+    ends, record = planned.ends, planned.record
+    return MergePlan(
+        record.kind,
+        Target(record.base_branch, record.base_version),
+        Target(ends.source.branch, ends.source.version),
+        Target(ends.target.branch, ends.target.version),
+        planned.strategy,
+        planned.conflicts,
+        planned.notes,
+        record.properties(),
+        planned=planned,
+        committer=_Committer(session, again, options),
+    )
+
+
+def newest(session: Session, snapshot: Snapshot, plan: MergePlan) -> Snapshot:
+    """Return the version that a plan made, or the one that is open if it made none."""
+    if plan.version is None:
+        return snapshot
+    return session.load(Target(plan.target.branch, plan.version))
+
+
+# --- commits --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Committer:
+    """Commits a plan, or plans anew when the target has moved meanwhile."""
+
+    session: Session
+    again: Callable[[], Planned]
+    options: MergeOptions
+
+    def __call__(self, plan: MergePlan, message: str | None, progress: Progress | None) -> Snapshot:
+        waiting = [plan.planned]
+
+        def attempt() -> Snapshot:
+            planned = waiting.pop() if waiting else self.again()
+            renewed = _plan_of(self.session, planned, self.again, self.options)
+            renewed.check()
+            return self._commit(planned, message, progress)
+
+        return retrying(attempt, Environment())
+
+    def _commit(self, planned: Planned, message: str | None, progress: Progress | None) -> Snapshot:
+        target = planned.ends.target
+        done = commit_merge(
+            place_of(self.session, target.branch),
+            planned,
+            tag_writer(self.session) if self.options.pin else None,
+            CommitOptions(message=message),
+            properties=provenance.properties(),
+            progress=progress,
+        )
+        if done is None:
+            return target.snapshot
+        return self.session.snapshot(done.manifest, target.branch)
+
+
+def merge_one_by_one(
+    session: Session,
+    plan: MergePlan,
+    options: MergeOptions,
+    message: str | None,
+    progress: Progress | None,
+) -> MergePlan:
+    """Merge each version of the source by itself, oldest first; return the last plan.
+
+    What is merged before an error stays merged, and the next merge goes on from there.
+    """
+    plan.check()
+    steps = plan.planned.ends.source_history.steps
+    last = plan
+    alone = replace(options, strategy="auto")
+    for number, step in enumerate(steps, 1):
+        source = (step.branch or refs.MAIN, step.version)
+        one = plan_branch(session, plan.target.branch, source, None, alone)
+        last = one.commit(message)
+        if progress is not None:
+            progress(number, len(steps))
+    return last
