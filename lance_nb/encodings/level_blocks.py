@@ -72,7 +72,7 @@ def _narrow_levels(encoding: encodings21.OutOfLineBitpacking, blocks: Chunks) ->
         if int(raw.max()) > 255:
             return None
         sizes = (plan.raw_stops - plan.raw_starts) // 2
-        grid.reshape(-1)[ranges.ragged_indices(plan.raw_rows * bitpack.VALUES, sizes)] = raw
+        grid.ravel()[ranges.ragged_indices(plan.raw_rows * bitpack.VALUES, sizes)] = raw
     data = blocks.buffers[0].data
     if plan.packed_rows.size == len(grid):
         level_bits.unpack_levels(data, plan.packed_at, plan.width, grid)

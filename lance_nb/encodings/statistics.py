@@ -109,11 +109,11 @@ class Measured:
         return float(bit_lengths(few).mean()) > _WIDE_SHARE * 8 * words.itemsize
 
     @cached_property
-    def num_runs(self) -> int | None:
-        """Runs of equal neighbours."""
+    def num_runs(self) -> int:
+        """Runs of equal neighbours, 0 where the values are no integers."""
         words = self.words
         if words is None:
-            return None
+            return 0
         return int(np.count_nonzero(words[1:] != words[:-1])) + (words.size > 0)
 
     @cached_property
@@ -238,12 +238,12 @@ def bit_lengths(words: Words) -> Ints:
     """Return the bit length of each unsigned integer."""
     left = words.copy()
     out = np.zeros(words.size, np.int64)
-    for shift in (32, 16, 8, 4, 2, 1):
-        if shift >= 8 * words.dtype.itemsize:
-            continue
+    shift = 4 * words.dtype.itemsize
+    while shift:
         high = left >> words.dtype.type(shift)
         moved = high != 0
         out += moved * shift
         left = np.where(moved, high, left)
+        shift //= 2
     out += left != 0
     return out

@@ -64,8 +64,7 @@ class General:
         whole = _inflated(encoding, each)
         ends = ranges.starts_of(whole.sizes)
         # All contents together are below 2**31 bytes, so 32-bit offsets stay 32 bits wide.
-        narrow = values.offsets.dtype.itemsize == 4
-        joined = ends.astype(np.int32) if narrow else ends
+        joined = ends.astype(values.offsets.dtype)
         inner = VariableWidth(values.num_values, joined, whole.data)
         return codecs.decode_values(encoding.values, inner)
 

@@ -42,7 +42,7 @@ class RleCompressor:
             return 0
         if measured.sampled_run_share > _SAMPLED_SHARE:
             return 0
-        num_runs = measured.num_runs or 0
+        num_runs = measured.num_runs
         if options.rle_threshold is not None and num_runs >= words.size * options.rle_threshold:
             return 0
         pairs = num_runs + words.size // _LONGEST_RUN
@@ -66,7 +66,7 @@ class RleCompressor:
             return 0
         if measured.sampled_run_share > _SAMPLED_SHARE:
             return 0
-        pairs = (measured.num_runs or 0) + words.size // _LONGEST_RUN + num_values.size
+        pairs = measured.num_runs + words.size // _LONGEST_RUN + num_values.size
         heads = _HEADER_BYTES * num_values.size
         return saving(words.nbytes, pairs * (words.itemsize + 1) + heads)
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lance_nb.encodings.kernels.bitpack import VALUES
 from lance_nb.encodings.kernels.ranges import rows
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 
-VALUES = 1024  # in a block
 WIDTHS = (1, 2, 4, 8)
 _LANES = 64
 _BLOCKS = 512  # at once, so that what is at work stays in the cache

@@ -92,9 +92,9 @@ class ArrayCodec(Protocol):
 
 def scaled(rows: Rows, factor: int) -> Rows:
     """Return the parts of rows that are ``factor`` values each. Raises CorruptFileError."""
-    last = int(rows.stops[-1]) if rows.stops.size else 0
-    if last * factor > VALUES_MAX:
-        raise corrupt(f"at most {VALUES_MAX} values in a page", f"{last} times {factor}")
+    if rows.stops.size and int(rows.stops[-1]) * factor > VALUES_MAX:
+        found = f"{int(rows.stops[-1])} times {factor}"
+        raise corrupt(f"at most {VALUES_MAX} values in a page", found)
     return Rows(rows.starts * factor, rows.stops * factor)
 
 

@@ -16,6 +16,7 @@ from lance_nb.encodings.arrow_parts import (
     taken,
     taken_rows,
     with_used_items,
+    without_null_items,
 )
 from lance_nb.errors import NotSupportedError
 
@@ -81,6 +82,25 @@ def test_dictionaries_are_made_one():
     assert one.type == first.type
     assert one.to_pylist() == ["a", None, "a", "b"]
     assert one.dictionary.to_pylist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int64()])
+def test_null_items_are_dropped_wherever_they_stand(kind: pa.DataType):
+    items = pa.array([None, "a", "b", None, "c", None])
+    keys = pa.array([5, 4, 3, 2, None, 1, 0, 4], kind)
+    array = pa.DictionaryArray.from_arrays(keys, items)
+    found = without_null_items(array)
+    found.validate(full=True)
+    assert found.type == array.type
+    assert found.to_pylist() == [None, "c", None, "b", None, "a", None, "c"]
+    assert found.dictionary.to_pylist() == ["a", "b", "c"]
+    assert found.indices.to_pylist() == [None, 2, None, 1, None, 0, None, 2]
+    raw = np.frombuffer(found.indices.buffers()[1], kind.to_pandas_dtype())
+    assert set(raw.tolist()) <= {0, 1, 2}  # those of null slots too
+    whole = pa.DictionaryArray.from_arrays(keys, pa.array(list("uvwxyz")))
+    assert without_null_items(whole) is whole
+    none = without_null_items(pa.DictionaryArray.from_arrays(pa.array([0], kind), pa.nulls(1)))
+    assert none.to_pylist() == [None]
 
 
 def hundred(name: str, keys: list[int | None] | None = None) -> pa.DictionaryArray:

@@ -167,6 +167,20 @@ def test_sparse_lists_of_booleans_are_split_into_pages() -> None:
         assert sum(page.num_rows for page in pages) == len(lists)
 
 
+@pytest.mark.parametrize("last", [[], [[]], [[]] * 200_000, [[True] * 70_000]])
+def test_a_row_that_no_page_shares_is_a_page_of_its_own(last: list[list[bool]]) -> None:
+    rows = [[True], *[[]] * 70_000, [True, False] * 40_000, *last]
+    lists = pa.array(rows, pa.list_(pa.bool_()))
+    leaf, levels = list_page(lists)
+    pages = encode_pages(leaf, levels, V2_2)
+    parts = [decode_column(page, lists.type, (2, 2)) for page in pages]
+    assert pa.concat_arrays(parts).equals(lists)
+    counts = [page.num_rows for page in pages]
+    assert counts[:3] == [65_535, 70_001 - 65_535, 1]
+    assert sum(counts[3:]) == len(last)
+    assert all(0 < count <= 65_535 for count in counts)
+
+
 def test_other_columns_are_one_page() -> None:
     leaf, levels = list_page(pa.array([[]] * 70_000 + [[1]], pa.list_(pa.int8())))
     assert len(encode_pages(leaf, levels, V2_2)) == 1

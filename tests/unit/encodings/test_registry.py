@@ -12,12 +12,18 @@ from lance_nb.errors import CorruptFileError, NotSupportedError
 from tests.property.encodings.reference_encoders import (
     LZ4,
     Encoding,
+    byte_stream_split,
     chunks_of,
     constant,
+    fixed_size_list,
     flat,
+    fsst,
     general,
+    inline_bitpacking,
     out_of_line_bitpacking,
+    packed_struct,
     rle,
+    symbol_table,
     variable,
 )
 
@@ -30,6 +36,33 @@ def test_every_arm_of_the_message_has_a_codec() -> None:
 def test_every_layout_of_the_message_is_registered() -> None:
     oneof = encodings21.PageLayout.DESCRIPTOR.oneofs_by_name["layout"]
     assert set(LAYOUTS) == {field.name for field in oneof.fields}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "count"),
+    [
+        (flat(8), 1),
+        (variable(), 1),
+        (constant(b"a"), 0),
+        (inline_bitpacking(8), 1),
+        (out_of_line_bitpacking(16, 1), 1),
+        (fsst(symbol_table([b"ab"])), 1),
+        (rle(8), 2),
+        (byte_stream_split(32), 1),
+        (general(LZ4, rle(8)), 2),
+        (fixed_size_list(2, flat(8)), 1),
+        (fixed_size_list(2, flat(8), has_validity=True), 2),
+        (packed_struct([8, 16]), 1),
+    ],
+    ids=lambda one: one if isinstance(one, int) else one.WhichOneof("compression"),
+)
+def test_chunks_have_as_many_value_buffers_as_the_encoding_needs(
+    encoding: Encoding, count: int
+) -> None:
+    assert codecs.num_buffers(encoding) == count
+    if count:
+        with pytest.raises(CorruptFileError, match=f"{count} value buffers"):
+            codecs.decode_chunks(encoding, chunks_of([[b"a"] * (count - 1)], [1]))
 
 
 def test_an_arm_that_is_not_set_is_refused() -> None:

@@ -23,7 +23,8 @@ def measured(values: object, type_: pa.DataType | None = None) -> Measured:
 
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
 def test_bit_lengths_are_those_of_python(bits: int) -> None:
-    values = [0, 1, 2, 3, 2 ** (bits - 1) - 1, 2 ** (bits - 1), 2**bits - 1]
+    powers = [1 << bit for bit in range(bits)]
+    values = [0, *powers, *(power - 1 for power in powers), 2**bits - 1]
     found = bit_lengths(np.array(values, f"u{bits // 8}"))
     assert found.tolist() == [value.bit_length() for value in values]
 
@@ -44,6 +45,7 @@ def test_runs_are_counted_exactly_and_by_sample() -> None:
     assert 0.02 < runs.sampled_run_share < 0.03
     assert measured(np.arange(50_000)).sampled_run_share == 1.0
     assert measured([], pa.int32()).num_runs == 0
+    assert measured(["a", "b"]).num_runs == 0
 
 
 def test_wide_values_are_seen_in_a_few_blocks() -> None:

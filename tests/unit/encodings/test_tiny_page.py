@@ -50,8 +50,11 @@ def parts(page: EncodedPage) -> tuple[object, ...]:
         pa.array(["skipped", "b", "cc"]).slice(1),
         pa.array([b"\xff" * 255, b"\0"]),
         pa.array(["", None]),
+        pa.array(range(16)),  # 128 bytes
+        pa.array(range(VALUES_MAX), pa.int8()),
+        pa.array([f"{n:200}" for n in range(20)] + ["y" * 96]),  # 4096 bytes
     ],
-    ids=str,
+    ids=lambda leaf: f"{len(leaf)} of {leaf.type}",
 )
 def test_bytes_are_those_of_the_ordinary_way(leaf, version):
     options = EncodingOptions(file_version=version)
@@ -86,8 +89,10 @@ def test_a_chunk_is_header_levels_and_values_each_padded():
         pa.array([None, None], pa.int64()),
         pa.array([1] * (VALUES_MAX + 1), pa.int8()),
         pa.array(range(17)),  # 136 bytes: bits may be packed
+        pa.array(["x" * 256]),
         pa.array(["x" * 256, "y"]),
         pa.array(["x" * 200] * 30),
+        pa.array([f"{n:200}" for n in range(20)] + ["y" * 97]),  # 4097 bytes
         pa.array([True, False]),
         pa.array(["large"], pa.large_string()),
         pa.array([[1, 2]], pa.list_(pa.int32(), 2)),

@@ -50,9 +50,8 @@ class Bitpacked:
 
 def _unpack(packed: Bytes, positions: Ints, width: int) -> Words:
     """Return the values at ``positions``, out of windows of 8 bytes that begin at their byte."""
-    padded = np.zeros(packed.size + 16, np.uint8)
-    padded[: packed.size] = packed
-    windows = np.ndarray((packed.size + 8,), "<u8", padded, strides=(1,))
+    padded = np.append(packed, np.zeros(8, np.uint8))
+    windows = np.ndarray(packed.shape, "<u8", padded, strides=(1,))
     bits = positions * width
     first = bits >> 3
     shift = (bits & 7).astype(np.uint64)

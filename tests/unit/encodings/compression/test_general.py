@@ -72,10 +72,12 @@ def test_an_empty_buffer_stays_empty() -> None:
 @pytest.mark.parametrize("scheme", [LZ4, ZSTD])
 def test_values_are_decompressed_one_by_one_and_nulls_stay_empty(scheme: int) -> None:
     parts = [squeezed(scheme, b"x" * 5000), b"", squeezed(scheme, b"short")]
-    offsets = np.cumsum([0, *map(len, parts)]).astype(np.int32)
-    values = VariableWidth(3, offsets, np.frombuffer(b"".join(parts), np.uint8))
-    block = codecs.decode_values(general(scheme, variable()), values)
-    assert strings(block) == [b"x" * 5000, b"", b"short"]
+    for bits in (32, 64):
+        offsets = np.cumsum([0, *map(len, parts)]).astype(f"i{bits // 8}")
+        values = VariableWidth(3, offsets, np.frombuffer(b"".join(parts), np.uint8))
+        block = codecs.decode_values(general(scheme, variable(bits)), values)
+        assert strings(block) == [b"x" * 5000, b"", b"short"]
+        assert block.offsets.dtype == offsets.dtype
 
 
 def test_a_bare_zstandard_frame_of_an_old_file_is_read() -> None:

@@ -36,3 +36,14 @@ def test_without_a_wish_it_is_chosen_where_a_sample_becomes_smaller() -> None:
         assert not split.nominate_chunks(measured(values), zstd)
     off = EncodingOptions(file_version=(2, 2), compression="zstd", bss="off").wrapped
     assert not split.nominate_chunks(measured(smooth), off)
+
+
+@pytest.mark.parametrize(("bits", "taken"), [(23, False), (24, True)])
+def test_values_below_three_quarters_of_their_bits_are_packed_instead(
+    bits: int, taken: bool
+) -> None:
+    zstd = EncodingOptions(file_version=(2, 2), compression="zstd").wrapped
+    top = 1 << bits
+    values = (top - 1 - top / 4 * (1 + np.sin(np.arange(9 * 1024) / 500))).astype(np.uint32)
+    split = COMPRESSORS["byte_stream_split"]
+    assert bool(split.nominate_chunks(measured(values), zstd)) == taken

@@ -1,0 +1,125 @@
+"""Which compressor offers itself for which values: exactly those that it can store."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_nb.encodings.base import AllNull
+from lance_nb.encodings.choose import COMPRESSORS
+from lance_nb.encodings.encoding_options import EncodingOptions
+from lance_nb.encodings.statistics import LAST_RESORT, STRUCTURAL, WRAPPER, Measured
+from tests.support.compressing import V2_1, V2_2, measured
+
+ZSTD = EncodingOptions(file_version=(2, 2), compression="zstd")
+COUNT = 2000
+BLOCKS = {
+    "numbers": measured(np.arange(COUNT) % 50),
+    "runs": measured(np.arange(COUNT) // 500 << 60),
+    "three bytes": measured([b"abc"] * COUNT, pa.binary(3)),
+    "bits": measured([True, False] * (COUNT // 2)),
+    "text": measured(["some words"] * COUNT),
+    "much text": measured([f"some words {n % 700} more" for n in range(COUNT)]),
+    "lists": measured([[1, 2]] * COUNT, pa.list_(pa.int8(), 2)),
+    "lists of bits": measured([[True, False]] * COUNT, pa.list_(pa.bool_(), 2)),
+    "struct": measured([{"a": 1}] * COUNT, pa.struct([("a", pa.int8())])),
+    "struct with text": measured([{"a": "x"}] * COUNT, pa.struct([("a", pa.string())])),
+    "struct with bits": measured([{"a": True}] * COUNT, pa.struct([("a", pa.bool_())])),
+    "nulls": Measured(AllNull(COUNT)),
+}
+FIXED = ("numbers", "runs", "three bytes", "bits")
+TEXTS = ("text", "much text")
+# The exact priority, or None for a saving, whichever.
+TAKEN: dict[str, dict[str, int | None]] = {
+    "flat chunks": dict.fromkeys(FIXED, LAST_RESORT),
+    "flat blocks": dict.fromkeys(FIXED, LAST_RESORT),
+    "flat values": dict.fromkeys(("numbers", "runs", "three bytes"), LAST_RESORT),
+    "variable chunks": dict.fromkeys(TEXTS, LAST_RESORT),
+    "variable blocks": dict.fromkeys(TEXTS, LAST_RESORT),
+    "variable values": dict.fromkeys(TEXTS, LAST_RESORT),
+    "out_of_line_bitpacking blocks": {"numbers": None, "runs": None},
+    "inline_bitpacking chunks": {"numbers": None},
+    "inline_bitpacking blocks": {},
+    "fsst chunks": {"much text": None},
+    "fsst values": {"much text": None},
+    "rle chunks": {"runs": None},
+    "rle blocks": {"runs": None},
+    "byte_stream_split chunks": {},
+    "general chunks": {},
+    "general blocks": {},
+    "general values": {},
+    "fixed_size_list chunks": dict.fromkeys(("lists", "lists of bits"), STRUCTURAL),
+    "fixed_size_list values": {"lists": STRUCTURAL},
+    "packed_struct chunks": {"struct": STRUCTURAL},
+    "variable_packed_struct values": dict.fromkeys(("struct", "struct with text"), STRUCTURAL),
+}
+IN_2_1 = TAKEN | {"rle blocks": {}, "variable_packed_struct values": {}}
+IN_ZSTD = {
+    "general chunks": dict.fromkeys(("numbers", "runs", "three bytes", *TEXTS), WRAPPER),
+    "general blocks": dict.fromkeys(BLOCKS, WRAPPER),
+    "general values": dict.fromkeys(TEXTS, WRAPPER),
+}
+
+
+def nominate(who: str, block: Measured, options: EncodingOptions) -> int:
+    name, role = who.split()
+    ask = getattr(COMPRESSORS[name], f"nominate_{role}")
+    return ask(block, np.array([COUNT]), options) if role == "blocks" else ask(block, options)
+
+
+def test_every_role_of_every_compressor_is_in_the_table() -> None:
+    roles = [
+        f"{name} {role}"
+        for name, codec in COMPRESSORS.items()
+        for role in ("chunks", "blocks", "values")
+        if hasattr(codec, f"nominate_{role}")
+    ]
+    assert sorted(roles) == sorted(TAKEN)
+
+
+@pytest.mark.parametrize(
+    ("options", "table"),
+    [(V2_2, TAKEN), (V2_1, IN_2_1), (ZSTD, IN_ZSTD)],
+    ids=["2.2", "2.1", "zstd"],
+)
+def test_compressors_offer_themselves_for_what_they_can_store(
+    options: EncodingOptions, table: dict[str, dict[str, int | None]]
+) -> None:
+    for who, taken in table.items():
+        for name, block in BLOCKS.items():
+            found = nominate(who, block, options)
+            wanted = taken.get(name, 0)
+            if wanted is None:  # a saving
+                assert LAST_RESORT < found < WRAPPER - 1, (who, name)
+            else:
+                assert found == wanted, (who, name)
+
+
+@pytest.mark.parametrize("who", [name for name in TAKEN if name.endswith("blocks")])
+def test_no_values_are_for_the_last_resorts(who: str) -> None:
+    nothing = measured([], pa.int32())
+    codec = COMPRESSORS[who.partition(" ")[0]]
+    found = codec.nominate_blocks(nothing, np.array([0]), V2_2)  # type: ignore[union-attr]
+    assert found == LAST_RESORT * (who == "flat blocks")
+
+
+@pytest.mark.parametrize("count", [1, 1024, 1025])
+def test_only_one_block_is_packed_with_its_width_in_front(count: int) -> None:
+    packing, values = COMPRESSORS["inline_bitpacking"], measured(np.arange(count) % 50)
+    fits = 10 < count <= 1024
+    assert bool(packing.nominate_blocks(values, np.array([count]), V2_2)) == fits  # type: ignore[union-attr]
+    halves = np.array([count // 2, count - count // 2])
+    assert not packing.nominate_blocks(values, halves, V2_2)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("bits", "taken"), [(6, True), (7, True), (8, False)])
+def test_bits_are_packed_where_a_tenth_is_saved(bits: int, taken: bool) -> None:
+    values = np.full(8192, (1 << bits) - 1, np.uint8)
+    assert bool(COMPRESSORS["inline_bitpacking"].nominate_chunks(measured(values), V2_2)) == taken  # type: ignore[union-attr]
+
+
+def test_strings_of_several_blocks_are_not_a_dictionary() -> None:
+    halves = np.array([COUNT // 2] * 2)
+    variable = COMPRESSORS["variable"]
+    assert not variable.nominate_blocks(BLOCKS["text"], halves, V2_2)  # type: ignore[union-attr]
