@@ -113,7 +113,8 @@ class ArrayReader:
     ) -> dict[int, ListLevel]:
         """Decode the list fields above the leaves, from the outside in."""
         lists: dict[int, ListLevel] = {}
-        for depth in range(max((len(leaf.ancestors) for leaf in leaves), default=0)):
+        depth = 0
+        while any(depth < len(leaf.ancestors) for leaf in leaves):
             wanted = {}
             for leaf in leaves:
                 if depth < len(leaf.ancestors) and is_list(leaf.ancestors[depth][1], leaf.name):
@@ -131,6 +132,7 @@ class ArrayReader:
             pages = iter(run(self._source, decoders))
             for field_id, count in zip(wanted, counts, strict=True):
                 lists[field_id] = joined_pages([next(pages) for _ in range(count)])
+            depth += 1
         return lists
 
     def _list_pages(self, column: Column, rows: Rows) -> list[Steps[Values]]:

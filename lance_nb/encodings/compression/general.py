@@ -62,10 +62,10 @@ class General:
         offsets = values.offsets.astype(np.int64)
         each = ChunkBuffer(values.data, offsets[:-1], np.diff(offsets))
         whole = _inflated(encoding, each)
-        ends = ranges.starts_of(whole.sizes)
         # All contents together are below 2**31 bytes, so 32-bit offsets stay 32 bits wide.
-        joined = ends.astype(values.offsets.dtype)
-        inner = VariableWidth(values.num_values, joined, whole.data)
+        ends = np.empty_like(values.offsets)
+        ends[:] = ranges.starts_of(whole.sizes)
+        inner = VariableWidth(values.num_values, ends, whole.data)
         return codecs.decode_values(encoding.values, inner)
 
 

@@ -8,6 +8,7 @@ import pytest
 from lance_nb.errors import NotSupportedError
 from lance_nb.file.reader import FileReader
 from lance_nb.file.writer import FileOptions, FileWriter, WrittenFile
+from lance_nb.format.blob_fields import with_blobs
 from lance_nb.format.schema import Schema
 from lance_nb.storage.memory import MemoryStore, clear
 from tests.support.reading import Columns, rows_of
@@ -65,6 +66,33 @@ def test_pages_end_when_enough_has_come(store: MemoryStore):
     check(store, table)
 
 
+@pytest.mark.parametrize(("page_bytes", "rows"), [(1600, [200, 200, 100]), (1601, [300, 200])])
+def test_a_page_ends_at_its_last_byte(store: MemoryStore, page_bytes: int, rows: list[int]):
+    empty = pa.array([[]] * 500, pa.list_(pa.int8()))
+    table = pa.table({"a": pa.array(range(500)), "l": empty})
+    write(store, table, page_bytes)
+    assert page_rows(store) == [rows, rows, [0]]
+    check(store, table)
+
+
+def test_places_of_blobs_fill_pages_too(store: MemoryStore):
+    field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    values = [None if k % 3 == 0 else b"x" * (k % 5) for k in range(500)]
+    table = pa.table([pa.array(values, field.type)], schema=pa.schema([field]))
+    for page_bytes, rows in ((3200, [200, 200, 100]), (3201, [300, 200])):
+        clear("array-writer")
+        schema = Schema.from_arrow(with_blobs(table.schema, (2, 0)))
+        options = FileOptions(page_bytes=page_bytes)
+        with FileWriter(store, "x", schema, file_version=(2, 0), options=options) as writer:
+            for batch in table.to_batches(max_chunksize=100):
+                writer.write(batch)
+            writer.finish()
+        assert page_rows(store) == [rows]
+        columns = Columns(pa.schema([pa.field("b", pa.large_binary())]), old=True)
+        found = columns.read(FileReader(store, "x"), "b", rows_of((0, 500)))
+        assert found.to_pylist() == values
+
+
 @pytest.mark.parametrize(
     "kind", [pa.list_(pa.int8()), pa.list_(pa.struct([("x", pa.list_(pa.string()))]))]
 )
@@ -93,9 +121,10 @@ def test_null_structs_are_refused_with_their_row(store: MemoryStore):
     ids=["map", "fixed-size list of structs"],
 )
 def test_what_2_0_cannot_hold_is_refused_before_a_file_is_begun(
-    store: MemoryStore, kind: pa.DataType
+    store: MemoryStore, kind: pa.DataType, monkeypatch: pytest.MonkeyPatch
 ):
     schema = Schema.from_arrow(pa.schema([("s", pa.struct([("m", kind)]))]))
+    monkeypatch.setattr(store, "create", lambda _path: pytest.fail("a file was begun"))
     with pytest.raises(NotSupportedError, match=r"'s\.m'.*2\.2 can"):
         FileWriter(store, "x", schema, file_version=(2, 0))
 

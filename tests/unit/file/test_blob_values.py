@@ -58,6 +58,11 @@ def stored(
     for name in ("a", "b"):
         store.write(name, data)
         assert source.add(store, name) == source.add(store, name)
+    return values_of(places), source, data
+
+
+def values_of(places: list[tuple[int, int, int] | bytes | None]) -> pa.StructArray:
+    """Return values that name (object, position, size), or have data."""
     rows = [
         None
         if one is None
@@ -66,7 +71,7 @@ def stored(
         else dict(zip(("object", "position", "size"), one, strict=True))
         for one in places
     ]
-    return pa.array(rows, BLOB_VALUES), source, data
+    return pa.array(rows, BLOB_VALUES)
 
 
 def test_stored_payloads_come_in_groups_and_pieces():
@@ -89,6 +94,38 @@ def test_stored_payloads_come_in_groups_and_pieces():
         b"" if one is None else one if isinstance(one, bytes) else data[one[1] : one[1] + one[2]]
         for one in places
     ]
+
+
+@pytest.mark.parametrize(
+    ("places", "groups"),
+    [
+        ([(0, 100 * k, 10) for k in range(50)], [50]),
+        ([(0, 0, COPY_BYTES)] * 3, [1, 1, 1]),
+        ([(0, 0, COPY_BYTES // 2)] * 5, [2, 2, 1]),
+        ([(0, 0, 9), (0, 9, COPY_BYTES + 1), (0, 9, 9), (0, 50, 9)], [1, 1, 2]),
+        ([(0, 0, 9), (0, 9, COPY_BYTES), (0, 9, 9)], [2, 1]),
+        ([b"x" * 9] * 9, [9]),
+        ([], [0]),
+    ],
+)
+def test_payloads_are_grouped_by_their_bytes(places: list, groups: list[int]):
+    found = list(Payloads.of(values_of(places), StoredPayloads()).groups())
+    assert [one.sizes.size for one in found] == groups
+    large = [one for one in places if isinstance(one, tuple) and one[2] > COPY_BYTES]
+    assert sum(one.is_streamed for one in found) == len(large)
+
+
+def test_payloads_far_apart_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch):
+    """Near ones with what lies between them: up to as many bytes as are wanted, and 64 for each."""
+    asked: list[list[tuple[int, int]]] = []
+    values, source, data = stored([(0, 0, 10), (0, 158, 10), (1, 0, 10), (1, 159, 10)])
+    read = source.read
+    monkeypatch.setattr(source, "read", lambda *one: asked.append(one[1]) or read(*one))
+    payloads = Payloads.of(values, source)
+    assert [bytes(one) for one in payloads.pieces()] == [
+        data[at : at + 10] for at in (0, 158, 0, 159)
+    ]
+    assert asked == [[(0, 168)], [(0, 10), (159, 169)]]
 
 
 def test_bytes_to_copy_are_known_per_row():

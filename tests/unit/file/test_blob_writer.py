@@ -9,13 +9,15 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import InvalidInputError, NotSupportedError, ObjectNotFoundError
+from lance_nb.file.columns import Leaf
 from lance_nb.file.external_blobs import ExternalBlobs
 from lance_nb.file.reader import FileReader
 from lance_nb.file.stored_payloads import StoredPayloads
 from lance_nb.file.writer import FileOptions, FileWriter
-from lance_nb.format.blob_fields import with_blobs
+from lance_nb.format.blob_fields import BLOB_VALUES, DESCRIPTION_V2, with_blobs
 from lance_nb.format.schema import Schema
 from lance_nb.storage.memory import MemoryStore, clear
+from tests.support.reading import rows_of
 
 MARK = {"lance-encoding:blob": "true"}
 SMALL = {
@@ -158,6 +160,41 @@ def test_what_is_not_there_is_named_with_its_column(store: MemoryStore, tmp_path
         write(store, table, (2, 2), ingests=ExternalBlobs(), stored=StoredPayloads())
     assert caught.value.__notes__ == [f"column 'b': {str(tmp_path / 'nope')!r}"]
     assert store.list_recursive("") == []
+
+
+def based(*rows: dict[str, object]) -> pa.Table:
+    field = pa.field("b", BLOB_VALUES, metadata={"ARROW:extension:name": "lance.blob.v2"})
+    return pa.table([pa.array(rows, BLOB_VALUES)], schema=pa.schema([field]))
+
+
+def test_references_of_stored_rows_are_taken_over_with_their_base(store: MemoryStore):
+    table = based(
+        {"uri": "folder/a", "base": 7, "position": 3, "size": 5},
+        {"uri": "folder/b", "base": 0},
+        {"uri": "s3://other/c"},
+    )
+    write(store, table, (2, 2), stored=StoredPayloads(), allows_external_blobs=True)
+    assert [
+        tuple(row[key] for key in ("kind", "blob_uri", "blob_id", "position", "size"))
+        for row in descriptions(store)
+    ] == [(3, "folder/a", 7, 3, 5), (3, "folder/b", 0, 0, 0), (3, "s3://other/c", 0, 0, 0)]
+
+
+def test_a_base_means_nothing_where_no_rows_are_stored(store: MemoryStore):
+    row = {"uri": "folder/a", "base": 7}
+    with pytest.raises(InvalidInputError, match="'folder/a' is outside"):
+        write(store, based(row), (2, 2))
+    write(store, based(row), (2, 2), allows_external_blobs=True)
+    assert [one["blob_id"] for one in descriptions(store)] == [0]
+
+
+def descriptions(store: MemoryStore) -> list[dict[str, object]]:
+    """Return what the file says of its blobs."""
+    reader = FileReader(store, "x.lance")
+    kind = pa.struct(list(DESCRIPTION_V2))
+    leaf = Leaf(0, "b", kind, 1)
+    (part,) = reader.read_leaves([leaf], {0: 0}, rows_of((0, reader.num_rows)))[0]
+    return part.values.to_pylist()
 
 
 def test_a_file_beside_is_full_at_its_size(store: MemoryStore):

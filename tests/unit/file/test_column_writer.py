@@ -35,6 +35,11 @@ def test_a_page_ends_when_enough_has_come():
     assert pages_of(table, 1600, 100) == [[200] * 5, [1000]]
 
 
+def test_a_page_ends_at_its_last_byte():
+    table = pa.table({"a": np.arange(900)})
+    assert pages_of(table, 1601, 100) == [[300] * 3]
+
+
 def test_levels_of_lists_count_too():
     # Empty lists have no bytes of values: only their levels, a quarter of a byte each, fill a page.
     table = pa.table({"l": pa.array([[]] * 16_000, pa.list_(pa.int8()))})

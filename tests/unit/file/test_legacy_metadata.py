@@ -95,6 +95,14 @@ def test_a_page_table_may_count_fields_from_zero(ids: list[int]) -> None:
     assert pages.page(source(data), ids[0], 1) == LegacyPage(3, 3)
 
 
+@pytest.mark.parametrize("ids", [[1, 2], [2, 3], [3]])
+def test_a_page_table_too_short_to_count_from_zero_counts_from_the_first_field(
+    ids: list[int],
+) -> None:
+    made = LegacyFile([node(one, f"f{one}", "int8") for one in ids], [0, 2, 5])
+    assert read_legacy_metadata(source(made.finish())).pages.first_id == ids[0]
+
+
 def test_a_page_table_with_pages_at_its_beginning_counts_from_the_first_field() -> None:
     data = counted_from_zero([2, 3], (3, 1))
     assert read_legacy_metadata(source(data)).pages.first_id == 2

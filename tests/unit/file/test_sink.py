@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from lance_nb._pb import encodings21
 from lance_nb.file.footer import FOOTER_BYTES, parse_footer, parse_table
 from lance_nb.file.metadata import PAGE_LAYOUT_URL, PageMetadata, parse_column
 from lance_nb.file.sidecars import Sidecars
-from lance_nb.file.sink import ALIGNMENT, FileSink
+from lance_nb.file.sink import _WRITE_BYTES, ALIGNMENT, FileSink
 from lance_nb.storage.memory import MemoryStore, clear
 
 
@@ -45,6 +47,38 @@ def test_buffers_are_aligned_and_found_again(store: MemoryStore):
     assert [bytes(raw[start : start + size]) for start, size in table] == [b"descriptor", b"mine"]
     assert number == 1
     assert all(start % ALIGNMENT == 0 for start, _ in table)
+
+
+class Counted:
+    """Counts the bytes of each write."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def write(self, pieces: Sequence[bytes | memoryview]) -> None:
+        self.sizes.append(sum(map(len, pieces)))
+
+
+def test_small_buffers_go_out_together(store: MemoryStore):
+    upload = Counted()
+    sink = FileSink(upload, Sidecars(store, "x"))  # type: ignore[arg-type]
+    sink.add_buffers([bytes(100), bytes(10)])
+    assert upload.sizes == []
+    sink.add_buffers([bytes(_WRITE_BYTES - 193)])  # and 28 and 54 to align them
+    assert upload.sizes == []
+    sink.add_buffers([b""])  # one byte to align it
+    assert upload.sizes == [_WRITE_BYTES]
+    assert sink.add_stream([memoryview(b"ab"), memoryview(b"c")]) == _WRITE_BYTES
+    assert upload.sizes == [_WRITE_BYTES, 2, 1]
+
+
+def test_shared_files_hold_a_gibibyte_unless_said_otherwise(store: MemoryStore):
+    sidecars = Sidecars(store, "x")
+    half = 1 << 29
+    places = [
+        sidecars.add_shared([b"x"], size, sidecars.pack_bytes) for size in (half, half - 1, 1, 1)
+    ]
+    assert places == [(1, 0), (1, half), (1, 2 * half - 1), (2, 0)]
 
 
 def test_files_of_2_0_say_0_3(store: MemoryStore):
