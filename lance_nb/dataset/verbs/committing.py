@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from lance_nb.dataset import provenance, verbs
+from lance_nb.dataset import provenance
 from lance_nb.dataset.session import Session
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.schema import Schema
@@ -128,7 +128,9 @@ def commit_transaction(
     committed = commit(place_of(session, branch), transaction, options)
     made = session.snapshot(committed.manifest, branch)
     if INTERVAL in committed.manifest.config and not options.detached:
-        verbs.cleaning.clean_after(session, made, transaction.read_version)
+        from lance_nb.dataset.verbs import cleaning  # imports this module
+
+        cleaning.clean_after(session, made, transaction.read_version)
     return made
 
 
