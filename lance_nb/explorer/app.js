@@ -1,27 +1,36 @@
 // The explorer: header, timeline, tabs with a detail pane beside them, and the same as code.
 
+import { codeFooter } from "./js/code_footer.js";
+import { detailPane } from "./js/detail_pane.js";
 import { h } from "./js/dom.js";
+import { modeSwitch } from "./js/mode_switch.js";
+import { watchNews } from "./js/news.js";
+import { tabHost } from "./js/tab_host.js";
+import { widget } from "./js/view.js";
+import { TABS } from "./tabs.js";
 import { mountOverview } from "./widgets/overview.js";
 import { mountTimeline } from "./widgets/timeline.js";
 import { mountVersionDetail } from "./widgets/version_detail.js";
-import { TABS } from "./tabs.js";
-import { tabHost } from "./js/tab_host.js";
-import { detailPane } from "./js/detail_pane.js";
-import { codeFooter } from "./js/code_footer.js";
-import { modeSwitch } from "./js/mode_switch.js";
-import { watchNews } from "./js/news.js";
-import { widget } from "./js/view.js";
 
 /** @param {HTMLElement} el @param {import("./js/view.js").Context} ctx */
 export function mountExplorer(el, ctx) {
   const part = (name) => h("div", { class: `lnb-part-${name}` });
-  const parts = Object.fromEntries(["overview", "timeline", "bar", "views", "detail", "code"].map((name) => [name, part(name)]));
+  const parts = Object.fromEntries(
+    ["overview", "timeline", "bar", "views", "detail", "code"].map((name) => [name, part(name)]),
+  );
   const main = h("div", { class: "lnb-main" }, parts.views, parts.detail);
-  el.append(h("div", { class: "lnb-card" }, parts.overview, parts.timeline, parts.bar, main, parts.code));
+  el.append(
+    h("div", { class: "lnb-card" }, parts.overview, parts.timeline, parts.bar, main, parts.code),
+  );
   const pane = detailPane(parts.detail, main, ctx.announce);
   let paintCode = () => {};
   let paintMode = () => {};
-  const card = { ...ctx, detail: pane, go: (tab, target) => host.select(tab, target), has: (tab) => host.has(tab) };
+  const card = {
+    ...ctx,
+    detail: pane,
+    go: (tab, target) => host.select(tab, target),
+    has: (tab) => host.has(tab),
+  };
   const tabs = ctx.screen().kept ? TABS.filter((tab) => tab.id !== "stage") : TABS; // a snapshot cannot write
   const host = tabHost(parts.bar, parts.views, tabs, card, (another) => {
     paintCode();

@@ -1,56 +1,80 @@
-"""Links the plain ES modules and style sheets beside the widgets into what a widget sends.
+"""Link the plain ES modules and style sheets beside the widgets into what a widget sends.
 
 There is no bundler to install and nothing to build: every ``.js`` file is an ordinary ES module
 that a browser, an editor or a test can load as it stands. A widget's module must travel as one
-text, so ``compose`` links them with a few textual rules::
+text, so ``compose_module`` links them with a few textual rules::
 
     import { a, b } from "./x.js";     ->  const { a, b } = $x;
     export function f / const c        ->  function f / const c, and the module returns { f, c }
     export default expression;         ->  kept for the entry module, dropped elsewhere
     every other module                 ->  const $x = (() => { ... return { ... }; })();
 
-in the order of dependence. Comments that have lines of their own stay behind: they are a good part
-of what would travel. One module per view, put together per widget, is the simplest thing
-that gives both one card out of many views (``app.js`` imports the views) and each view alone (a
-view's own file is an entry as well).
+in the order of dependence. Comments that have lines of their own, indentation and most spaces stay
+behind: they are a good part of what would travel. A source map at the end leads each line back to
+its file and line, so that errors in a browser's console name them.
+
+Modules as separate blob URLs with rewritten imports would name their files in every stack trace.
+They were not chosen: a page whose policy allows one script (export.py) would have to allow every
+``blob:``, and a first screen would load some seventy scripts one after the other.
 
 Limits: relative imports of named exports only; no cycles; anything else is an InternalError, raised
-when the widget class is made and therefore in every test run.
+when the widget class is made and therefore in every test run. A text in backticks that spans lines
+loses its indentation. The formatter (tests/js) keeps imports and exports in the forms above.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 from lance_nb.errors import InternalError
 
 ROOT = Path(__file__).parent
 SHEET_END = "\f"
 
-_IMPORT = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"(\.{1,2}/[\w./]+\.js)";\n', re.MULTILINE)
+_IMPORT = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"(\.{1,2}/[\w./]+\.js)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?function|const|class) (\w+)", re.MULTILINE)
-_DEFAULT = re.compile(r"^export default (.+);\n", re.MULTILINE)
-_COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/)\n", re.MULTILINE | re.DOTALL)
+_DEFAULT = re.compile(r"^export default (.+);$", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/)$", re.MULTILINE | re.DOTALL)
 _LEFT_OVER = re.compile(r"^(?:import|export)\b.*$", re.MULTILINE)
+# Spaces around signs, in lines without a text or regular expression that may hold such signs.
+_SPACED_SIGN = re.compile(r'("(?:[^"\\]|\\.)*")| ?([={}()\[\];,<>?:&|!*]+) ?')
+_OTHER_TEXT = re.compile(r"[`/']")
+_CSS_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+# A line of the linked text, with the file and the line (from 0) that it comes from.
+_Line = tuple[str, Path, int]
 
 
 class _Linked:
     """Modules met so far, in the order in which they must run."""
 
     def __init__(self) -> None:
-        self.done: dict[Path, str] = {}
+        self.done: dict[Path, list[_Line]] = {}
         self.under_way: list[Path] = []
-        self.default = ""
+        self.has_default = False
 
 
-def compose_module(entry: str) -> str:
-    """Link ``entry`` (a path below the explorer folder) and all it imports into one ES module."""
+def compose_module(entry: str, *, views: str | None = None) -> str:
+    """Link ``entry`` (a path below the explorer folder) and all it imports into one ES module.
+
+    With ``views`` the default export of that module stands before ``entry``, as ``VIEWS``.
+    """
     linked = _Linked()
+    if views is not None:
+        path = (ROOT / views).resolve()
+        name = _link(path, linked)
+        linked.done[path].append((f"const VIEWS = {name}.$default;", path, 0))
     name = _link((ROOT / entry).resolve(), linked)
-    if not linked.default:
+    if not linked.has_default:
         raise InternalError(f"{entry} has no default export")
-    return "\n".join([*linked.done.values(), f"export default {name}.$default;\n"])
+    lines = [line for module in linked.done.values() for line in module]
+    text = "\n".join(text for text, _, _ in lines)
+    return f"{text}\nexport default {name}.$default;\n{_source_map(lines)}\n"
 
 
 def modules_of(entry: str) -> tuple[Path, ...]:
@@ -65,11 +89,18 @@ def compose_style(entry: str) -> str:
 
     Every rule is nested under the widget's root. That keeps it from leaking out, and makes it win
     over the rules with which notebooks style the elements of rendered HTML. ``SHEET_END``, which
-    CSS takes for a line end, parts the sheets: a page holds each of them once (js/keeper.js).
+    CSS takes for a line end, separates the sheets: a page holds each of them once
+    (js/view_registration.js).
     """
     sheets = [path.with_suffix(".css") for path in modules_of(entry)]
-    texts = (sheet.read_text("utf-8") for sheet in sheets if sheet.is_file())
-    return SHEET_END.join(f".lnb {{\n{text}}}" for text in texts)
+    texts = (_compact(sheet.read_text("utf-8")) for sheet in sheets if sheet.is_file())
+    return SHEET_END.join(f".lnb{{{text}}}" for text in texts)
+
+
+def _compact(style: str) -> str:
+    """Leave out of a style sheet what only people read."""
+    text = re.sub(r"\s+", " ", _CSS_COMMENT.sub("", style))
+    return re.sub(r" ?([{};,]) ?", r"\1", text).strip()
 
 
 def _link(path: Path, linked: _Linked) -> str:
@@ -80,24 +111,64 @@ def _link(path: Path, linked: _Linked) -> str:
     if path in linked.under_way:
         raise InternalError(f"{path.name} imports itself through {linked.under_way[-1].name}")
     linked.under_way.append(path)
-    source = _COMMENT.sub("", path.read_text("utf-8"))
-    body = _IMPORT.sub(lambda match: _imported(match, path, linked), source)
-    names = [found for _, found in _EXPORT.findall(body)]
+    # Every step keeps the number of lines: a source map of lines in sequence is small.
+    source = _COMMENT.sub(lambda match: "\n" * match.group().count("\n"), path.read_text("utf-8"))
+    body = _IMPORT.sub(partial(_imported, path=path, linked=linked), source)
+    names = [exported for _, exported in _EXPORT.findall(body)]
     body = _EXPORT.sub(r"\1 \2", body)
     default = _DEFAULT.search(body)
     linked.under_way.pop()
-    if default and not linked.under_way:
-        linked.default = default.group(1)
-        names.append(f"$default: {linked.default}")
+    linked.has_default = default is not None
+    if default:
+        names.append(f"$default: {default.group(1)}")
     body = _DEFAULT.sub("", body)
     left = _LEFT_OVER.search(body)
     if left:
         raise InternalError(f"{path.name}: cannot link {left.group()!r}")
-    exports = ", ".join(names)
-    linked.done[path] = f"const {name} = (() => {{\n{body}\nreturn {{ {exports} }};\n}})();"
+    lines = [(_squeezed(line), path, at) for at, line in enumerate(body.split("\n"))]
+    linked.done[path] = [
+        (f"const {name} = (() => {{", path, 0),
+        *lines,
+        (f"return {{ {', '.join(names)} }};", path, 0),
+        ("})();", path, 0),
+    ]
     return name
+
+
+def _squeezed(line: str) -> str:
+    """Return a line of code without the spaces that only people read."""
+    text = line.strip()
+    if _OTHER_TEXT.search(text):
+        return text
+    return _SPACED_SIGN.sub(lambda match: match.group(1) or match.group(2), text)
 
 
 def _imported(match: re.Match[str], path: Path, linked: _Linked) -> str:
     target = _link((path.parent / match.group(2)).resolve(), linked)
-    return f"const {{{match.group(1)}}} = {target};\n"
+    return f"const {{{match.group(1)}}} = {target};"
+
+
+def _source_map(lines: list[_Line]) -> str:
+    """Return the comment that leads each line of the linked text to its file and line."""
+    files = list(dict.fromkeys(path for _, path, _ in lines))
+    mappings, before = [], (0, 0)
+    for _, path, line in lines:
+        file = files.index(path)
+        steps = (0, file - before[0], line - before[1], 0)
+        mappings.append("".join(map(_base64_number, steps)))
+        before = (file, line)
+    sources = [f"lance_nb/explorer/{path.relative_to(ROOT.resolve()).as_posix()}" for path in files]
+    source_map = {"version": 3, "sources": sources, "names": [], "mappings": ";".join(mappings)}
+    text = quote(json.dumps(source_map, separators=(",", ":")), safe="{}[]:,;/+")
+    return f"//# sourceMappingURL=data:application/json,{text}"
+
+
+def _base64_number(value: int) -> str:
+    """Write a number as source maps have it: base64 digits of five bits, the sign in the lowest."""
+    left = -2 * value + 1 if value < 0 else 2 * value
+    digits = ""
+    while True:
+        left, digit = left >> 5, left & 31
+        digits += _BASE64[digit | 32 if left else digit]
+        if not left:
+            return digits

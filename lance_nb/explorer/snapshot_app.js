@@ -10,7 +10,10 @@ export function start(page) {
   const place = page.getElementById("explorer");
   if (!data.screens.length) return; // the picture stays
   place.replaceChildren();
-  widget(mountExplorer, "Lance dataset explorer, a snapshot").render({ model: snapshotModel(data), el: place });
+  widget(mountExplorer, "Lance dataset explorer, a snapshot").render({
+    model: snapshotModel(data),
+    el: place,
+  });
 }
 
 export default start;

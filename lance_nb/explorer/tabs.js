@@ -1,10 +1,10 @@
 // What stands in the tabs of the explorer, in their order. A new tab is a line here and one in registry.py.
 
-import { mountRows } from "./widgets/rows.js";
-import { mountChanges } from "./widgets/changes.js";
-import { mountStorage } from "./widgets/storage.js";
 import { mountBranches } from "./widgets/branches.js";
+import { mountChanges } from "./widgets/changes.js";
+import { mountRows } from "./widgets/rows.js";
 import { mountStage } from "./widgets/stage.js";
+import { mountStorage } from "./widgets/storage.js";
 
 /**
  * @typedef {Object} Tab

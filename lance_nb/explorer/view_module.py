@@ -3,7 +3,8 @@
 The linked module of the explorer weighs hundreds of kilobytes. In every widget it would be sent,
 parsed and compiled anew for each cell that is run, which is most of what a first screen costs. So a
 widget's own module is a small loader (``js/loader.js``); the views travel in a model of their own,
-one per kind of view and kernel, which puts them in the page (``js/keeper.js``) for all loaders.
+one per kind of view and kernel, which registers them in the page (``js/view_registration.js``) for
+all loaders.
 
 Layout of the synced traits: ``key``, a hash of the linked module and the style sheet, and
 ``style``; the module is the model's own. A widget has the same ``_views_key``, and names this model
@@ -39,10 +40,8 @@ class ViewModule(anywidget.AnyWidget):
         """Return the model of the view whose module is ``entry``; made anew when it was closed."""
         held = cls._of_entry.get(entry)
         if held is None or held.comm is None:
-            module, style = texts(entry)
-            views = module.replace("export default ", "const VIEWS = ")
-            keeper = assets.compose_module("js/keeper.js")
-            held = cls(_esm=f"{views}{keeper}", key=key_of(entry), style=style)
+            module = assets.compose_module("js/view_registration.js", views=entry)
+            held = cls(_esm=module, key=key_of(entry), style=texts(entry)[1])
             cls._of_entry[entry] = held
         return held
 

@@ -62,7 +62,8 @@ def asset_bytes(sources: Iterable[Source]) -> int:
         for source in sources
         if source.path.startswith("lance_nb/") and source.path.endswith(".js")
     ]
-    return len(gzip.compress("".join(modules).encode(), mtime=0)) if modules else 0
+    text = re.sub(r"\n[ \t]+", "\n", "".join(modules))
+    return len(gzip.compress(text.encode(), mtime=0)) if modules else 0
 
 
 ASSET_RULES = (no_injection, no_address, no_machine_words)

@@ -21,7 +21,9 @@ SUFFIXES = frozenset(
     {"", ".css", ".ipynb", ".js", ".md", ".proto", ".py", ".pyi", ".sh", ".toml", ".txt", ".yml"}
 )
 # Written by runs, generated, or data of others.
-SKIPPED_PARTS = frozenset({"__pycache__", ".ipynb_checkpoints", "artifacts", "golden"})
+SKIPPED_PARTS = frozenset(
+    {"__pycache__", ".ipynb_checkpoints", "artifacts", "golden", "node_modules"}
+)
 SKIPPED_PREFIXES = ("notebooks/data/", "notebooks/out/")
 GENERATED_PREFIX = "lance_nb/_pb/"
 

@@ -12,17 +12,25 @@ function fakeModel() {
     sent: [],
     refuses: false,
     on: (name, listener) => listeners.set(name, [...(listeners.get(name) ?? []), listener]),
-    off: (name, listener) => listeners.set(name, (listeners.get(name) ?? []).filter((known) => known !== listener)),
-    fire: (name, ...values) => (listeners.get(name) ?? []).forEach((listener) => listener(...values)),
+    off: (name, listener) =>
+      listeners.set(
+        name,
+        (listeners.get(name) ?? []).filter((known) => known !== listener),
+      ),
+    fire: (name, ...values) =>
+      (listeners.get(name) ?? []).forEach((listener) => listener(...values)),
     listening: () => [...listeners.values()].flat().length,
     send(content, callbacks) {
       if (model.refuses) throw new Error("Comm is closed");
       model.sent.push({ ...content, callbacks });
     },
     of: (type) => model.sent.filter((message) => message.type === type),
-    answer: (message, result = {}, buffers = []) => model.fire("msg:custom", { id: message.id, ok: true, result }, buffers),
-    refuse: (message, card) => model.fire("msg:custom", { id: message.id, ok: false, error: card }, []),
-    progress: (message, done, total) => model.fire("msg:custom", { id: message.id, progress: [done, total] }),
+    answer: (message, result = {}, buffers = []) =>
+      model.fire("msg:custom", { id: message.id, ok: true, result }, buffers),
+    refuse: (message, card) =>
+      model.fire("msg:custom", { id: message.id, ok: false, error: card }, []),
+    progress: (message, done, total) =>
+      model.fire("msg:custom", { id: message.id, progress: [done, total] }),
     idle: (message) => message.callbacks.iopub.status({ content: { execution_state: "idle" } }),
   };
   return model;
@@ -31,7 +39,14 @@ function fakeModel() {
 /** Remember how a promise ends. */
 function outcome(promise) {
   const found = { value: undefined, card: undefined };
-  promise.then((value) => { found.value = value; }, (error) => { found.card = error.card ?? error; });
+  promise.then(
+    (value) => {
+      found.value = value;
+    },
+    (error) => {
+      found.card = error.card ?? error;
+    },
+  );
   return found;
 }
 
@@ -93,7 +108,10 @@ test("an answer resolves its request only, with its buffers and costs", async ()
   await connect();
   const costs = [];
   const stop = kernel.onCost((io, quiet) => costs.push([io, quiet]));
-  const [one, other] = [outcome(kernel.ask("rows", { offset: 1 })), outcome(kernel.ask("cell", {}, { quiet: true }))];
+  const [one, other] = [
+    outcome(kernel.ask("rows", { offset: 1 })),
+    outcome(kernel.ask("cell", {}, { quiet: true })),
+  ];
   const [rows, cell] = [model.of("rows")[0], model.of("cell")[0]];
   assert.notEqual(rows.id, cell.id);
   assert.deepEqual(rows.args, { offset: 1 });
@@ -179,7 +197,9 @@ test("the first reply counts when both come", async () => {
 test("a read that is lost twice is rejected with a card that can try again", async () => {
   await connect();
   let retried = 0;
-  kernel.onRetry(() => { retried += 1; });
+  kernel.onRetry(() => {
+    retried += 1;
+  });
   const found = outcome(kernel.ask("rows"));
   await pass(TIMES.lateMs);
   model.answer(model.of("ready")[1]);
@@ -232,7 +252,9 @@ for (const type of ["refs.create", "stage.remove", "lock", "an unknown one"]) {
 test("long work is alive while it reports progress", async () => {
   await connect();
   const seen = [];
-  const found = outcome(kernel.ask("storage.space", {}, { progress: (...values) => seen.push(values) }));
+  const found = outcome(
+    kernel.ask("storage.space", {}, { progress: (...values) => seen.push(values) }),
+  );
   const message = model.of("storage.space")[0];
   for (let step = 1; step <= 20; step += 1) {
     await pass(TIMES.longLateMs - 1);
@@ -270,7 +292,10 @@ test("long work that is silent in a kernel that answers is cancelled and sent ag
   answerProbes();
   await settled();
   const [first, second] = model.of("storage.space");
-  assert.deepEqual(model.of("cancel").map((message) => message.args.id), [first.id]);
+  assert.deepEqual(
+    model.of("cancel").map((message) => message.args.id),
+    [first.id],
+  );
   model.refuse(first, { message: "cancelled" }); // answered meanwhile: nobody waits for it
   model.answer(second, "space");
   await settled();
@@ -406,16 +431,33 @@ test("a queue keeps one request pending and the newest waiting", async () => {
   const request = kernel.line();
   const done = [];
   const failed = [];
-  for (const offset of [1, 2, 3]) request("rows", { offset }, ({ result }) => done.push(result), (error) => failed.push(error));
-  assert.deepEqual(model.of("rows").map((message) => message.args.offset), [1]);
+  for (const offset of [1, 2, 3])
+    request(
+      "rows",
+      { offset },
+      ({ result }) => done.push(result),
+      (error) => failed.push(error),
+    );
+  assert.deepEqual(
+    model.of("rows").map((message) => message.args.offset),
+    [1],
+  );
   model.refuse(model.of("rows")[0], { message: "no" });
   await settled();
   assert.deepEqual(failed, []); // nobody waits for it any more
-  assert.deepEqual(model.of("rows").map((message) => message.args.offset), [1, 3]);
+  assert.deepEqual(
+    model.of("rows").map((message) => message.args.offset),
+    [1, 3],
+  );
   model.answer(model.of("rows")[1], "three");
   await settled();
   assert.deepEqual(done, ["three"]);
-  request("rows", { offset: 4 }, () => {}, (error) => failed.push(error.card.message));
+  request(
+    "rows",
+    { offset: 4 },
+    () => {},
+    (error) => failed.push(error.card.message),
+  );
   model.refuse(model.of("rows")[2], { message: "no" });
   await settled();
   assert.deepEqual(failed, ["no"]);
@@ -426,14 +468,24 @@ test("a queue goes on after a lost reply", async () => {
   const request = kernel.line();
   const done = [];
   const failed = [];
-  request("rows", { offset: 1 }, () => done.push(1), (error) => failed.push(error.card.kind));
+  request(
+    "rows",
+    { offset: 1 },
+    () => done.push(1),
+    (error) => failed.push(error.card.kind),
+  );
   for (const at of [1, 2]) {
     await pass(TIMES.lateMs);
     model.answer(model.of("ready")[at]);
     await settled();
   }
   assert.deepEqual(failed, ["Timeout"]);
-  request("rows", { offset: 2 }, () => done.push(2), () => {});
+  request(
+    "rows",
+    { offset: 2 },
+    () => done.push(2),
+    () => {},
+  );
   model.answer(model.of("rows").at(-1));
   await settled();
   assert.deepEqual(done, [2]);
@@ -442,8 +494,18 @@ test("a queue goes on after a lost reply", async () => {
 test("a queue of long work cancels what is no longer wanted", async () => {
   await connect();
   const request = kernel.line({ progress() {} });
-  request("changes.rows", { at: 1 }, () => {}, () => {});
-  request("changes.rows", { at: 2 }, () => {}, () => {});
+  request(
+    "changes.rows",
+    { at: 1 },
+    () => {},
+    () => {},
+  );
+  request(
+    "changes.rows",
+    { at: 2 },
+    () => {},
+    () => {},
+  );
   assert.equal(model.of("cancel").length, 1);
   request.cancel();
   assert.equal(model.of("cancel").length, 2);
@@ -457,8 +519,18 @@ test("a queue of long work cancels what is no longer wanted", async () => {
 test("a queue of short work cancels nothing", async () => {
   await connect();
   const request = kernel.line();
-  request("rows", { at: 1 }, () => {}, () => {});
-  request("rows", { at: 2 }, () => {}, () => {});
+  request(
+    "rows",
+    { at: 1 },
+    () => {},
+    () => {},
+  );
+  request(
+    "rows",
+    { at: 2 },
+    () => {},
+    () => {},
+  );
   assert.equal(model.of("cancel").length, 0);
 });
 
@@ -479,7 +551,11 @@ test("a closed view hears nothing more", async () => {
 
 test("listeners can be removed", async () => {
   const heard = [];
-  const stops = [kernel.onState(() => heard.push("state")), kernel.onLate(() => heard.push("late")), kernel.onCost(() => heard.push("cost"))];
+  const stops = [
+    kernel.onState(() => heard.push("state")),
+    kernel.onLate(() => heard.push("late")),
+    kernel.onCost(() => heard.push("cost")),
+  ];
   heard.length = 0;
   for (const stop of stops) stop();
   outcome(kernel.ask("rows"));

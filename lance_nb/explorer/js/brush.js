@@ -12,7 +12,11 @@ export function brushing(element, profileOf, chosen) {
     element.setPointerCapture(event.pointerId);
     const box = element.getBoundingClientRect();
     const slots = slotsOf(profile);
-    const barAt = (x) => Math.max(0, Math.min(profile.bars.length - 1, Math.floor(((x - box.left) / box.width) * slots)));
+    const barAt = (x) =>
+      Math.max(
+        0,
+        Math.min(profile.bars.length - 1, Math.floor(((x - box.left) / box.width) * slots)),
+      );
     const start = barAt(event.clientX);
     let end = start;
     const ranged = profile.kind === "number" || profile.kind === "time";
@@ -50,8 +54,16 @@ export async function conditionOf(ctx, args, profile, from, to) {
   const [low, high] = profile.edges;
   const width = (high - low) / profile.bars.length;
   const last = to === profile.bars.length - 1;
-  const range = { low: from ? low + from * width : null, high: last ? null : low + (to + 1) * width, closed: false };
+  const range = {
+    low: from ? low + from * width : null,
+    high: last ? null : low + (to + 1) * width,
+    closed: false,
+  };
   if (last && !from) range.low = null;
-  const { result } = await ctx.kernel.ask("rows.range", { ...args, column: profile.column, ...range });
+  const { result } = await ctx.kernel.ask("rows.range", {
+    ...args,
+    column: profile.column,
+    ...range,
+  });
   return result.where;
 }

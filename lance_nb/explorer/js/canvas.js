@@ -47,7 +47,10 @@ export function hatch(pen, colour) {
 /** Paint again when the notebook changes its theme. Returns how to stop. */
 export function onTheme(paint) {
   const observer = new MutationObserver(paint);
-  observer.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] });
+  observer.observe(document.body, {
+    attributes: true,
+    attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"],
+  });
   return () => observer.disconnect();
 }
 

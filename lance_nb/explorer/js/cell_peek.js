@@ -1,6 +1,6 @@
 // One cell's whole value (up to the kernel's limit), over the grid: text, picture, sound, vector.
 
-import { h, copyText, count } from "./dom.js";
+import { copyText, count, h } from "./dom.js";
 import { errorCard } from "./error_card.js";
 import { mediaOf } from "./media.js";
 
@@ -9,7 +9,13 @@ import { mediaOf } from "./media.js";
  * @param {{columnOf: (column: number) => Object, lens: () => Object, similar: (row: number, column: number) => void, only: (row: number, column: number) => void}} from
  */
 export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
-  const element = h("div", { class: "lnb-peek", role: "dialog", "aria-label": "whole value", tabindex: "-1", hidden: true });
+  const element = h("div", {
+    class: "lnb-peek",
+    role: "dialog",
+    "aria-label": "whole value",
+    tabindex: "-1",
+    hidden: true,
+  });
   let opened = 0;
   let media = null;
 
@@ -31,7 +37,8 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
   /** What can be done with a value of this kind. */
   function actions(row, column, text) {
     const look = columnOf(column)?.look;
-    const button = (label, click) => h("button", { class: "lnb-button", type: "button", on: { click } }, label);
+    const button = (label, click) =>
+      h("button", { class: "lnb-button", type: "button", on: { click } }, label);
     const copy = button("copy", async () => {
       copy.textContent = (await copyText(text)) ? "copied" : "press Ctrl+C";
       element.focus({ preventScroll: true });
@@ -40,7 +47,12 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
       close();
       work(row, column);
     };
-    const special = look === "vector" ? button("find similar", act(similar)) : ["text", "bool", "number"].includes(look) ? button("only this value", act(only)) : null;
+    const special =
+      look === "vector"
+        ? button("find similar", act(similar))
+        : ["text", "bool", "number"].includes(look)
+          ? button("only this value", act(only))
+          : null;
     return h("span", { class: "lnb-peek-actions" }, special, copy);
   }
 
@@ -63,8 +75,22 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
     if (found?.shows) shown = null; // its bytes would take the room of what they show
     media?.close();
     media = found;
-    const button = h("button", { class: "lnb-close", type: "button", "aria-label": "close", on: { click: close } }, "×");
-    element.replaceChildren(h("header", {}, h("b", {}, columnOf(column)?.name ?? ""), h("span", {}, `row ${count(row)}`), actions(row, column, text), button), ...[found, shown].filter(Boolean));
+    const button = h(
+      "button",
+      { class: "lnb-close", type: "button", "aria-label": "close", on: { click: close } },
+      "×",
+    );
+    element.replaceChildren(
+      h(
+        "header",
+        {},
+        h("b", {}, columnOf(column)?.name ?? ""),
+        h("span", {}, `row ${count(row)}`),
+        actions(row, column, text),
+        button,
+      ),
+      ...[found, shown].filter(Boolean),
+    );
     element.hidden = false;
     getSelection()?.removeAllRanges();
     element.focus({ preventScroll: true });

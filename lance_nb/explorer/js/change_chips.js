@@ -1,19 +1,26 @@
 // The chips above the levels of a diff: what came, went and changed, by level; a tab list.
 
-import { h, count } from "./dom.js";
+import { count, h } from "./dom.js";
 
 let instances = 0;
 
 /** @param {(level: string) => void} choose @param {string} panel id of what the chips stand for */
 export function changeChips(choose, panel) {
   const uid = `lnb-chips${(instances += 1)}`;
-  const element = h("div", { class: "lnb-chips", role: "tablist", "aria-label": "levels of the difference", on: { keydown: onKey } });
+  const element = h("div", {
+    class: "lnb-chips",
+    role: "tablist",
+    "aria-label": "levels of the difference",
+    on: { keydown: onKey },
+  });
   let chips = [];
   let active = null;
 
   function onKey(event) {
     const at = chips.findIndex((chip) => chip.id === active);
-    const next = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: chips.length - 1 }[event.key];
+    const next = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: chips.length - 1 }[
+      event.key
+    ];
     if (next === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     event.stopPropagation();
@@ -23,7 +30,22 @@ export function changeChips(choose, panel) {
   }
 
   function chipOf(model) {
-    const chip = h("button", { class: "lnb-chip", type: "button", role: "tab", "aria-selected": "false", tabindex: "-1", id: `${uid}-${model.id}`, "data-level": model.id, "aria-controls": panel, on: { click: () => choose(model.id) } }, h("b", {}, model.label), h("span", {}));
+    const chip = h(
+      "button",
+      {
+        class: "lnb-chip",
+        type: "button",
+        role: "tab",
+        "aria-selected": "false",
+        tabindex: "-1",
+        id: `${uid}-${model.id}`,
+        "data-level": model.id,
+        "aria-controls": panel,
+        on: { click: () => choose(model.id) },
+      },
+      h("b", {}, model.label),
+      h("span", {}),
+    );
     element.append(chip);
     return chip;
   }
@@ -41,9 +63,14 @@ export function changeChips(choose, panel) {
         const words = wordsOf(model);
         chip.classList.toggle("lnb-chip-none", !words.length && model.id !== "drift");
         const key = words.map(([, text]) => text).join(" ");
-        if (chip.lnb !== key) chip.lastChild.replaceChildren(...words.flatMap(([look, text]) => [h("i", { class: look }, text), " "]));
+        if (chip.lnb !== key)
+          chip.lastChild.replaceChildren(
+            ...words.flatMap(([look, text]) => [h("i", { class: look }, text), " "]),
+          );
         chip.lnb = key;
-        chip.title = model.bound ? "the most that can have come and gone, from the manifests alone: rows that were updated or moved count on both sides" : "";
+        chip.title = model.bound
+          ? "the most that can have come and gone, from the manifests alone: rows that were updated or moved count on both sides"
+          : "";
       }
     },
     choose(level) {
@@ -63,13 +90,17 @@ export function changeChips(choose, panel) {
 
 function wordsOf({ added, removed, changed, bound, note }) {
   return [
-    bound && (added || removed) && ["lnb-most", "≤"], added && ["lnb-plus", `+${count(added)}`], removed && ["lnb-minus", `−${count(removed)}`],
-    changed && ["lnb-tilde", `~${count(changed)}`], note && note !== "0" && ["lnb-note", note],
+    bound && (added || removed) && ["lnb-most", "≤"],
+    added && ["lnb-plus", `+${count(added)}`],
+    removed && ["lnb-minus", `−${count(removed)}`],
+    changed && ["lnb-tilde", `~${count(changed)}`],
+    note && note !== "0" && ["lnb-note", note],
   ].filter(Boolean);
 }
 
 /** Numbers that are exact in place of those that manifests can tell. */
 export function exactly(models, { added, removed, changed }) {
-  return models.map((model) => (model.id === "rows" ? { ...model, added, removed, changed, bound: false, note: "" } : model));
+  return models.map((model) =>
+    model.id === "rows" ? { ...model, added, removed, changed, bound: false, note: "" } : model,
+  );
 }
-

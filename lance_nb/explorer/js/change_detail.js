@@ -1,7 +1,7 @@
 // One change in the detail pane: a row with all old and new values, a transaction, a fragment's files.
 
-import { h, plural } from "./dom.js";
 import { biographyButton } from "./biography.js";
+import { h, plural } from "./dom.js";
 import { treeNode } from "./tree.js";
 import { versionFacts } from "./version_facts.js";
 import { placeLabel } from "./version_range.js";
@@ -11,9 +11,25 @@ const SIGNS = { "+": ["added", "+"], "-": ["removed", "−"], "~": ["changed", "
 /** @param {import("./view.js").Context} ctx @param {Object} of the level, its pair and kinds, the row, its place and cells */
 export async function changeDetail(ctx, { level, pair, kinds, row, place, cells }) {
   const [title, load] = {
-    rows: ["Row", async () => rowView(ctx, pair, (await ctx.kernel.ask("changes.row", { ...pair, kinds, row })).result)],
-    transactions: ["Transaction", async () => transactionView(ctx, place, (await ctx.kernel.ask("detail", place)).result)],
-    fragments: [`Fragment ${place?.fragment}`, async () => fragmentView(ctx, place, cells, (await ctx.kernel.ask("changes.files", { ...pair, kinds, row })).result.files)],
+    rows: [
+      "Row",
+      async () =>
+        rowView(ctx, pair, (await ctx.kernel.ask("changes.row", { ...pair, kinds, row })).result),
+    ],
+    transactions: [
+      "Transaction",
+      async () => transactionView(ctx, place, (await ctx.kernel.ask("detail", place)).result),
+    ],
+    fragments: [
+      `Fragment ${place?.fragment}`,
+      async () =>
+        fragmentView(
+          ctx,
+          place,
+          cells,
+          (await ctx.kernel.ask("changes.files", { ...pair, kinds, row })).result.files,
+        ),
+    ],
     deletions: [`Fragment ${place?.fragment}`, async () => fragmentView(ctx, place, cells, [])],
   }[level] ?? [cells[0].text, async () => facts(cells)];
   try {
@@ -33,7 +49,24 @@ function link(words, act) {
 
 /** The columns of a level, one under the other; what changed with both values. */
 function facts(cells) {
-  return h("dl", { class: "lnb-counts lnb-cd-facts" }, cells.filter((cell) => cell.text && cell.look !== "null" && cell.look !== "empty").map((cell) => h("div", {}, h("dt", {}, cell.name), h("dd", {}, cell.old ? [h("del", {}, cell.old.text), " → ", h("ins", {}, cell.text)] : cell.text))));
+  return h(
+    "dl",
+    { class: "lnb-counts lnb-cd-facts" },
+    cells
+      .filter((cell) => cell.text && cell.look !== "null" && cell.look !== "empty")
+      .map((cell) =>
+        h(
+          "div",
+          {},
+          h("dt", {}, cell.name),
+          h(
+            "dd",
+            {},
+            cell.old ? [h("del", {}, cell.old.text), " → ", h("ins", {}, cell.text)] : cell.text,
+          ),
+        ),
+      ),
+  );
 }
 
 function tree(nodes) {
@@ -46,40 +79,109 @@ function rowView(ctx, pair, row) {
   const changed = [];
   row.nodes.forEach((node, at) => {
     const old = row.old[at];
-    if (old) changed.push(h("div", { class: "lnb-cd-cell" }, h("div", { class: "lnb-cd-old", title: "was" }, treeNode(old)), h("div", { class: "lnb-cd-new", title: "is" }, treeNode({ ...node, name: "", type: "" }))));
+    if (old)
+      changed.push(
+        h(
+          "div",
+          { class: "lnb-cd-cell" },
+          h("div", { class: "lnb-cd-old", title: "was" }, treeNode(old)),
+          h("div", { class: "lnb-cd-new", title: "is" }, treeNode({ ...node, name: "", type: "" })),
+        ),
+      );
     else unchanged.push(treeNode(node));
   });
-  const rest = changed.length ? h("details", { class: "lnb-section" }, h("summary", {}, "unchanged", h("small", {}, String(unchanged.length))), tree(unchanged)) : tree(unchanged);
+  const rest = changed.length
+    ? h(
+        "details",
+        { class: "lnb-section" },
+        h("summary", {}, "unchanged", h("small", {}, String(unchanged.length))),
+        tree(unchanged),
+      )
+    : tree(unchanged);
   const here = { branch: row.branch, version: row.version };
-  return h("div", { class: "lnb-cd" },
-    h("p", { class: `lnb-cd-kind lnb-cd-${words}` }, h("i", { "aria-hidden": "true" }, sign), h("b", {}, words), h("span", {}, `${row.label}${row.row_id === null ? "" : ` · row id ${row.row_id}`} · fragment ${row.fragment}, offset ${row.offset}`)),
+  return h(
+    "div",
+    { class: "lnb-cd" },
+    h(
+      "p",
+      { class: `lnb-cd-kind lnb-cd-${words}` },
+      h("i", { "aria-hidden": "true" }, sign),
+      h("b", {}, words),
+      h(
+        "span",
+        {},
+        `${row.label}${row.row_id === null ? "" : ` · row id ${row.row_id}`} · fragment ${row.fragment}, offset ${row.offset}`,
+      ),
+    ),
     acts(
       biographyButton(ctx, { ...here, fragment: row.fragment, offset: row.offset, key: pair.key }),
-      ctx.has("rows") && row.position !== null ? link("open in Rows", () => openInRows(ctx, here, row)) : null,
+      ctx.has("rows") && row.position !== null
+        ? link("open in Rows", () => openInRows(ctx, here, row))
+        : null,
     ),
-    changed.length ? h("div", { class: "lnb-cd-cells", role: "tree", "aria-label": "values that changed" }, changed) : null, rest,
-    row.hidden ? h("p", { class: "lnb-faint" }, `and ${plural(row.hidden, "more column")}`) : null);
+    changed.length
+      ? h(
+          "div",
+          { class: "lnb-cd-cells", role: "tree", "aria-label": "values that changed" },
+          changed,
+        )
+      : null,
+    rest,
+    row.hidden ? h("p", { class: "lnb-faint" }, `and ${plural(row.hidden, "more column")}`) : null,
+  );
 }
 
 /** Go to the row; a row that was removed is shown where it still is. */
 function openInRows(ctx, here, row) {
   if (row.kind !== "-") return ctx.go("rows", { row: row.position });
-  ctx.go("rows", { filter: `_rowaddr = ${BigInt(row.fragment) * 4294967296n + BigInt(row.offset)}` });
+  ctx.go("rows", {
+    filter: `_rowaddr = ${BigInt(row.fragment) * 4294967296n + BigInt(row.offset)}`,
+  });
   return ctx.travel(here);
 }
 
 function transactionView(ctx, place, detail) {
   const go = acts(link(`go to ${placeLabel(place)}`, () => ctx.travel(place)));
-  return h("div", { class: "lnb-cd" }, versionFacts(detail, { schema: false, transaction: true, properties: true }, go));
+  return h(
+    "div",
+    { class: "lnb-cd" },
+    versionFacts(detail, { schema: false, transaction: true, properties: true }, go),
+  );
 }
 
 function fragmentView(ctx, place, cells, files) {
-  return h("div", { class: "lnb-cd" }, facts(cells.slice(1)),
-    acts(ctx.has("storage") ? link("open in Storage", () => ctx.go("storage", { fragment: place.fragment })) : null),
-    files.length ? h("section", { class: "lnb-cd-files" }, h("h4", {}, "Files", h("small", {}, String(files.length))), files.map(fileLine)) : null);
+  return h(
+    "div",
+    { class: "lnb-cd" },
+    facts(cells.slice(1)),
+    acts(
+      ctx.has("storage")
+        ? link("open in Storage", () => ctx.go("storage", { fragment: place.fragment }))
+        : null,
+    ),
+    files.length
+      ? h(
+          "section",
+          { class: "lnb-cd-files" },
+          h("h4", {}, "Files", h("small", {}, String(files.length))),
+          files.map(fileLine),
+        )
+      : null,
+  );
 }
 
 function fileLine(file) {
   const [words, sign] = SIGNS[file.kind];
-  return h("div", { class: `lnb-cd-file lnb-cd-${words}` }, h("p", {}, h("i", { class: "lnb-cd-sign", title: words }, sign), h("b", {}, file.columns || "no column that is left")), h("small", {}, `${file.size} · format ${file.format}`), h("code", {}, file.path));
+  return h(
+    "div",
+    { class: `lnb-cd-file lnb-cd-${words}` },
+    h(
+      "p",
+      {},
+      h("i", { class: "lnb-cd-sign", title: words }, sign),
+      h("b", {}, file.columns || "no column that is left"),
+    ),
+    h("small", {}, `${file.size} · format ${file.format}`),
+    h("code", {}, file.path),
+  );
 }

@@ -1,18 +1,35 @@
 // One level of a diff in a sheet: its pages, what is known of their number, filters and details.
 
-import { h, show, count, plural } from "./dom.js";
+import { changeDetail } from "./change_detail.js";
 import { decodePage } from "./columns.js";
+import { count, h, plural, show } from "./dom.js";
 import { errorCard } from "./error_card.js";
 import { lookOfOperation } from "./operations.js";
 import { pageStore } from "./page_store.js";
 import { sheet } from "./sheet.js";
-import { changeDetail } from "./change_detail.js";
 
-const KINDS = { "+": ["added", "lnb-row-add"], "-": ["removed", "lnb-row-remove"], "~": ["changed", "lnb-row-change"] };
+const KINDS = {
+  "+": ["added", "lnb-row-add"],
+  "-": ["removed", "lnb-row-remove"],
+  "~": ["changed", "lnb-row-change"],
+};
 const SIGNS = { "+": "+", "-": "−", "~": "~", " ": "" };
-const FILTERS = [["", "all"], ["added", "+ added"], ["removed", "− removed"], ["changed", "~ changed"]];
+const FILTERS = [
+  ["", "all"],
+  ["added", "+ added"],
+  ["removed", "− removed"],
+  ["changed", "~ changed"],
+];
 const FILTERED = ["rows", "fragments"];
-const LEVEL_NAMES = { rows: "rows that differ", schema: "columns that differ", transactions: "transactions between the versions", fragments: "fragments that differ", deletions: "fragments whose deletions differ", indices: "indices that differ", config: "settings that differ" };
+const LEVEL_NAMES = {
+  rows: "rows that differ",
+  schema: "columns that differ",
+  transactions: "transactions between the versions",
+  fragments: "fragments that differ",
+  deletions: "fragments whose deletions differ",
+  indices: "indices that differ",
+  config: "settings that differ",
+};
 
 /** Read a window: a row page whose cells know what they were. */
 function decodeChanges(result, buffers) {
@@ -23,10 +40,15 @@ function decodeChanges(result, buffers) {
   const columns = page.columns.map((column, at) => {
     const mark = marks.get(at);
     if (!mark) return column;
-    return { ...column, cell: (row) => {
-      const value = column.cell(row);
-      return mark.mask[row] === "1" ? { ...value, text: `${old.columns[mark.order].cell(row).text} → ${value.text}000` } : value;
-    } };
+    return {
+      ...column,
+      cell: (row) => {
+        const value = column.cell(row);
+        return mark.mask[row] === "1"
+          ? { ...value, text: `${old.columns[mark.order].cell(row).text} → ${value.text}000` }
+          : value;
+      },
+    };
   });
   return {
     ...page,
@@ -37,7 +59,7 @@ function decodeChanges(result, buffers) {
     cell(row, column) {
       const value = page.cell(row, column);
       const mark = marks.get(column - page.firstColumn);
-      if (!mark || mark.mask[row - page.offset] !== "1") return value;
+      if (mark?.mask[row - page.offset] !== "1") return value;
       return { ...value, old: old.cell(row, mark.order) };
     },
   };
@@ -60,11 +82,18 @@ export function changeGrid(ctx, { level, pair, counts, told, code }) {
   const request = ctx.kernel.line({ progress: busy });
   const counting = ctx.kernel.line({ progress: busy });
   const store = pageStore(ctx.kernel, arrived, {
-    type: isRows ? "changes.rows" : "changes.level", decode,
-    request: (type, args, done, failed) => request(type, args, done, (error) => (error.card?.kind === "CancelledError" ? stopped() : failed(error))),
+    type: isRows ? "changes.rows" : "changes.level",
+    decode,
+    request: (type, args, done, failed) =>
+      request(type, args, done, (error) =>
+        error.card?.kind === "CancelledError" ? stopped() : failed(error),
+      ),
   });
   const view = sheet(ctx, {
-    label: LEVEL_NAMES[level], store, open: openRow, end: more,
+    label: LEVEL_NAMES[level],
+    store,
+    open: openRow,
+    end: more,
     mark(row) {
       const glyph = store.pageOf(row)?.kind(row) ?? " ";
       if (level === "transactions") {
@@ -75,16 +104,46 @@ export function changeGrid(ctx, { level, pair, counts, told, code }) {
       const [words, look] = KINDS[glyph] ?? ["", ""];
       return { glyph: SIGNS[glyph], look, words };
     },
-    note: (column) => (isRows && state.cells.has(store.column(column)?.name) ? `~ ${count(state.cells.get(store.column(column).name))}` : ""),
+    note: (column) =>
+      isRows && state.cells.has(store.column(column)?.name)
+        ? `~ ${count(state.cells.get(store.column(column).name))}`
+        : "",
   });
-  const filters = h("div", { class: "lnb-choices", role: "group", "aria-label": "kinds of changes", hidden: !FILTERED.includes(level) }, FILTERS.map(([kind, words]) => h("button", { class: "lnb-choice", type: "button", "aria-pressed": String(kind === ""), on: { click: () => filter(kind) } }, words)));
-  const element = h("div", { class: "lnb-ch-level" },
+  const filters = h(
+    "div",
+    {
+      class: "lnb-choices",
+      role: "group",
+      "aria-label": "kinds of changes",
+      hidden: !FILTERED.includes(level),
+    },
+    FILTERS.map(([kind, words]) =>
+      h(
+        "button",
+        {
+          class: "lnb-choice",
+          type: "button",
+          "aria-pressed": String(kind === ""),
+          on: { click: () => filter(kind) },
+        },
+        words,
+      ),
+    ),
+  );
+  const element = h(
+    "div",
+    { class: "lnb-ch-level" },
     h("div", { class: "lnb-grid-place" }, view.element, note),
-    h("div", { class: "lnb-grid-foot lnb-ch-foot" }, filters, status, bar, stop, whole));
+    h("div", { class: "lnb-grid-foot lnb-ch-foot" }, filters, status, bar, stop, whole),
+  );
   ctx.onClose(halt);
 
   function button(words, act) {
-    return h("button", { class: "lnb-link", type: "button", hidden: true, on: { click: act } }, words);
+    return h(
+      "button",
+      { class: "lnb-link", type: "button", hidden: true, on: { click: act } },
+      words,
+    );
   }
 
   function operationOf(row) {
@@ -128,7 +187,15 @@ export function changeGrid(ctx, { level, pair, counts, told, code }) {
   }
 
   function paint() {
-    const shown = store.failure ? [errorCard(store.failure)] : state.numRows ? [] : state.stopped ? [again()] : store.count ? [h("p", { class: "lnb-empty" }, emptyWords())] : [];
+    const shown = store.failure
+      ? [errorCard(store.failure)]
+      : state.numRows
+        ? []
+        : state.stopped
+          ? [again()]
+          : store.count
+            ? [h("p", { class: "lnb-empty" }, emptyWords())]
+            : [];
     show(note, shown);
     note.hidden = !shown.length;
     view.element.classList.toggle("lnb-broken", Boolean(shown.length));
@@ -139,7 +206,8 @@ export function changeGrid(ctx, { level, pair, counts, told, code }) {
   }
 
   function statusWords(found) {
-    if (!isRows || !found || found.is_finished || ["added", "removed"].includes(state.filter)) return plural(state.numRows, isRows ? "row" : noun());
+    if (!isRows || !found || found.is_finished || ["added", "removed"].includes(state.filter))
+      return plural(state.numRows, isRows ? "row" : noun());
     return `${count(found.changed)} changed so far · ${count(found.compared)} of ${count(found.to_compare)} rows compared`;
   }
 
@@ -147,10 +215,23 @@ export function changeGrid(ctx, { level, pair, counts, told, code }) {
     state.stopped = true;
     arrived();
   }
-  const noun = () => ({ transactions: "transaction", schema: "column", fragments: "fragment", deletions: "fragment", indices: "index segment", config: "setting" })[level];
+  const noun = () =>
+    ({
+      transactions: "transaction",
+      schema: "column",
+      fragments: "fragment",
+      deletions: "fragment",
+      indices: "index segment",
+      config: "setting",
+    })[level];
 
   function again() {
-    return h("p", { class: "lnb-empty" }, "Stopped. ", h("button", { class: "lnb-link", type: "button", on: { click: () => begin() } }, "go on"));
+    return h(
+      "p",
+      { class: "lnb-empty" },
+      "Stopped. ",
+      h("button", { class: "lnb-link", type: "button", on: { click: () => begin() } }, "go on"),
+    );
   }
 
   function emptyWords() {
@@ -160,11 +241,17 @@ export function changeGrid(ctx, { level, pair, counts, told, code }) {
 
   function filter(kind) {
     state.filter = kind;
-    [...filters.children].forEach((one, at) => one.setAttribute("aria-pressed", String(FILTERS[at][0] === kind)));
+    [...filters.children].forEach((one, at) =>
+      one.setAttribute("aria-pressed", String(FILTERS[at][0] === kind)),
+    );
     begin();
   }
 
-  const asked = () => ({ ...pair(), ...(isRows ? {} : { level }), kinds: state.filter ? [state.filter] : null });
+  const asked = () => ({
+    ...pair(),
+    ...(isRows ? {} : { level }),
+    kinds: state.filter ? [state.filter] : null,
+  });
 
   /** From the top: before the first page has come one row is assumed, so that it is asked for. */
   function begin() {
@@ -173,36 +260,68 @@ export function changeGrid(ctx, { level, pair, counts, told, code }) {
     store.reset(asked(), null);
     note.hidden = true;
     view.element.classList.remove("lnb-broken");
-    view.size(1, isRows ? Math.max(1, counts().num_columns) : 1, { anew: true, head: isRows ? 48 : 30 });
+    view.size(1, isRows ? Math.max(1, counts().num_columns) : 1, {
+      anew: true,
+      head: isRows ? 48 : 30,
+    });
     status.textContent = "…";
-    code(isRows ? `.rows(${state.filter ? `kinds=${JSON.stringify(state.filter)}` : ""}).read_all()` : `.${level}`, isRows ? " --rows" : ` --${level}`);
+    code(
+      isRows
+        ? `.rows(${state.filter ? `kinds=${JSON.stringify(state.filter)}` : ""}).read_all()`
+        : `.${level}`,
+      isRows ? " --rows" : ` --${level}`,
+    );
   }
 
   /** The last row known is in sight, but not all are compared: go on. */
   function more() {
     const { found } = state;
-    if (!isRows || !found || found.is_finished || state.stopped || !bar.hidden || !["", "changed"].includes(state.filter) || !state.numRows) return;
+    if (
+      !isRows ||
+      !found ||
+      found.is_finished ||
+      state.stopped ||
+      !bar.hidden ||
+      !["", "changed"].includes(state.filter) ||
+      !state.numRows
+    )
+      return;
     store.want([state.numRows, state.numRows + 1], [0, 1], true, state.numRows + 1);
   }
 
   function countAll() {
-    counting("changes.summary", pair(), ({ result }) => {
-      know(result);
-      busy();
-      view.size(state.numRows, counts().num_columns);
-      paint();
-    }, (error) => {
-      busy();
-      paint();
-      if (error.card?.kind !== "CancelledError") show(note, ctx.problem(error));
-    });
+    counting(
+      "changes.summary",
+      pair(),
+      ({ result }) => {
+        know(result);
+        busy();
+        view.size(state.numRows, counts().num_columns);
+        paint();
+      },
+      (error) => {
+        busy();
+        paint();
+        if (error.card?.kind !== "CancelledError") show(note, ctx.problem(error));
+      },
+    );
   }
 
   function openRow(row) {
     const page = store.pageOf(row);
     if (!page) return;
-    const cells = page.columns.map((column, at) => ({ name: column.name, ...page.cell(row, page.firstColumn + at) }));
-    changeDetail(ctx, { level, pair: pair(), kinds: asked().kinds, row, place: page.place(row), cells });
+    const cells = page.columns.map((column, at) => ({
+      name: column.name,
+      ...page.cell(row, page.firstColumn + at),
+    }));
+    changeDetail(ctx, {
+      level,
+      pair: pair(),
+      kinds: asked().kinds,
+      row,
+      place: page.place(row),
+      cells,
+    });
   }
 
   return { element, begin, stop: halt };

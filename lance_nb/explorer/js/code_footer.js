@@ -1,20 +1,47 @@
 // The line that does the same as the present state, in Python and as a magic.
 
-import { h, copyText, setText } from "./dom.js";
+import { copyText, h, setText } from "./dom.js";
 
 /** @param {HTMLElement} el @param {import("./view.js").Context} ctx @param {() => Object|null} lines of the open tab */
 export function codeFooter(el, ctx, lines) {
   let language = "python";
   const code = h("code", { class: "lnb-code-line" });
-  const choices = ["python", "magic"].map((name) => h("button", { class: "lnb-choice", type: "button", on: { click: () => choose(name) } }, name === "python" ? "Python" : "%lance"));
-  const copy = h("button", { class: "lnb-button", type: "button", title: "copy this line", on: { click: async () => {
-    const done = await copyText(code.textContent);
-    copy.textContent = done ? "copied" : "press Ctrl+C";
-    if (!done) getSelection()?.selectAllChildren(code);
-    ctx.announce(copy.textContent);
-    setTimeout(() => { copy.textContent = "copy"; }, 1200);
-  } } }, "copy");
-  el.append(h("footer", { class: "lnb-code" }, h("div", { class: "lnb-choices", role: "group", "aria-label": "same as code" }, choices), code, copy));
+  const choices = ["python", "magic"].map((name) =>
+    h(
+      "button",
+      { class: "lnb-choice", type: "button", on: { click: () => choose(name) } },
+      name === "python" ? "Python" : "%lance",
+    ),
+  );
+  const copy = h(
+    "button",
+    {
+      class: "lnb-button",
+      type: "button",
+      title: "copy this line",
+      on: {
+        click: async () => {
+          const done = await copyText(code.textContent);
+          copy.textContent = done ? "copied" : "press Ctrl+C";
+          if (!done) getSelection()?.selectAllChildren(code);
+          ctx.announce(copy.textContent);
+          setTimeout(() => {
+            copy.textContent = "copy";
+          }, 1200);
+        },
+      },
+    },
+    "copy",
+  );
+  el.append(
+    h(
+      "footer",
+      { class: "lnb-code" },
+      h("div", { class: "lnb-choices", role: "group", "aria-label": "same as code" }, choices),
+      code,
+      copy,
+    ),
+  );
 
   function choose(name) {
     language = name;
@@ -24,7 +51,9 @@ export function codeFooter(el, ctx, lines) {
     const known = { ...ctx.screen().code, ...lines() };
     setText(code, known[language] ?? "");
     code.title = code.textContent;
-    choices.forEach((choice, at) => choice.setAttribute("aria-pressed", String((at === 0) === (language === "python"))));
+    choices.forEach((choice, at) =>
+      choice.setAttribute("aria-pressed", String((at === 0) === (language === "python"))),
+    );
   }
   ctx.onScreen(paint);
   return paint;

@@ -1,15 +1,18 @@
 // One column in the detail pane: its histogram, exact counts on demand, filters and orders from it.
 
-import { h, show, count } from "./dom.js";
 import { brushing, conditionOf } from "./brush.js";
 import { profilePicture, profileWords } from "./column_profiles.js";
+import { count, h, show } from "./dom.js";
 
 /**
  * @param {import("./view.js").Context} ctx
  * @param {{at: number, column: Object, profile: Object|null, comes: (told: Function) => boolean, args: () => Object, order: Object|null,
  *   sort: (order: Object|null) => void, brush: (where: string|null) => void, learned: (profile: Object) => void}} what
  */
-export function columnPane(ctx, { at, column, profile: known, comes, args, order, sort, brush, learned }) {
+export function columnPane(
+  ctx,
+  { at, column, profile: known, comes, args, order, sort, brush, learned },
+) {
   let profile = known;
   let running = null;
   let onItsWay = comes((told) => {
@@ -21,7 +24,11 @@ export function columnPane(ctx, { at, column, profile: known, comes, args, order
   const words = h("p", { class: "lnb-soft" });
   const values = h("div", { class: "lnb-column-values" });
   const said = h("p", { class: "lnb-soft", "aria-live": "polite" });
-  const exact = h("button", { class: "lnb-button", type: "button", on: { click: () => (running ? running.cancel() : measure()) } });
+  const exact = h("button", {
+    class: "lnb-button",
+    type: "button",
+    on: { click: () => (running ? running.cancel() : measure()) },
+  });
   const chosen = async (from, to) => {
     try {
       const where = await conditionOf(ctx, args(), profile, from, to);
@@ -33,12 +40,20 @@ export function columnPane(ctx, { at, column, profile: known, comes, args, order
   };
   brushing(drawn, () => profile, chosen);
 
-  const say = (text) => { said.textContent = text; };
+  const say = (text) => {
+    said.textContent = text;
+  };
 
   async function measure() {
     exact.textContent = "cancel";
     say("counting every row…");
-    running = ctx.kernel.ask("rows.exact", { ...args(), column: at }, { progress: (done, total) => say(`counting every row… ${Math.floor((100 * done) / total)} %`) });
+    running = ctx.kernel.ask(
+      "rows.exact",
+      { ...args(), column: at },
+      {
+        progress: (done, total) => say(`counting every row… ${Math.floor((100 * done) / total)} %`),
+      },
+    );
     try {
       const { result } = await running;
       profile = result.profile;
@@ -56,19 +71,77 @@ export function columnPane(ctx, { at, column, profile: known, comes, args, order
     exact.hidden = !profile;
     show(drawn, profile?.bars.length ? profilePicture(profile) : null);
     drawn.hidden = !profile?.bars.length;
-    words.textContent = profile ? profileWords(profile) : onItsWay ? "looking at the values…" : "There is no profile for values of this type.";
-    const lines = (profile?.labels ?? []).map((label, index) => h("li", {}, h("button", { class: "lnb-link", type: "button", disabled: !profile.wheres[index], title: "only rows with this value", on: { click: () => chosen(index, index) } }, label || "empty text"), h("small", {}, count(profile.counts[index]))));
-    const nulls = profile?.nulls ? [h("li", {}, h("button", { class: "lnb-link lnb-look-null", type: "button", on: { click: () => ask({ null: true }) } }, "null"), h("small", {}, `${(100 * profile.nulls).toFixed(1)} %`))] : [];
-    show(values, profile?.edges ? range() : null, lines.length || nulls.length ? h("ul", {}, lines, nulls) : null);
+    words.textContent = profile
+      ? profileWords(profile)
+      : onItsWay
+        ? "looking at the values…"
+        : "There is no profile for values of this type.";
+    const lines = (profile?.labels ?? []).map((label, index) =>
+      h(
+        "li",
+        {},
+        h(
+          "button",
+          {
+            class: "lnb-link",
+            type: "button",
+            disabled: !profile.wheres[index],
+            title: "only rows with this value",
+            on: { click: () => chosen(index, index) },
+          },
+          label || "empty text",
+        ),
+        h("small", {}, count(profile.counts[index])),
+      ),
+    );
+    const nulls = profile?.nulls
+      ? [
+          h(
+            "li",
+            {},
+            h(
+              "button",
+              {
+                class: "lnb-link lnb-look-null",
+                type: "button",
+                on: { click: () => ask({ null: true }) },
+              },
+              "null",
+            ),
+            h("small", {}, `${(100 * profile.nulls).toFixed(1)} %`),
+          ),
+        ]
+      : [];
+    show(
+      values,
+      profile?.edges ? range() : null,
+      lines.length || nulls.length ? h("ul", {}, lines, nulls) : null,
+    );
   }
 
   /** Bounds to write: the same as a brush over the histogram. */
   function range() {
     const time = profile.kind === "time";
-    const ends = ["from", "to"].map((name) => h("input", { class: "lnb-input", type: time ? "date" : "number", step: time ? null : "any", "aria-label": name, on: { keydown: (event) => event.stopPropagation() } }));
+    const ends = ["from", "to"].map((name) =>
+      h("input", {
+        class: "lnb-input",
+        type: time ? "date" : "number",
+        step: time ? null : "any",
+        "aria-label": name,
+        on: { keydown: (event) => event.stopPropagation() },
+      }),
+    );
     const bound = ({ value }) => (value === "" ? null : time ? Date.parse(value) : Number(value));
     const go = () => ask({ low: bound(ends[0]), high: bound(ends[1]), closed: true, ms: time });
-    return h("p", { class: "lnb-column-range" }, ends[0], " to ", ends[1], " ", h("button", { class: "lnb-button", type: "button", on: { click: go } }, "filter"));
+    return h(
+      "p",
+      { class: "lnb-column-range" },
+      ends[0],
+      " to ",
+      ends[1],
+      " ",
+      h("button", { class: "lnb-button", type: "button", on: { click: go } }, "filter"),
+    );
   }
 
   async function ask(wanted) {
@@ -80,17 +153,66 @@ export function columnPane(ctx, { at, column, profile: known, comes, args, order
     }
   }
 
-  const orders = [["ascending", true], ["descending", false]].map(([name, ascending]) => h("button", { class: "lnb-choice", type: "button", on: { click: () => {
-    const off = order?.column === column.raw && order.ascending === ascending;
-    order = off ? null : { column: column.raw, ascending };
-    sort(order);
-    paintOrder();
-  } } }, name));
+  const orders = [
+    ["ascending", true],
+    ["descending", false],
+  ].map(([name, ascending]) =>
+    h(
+      "button",
+      {
+        class: "lnb-choice",
+        type: "button",
+        on: {
+          click: () => {
+            const off = order?.column === column.raw && order.ascending === ascending;
+            order = off ? null : { column: column.raw, ascending };
+            sort(order);
+            paintOrder();
+          },
+        },
+      },
+      name,
+    ),
+  );
   function paintOrder() {
-    orders.forEach((button, place) => button.setAttribute("aria-pressed", String(order?.column === column.raw && order.ascending === !place)));
+    orders.forEach((button, place) =>
+      button.setAttribute(
+        "aria-pressed",
+        String(order?.column === column.raw && order.ascending === !place),
+      ),
+    );
   }
   paintOrder();
   paint();
-  const content = h("div", { class: "lnb-column-pane" }, h("p", {}, h("code", {}, column.type)), drawn, words, values, h("p", {}, exact, " ", h("button", { class: "lnb-button", type: "button", on: { click: () => brush(null) } }, "no filter here")), said, h("p", {}, "sort ", h("span", { class: "lnb-choices", role: "group", "aria-label": "sort by this column" }, orders)));
+  const content = h(
+    "div",
+    { class: "lnb-column-pane" },
+    h("p", {}, h("code", {}, column.type)),
+    drawn,
+    words,
+    values,
+    h(
+      "p",
+      {},
+      exact,
+      " ",
+      h(
+        "button",
+        { class: "lnb-button", type: "button", on: { click: () => brush(null) } },
+        "no filter here",
+      ),
+    ),
+    said,
+    h(
+      "p",
+      {},
+      "sort ",
+      h(
+        "span",
+        { class: "lnb-choices", role: "group", "aria-label": "sort by this column" },
+        orders,
+      ),
+    ),
+  );
   ctx.detail.show({ title: column.name, content, focus: true });
 }

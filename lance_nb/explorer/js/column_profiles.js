@@ -1,7 +1,7 @@
 // What the values of the columns in sight look like: asked for in the background, drawn in the head.
 
-import { svg, count } from "./dom.js";
 import { slotsOf } from "./brush.js";
+import { count, svg } from "./dom.js";
 
 const AT_ONCE = 12;
 const PAUSE_MS = 250; // the rows come first
@@ -23,10 +23,16 @@ export function columnProfiles(ctx, changed) {
     const first = missing[0];
     const wanted = Math.min(AT_ONCE, missing.at(-1) - first + 1);
     const asked = place;
-    asking = ctx.kernel.ask("rows.profile", { ...asked, first, count: wanted, num_rows: numRows }, { quiet: true });
+    asking = ctx.kernel.ask(
+      "rows.profile",
+      { ...asked, first, count: wanted, num_rows: numRows },
+      { quiet: true },
+    );
     let found = [];
     try {
-      ({ result: { profiles: found } } = await asking);
+      ({
+        result: { profiles: found },
+      } = await asking);
     } catch {
       // Columns whose values cannot be read have no picture; the rows themselves say why.
     }
@@ -54,7 +60,11 @@ export function columnProfiles(ctx, changed) {
     },
     want(from, to, numRows) {
       sight = { from, to, numRows };
-      if (!timer) timer = setTimeout(() => { timer = 0; look(); }, PAUSE_MS);
+      if (!timer)
+        timer = setTimeout(() => {
+          timer = 0;
+          look();
+        }, PAUSE_MS);
     },
     of: (index) => known.get(index) ?? null,
     /** Whether one is on its way; `told(profile)` hears of it then, of the newest that was waited for. */
@@ -83,15 +93,48 @@ export function columnProfiles(ctx, changed) {
 export function profilePicture(profile) {
   const wide = 100;
   const each = profile.bars.length ? wide / slotsOf(profile) : 0;
-  const bars = profile.bars.map((height, at) => svg("rect", { x: (at * each).toFixed(2), y: (14 - (height * 13) / 255).toFixed(2), width: Math.max(0.5, each - 1).toFixed(2), height: ((height * 13) / 255).toFixed(2) }));
-  const nulls = profile.nulls ? [svg("rect", { class: "lnb-profile-null", x: 0, y: 15, width: wide * profile.nulls, height: 2 })] : [];
-  return svg("svg", { viewBox: `0 0 ${wide} 17`, preserveAspectRatio: "none", class: `lnb-profile-${profile.kind}` }, bars, nulls);
+  const bars = profile.bars.map((height, at) =>
+    svg("rect", {
+      x: (at * each).toFixed(2),
+      y: (14 - (height * 13) / 255).toFixed(2),
+      width: Math.max(0.5, each - 1).toFixed(2),
+      height: ((height * 13) / 255).toFixed(2),
+    }),
+  );
+  const nulls = profile.nulls
+    ? [
+        svg("rect", {
+          class: "lnb-profile-null",
+          x: 0,
+          y: 15,
+          width: wide * profile.nulls,
+          height: 2,
+        }),
+      ]
+    : [];
+  return svg(
+    "svg",
+    {
+      viewBox: `0 0 ${wide} 17`,
+      preserveAspectRatio: "none",
+      class: `lnb-profile-${profile.kind}`,
+    },
+    bars,
+    nulls,
+  );
 }
 
 /** The same as words. */
 export function profileWords({ kind, sampled, nulls, distinct, low, high, labels, exact }) {
   return [
-    exact ? `all ${count(sampled)} rows` : `${count(sampled)} rows looked at`, nulls ? `${(nulls * 100).toFixed(1)} % null` : "no nulls", distinct < 0 ? "over 100,000 distinct" : `${count(distinct)} distinct`,
-    low && `${low} to ${high}`, labels.length && (kind === "text" || kind === "bool") && `commonest: ${labels.slice(0, 4).join(", ")}`,
-  ].filter(Boolean).join(" · ");
+    exact ? `all ${count(sampled)} rows` : `${count(sampled)} rows looked at`,
+    nulls ? `${(nulls * 100).toFixed(1)} % null` : "no nulls",
+    distinct < 0 ? "over 100,000 distinct" : `${count(distinct)} distinct`,
+    low && `${low} to ${high}`,
+    labels.length &&
+      (kind === "text" || kind === "bool") &&
+      `commonest: ${labels.slice(0, 4).join(", ")}`,
+  ]
+    .filter(Boolean)
+    .join(" · ");
 }

@@ -8,8 +8,8 @@ const ROOM = 21; // padding on both sides, and the line between columns
 
 /** @param {(text: string, font: string) => number} measure width of a text in pixels */
 export function columnWidths(measure) {
-  let widths = [];
-  let lefts = [0];
+  const widths = [];
+  const lefts = [0];
 
   function recount(from) {
     lefts.length = Math.max(1, Math.min(lefts.length, from + 1));
@@ -24,10 +24,16 @@ export function columnWidths(measure) {
 
   /** The width that shows the title, and the longest texts of the cells. */
   function fitting(column, cells) {
-    const title = Math.max(measure(column.name, "bold"), Math.min(150, measure(column.type, "mono")));
+    const title = Math.max(
+      measure(column.name, "bold"),
+      Math.min(150, measure(column.type, "mono")),
+    );
     if (FIXED[column.look]) return Math.ceil(Math.max(FIXED[column.look], title + ROOM));
     const font = column.look === "json" || column.look === "binary" ? "mono" : "plain";
-    const longest = cells.map((cell) => cell.text).sort((a, b) => b.length - a.length).slice(0, 4);
+    const longest = cells
+      .map((cell) => cell.text)
+      .sort((a, b) => b.length - a.length)
+      .slice(0, 4);
     const content = Math.max(0, ...longest.map((text) => measure(text.slice(0, 120), font)));
     return Math.ceil(Math.max(LEAST, title + ROOM, content + ROOM));
   }
@@ -37,7 +43,11 @@ export function columnWidths(measure) {
     left,
     total: (columns) => left(columns),
     set(index, px) {
-      widths[index] = { px: Math.max(LEAST, Math.min(MOST, Math.round(px))), by: "hand", name: widths[index]?.name };
+      widths[index] = {
+        px: Math.max(LEAST, Math.min(MOST, Math.round(px))),
+        by: "hand",
+        name: widths[index]?.name,
+      };
       recount(index);
     },
     /** Fit to names and rows of a page: wider when a page needs it, never over a width set by hand. */
@@ -47,7 +57,9 @@ export function columnWidths(measure) {
         const known = widths[index];
         const fresh = !known || known.name !== column.name;
         if (!fresh && known.by === "hand") return;
-        const cells = Array.from({ length: Math.min(100, page.numRows) }, (_, row) => column.cell(row));
+        const cells = Array.from({ length: Math.min(100, page.numRows) }, (_, row) =>
+          column.cell(row),
+        );
         const px = Math.min(300, fitting(column, cells));
         if (!fresh && px <= known.px) return;
         widths[index] = { px, by: "guess", name: column.name };
@@ -57,7 +69,11 @@ export function columnWidths(measure) {
     /** Fit one column to the cells in sight. */
     fit(index, column, cells) {
       if (!column) return;
-      widths[index] = { px: Math.min(MOST, fitting(column, cells.filter(Boolean))), by: "hand", name: column.name };
+      widths[index] = {
+        px: Math.min(MOST, fitting(column, cells.filter(Boolean))),
+        by: "hand",
+        name: column.name,
+      };
       recount(index);
     },
     /** First and one-past-last column in sight. */
@@ -79,7 +95,11 @@ export function textMeasure(element) {
     if (!fonts) {
       const style = getComputedStyle(element);
       const usual = `${style.fontSize} ${style.fontFamily}`;
-      fonts = { plain: usual, bold: `600 ${usual}`, mono: `12px ${style.getPropertyValue("--lnb-mono")}` };
+      fonts = {
+        plain: usual,
+        bold: `600 ${usual}`,
+        mono: `12px ${style.getPropertyValue("--lnb-mono")}`,
+      };
     }
     pen.font = fonts[font];
     return pen.measureText(text).width;

@@ -2,9 +2,16 @@
 // models/row_page.py; this file and models/page_texts.py are its only two readers.
 
 const ARRAYS = {
-  i8: Int8Array, i16: Int16Array, i32: Int32Array, i64: BigInt64Array,
-  u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, u64: BigUint64Array,
-  f32: Float32Array, f64: Float64Array,
+  i8: Int8Array,
+  i16: Int16Array,
+  i32: Int32Array,
+  i64: BigInt64Array,
+  u8: Uint8Array,
+  u16: Uint16Array,
+  u32: Uint32Array,
+  u64: BigUint64Array,
+  f32: Float32Array,
+  f64: Float64Array,
 };
 const utf8 = new TextDecoder();
 
@@ -67,7 +74,9 @@ function reader(column, buffers) {
   const say = encoding === "f32" ? narrow : wide;
   return (row) => {
     const value = values[row];
-    return Number.isNaN(value) ? { text: "NaN", look: "nan" } : { text: say(value), look: "number" };
+    return Number.isNaN(value)
+      ? { text: "NaN", look: "nan" }
+      : { text: say(value), look: "number" };
   };
 }
 
@@ -81,19 +90,34 @@ export function decodePage(page, buffers) {
   const columns = page.columns.map((column) => {
     const read = reader(column, buffers);
     const valid = column.validity === null ? null : bytesOf(buffers[column.validity]);
-    return { name: column.name, raw: column.raw ?? column.name, type: column.type, look: lookOf(column), pictures: Boolean(column.pictures), cell: valid ? (row) => (valid[row] ? read(row) : NULL) : read };
+    return {
+      name: column.name,
+      raw: column.raw ?? column.name,
+      type: column.type,
+      look: lookOf(column),
+      pictures: Boolean(column.pictures),
+      cell: valid ? (row) => (valid[row] ? read(row) : NULL) : read,
+    };
   });
   const { offset, num_rows: numRows, first_column: firstColumn } = page;
   return {
-    offset, numRows, firstColumn, columns,
+    offset,
+    numRows,
+    firstColumn,
+    columns,
     /** Whether the cell at a row and column of the dataset is in this page. */
-    holds: (row, column) => row >= offset && row < offset + numRows && column >= firstColumn && column < firstColumn + columns.length,
+    holds: (row, column) =>
+      row >= offset &&
+      row < offset + numRows &&
+      column >= firstColumn &&
+      column < firstColumn + columns.length,
     /** @returns {Cell} */
     cell: (row, column) => columns[column - firstColumn].cell(row - offset),
   };
 }
 
 function lookOf(column) {
-  if (column.encoding === "bool" || column.encoding === "text" || column.encoding === "vector") return column.look ?? column.encoding;
+  if (column.encoding === "bool" || column.encoding === "text" || column.encoding === "vector")
+    return column.look ?? column.encoding;
   return "number";
 }

@@ -1,14 +1,23 @@
 // Each transaction of the source against each of the target; the reason of a verdict under the grid.
 
-import { h, show, plural } from "./dom.js";
+import { h, plural, show } from "./dom.js";
 import { lookOfOperation } from "./operations.js";
 
 const GLYPHS = { replayed: "·", merged: "≈", conflict: "✕" };
 
 /** @param {Object} grid see models/merge_preview.py @param {{source: string, target: string}} names */
 export function conflictGrid(grid, names) {
-  if (!grid.source.length) return h("p", { class: "lnb-faint" }, `Nothing happened on ${names.source} that ${names.target} has not.`);
-  const readout = h("p", { class: "lnb-cg-readout", "aria-live": "polite" }, "choose a cell to read its reason");
+  if (!grid.source.length)
+    return h(
+      "p",
+      { class: "lnb-faint" },
+      `Nothing happened on ${names.source} that ${names.target} has not.`,
+    );
+  const readout = h(
+    "p",
+    { class: "lnb-cg-readout", "aria-live": "polite" },
+    "choose a cell to read its reason",
+  );
   const wide = grid.target.length;
   const cells = grid.cells.map((verdict, index) => cell(verdict, index));
   let at = 0;
@@ -17,7 +26,21 @@ export function conflictGrid(grid, names) {
     const found = grid.verdicts[verdict];
     const [source, target] = [grid.source[Math.floor(index / wide)], grid.target[index % wide]];
     const label = `${source.label} ${source.operation} against ${target.label} ${target.operation}: ${found?.words ?? "not looked at"}`;
-    return h("td", { role: "gridcell", class: `lnb-cg-${found?.outcome ?? "unknown"}`, tabindex: index ? "-1" : "0", "aria-label": label, title: label, on: { focus: () => tell(index, found, label), click: (event) => event.currentTarget.focus() } }, GLYPHS[found?.outcome] ?? "?");
+    return h(
+      "td",
+      {
+        role: "gridcell",
+        class: `lnb-cg-${found?.outcome ?? "unknown"}`,
+        tabindex: index ? "-1" : "0",
+        "aria-label": label,
+        title: label,
+        on: {
+          focus: () => tell(index, found, label),
+          click: (event) => event.currentTarget.focus(),
+        },
+      },
+      GLYPHS[found?.outcome] ?? "?",
+    );
   }
 
   function tell(index, found, label) {
@@ -28,7 +51,14 @@ export function conflictGrid(grid, names) {
   }
 
   function onKey(event) {
-    const next = { ArrowRight: at + 1, ArrowLeft: at - 1, ArrowDown: at + wide, ArrowUp: at - wide, Home: at - (at % wide), End: at - (at % wide) + wide - 1 }[event.key];
+    const next = {
+      ArrowRight: at + 1,
+      ArrowLeft: at - 1,
+      ArrowDown: at + wide,
+      ArrowUp: at - wide,
+      Home: at - (at % wide),
+      End: at - (at % wide) + wide - 1,
+    }[event.key];
     if (next === undefined || !cells[next]) return;
     event.preventDefault();
     event.stopPropagation();
@@ -37,12 +67,60 @@ export function conflictGrid(grid, names) {
 
   const step = (one) => {
     const { family, glyph } = lookOfOperation(one.operation);
-    return [h("i", { class: `lnb-op-${family}`, "aria-hidden": "true" }, glyph), h("b", {}, one.label), " ", h("small", {}, one.operation || "unknown")];
+    return [
+      h("i", { class: `lnb-op-${family}`, "aria-hidden": "true" }, glyph),
+      h("b", {}, one.label),
+      " ",
+      h("small", {}, one.operation || "unknown"),
+    ];
   };
-  const lines = grid.source.map((one, row) => h("tr", { role: "row" }, h("th", { scope: "row", role: "rowheader", title: one.text }, step(one)), wide ? cells.slice(row * wide, (row + 1) * wide) : h("td", { class: "lnb-cg-text" }, one.text)));
-  const table = h("table", { class: "lnb-cg", role: "grid", "aria-label": `${names.source} against ${names.target}`, on: { keydown: onKey } },
-    wide ? h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, h("th", { role: "columnheader", class: "lnb-cg-corner" }, `${names.source} ↓  ${names.target} →`), grid.target.map((one) => h("th", { scope: "col", role: "columnheader", title: one.text }, step(one))))) : null,
-    h("tbody", { role: "rowgroup" }, lines));
-  const hidden = [grid.hidden_source && `${plural(grid.hidden_source, "older version")} of ${names.source}`, grid.hidden_target && `${plural(grid.hidden_target, "older version")} of ${names.target}`].filter(Boolean);
-  return h("div", { class: "lnb-cg-whole" }, h("div", { class: "lnb-cg-scroll" }, table), wide ? readout : null, hidden.length ? h("p", { class: "lnb-faint" }, `not shown: ${hidden.join(", ")}`) : null);
+  const lines = grid.source.map((one, row) =>
+    h(
+      "tr",
+      { role: "row" },
+      h("th", { scope: "row", role: "rowheader", title: one.text }, step(one)),
+      wide
+        ? cells.slice(row * wide, (row + 1) * wide)
+        : h("td", { class: "lnb-cg-text" }, one.text),
+    ),
+  );
+  const table = h(
+    "table",
+    {
+      class: "lnb-cg",
+      role: "grid",
+      "aria-label": `${names.source} against ${names.target}`,
+      on: { keydown: onKey },
+    },
+    wide
+      ? h(
+          "thead",
+          { role: "rowgroup" },
+          h(
+            "tr",
+            { role: "row" },
+            h(
+              "th",
+              { role: "columnheader", class: "lnb-cg-corner" },
+              `${names.source} ↓  ${names.target} →`,
+            ),
+            grid.target.map((one) =>
+              h("th", { scope: "col", role: "columnheader", title: one.text }, step(one)),
+            ),
+          ),
+        )
+      : null,
+    h("tbody", { role: "rowgroup" }, lines),
+  );
+  const hidden = [
+    grid.hidden_source && `${plural(grid.hidden_source, "older version")} of ${names.source}`,
+    grid.hidden_target && `${plural(grid.hidden_target, "older version")} of ${names.target}`,
+  ].filter(Boolean);
+  return h(
+    "div",
+    { class: "lnb-cg-whole" },
+    h("div", { class: "lnb-cg-scroll" }, table),
+    wide ? readout : null,
+    hidden.length ? h("p", { class: "lnb-faint" }, `not shown: ${hidden.join(", ")}`) : null,
+  );
 }

@@ -1,7 +1,7 @@
 // The deleted rows of a fragment as pixels on a canvas, however many rows; the kernel counts them.
 
-import { h, perFrame, count, plural } from "./dom.js";
 import { onTheme, penOf, percent, themeColours } from "./canvas.js";
+import { count, h, perFrame, plural } from "./dom.js";
 
 const HEIGHT = 120;
 const MOST_CELL = 9;
@@ -10,27 +10,71 @@ const MOST_CELL = 9;
 export function deletionMap(ctx, place, fragment, numRows) {
   const canvas = h("canvas", { class: "lnb-dm-canvas", role: "img", "aria-label": "deleted rows" });
   const readout = h("p", { class: "lnb-dm-readout" });
-  const out = h("button", { class: "lnb-button", type: "button", title: "show all rows of the fragment", on: { click: () => load(0, numRows) } }, "all rows");
-  const closer = h("button", { class: "lnb-button", type: "button", title: "show a quarter of these rows", on: { click: () => zoom(0.5) } }, "zoom in");
-  const element = h("div", { class: "lnb-dm" }, canvas, readout, h("div", { class: "lnb-dm-tools" }, closer, out));
+  const out = h(
+    "button",
+    {
+      class: "lnb-button",
+      type: "button",
+      title: "show all rows of the fragment",
+      on: { click: () => load(0, numRows) },
+    },
+    "all rows",
+  );
+  const closer = h(
+    "button",
+    {
+      class: "lnb-button",
+      type: "button",
+      title: "show a quarter of these rows",
+      on: { click: () => zoom(0.5) },
+    },
+    "zoom in",
+  );
+  const element = h(
+    "div",
+    { class: "lnb-dm" },
+    canvas,
+    readout,
+    h("div", { class: "lnb-dm-tools" }, closer, out),
+  );
   const request = ctx.kernel.line();
   let shown = null;
   let cells = { columns: 1, size: 1 };
 
   function layout(rows) {
     const width = Math.max(80, Math.min(900, element.clientWidth || 280));
-    const size = Math.max(1, Math.min(MOST_CELL, Math.floor(Math.sqrt((width * HEIGHT) / Math.max(1, rows)))));
+    const size = Math.max(
+      1,
+      Math.min(MOST_CELL, Math.floor(Math.sqrt((width * HEIGHT) / Math.max(1, rows)))),
+    );
     const columns = Math.max(1, Math.floor(width / size));
     return { size, columns, pixels: columns * Math.floor(HEIGHT / size) };
   }
 
   function load(first, rows) {
     const { pixels } = layout(rows);
-    request("storage.deletions", { ...place, fragment, first: Math.max(0, Math.floor(first)), rows: Math.max(1, Math.floor(rows)), pixels }, ({ result, buffers }) => {
-      const buffer = buffers[0];
-      shown = { ...result, shades: buffer instanceof ArrayBuffer ? new Uint8Array(buffer) : new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength) };
-      paint();
-    }, (error) => element.replaceChildren(ctx.problem(error)));
+    request(
+      "storage.deletions",
+      {
+        ...place,
+        fragment,
+        first: Math.max(0, Math.floor(first)),
+        rows: Math.max(1, Math.floor(rows)),
+        pixels,
+      },
+      ({ result, buffers }) => {
+        const buffer = buffers[0];
+        shown = {
+          ...result,
+          shades:
+            buffer instanceof ArrayBuffer
+              ? new Uint8Array(buffer)
+              : new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength),
+        };
+        paint();
+      },
+      (error) => element.replaceChildren(ctx.problem(error)),
+    );
   }
 
   const paint = perFrame(() => {
@@ -51,10 +95,18 @@ export function deletionMap(ctx, place, fragment, numRows) {
       const shade = shown.shades[at];
       if (!shade) continue;
       pen.globalAlpha = 0.25 + (0.75 * shade) / 255;
-      pen.fillRect((at % cells.columns) * cells.size, Math.floor(at / cells.columns) * cells.size, cells.size - gap, cells.size - gap);
+      pen.fillRect(
+        (at % cells.columns) * cells.size,
+        Math.floor(at / cells.columns) * cells.size,
+        cells.size - gap,
+        cells.size - gap,
+      );
     }
     pen.globalAlpha = 1;
-    canvas.setAttribute("aria-label", `${percent(shown.num_deleted, shown.num_rows)} of ${plural(shown.num_rows, "row")} deleted`);
+    canvas.setAttribute(
+      "aria-label",
+      `${percent(shown.num_deleted, shown.num_rows)} of ${plural(shown.num_rows, "row")} deleted`,
+    );
     out.disabled = shown.first === 0 && shown.stop === shown.num_rows;
     closer.disabled = shown.rows_per_pixel <= 1;
     tell(-1);
@@ -69,20 +121,36 @@ export function deletionMap(ctx, place, fragment, numRows) {
     }
     const first = shown.first + at * each;
     const last = Math.min(shown.stop, first + each) - 1;
-    const state = each > 1 ? `${percent(shown.shades[at], 255)} deleted` : shown.shades[at] ? "deleted" : "live";
-    readout.textContent = first === last ? `row ${count(first)}: ${state}` : `rows ${count(first)} – ${count(last)}: ${state}`;
+    const state =
+      each > 1
+        ? `${percent(shown.shades[at], 255)} deleted`
+        : shown.shades[at]
+          ? "deleted"
+          : "live";
+    readout.textContent =
+      first === last
+        ? `row ${count(first)}: ${state}`
+        : `rows ${count(first)} – ${count(last)}: ${state}`;
   }
 
   function under(event) {
     const box = canvas.getBoundingClientRect();
-    const at = Math.floor((event.clientY - box.top) / cells.size) * cells.columns + Math.floor((event.clientX - box.left) / cells.size);
+    const at =
+      Math.floor((event.clientY - box.top) / cells.size) * cells.columns +
+      Math.floor((event.clientX - box.left) / cells.size);
     return at >= 0 && at < (shown?.shades.length ?? 0) ? at : -1;
   }
 
   /** Show a quarter of the rows around a share of them. */
   function zoom(share) {
     const rows = Math.max(1, Math.ceil((shown.stop - shown.first) / 4));
-    load(Math.min(shown.stop - rows, Math.max(shown.first, shown.first + share * (shown.stop - shown.first) - rows / 2)), rows);
+    load(
+      Math.min(
+        shown.stop - rows,
+        Math.max(shown.first, shown.first + share * (shown.stop - shown.first) - rows / 2),
+      ),
+      rows,
+    );
   }
 
   canvas.addEventListener("pointermove", (event) => shown && tell(under(event)));

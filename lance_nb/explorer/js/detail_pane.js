@@ -7,9 +7,39 @@ export function detailPane(el, main, announce) {
   const version = h("div", { class: "lnb-detail-version" });
   const title = h("h3", { class: "lnb-detail-title" });
   const content = h("div", { class: "lnb-detail-content" });
-  const close = h("button", { class: "lnb-close", type: "button", "aria-label": "back to the version", on: { click: () => pane.clear() } }, "×");
-  const other = h("section", { class: "lnb-pane", tabindex: "0", "aria-label": "details", hidden: true, on: { keydown: onKey } }, h("header", {}, title, close), content);
-  const toggle = h("button", { class: "lnb-button lnb-detail-toggle", type: "button", "aria-pressed": "true", title: "show or hide the details", on: { click: () => fold(!main.classList.contains("lnb-folded")) } }, "details");
+  const close = h(
+    "button",
+    {
+      class: "lnb-close",
+      type: "button",
+      "aria-label": "back to the version",
+      on: { click: () => pane.clear() },
+    },
+    "×",
+  );
+  const other = h(
+    "section",
+    {
+      class: "lnb-pane",
+      tabindex: "0",
+      "aria-label": "details",
+      hidden: true,
+      on: { keydown: onKey },
+    },
+    h("header", {}, title, close),
+    content,
+  );
+  const toggle = h(
+    "button",
+    {
+      class: "lnb-button lnb-detail-toggle",
+      type: "button",
+      "aria-pressed": "true",
+      title: "show or hide the details",
+      on: { click: () => fold(!main.classList.contains("lnb-folded")) },
+    },
+    "details",
+  );
   let before = null;
   el.append(version, other);
 

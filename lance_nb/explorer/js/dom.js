@@ -20,12 +20,15 @@ function fill(element, props, children) {
   for (const [key, value] of Object.entries(props)) {
     if (value === null || value === undefined || value === false) continue;
     if (key === "on") {
-      for (const [event, handler] of Object.entries(value)) element.addEventListener(event, handler);
+      for (const [event, handler] of Object.entries(value))
+        element.addEventListener(event, handler);
     } else {
       element.setAttribute(key, value === true ? "" : String(value));
     }
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(
+    ...children.flat().filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return element;
 }
 
@@ -123,8 +126,12 @@ export function bytes(value) {
 }
 
 const AGES = [
-  [60, 1, "second"], [3600, 60, "minute"], [86400, 3600, "hour"], [2592000, 86400, "day"],
-  [31536000, 2592000, "month"], [Infinity, 31536000, "year"],
+  [60, 1, "second"],
+  [3600, 60, "minute"],
+  [86400, 3600, "hour"],
+  [2592000, 86400, "day"],
+  [31536000, 2592000, "month"],
+  [Infinity, 31536000, "year"],
 ];
 
 /** Milliseconds since 1970 -> an element that says how long ago that is, until `renewAges` says it anew. */
@@ -134,7 +141,8 @@ export function ageOf(timeMs) {
 
 /** Tell all ages below `root` as they are now. @param {HTMLElement} root */
 export function renewAges(root) {
-  for (const element of root.querySelectorAll("[data-since]")) setText(element, age(Number(element.dataset.since)));
+  for (const element of root.querySelectorAll("[data-since]"))
+    setText(element, age(Number(element.dataset.since)));
 }
 
 /** Milliseconds since 1970 -> "3 days ago". */

@@ -1,6 +1,6 @@
 // How each column drifted: two histograms over each other and the facts side by side, most moved first.
 
-import { h, svg, show, count, plural } from "./dom.js";
+import { count, h, plural, show, svg } from "./dom.js";
 
 const AT_ONCE = 12;
 const AT_FIRST = 48; // columns looked at without being asked
@@ -18,15 +18,42 @@ export function driftCards(ctx, { pair, names, code }) {
   const stop = link("stop", () => running?.cancel());
   const more = link("look at more columns", () => load());
   const exact = link("use all rows", () => begin(true));
-  const element = h("div", { class: "lnb-ch-level" },
-    h("div", { class: "lnb-dr", tabindex: "0", role: "region", "aria-label": "drift of the columns" }, problem, cards),
-    h("div", { class: "lnb-grid-foot lnb-ch-foot" }, h("span", { class: "lnb-dr-legend" }, h("i", { class: "lnb-dr-a" }), h("span", {}), h("i", { class: "lnb-dr-b" }), h("span", {})), status, stop, more, exact));
+  const element = h(
+    "div",
+    { class: "lnb-ch-level" },
+    h(
+      "div",
+      { class: "lnb-dr", tabindex: "0", role: "region", "aria-label": "drift of the columns" },
+      problem,
+      cards,
+    ),
+    h(
+      "div",
+      { class: "lnb-grid-foot lnb-ch-foot" },
+      h(
+        "span",
+        { class: "lnb-dr-legend" },
+        h("i", { class: "lnb-dr-a" }),
+        h("span", {}),
+        h("i", { class: "lnb-dr-b" }),
+        h("span", {}),
+      ),
+      status,
+      stop,
+      more,
+      exact,
+    ),
+  );
   let state = { found: [], total: null, exact: false, turn: 0 };
   let running = null;
   ctx.onClose(() => running?.cancel());
 
   function link(words, act) {
-    return h("button", { class: "lnb-link", type: "button", hidden: true, on: { click: act } }, words);
+    return h(
+      "button",
+      { class: "lnb-link", type: "button", hidden: true, on: { click: act } },
+      words,
+    );
   }
 
   function begin(all = false) {
@@ -47,9 +74,16 @@ export function driftCards(ctx, { pair, names, code }) {
     more.hidden = exact.hidden = true;
     stop.hidden = false;
     if (state.total !== null) state.upto = Math.max(state.upto, state.found.length + AT_FIRST);
-    while (turn === state.turn && (state.total === null || state.found.length < Math.min(state.total, state.upto))) {
+    while (
+      turn === state.turn &&
+      (state.total === null || state.found.length < Math.min(state.total, state.upto))
+    ) {
       say();
-      running = ctx.kernel.ask("changes.drift", { ...pair(), first: state.found.length, count: AT_ONCE, exact: state.exact }, { progress() {} });
+      running = ctx.kernel.ask(
+        "changes.drift",
+        { ...pair(), first: state.found.length, count: AT_ONCE, exact: state.exact },
+        { progress() {} },
+      );
       try {
         const { result } = await running;
         if (turn !== state.turn) return;
@@ -69,18 +103,27 @@ export function driftCards(ctx, { pair, names, code }) {
   }
 
   function say() {
-    status.textContent = state.total === null ? "looking at the columns…" : `${count(state.found.length)} of ${plural(state.total, "column")}…`;
+    status.textContent =
+      state.total === null
+        ? "looking at the columns…"
+        : `${count(state.found.length)} of ${plural(state.total, "column")}…`;
   }
 
   function rest() {
     stop.hidden = true;
     const left = (state.total ?? 0) - state.found.length;
     more.hidden = state.total !== null && left <= 0;
-    const sampled = state.found.some((one) => one.before.sampled < one.before.rows || one.after.sampled < one.after.rows);
+    const sampled = state.found.some(
+      (one) => one.before.sampled < one.before.rows || one.after.sampled < one.after.rows,
+    );
     exact.hidden = state.exact || !sampled;
-    const looked = left > 0 ? `${count(state.found.length)} of ${plural(state.total, "column")}` : plural(state.found.length, "column");
+    const looked =
+      left > 0
+        ? `${count(state.found.length)} of ${plural(state.total, "column")}`
+        : plural(state.found.length, "column");
     status.textContent = `${looked}, ${sampled ? `a sample of ${count(Math.max(...state.found.map((one) => one.after.sampled), 0))} rows` : "all rows"}`;
-    if (state.total === 0) show(cards, h("p", { class: "lnb-empty" }, "The two versions have no column in common."));
+    if (state.total === 0)
+      show(cards, h("p", { class: "lnb-empty" }, "The two versions have no column in common."));
   }
 
   function paint() {
@@ -94,31 +137,100 @@ export function driftCards(ctx, { pair, names, code }) {
 const moved = (column) => column.psi ?? Math.abs(column.after.nulls - column.before.nulls);
 
 function card(column) {
-  const how = column.psi === null ? ["", ""] : column.psi >= MUCH ? ["much", "moved much"] : column.psi >= SOME ? ["some", "moved"] : ["still", "steady"];
+  const how =
+    column.psi === null
+      ? ["", ""]
+      : column.psi >= MUCH
+        ? ["much", "moved much"]
+        : column.psi >= SOME
+          ? ["some", "moved"]
+          : ["still", "steady"];
   const facts = column.after.facts.map(([label, value], at) => {
     const before = column.before.facts[at]?.[1] ?? "–";
-    return h("tr", { class: before === value ? "" : "lnb-dr-differs" }, h("th", { scope: "row" }, label), h("td", { title: before }, before), h("td", { title: value }, value));
+    return h(
+      "tr",
+      { class: before === value ? "" : "lnb-dr-differs" },
+      h("th", { scope: "row" }, label),
+      h("td", { title: before }, before),
+      h("td", { title: value }, value),
+    );
   });
-  return h("article", { class: "lnb-dr-card" },
-    h("header", {}, h("b", { title: column.name }, column.name), h("small", {}, column.type), how[1] ? h("span", { class: `lnb-dr-how lnb-dr-${how[0]}`, title: "population stability index: below 0.1 nothing happened, above 0.25 much did" }, `${how[1]} ${column.psi.toFixed(2)}`) : null),
-    column.before.bars.length || column.after.bars.length ? histograms(column) : h("p", { class: "lnb-dr-none" }, "no histogram of this type"),
-    h("table", { class: "lnb-dr-facts" }, h("tbody", {}, facts)));
+  return h(
+    "article",
+    { class: "lnb-dr-card" },
+    h(
+      "header",
+      {},
+      h("b", { title: column.name }, column.name),
+      h("small", {}, column.type),
+      how[1]
+        ? h(
+            "span",
+            {
+              class: `lnb-dr-how lnb-dr-${how[0]}`,
+              title: "population stability index: below 0.1 nothing happened, above 0.25 much did",
+            },
+            `${how[1]} ${column.psi.toFixed(2)}`,
+          )
+        : null,
+    ),
+    column.before.bars.length || column.after.bars.length
+      ? histograms(column)
+      : h("p", { class: "lnb-dr-none" }, "no histogram of this type"),
+    h("table", { class: "lnb-dr-facts" }, h("tbody", {}, facts)),
+  );
 }
 
 /** A in outline behind B in colour; texts are bars by name. */
 function histograms(column) {
   const { before, after, labels } = column;
   if (labels.length) {
-    const line = (name, at) => h("div", { class: "lnb-dr-text" }, h("span", { title: name }, name), h("span", { class: "lnb-dr-bars" }, bar("a", before.bars[at]), bar("b", after.bars[at])));
+    const line = (name, at) =>
+      h(
+        "div",
+        { class: "lnb-dr-text" },
+        h("span", { title: name }, name),
+        h("span", { class: "lnb-dr-bars" }, bar("a", before.bars[at]), bar("b", after.bars[at])),
+      );
     const shown = labels.slice(0, 4).map(line);
-    return h("div", { class: "lnb-dr-texts", role: "img", "aria-label": `commonest values of ${column.name}` }, shown);
+    return h(
+      "div",
+      { class: "lnb-dr-texts", role: "img", "aria-label": `commonest values of ${column.name}` },
+      shown,
+    );
   }
   const each = 200 / Math.max(before.bars.length, after.bars.length, 8);
   const tall = (thousandths) => (thousandths * 46) / 1000;
-  const solid = after.bars.map((height, at) => svg("rect", { x: (at * each + 0.5).toFixed(2), y: (48 - tall(height)).toFixed(2), width: Math.max(1, each - 1).toFixed(2), height: tall(height).toFixed(2) }));
-  const steps = before.bars.map((height, at) => `${at ? "L" : "M"}${(at * each).toFixed(2)} ${(48 - tall(height)).toFixed(2)}H${((at + 1) * each).toFixed(2)}`).join("");
-  return svg("svg", { class: "lnb-dr-picture", viewBox: "0 0 200 49", preserveAspectRatio: "none", role: "img", "aria-label": `histograms of ${column.name} before and after` }, solid,
-    svg("path", { d: before.bars.length ? `M0 48V${(48 - tall(before.bars[0])).toFixed(2)}${steps.replace(/^M/, "L")}V48` : "" }));
+  const solid = after.bars.map((height, at) =>
+    svg("rect", {
+      x: (at * each + 0.5).toFixed(2),
+      y: (48 - tall(height)).toFixed(2),
+      width: Math.max(1, each - 1).toFixed(2),
+      height: tall(height).toFixed(2),
+    }),
+  );
+  const steps = before.bars
+    .map(
+      (height, at) =>
+        `${at ? "L" : "M"}${(at * each).toFixed(2)} ${(48 - tall(height)).toFixed(2)}H${((at + 1) * each).toFixed(2)}`,
+    )
+    .join("");
+  return svg(
+    "svg",
+    {
+      class: "lnb-dr-picture",
+      viewBox: "0 0 200 49",
+      preserveAspectRatio: "none",
+      role: "img",
+      "aria-label": `histograms of ${column.name} before and after`,
+    },
+    solid,
+    svg("path", {
+      d: before.bars.length
+        ? `M0 48V${(48 - tall(before.bars[0])).toFixed(2)}${steps.replace(/^M/, "L")}V48`
+        : "",
+    }),
+  );
 }
 
 function bar(side, thousandths = 0) {

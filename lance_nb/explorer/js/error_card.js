@@ -18,7 +18,12 @@ export function errorCard(card, ...extra) {
       h("p", { class: "lnb-error-hint" }, card.hint),
     ),
     h("span", { class: "lnb-error-kind" }, calm ? "" : card.kind),
-    card.retry && h("button", { class: "lnb-button lnb-error-retry", type: "button", on: { click: card.retry } }, "Try again"),
+    card.retry &&
+      h(
+        "button",
+        { class: "lnb-button lnb-error-retry", type: "button", on: { click: card.retry } },
+        "Try again",
+      ),
     ...extra,
   );
 }

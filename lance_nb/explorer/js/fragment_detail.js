@@ -1,33 +1,94 @@
 // One fragment in the detail pane: deletions, files by column, indices; and the pages of a file.
 
-import { h, show, bytes, count, plural } from "./dom.js";
-import { deletionMap } from "./deletion_map.js";
 import { percent } from "./canvas.js";
+import { deletionMap } from "./deletion_map.js";
+import { bytes, count, h, plural, show } from "./dom.js";
 
 /** @param {import("./view.js").Context} ctx @param {Object} place of the version @param {Object} model see models/fragment_detail.py */
 export function fragmentDetail(ctx, place, model) {
   const facts = [
-    ["rows", `${count(model.rows - model.deleted)} of ${count(model.rows)} stored`], ["deleted", model.deleted ? `${count(model.deleted)} · ${percent(model.deleted, model.rows)}` : "none"],
-    ["size", model.bytes === null ? "unknown" : bytes(model.bytes)], ["bytes per row", model.rows && model.bytes !== null ? bytes(model.bytes / model.rows) : "–"],
+    ["rows", `${count(model.rows - model.deleted)} of ${count(model.rows)} stored`],
+    [
+      "deleted",
+      model.deleted ? `${count(model.deleted)} · ${percent(model.deleted, model.rows)}` : "none",
+    ],
+    ["size", model.bytes === null ? "unknown" : bytes(model.bytes)],
+    ["bytes per row", model.rows && model.bytes !== null ? bytes(model.bytes / model.rows) : "–"],
   ];
-  return h("div", { class: "lnb-fd" },
-    h("dl", { class: "lnb-counts" }, facts.map(([label, value]) => h("div", {}, h("dt", {}, label), h("dd", {}, value)))),
-    model.deletion_file ? section("Deleted rows", `${model.deletion_file.kind} file, based on version ${model.deletion_file.version}`, deletionMap(ctx, place, model.id, model.rows)) : null,
-    section("Files", String(model.files.length + model.hidden_files), h("div", { class: "lnb-fd-files" }, model.files.map((file) => fileLine(ctx, place, file)),
-      model.hidden_files ? h("p", { class: "lnb-faint" }, `and ${plural(model.hidden_files, "more file")}`) : null)),
-    model.indices.length ? section("Indices", "", h("ul", { class: "lnb-fd-indices" }, model.indices.map((index) => h("li", { class: index.covered ? "" : "lnb-fd-missing" }, `${index.covered ? "✓" : "–"} ${index.name}`, h("small", {}, index.covered ? "covered" : "not covered"))))) : null,
+  return h(
+    "div",
+    { class: "lnb-fd" },
+    h(
+      "dl",
+      { class: "lnb-counts" },
+      facts.map(([label, value]) => h("div", {}, h("dt", {}, label), h("dd", {}, value))),
+    ),
+    model.deletion_file
+      ? section(
+          "Deleted rows",
+          `${model.deletion_file.kind} file, based on version ${model.deletion_file.version}`,
+          deletionMap(ctx, place, model.id, model.rows),
+        )
+      : null,
+    section(
+      "Files",
+      String(model.files.length + model.hidden_files),
+      h(
+        "div",
+        { class: "lnb-fd-files" },
+        model.files.map((file) => fileLine(ctx, place, file)),
+        model.hidden_files
+          ? h("p", { class: "lnb-faint" }, `and ${plural(model.hidden_files, "more file")}`)
+          : null,
+      ),
+    ),
+    model.indices.length
+      ? section(
+          "Indices",
+          "",
+          h(
+            "ul",
+            { class: "lnb-fd-indices" },
+            model.indices.map((index) =>
+              h(
+                "li",
+                { class: index.covered ? "" : "lnb-fd-missing" },
+                `${index.covered ? "✓" : "–"} ${index.name}`,
+                h("small", {}, index.covered ? "covered" : "not covered"),
+              ),
+            ),
+          ),
+        )
+      : null,
   );
 }
 
 function section(title, note, content) {
-  return h("section", { class: "lnb-fd-section" }, h("h4", { class: "lnb-fd-title" }, title, h("small", {}, note)), content);
+  return h(
+    "section",
+    { class: "lnb-fd-section" },
+    h("h4", { class: "lnb-fd-title" }, title, h("small", {}, note)),
+    content,
+  );
 }
 
 function fileLine(ctx, place, file) {
   const pages = h("div", { class: "lnb-fd-pages", hidden: true });
-  const lost = [file.tombstoned && `${plural(file.tombstoned, "column")} replaced since`, file.dropped && `${plural(file.dropped, "field")} dropped`].filter(Boolean).join(", ");
-  const more = file.num_columns > file.columns.length ? `, and ${file.num_columns - file.columns.length} more` : "";
-  const button = h("button", { class: "lnb-button", type: "button", "aria-expanded": "false", on: { click: toggle } }, "pages");
+  const lost = [
+    file.tombstoned && `${plural(file.tombstoned, "column")} replaced since`,
+    file.dropped && `${plural(file.dropped, "field")} dropped`,
+  ]
+    .filter(Boolean)
+    .join(", ");
+  const more =
+    file.num_columns > file.columns.length
+      ? `, and ${file.num_columns - file.columns.length} more`
+      : "";
+  const button = h(
+    "button",
+    { class: "lnb-button", type: "button", "aria-expanded": "false", on: { click: toggle } },
+    "pages",
+  );
 
   async function toggle() {
     const opening = pages.hidden;
@@ -43,22 +104,82 @@ function fileLine(ctx, place, file) {
     }
   }
 
-  return h("div", { class: "lnb-fd-file" },
-    h("p", { class: "lnb-fd-columns" }, h("b", {}, file.columns.join(", ") || "no column that is left", more), button),
-    h("p", { class: "lnb-fd-facts", title: file.name }, [file.bytes === null ? "size unknown" : bytes(file.bytes), `written by ${file.written}`, `format ${file.file_version}`].join(" · ")),
+  return h(
+    "div",
+    { class: "lnb-fd-file" },
+    h(
+      "p",
+      { class: "lnb-fd-columns" },
+      h("b", {}, file.columns.join(", ") || "no column that is left", more),
+      button,
+    ),
+    h(
+      "p",
+      { class: "lnb-fd-facts", title: file.name },
+      [
+        file.bytes === null ? "size unknown" : bytes(file.bytes),
+        `written by ${file.written}`,
+        `format ${file.file_version}`,
+      ].join(" · "),
+    ),
     lost ? h("p", { class: "lnb-fd-lost" }, `† ${lost}: those bytes are no longer read`) : null,
-    pages);
+    pages,
+  );
 }
 
 /** The pages of a file by column. @param {Object} model see models/file_pages.py */
 export function pageTable(model) {
-  const rows = model.columns.map((column) => h("tr", {},
-    h("th", { scope: "row" }, column.name),
-    h("td", { class: "lnb-right" }, count(column.pages)),
-    h("td", { class: "lnb-right" }, bytes(column.bytes)),
-    h("td", { class: "lnb-right", title: column.plain ? `${bytes(column.plain)} without compression` : "the type does not tell" }, column.plain && column.bytes ? `${(column.plain / column.bytes).toFixed(1)}×` : "–"),
-    h("td", {}, column.encodings.map((one) => h("code", {}, column.encodings.length > 1 ? `${one.pages}× ${one.encoding}` : one.encoding)))));
-  return h("div", { class: "lnb-fd-scroll", tabindex: "0", role: "region", "aria-label": "pages of the file" }, h("table", { class: "lnb-table" },
-    h("thead", {}, h("tr", {}, ["column", "pages", "bytes", "ratio", "layout and codecs"].map((name) => h("th", { scope: "col" }, name)))),
-    h("tbody", {}, rows)), model.hidden ? h("p", { class: "lnb-faint" }, `and ${plural(model.hidden, "more column")}`) : null);
+  const rows = model.columns.map((column) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, column.name),
+      h("td", { class: "lnb-right" }, count(column.pages)),
+      h("td", { class: "lnb-right" }, bytes(column.bytes)),
+      h(
+        "td",
+        {
+          class: "lnb-right",
+          title: column.plain
+            ? `${bytes(column.plain)} without compression`
+            : "the type does not tell",
+        },
+        column.plain && column.bytes ? `${(column.plain / column.bytes).toFixed(1)}×` : "–",
+      ),
+      h(
+        "td",
+        {},
+        column.encodings.map((one) =>
+          h(
+            "code",
+            {},
+            column.encodings.length > 1 ? `${one.pages}× ${one.encoding}` : one.encoding,
+          ),
+        ),
+      ),
+    ),
+  );
+  return h(
+    "div",
+    { class: "lnb-fd-scroll", tabindex: "0", role: "region", "aria-label": "pages of the file" },
+    h(
+      "table",
+      { class: "lnb-table" },
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          ["column", "pages", "bytes", "ratio", "layout and codecs"].map((name) =>
+            h("th", { scope: "col" }, name),
+          ),
+        ),
+      ),
+      h("tbody", {}, rows),
+    ),
+    model.hidden
+      ? h("p", { class: "lnb-faint" }, `and ${plural(model.hidden, "more column")}`)
+      : null,
+  );
 }

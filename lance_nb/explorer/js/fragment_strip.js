@@ -1,7 +1,7 @@
 // The fragments as bars on a canvas: width is rows, height bytes per row, hatched what is deleted.
 
-import { h, perFrame, bytes, count, plural } from "./dom.js";
 import { hatch, onTheme, penOf, percent, themeColours } from "./canvas.js";
+import { bytes, count, h, perFrame, plural } from "./dom.js";
 
 const HEIGHT = 132;
 const STRIP = 6; // the coverage by indices, below the bars
@@ -13,7 +13,17 @@ const COLUMNS = ["id", "count", "rows", "deleted", "bytes", "files", "covered"];
  */
 export function fragmentStrip(ctx, on) {
   const canvas = h("canvas", { class: "lnb-fm-canvas", "aria-hidden": "true" });
-  const element = h("div", { class: "lnb-fm", role: "slider", tabindex: "0", "aria-label": "fragments; Enter opens one, plus and minus zoom", "aria-valuemin": "0" }, canvas);
+  const element = h(
+    "div",
+    {
+      class: "lnb-fm",
+      role: "slider",
+      tabindex: "0",
+      "aria-label": "fragments; Enter opens one, plus and minus zoom",
+      "aria-valuemin": "0",
+    },
+    canvas,
+  );
   let model = null;
   let columns = null;
   let lefts = [];
@@ -25,16 +35,29 @@ export function fragmentStrip(ctx, on) {
     if (!model || !width) return;
     place(width);
     const pen = penOf(canvas, width, HEIGHT);
-    const colours = themeColours(element, ["replace", "remove", "fork", "line", "ink", "bg", "hover"]);
+    const colours = themeColours(element, [
+      "replace",
+      "remove",
+      "fork",
+      "line",
+      "ink",
+      "bg",
+      "hover",
+    ]);
     const striped = hatch(pen, colours.remove);
-    const most = Math.max(1, ...columns.rows.map((rows, at) => (rows ? columns.bytes[at] / rows : 0)));
+    const most = Math.max(
+      1,
+      ...columns.rows.map((rows, at) => (rows ? columns.bytes[at] / rows : 0)),
+    );
     const indexed = model.totals.indices > 0;
     const room = HEIGHT - 4 - (indexed ? STRIP + 2 : 0);
     pen.clearRect(0, 0, width, HEIGHT);
     for (let at = 0; at < model.num_bins; at += 1) {
       const left = lefts[at];
       const wide = Math.max(0.6, lefts[at + 1] - left - (lefts[at + 1] - left > 3 ? 1 : 0));
-      const tall = 3 + (room - 3) * Math.sqrt(columns.rows[at] ? columns.bytes[at] / columns.rows[at] / most : 0);
+      const tall =
+        3 +
+        (room - 3) * Math.sqrt(columns.rows[at] ? columns.bytes[at] / columns.rows[at] / most : 0);
       const top = 4 + room - tall;
       if (at === hovered) {
         pen.fillStyle = colours.hover;
@@ -55,7 +78,12 @@ export function fragmentStrip(ctx, on) {
         pen.fillStyle = colours.line;
         pen.fillRect(left, HEIGHT - STRIP, wide, STRIP);
         pen.fillStyle = colours.fork;
-        pen.fillRect(left, HEIGHT - STRIP, wide * (columns.rows[at] ? columns.covered[at] / columns.rows[at] : 1), STRIP);
+        pen.fillRect(
+          left,
+          HEIGHT - STRIP,
+          wide * (columns.rows[at] ? columns.covered[at] / columns.rows[at] : 1),
+          STRIP,
+        );
       }
       if (at === chosen) {
         pen.strokeStyle = colours.ink;
@@ -91,10 +119,19 @@ export function fragmentStrip(ctx, on) {
   function words(at) {
     if (!model || at < 0 || at >= model.num_bins) return "";
     const many = columns.count[at] > 1;
-    const name = many ? `${count(columns.count[at])} fragments from ${columns.id[at]}` : `fragment ${columns.id[at]}`;
+    const name = many
+      ? `${count(columns.count[at])} fragments from ${columns.id[at]}`
+      : `fragment ${columns.id[at]}`;
     const rows = columns.rows[at];
-    const parts = [name, plural(rows, "row"), columns.deleted[at] && `${percent(columns.deleted[at], rows)} deleted`, bytes(columns.bytes[at]),
-      rows && `${bytes(columns.bytes[at] / rows)} per row`, plural(columns.files[at], "file"), columns.covered[at] < rows && "not covered by every index"];
+    const parts = [
+      name,
+      plural(rows, "row"),
+      columns.deleted[at] && `${percent(columns.deleted[at], rows)} deleted`,
+      bytes(columns.bytes[at]),
+      rows && `${bytes(columns.bytes[at] / rows)} per row`,
+      plural(columns.files[at], "file"),
+      columns.covered[at] < rows && "not covered by every index",
+    ];
     return parts.filter(Boolean).join(" · ");
   }
 
@@ -126,14 +163,24 @@ export function fragmentStrip(ctx, on) {
       return;
     }
     const size = model.stop - model.first;
-    on.zoom(Math.max(0, model.first - Math.ceil(size / 2)), Math.min(model.num_fragments, model.stop + Math.ceil(size / 2)));
+    on.zoom(
+      Math.max(0, model.first - Math.ceil(size / 2)),
+      Math.min(model.num_fragments, model.stop + Math.ceil(size / 2)),
+    );
   }
 
   element.addEventListener("keydown", (event) => {
     if (!model?.num_bins || event.altKey || event.ctrlKey || event.metaKey) return;
     const act = {
-      ArrowLeft: () => choose(chosen - 1), ArrowRight: () => choose(chosen + 1), PageUp: () => choose(chosen - 10), PageDown: () => choose(chosen + 10),
-      Home: () => choose(0), End: () => choose(model.num_bins - 1), Enter: () => open(chosen), "+": () => zoom(true), "-": () => zoom(false),
+      ArrowLeft: () => choose(chosen - 1),
+      ArrowRight: () => choose(chosen + 1),
+      PageUp: () => choose(chosen - 10),
+      PageDown: () => choose(chosen + 10),
+      Home: () => choose(0),
+      End: () => choose(model.num_bins - 1),
+      Enter: () => open(chosen),
+      "+": () => zoom(true),
+      "-": () => zoom(false),
     }[event.key];
     if (!act) return;
     event.preventDefault();
@@ -171,7 +218,10 @@ export function fragmentStrip(ctx, on) {
     zoom,
     show(found, buffers) {
       const arrays = buffers.map((buffer) => {
-        const view = buffer instanceof ArrayBuffer ? new Uint8Array(buffer) : new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
+        const view =
+          buffer instanceof ArrayBuffer
+            ? new Uint8Array(buffer)
+            : new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
         return Array.from(new Float64Array(view.slice().buffer));
       });
       model = found;

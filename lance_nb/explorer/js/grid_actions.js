@@ -1,9 +1,9 @@
 // What can be done from a cell of the grid with a key: sort, filter, find similar, copy, ask for the keys.
 
-import { h, copyText, plural } from "./dom.js";
-import { KEYS } from "./grid_keys.js";
-import { columnPane } from "./column_pane.js";
 import { conditionOf } from "./brush.js";
+import { columnPane } from "./column_pane.js";
+import { copyText, h, plural } from "./dom.js";
+import { KEYS } from "./grid_keys.js";
 
 const NEIGHBOURS = 10;
 
@@ -12,7 +12,10 @@ const NEIGHBOURS = 10;
  * @param {{state: Object, store: Object, profiles: Object, asked: Object, lens: () => Object, bar: () => Object,
  *   selection: () => Object, look: (wanted: Object) => void, wanted: () => Object}} grid
  */
-export function gridActions(ctx, { state, store, profiles, asked, lens, bar, selection, look, wanted }) {
+export function gridActions(
+  ctx,
+  { state, store, profiles, asked, lens, bar, selection, look, wanted },
+) {
   const place = () => ({ branch: ctx.screen().branch, version: ctx.screen().version, ...lens() });
 
   async function attempt(work) {
@@ -27,7 +30,12 @@ export function gridActions(ctx, { state, store, profiles, asked, lens, bar, sel
     const column = store.column(at);
     if (!column) return;
     columnPane(ctx, {
-      at, column, profile: profiles.of(at), comes: (told) => profiles.comes(at, told), args: place, order: asked.order,
+      at,
+      column,
+      profile: profiles.of(at),
+      comes: (told) => profiles.comes(at, told),
+      args: place,
+      order: asked.order,
       sort: (order) => look({ order, near: null }),
       brush: (where) => bar().brush(column.raw, where),
       learned: profiles.learn,
@@ -52,7 +60,15 @@ export function gridActions(ctx, { state, store, profiles, asked, lens, bar, sel
     sorted = { at, column };
     const { order } = wanted();
     const before = order?.column === column ? order.ascending : null;
-    look({ near: null, order: before === null ? { column, ascending: true } : before ? { column, ascending: false } : null });
+    look({
+      near: null,
+      order:
+        before === null
+          ? { column, ascending: true }
+          : before
+            ? { column, ascending: false }
+            : null,
+    });
   }
 
   /** From among neighbours it is their vector that is followed, wherever the keyboard stands. */
@@ -62,7 +78,17 @@ export function gridActions(ctx, { state, store, profiles, asked, lens, bar, sel
     attempt(async () => {
       const { result } = await ctx.kernel.ask("rows.like", { ...place(), row, column });
       ctx.detail.clear();
-      look({ order: null, near: { like: result.like, k: NEIGHBOURS, metric: "l2", row: result.row, column: result.column, at } });
+      look({
+        order: null,
+        near: {
+          like: result.like,
+          k: NEIGHBOURS,
+          metric: "l2",
+          row: result.row,
+          column: result.column,
+          at,
+        },
+      });
     });
   }
 
@@ -76,23 +102,45 @@ export function gridActions(ctx, { state, store, profiles, asked, lens, bar, sel
   function copy() {
     attempt(async () => {
       const some = selection().rows > 0;
-      const args = { ...place(), ...(some ? selection().wanted() : { row: state.row, column: state.column }) };
+      const args = {
+        ...place(),
+        ...(some ? selection().wanted() : { row: state.row, column: state.column }),
+      };
       const { result } = await ctx.kernel.ask(some ? "rows.text" : "cell", args);
       const done = await copyText(result.text);
-      const what = some ? `${plural(result.rows, "row")} copied${result.rows < result.wanted ? ` of ${result.wanted}` : ""}` : "cell copied";
+      const what = some
+        ? `${plural(result.rows, "row")} copied${result.rows < result.wanted ? ` of ${result.wanted}` : ""}`
+        : "cell copied";
       ctx.announce(done ? what : "the browser does not let this page copy");
     });
   }
 
   function keys() {
     const lines = KEYS.map(([key, does]) => [h("dt", {}, key), h("dd", {}, does)]);
-    ctx.detail.show({ title: "Keys of the grid", content: h("dl", { class: "lnb-keys" }, lines.flat()), focus: true });
+    ctx.detail.show({
+      title: "Keys of the grid",
+      content: h("dl", { class: "lnb-keys" }, lines.flat()),
+      focus: true,
+    });
   }
 
   const here = (work) => () => work(state.row, state.column);
   return {
-    openColumn, brush, similar, only, keys, copy,
+    openColumn,
+    brush,
+    similar,
+    only,
+    keys,
+    copy,
     /** Actions by the key that starts them. */
-    letters: { c: () => openColumn(state.column), s: () => sort(state.column), "=": here(only), n: here(similar), "/": () => bar().focus(), "?": keys, copy },
+    letters: {
+      c: () => openColumn(state.column),
+      s: () => sort(state.column),
+      "=": here(only),
+      n: here(similar),
+      "/": () => bar().focus(),
+      "?": keys,
+      copy,
+    },
   };
 }

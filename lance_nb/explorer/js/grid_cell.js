@@ -1,13 +1,19 @@
 // One cell of the grid: its text or its spark line, and taking it out of use.
 
-import { h, svg, setText } from "./dom.js";
+import { h, setText, svg } from "./dom.js";
 
 /** Put a value in a cell. @returns {{filled: boolean, look: string}} */
 export function fillCell(cell, value, column) {
   if (value?.spark) fillSpark(cell, value);
-  else if (cell.firstElementChild) cell.replaceChildren(value ? value.text : ""); // the same text may stand beside a line
+  else if (cell.firstElementChild)
+    cell.replaceChildren(value ? value.text : ""); // the same text may stand beside a line
   else setText(cell, value ? value.text : "");
-  return { filled: value !== undefined, look: value ? `lnb-look-${value.look}${column.look === "number" ? " lnb-right" : ""}` : "lnb-waiting" };
+  return {
+    filled: value !== undefined,
+    look: value
+      ? `lnb-look-${value.look}${column.look === "number" ? " lnb-right" : ""}`
+      : "lnb-waiting",
+  };
 }
 
 /** Hide a cell that is not needed now; its id must be free for the one that takes its place. */
@@ -20,9 +26,21 @@ export function retire(cell) {
 
 /** A line and a number beside it; those that stand in the cell already are used again. */
 function fillSpark(cell, { spark, text }) {
-  const points = Array.from(spark, (shade, at) => `${((at * 60) / Math.max(1, spark.length - 1)).toFixed(1)},${(15 - (shade * 14) / 255).toFixed(1)}`).join(" ");
+  const points = Array.from(
+    spark,
+    (shade, at) =>
+      `${((at * 60) / Math.max(1, spark.length - 1)).toFixed(1)},${(15 - (shade * 14) / 255).toFixed(1)}`,
+  ).join(" ");
   if (cell.firstElementChild?.classList.contains("lnb-spark")) {
     cell.firstElementChild.firstChild.setAttribute("points", points);
     setText(cell.lastElementChild, text);
-  } else cell.replaceChildren(svg("svg", { class: "lnb-spark", viewBox: "0 0 60 16", width: 60, height: 16, "aria-hidden": "true" }, svg("polyline", { points })), h("span", {}, text));
+  } else
+    cell.replaceChildren(
+      svg(
+        "svg",
+        { class: "lnb-spark", viewBox: "0 0 60 16", width: 60, height: 16, "aria-hidden": "true" },
+        svg("polyline", { points }),
+      ),
+      h("span", {}, text),
+    );
 }

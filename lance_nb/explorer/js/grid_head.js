@@ -9,18 +9,32 @@ import { h, setAttribute, setText } from "./dom.js";
  *   (`at()` tells the column), `clicked(at, event)`, `draw(cell, at, column)` -> words for its title
  */
 export function gridHead(head, { store, widths, titles, isChosen, shown, paint }) {
-  const corner = h("div", { class: "lnb-grid-corner", role: "columnheader", "aria-label": titles.corner.label ?? null }, titles.corner.text);
+  const corner = h(
+    "div",
+    { class: "lnb-grid-corner", role: "columnheader", "aria-label": titles.corner.label ?? null },
+    titles.corner.text,
+  );
   head.append(corner);
 
   function titleAt() {
     const grip = h("span", { class: "lnb-grid-grip", "aria-hidden": "true" });
-    const cell = h("div", { class: "lnb-grid-column", role: "columnheader" }, h("b"), titles.parts(() => cell.lnb), grip);
+    const cell = h(
+      "div",
+      { class: "lnb-grid-column", role: "columnheader" },
+      h("b"),
+      titles.parts(() => cell.lnb),
+      grip,
+    );
     grip.addEventListener("pointerdown", (event) => resize(event, cell.lnb, grip));
     cell.addEventListener("click", (event) => {
       if (!grip.contains(event.target)) titles.clicked?.(cell.lnb, event);
     });
     grip.addEventListener("dblclick", () => {
-      widths.fit(cell.lnb, store.column(cell.lnb), shown().map((row) => store.cell(row, cell.lnb)));
+      widths.fit(
+        cell.lnb,
+        store.column(cell.lnb),
+        shown().map((row) => store.cell(row, cell.lnb)),
+      );
       paint();
     });
     return cell;
@@ -35,7 +49,9 @@ export function gridHead(head, { store, widths, titles, isChosen, shown, paint }
       paint();
     };
     grip.addEventListener("pointermove", move);
-    grip.addEventListener("pointerup", () => grip.removeEventListener("pointermove", move), { once: true });
+    grip.addEventListener("pointerup", () => grip.removeEventListener("pointermove", move), {
+      once: true,
+    });
   }
 
   return function paintHead(from, to, left, gutter, here) {
@@ -59,7 +75,15 @@ export function gridHead(head, { store, widths, titles, isChosen, shown, paint }
       setText(cell.firstChild, column?.name ?? "…");
       setText(cell.querySelector("small"), column?.type ?? "");
       const words = titles.draw(cell, index, column);
-      setAttribute(cell, "title", column ? [`${column.name}${column.type ? `: ${column.type}` : ""}`, words].filter(Boolean).join("\n") : "");
+      setAttribute(
+        cell,
+        "title",
+        column
+          ? [`${column.name}${column.type ? `: ${column.type}` : ""}`, words]
+              .filter(Boolean)
+              .join("\n")
+          : "",
+      );
     }
   };
 }

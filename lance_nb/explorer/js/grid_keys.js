@@ -17,12 +17,23 @@ export function gridKeys(element, grid) {
 
 /** Keys, for the list that `?` shows. */
 export const KEYS = [
-  ["arrows, Page Up/Down, Home, End", "move; with Ctrl to the end"], ["Space, Shift+Space, Ctrl+Space", "select the row, up to it, the column"],
-  ["Enter", "whole value"], ["Shift+Enter", "whole row"], ["c", "the column: profile, filter, order"], ["s", "sort by the column"],
-  ["=", "only rows with this value"], ["n", "rows like this vector"], ["/", "filter"], ["Ctrl+C", "copy the selection, or the cell"], ["Alt+←/→", "width of the column"],
+  ["arrows, Page Up/Down, Home, End", "move; with Ctrl to the end"],
+  ["Space, Shift+Space, Ctrl+Space", "select the row, up to it, the column"],
+  ["Enter", "whole value"],
+  ["Shift+Enter", "whole row"],
+  ["c", "the column: profile, filter, order"],
+  ["s", "sort by the column"],
+  ["=", "only rows with this value"],
+  ["n", "rows like this vector"],
+  ["/", "filter"],
+  ["Ctrl+C", "copy the selection, or the cell"],
+  ["Alt+←/→", "width of the column"],
 ];
 
-function action(event, { state, page, moveTo, select, chooseColumn, open, openRow, widen, letters }) {
+function action(
+  event,
+  { state, page, moveTo, select, chooseColumn, open, openRow, widen, letters },
+) {
   const { row, column, numRows, numColumns } = state;
   if (event.altKey) {
     const by = { ArrowLeft: -16, ArrowRight: 16 }[event.key];
@@ -32,7 +43,8 @@ function action(event, { state, page, moveTo, select, chooseColumn, open, openRo
   if (event.key === "Enter") return numRows ? () => open(row, column) : null;
   if (event.key === " " && event.ctrlKey) return () => chooseColumn(column);
   if (event.key === " ") return numRows ? () => select(row, { extend: event.shiftKey }) : null;
-  if (event.ctrlKey && event.key === "c") return numRows && !getSelection()?.toString() ? letters.copy : null;
+  if (event.ctrlKey && event.key === "c")
+    return numRows && !getSelection()?.toString() ? letters.copy : null;
   if (!event.ctrlKey && event.key.length === 1) return letters[event.key];
   const far = event.ctrlKey;
   const target = {

@@ -27,8 +27,17 @@ export function gridSelection(ctx, lens, changed) {
     /** Select a row; `extend` up to it, `add` it to what is selected; the only one again: none. */
     select(row, { extend = false, add = false } = {}) {
       const alone = ranges.length === 1 && ranges[0][0] === row && ranges[0][1] === row + 1;
-      if (extend) ranges = [...ranges.slice(0, -1), [Math.min(row, anchor), Math.max(row, anchor) + 1]];
-      else if (add && holds(row)) ranges = ranges.flatMap(([first, stop]) => (row < first || row >= stop ? [[first, stop]] : [[first, row], [row + 1, stop]].filter(([a, b]) => b > a)));
+      if (extend)
+        ranges = [...ranges.slice(0, -1), [Math.min(row, anchor), Math.max(row, anchor) + 1]];
+      else if (add && holds(row))
+        ranges = ranges.flatMap(([first, stop]) =>
+          row < first || row >= stop
+            ? [[first, stop]]
+            : [
+                [first, row],
+                [row + 1, stop],
+              ].filter(([a, b]) => b > a),
+        );
       else if (add) ranges = [...ranges, [row, row + 1]];
       else ranges = alone ? [] : [[row, row + 1]];
       if (!extend) anchor = row;

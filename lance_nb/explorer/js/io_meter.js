@@ -1,6 +1,6 @@
 // What the last action cost, and all of them: requests to the store, bytes, time.
 
-import { h, bytes, count, plural, setText } from "./dom.js";
+import { bytes, count, h, plural, setText } from "./dom.js";
 
 const PAUSE_MS = 120; // what was asked for is shown first
 
@@ -14,16 +14,21 @@ export function ioMeter(ctx) {
 
   function paint() {
     timer = 0;
-    setText(element, `${plural(last.requests, "request")} · ${bytes(last.bytes)} · ${count(last.ms)} ms`);
+    setText(
+      element,
+      `${plural(last.requests, "request")} · ${bytes(last.bytes)} · ${count(last.ms)} ms`,
+    );
     element.title = `the last action; since the explorer was opened ${plural(total.requests, "request")} to the store, ${bytes(total.bytes)}, ${(total.ms / 1000).toFixed(1)} s`;
   }
   ctx.onClose(() => clearTimeout(timer));
-  ctx.onClose(ctx.kernel.onCost((cost, quiet) => {
-    for (const key of ["requests", "bytes", "ms"]) total[key] += cost[key];
-    if (quiet) return;
-    last = cost;
-    timer ||= setTimeout(paint, PAUSE_MS);
-  }));
+  ctx.onClose(
+    ctx.kernel.onCost((cost, quiet) => {
+      for (const key of ["requests", "bytes", "ms"]) total[key] += cost[key];
+      if (quiet) return;
+      last = cost;
+      timer ||= setTimeout(paint, PAUSE_MS);
+    }),
+  );
   paint();
   return element;
 }

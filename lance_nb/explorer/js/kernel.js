@@ -132,7 +132,11 @@ export function openKernel(model, { isVisible = null } = {}) {
 
   function watch(entry) {
     clearTimeout(entry.timer);
-    if (entry !== probe) entry.timer = setTimeout(() => onLate(entry), isInOrder(entry.type) ? TIMES.lateMs : TIMES.longLateMs);
+    if (entry !== probe)
+      entry.timer = setTimeout(
+        () => onLate(entry),
+        isInOrder(entry.type) ? TIMES.lateMs : TIMES.longLateMs,
+      );
   }
 
   function onLate(entry) {
@@ -150,17 +154,24 @@ export function openKernel(model, { isVisible = null } = {}) {
     if (probe && Date.now() - probedAt < TIMES.absoluteMs / 10) return;
     if (probe) forget(probe);
     probedAt = Date.now();
-    const entry = makeEntry("ready", {}, { quiet: true }, () => {
-      if (probe === entry) probe = null;
-      onProbed(entry.order);
-    }, () => {
-      if (probe !== entry) return; // the model refused to send
-      probe = null;
-      if (state === "live") lose();
-      else setState("static");
-    });
+    const entry = makeEntry(
+      "ready",
+      {},
+      { quiet: true },
+      () => {
+        if (probe === entry) probe = null;
+        onProbed(entry.order);
+      },
+      () => {
+        if (probe !== entry) return; // the model refused to send
+        probe = null;
+        if (state === "live") lose();
+        else setState("static");
+      },
+    );
     const onStatus = (message) => {
-      if (message?.content?.execution_state === "idle") setTimeout(() => probe === entry && lose(), TIMES.handledMs);
+      if (message?.content?.execution_state === "idle")
+        setTimeout(() => probe === entry && lose(), TIMES.handledMs);
     };
     probe = entry;
     post(entry, { iopub: { status: onStatus } });
@@ -209,7 +220,20 @@ export function openKernel(model, { isVisible = null } = {}) {
   }
 
   function makeEntry(type, args, { progress = null, quiet = false }, resolve, reject) {
-    return { type, args, ids: [], order: 0, heard: 0, late: false, repeated: false, quiet, progress, resolve, reject, timer: undefined };
+    return {
+      type,
+      args,
+      ids: [],
+      order: 0,
+      heard: 0,
+      late: false,
+      repeated: false,
+      quiet,
+      progress,
+      resolve,
+      reject,
+      timer: undefined,
+    };
   }
 
   function cancel(entry) {
@@ -313,9 +337,11 @@ export function openKernel(model, { isVisible = null } = {}) {
   // The first message is ours: a kernel that lives answers it. Without an answer this is a picture.
   connectTimer = setTimeout(() => state === "connecting" && setState("static"), TIMES.connectMs);
   sendProbe();
-  const heartbeat = isVisible && setInterval(() => {
-    if (state === "live" && Date.now() - heard >= TIMES.heartbeatMs && isVisible()) sendProbe();
-  }, TIMES.heartbeatMs);
+  const heartbeat =
+    isVisible &&
+    setInterval(() => {
+      if (state === "live" && Date.now() - heard >= TIMES.heartbeatMs && isVisible()) sendProbe();
+    }, TIMES.heartbeatMs);
 
   return {
     ask,

@@ -8,12 +8,53 @@ import { h, show } from "./dom.js";
  *   there are
  */
 export function keyPicker(ctx, { choose, of }) {
-  const toggle = h("button", { class: "lnb-link", type: "button", "aria-expanded": "false", on: { click: () => open(element.hidden) } }, "change");
-  const find = h("input", { class: "lnb-input", placeholder: "find a column…", "aria-label": "find a key column", spellcheck: "false", autocomplete: "off", size: "14" });
-  const list = h("span", { class: "lnb-key-columns", role: "group", "aria-label": "columns of the key" });
-  const use = h("button", { class: "lnb-button", type: "button", disabled: true, on: { click: () => apply([...chosen.keys()]) } }, "use as key");
-  const usual = h("button", { class: "lnb-link", type: "button", on: { click: () => apply(null) } }, "as by default");
-  const element = h("div", { class: "lnb-key", hidden: true }, h("span", {}, "columns that tell rows apart:"), find, list, use, usual);
+  const toggle = h(
+    "button",
+    {
+      class: "lnb-link",
+      type: "button",
+      "aria-expanded": "false",
+      on: { click: () => open(element.hidden) },
+    },
+    "change",
+  );
+  const find = h("input", {
+    class: "lnb-input",
+    placeholder: "find a column…",
+    "aria-label": "find a key column",
+    spellcheck: "false",
+    autocomplete: "off",
+    size: "14",
+  });
+  const list = h("span", {
+    class: "lnb-key-columns",
+    role: "group",
+    "aria-label": "columns of the key",
+  });
+  const use = h(
+    "button",
+    {
+      class: "lnb-button",
+      type: "button",
+      disabled: true,
+      on: { click: () => apply([...chosen.keys()]) },
+    },
+    "use as key",
+  );
+  const usual = h(
+    "button",
+    { class: "lnb-link", type: "button", on: { click: () => apply(null) } },
+    "as by default",
+  );
+  const element = h(
+    "div",
+    { class: "lnb-key", hidden: true },
+    h("span", {}, "columns that tell rows apart:"),
+    find,
+    list,
+    use,
+    usual,
+  );
   const request = ctx.kernel.line();
   const chosen = new Map();
 
@@ -24,19 +65,40 @@ export function keyPicker(ctx, { choose, of }) {
   }
 
   function ask() {
-    request("biography.keys", { ...of(), text: find.value.trim() }, ({ result }) => paint(result.columns), (error) => show(list, ctx.problem(error)));
+    request(
+      "biography.keys",
+      { ...of(), text: find.value.trim() },
+      ({ result }) => paint(result.columns),
+      (error) => show(list, ctx.problem(error)),
+    );
   }
 
   function paint(columns) {
-    const rest = [...chosen.values()].filter((one) => !columns.some((other) => other.name === one.name));
-    show(list, [...rest, ...columns].map((column) => h("button", {
-      class: "lnb-button", type: "button", title: column.type, "aria-pressed": String(chosen.has(column.name)),
-      on: { click: (event) => {
-        if (!chosen.delete(column.name)) chosen.set(column.name, column);
-        event.currentTarget.setAttribute("aria-pressed", String(chosen.has(column.name)));
-        use.disabled = !chosen.size;
-      } },
-    }, column.label)));
+    const rest = [...chosen.values()].filter(
+      (one) => !columns.some((other) => other.name === one.name),
+    );
+    show(
+      list,
+      [...rest, ...columns].map((column) =>
+        h(
+          "button",
+          {
+            class: "lnb-button",
+            type: "button",
+            title: column.type,
+            "aria-pressed": String(chosen.has(column.name)),
+            on: {
+              click: (event) => {
+                if (!chosen.delete(column.name)) chosen.set(column.name, column);
+                event.currentTarget.setAttribute("aria-pressed", String(chosen.has(column.name)));
+                use.disabled = !chosen.size;
+              },
+            },
+          },
+          column.label,
+        ),
+      ),
+    );
   }
 
   function apply(key) {

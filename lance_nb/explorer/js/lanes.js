@@ -15,7 +15,8 @@ export function laneMap(model, branch, version, before, sizes) {
   let top = 0;
   for (const lane of lanes) {
     lane.top = top;
-    lane.height = (lane.index ? sizes.bar.branch : sizes.bar.main) + (lane.tags.length ? sizes.flag : 4);
+    lane.height =
+      (lane.index ? sizes.bar.branch : sizes.bar.main) + (lane.tags.length ? sizes.flag : 4);
     top += lane.height + LANE_GAP;
   }
   const map = {
@@ -27,9 +28,18 @@ export function laneMap(model, branch, version, before, sizes) {
     mostRows: 1,
     hidden: model.hidden_branches,
     older: model.lanes.reduce((sum, lane) => sum + lane.older, 0),
-    here: { lane: Math.max(0, lanes.findIndex((lane) => lane.branch === branch)), version },
+    here: {
+      lane: Math.max(
+        0,
+        lanes.findIndex((lane) => lane.branch === branch),
+      ),
+      version,
+    },
     fit(room) {
-      map.slot = Math.max(14, Math.min(56, Math.floor((room - TAIL) / Math.max(1, numbers.length))));
+      map.slot = Math.max(
+        14,
+        Math.min(56, Math.floor((room - TAIL) / Math.max(1, numbers.length))),
+      );
       map.width = Math.max(room, map.slot * numbers.length + TAIL);
     },
     measure() {
@@ -49,7 +59,10 @@ export function laneMap(model, branch, version, before, sizes) {
     },
     numbersBetween(lane, first, last) {
       if (last < first) return [];
-      return lane.numbers.slice(lowerBound(lane.numbers, numbers[first]), lowerBound(lane.numbers, numbers[last] + 1));
+      return lane.numbers.slice(
+        lowerBound(lane.numbers, numbers[first]),
+        lowerBound(lane.numbers, numbers[last] + 1),
+      );
     },
     /** The version of a lane that stands nearest to a point of the axis, or null. */
     nearest(lane, x) {
@@ -57,13 +70,17 @@ export function laneMap(model, branch, version, before, sizes) {
       const slot = Math.max(0, Math.min(numbers.length - 1, Math.floor(x / map.slot)));
       const at = Math.min(lane.numbers.length - 1, lowerBound(lane.numbers, numbers[slot]));
       const before = lane.numbers[Math.max(0, at - 1)];
-      return Math.abs(map.x(before) - x) < Math.abs(map.x(lane.numbers[at]) - x) && before < numbers[slot] ? before : lane.numbers[at];
+      return Math.abs(map.x(before) - x) < Math.abs(map.x(lane.numbers[at]) - x) &&
+        before < numbers[slot]
+        ? before
+        : lane.numbers[at];
     },
     /** Runs of versions that were cleaned up, as pixels: [left, width, words], the newest `most`. */
     gaps(lane, most) {
       const found = [];
       const { runs } = lane;
-      if (!lane.index && !lane.older && runs.length && runs[0][0] > 1) found.push([0, 5, gapWords(1, runs[0][0] - 1)]);
+      if (!lane.index && !lane.older && runs.length && runs[0][0] > 1)
+        found.push([0, 5, gapWords(1, runs[0][0] - 1)]);
       for (let at = Math.max(1, runs.length - most); at < runs.length; at += 1) {
         const last = runs[at - 1][0] + runs[at - 1][1] - 1;
         const left = map.x(last) + map.slot - 3;
@@ -74,7 +91,11 @@ export function laneMap(model, branch, version, before, sizes) {
     /** Rows added and removed by the versions after `from` up to `to` of one lane; null while unknown. */
     changed(lane, from, to) {
       const sums = { versions: 0, added: 0, removed: 0, unknown: 0 };
-      for (let at = lowerBound(lane.numbers, from + 1); at < lane.numbers.length && lane.numbers[at] <= to; at += 1) {
+      for (
+        let at = lowerBound(lane.numbers, from + 1);
+        at < lane.numbers.length && lane.numbers[at] <= to;
+        at += 1
+      ) {
         const facts = lane.details.get(lane.numbers[at]);
         sums.versions += 1;
         if (!facts || facts.added === null) sums.unknown += 1;
@@ -89,7 +110,14 @@ export function laneMap(model, branch, version, before, sizes) {
     step(key, from) {
       const lane = lanes[from.lane];
       const at = lowerBound(lane.numbers, from.version);
-      const by = { ArrowLeft: at - 1, ArrowRight: at + 1, PageUp: at - 10, PageDown: at + 10, Home: 0, End: lane.numbers.length - 1 }[key];
+      const by = {
+        ArrowLeft: at - 1,
+        ArrowRight: at + 1,
+        PageUp: at - 10,
+        PageDown: at + 10,
+        Home: 0,
+        End: lane.numbers.length - 1,
+      }[key];
       if (by !== undefined) {
         const version = lane.numbers[Math.max(0, Math.min(lane.numbers.length - 1, by))];
         return version === undefined ? null : { lane: from.lane, version };
@@ -123,7 +151,9 @@ function makeLane(lane, index, tags, before) {
 }
 
 function gapWords(first, last) {
-  return first === last ? `version ${first} was cleaned up` : `versions ${first} to ${last} were cleaned up`;
+  return first === last
+    ? `version ${first} was cleaned up`
+    : `versions ${first} to ${last} were cleaned up`;
 }
 
 /** Tags of one lane by version, oldest first; several names may share a version. */

@@ -2,7 +2,8 @@
 
 import { h } from "./dom.js";
 
-const WORDS = "No answer from the kernel yet. It may be busy running a cell; the answer appears here when it is done.";
+const WORDS =
+  "No answer from the kernel yet. It may be busy running a cell; the answer appears here when it is done.";
 
 /** @param {import("./kernel.js").Kernel} kernel @returns {HTMLElement} shown while requests of the user are late */
 export function lateNotice(kernel) {
@@ -11,7 +12,11 @@ export function lateNotice(kernel) {
     words.textContent = "Asked again. Waiting for the kernel…";
   };
   const words = h("span", {});
-  const button = h("button", { class: "lnb-button", type: "button", on: { click: again } }, "Try again");
+  const button = h(
+    "button",
+    { class: "lnb-button", type: "button", on: { click: again } },
+    "Try again",
+  );
   const element = h("div", { class: "lnb-late", role: "status", hidden: true }, words, button);
   kernel.onLate((count) => {
     element.hidden = !count;

@@ -1,5 +1,5 @@
-// The module of every widget: waits for the views of its kind, which the page holds once (see keeper.js). Their
-// text is long: it is sent, read and compiled once, not with every cell that is run.
+// The module of every widget: waits for the views of its kind, which the page holds once (see
+// view_registration.js). Their text is long: it is sent and compiled once, not with every cell that is run.
 
 import { placeOf } from "./view_place.js";
 
@@ -8,7 +8,10 @@ const LONGEST_MS = 60000;
 async function render({ model, el }) {
   let timer = 0;
   const late = new Promise((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error("The views did not come with the output: run the cell again.")), LONGEST_MS);
+    timer = setTimeout(
+      () => reject(new Error("The views did not come with the output: run the cell again.")),
+      LONGEST_MS,
+    );
   });
   const views = await Promise.race([placeOf(model.get("_views_key")).views, late]);
   clearTimeout(timer);

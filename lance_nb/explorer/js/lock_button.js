@@ -4,7 +4,11 @@ import { h } from "./dom.js";
 
 /** In the header, or in a view that writes and stands alone. @param {import("./view.js").Context} ctx */
 export function lockButton(ctx) {
-  const button = h("button", { class: "lnb-button lnb-lock", type: "button", on: { click: () => turn(!state) } });
+  const button = h("button", {
+    class: "lnb-button lnb-lock",
+    type: "button",
+    on: { click: () => turn(!state) },
+  });
   let state = ctx.screen().locked;
   async function turn(locked) {
     try {
@@ -18,7 +22,12 @@ export function lockButton(ctx) {
   }
   function paint() {
     button.textContent = state === false ? "writing" : "read-only";
-    button.title = state === null ? "opened with read_only=True" : state ? "nothing can be written; click to open the lock" : "changes can be committed; click to shut the lock";
+    button.title =
+      state === null
+        ? "opened with read_only=True"
+        : state
+          ? "nothing can be written; click to open the lock"
+          : "changes can be committed; click to shut the lock";
     button.disabled = state === null;
     button.setAttribute("aria-pressed", String(state !== false));
   }

@@ -1,6 +1,6 @@
 // One long action in its place: how far it is, how to end it, and what went wrong.
 
-import { h, show, count } from "./dom.js";
+import { count, h, show } from "./dom.js";
 
 /**
  * Ask, showing progress in `place`. Resolves to the result, or to null when it failed: then the error
@@ -8,21 +8,45 @@ import { h, show, count } from "./dom.js";
  * @param {import("./view.js").Context} ctx @param {HTMLElement} place
  * @param {{type: string, args: Object, words: string, again?: () => void, noun?: string}} of
  */
-export async function longAction(ctx, place, { type, args, words, again = null, noun = "version" }) {
+export async function longAction(
+  ctx,
+  place,
+  { type, args, words, again = null, noun = "version" },
+) {
   const bar = h("progress", { class: "lnb-la-bar", "aria-label": words });
   const told = h("span", {}, words);
-  const running = ctx.kernel.ask(type, args, { progress: (done, total) => {
-    bar.max = Math.max(1, total);
-    bar.value = done;
-    told.textContent = `${words} ${count(done)} of ${count(total)} ${noun}s`;
-  } });
-  show(place, h("p", { class: "lnb-la" }, bar, told, h("button", { class: "lnb-button", type: "button", on: { click: () => running.cancel() } }, "cancel")));
+  const running = ctx.kernel.ask(type, args, {
+    progress: (done, total) => {
+      bar.max = Math.max(1, total);
+      bar.value = done;
+      told.textContent = `${words} ${count(done)} of ${count(total)} ${noun}s`;
+    },
+  });
+  show(
+    place,
+    h(
+      "p",
+      { class: "lnb-la" },
+      bar,
+      told,
+      h(
+        "button",
+        { class: "lnb-button", type: "button", on: { click: () => running.cancel() } },
+        "cancel",
+      ),
+    ),
+  );
   try {
     const { result } = await running;
     show(place);
     return result;
   } catch (error) {
-    show(place, ctx.problem(error), again && h("button", { class: "lnb-button", type: "button", on: { click: again } }, "look again"));
+    show(
+      place,
+      ctx.problem(error),
+      again &&
+        h("button", { class: "lnb-button", type: "button", on: { click: again } }, "look again"),
+    );
     return null;
   }
 }

@@ -1,9 +1,18 @@
 // A picture or a sound from a cell: its bytes are fetched in pieces and given to the browser as a blob.
 
-import { h, bytes } from "./dom.js";
+import { bytes, h } from "./dom.js";
 
 // The kernel names what the first bytes prove; only these are ever shown.
-const SHOWN = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "audio/wav", "audio/mpeg", "audio/ogg", "audio/flac"]);
+const SHOWN = new Set([
+  "image/png",
+  "image/jpeg",
+  "image/gif",
+  "image/webp",
+  "audio/wav",
+  "audio/mpeg",
+  "audio/ogg",
+  "audio/flac",
+]);
 const AT_ONCE = 2_000_000;
 
 /**
@@ -15,26 +24,44 @@ const AT_ONCE = 2_000_000;
 export async function mediaOf(ctx, args) {
   const { result, buffers } = await ctx.kernel.ask("rows.media", { ...args, offset: 0 });
   if (result.null || result.kind === "bytes") return null;
-  const words = h("span", {}, `${result.label} · ${bytes(result.size)}${result.why ? ` · not shown: ${result.why}` : ""}`);
+  const words = h(
+    "span",
+    {},
+    `${result.label} · ${bytes(result.size)}${result.why ? ` · not shown: ${result.why}` : ""}`,
+  );
   const place = h("div", { class: "lnb-media" }, words);
   place.close = () => {};
   if (result.why || !SHOWN.has(result.mime)) return place;
   place.shows = true;
   const load = async () => {
-    const url = URL.createObjectURL(new Blob(await pieces(ctx, args, result, buffers), { type: result.mime }));
-    const broken = () => words.replaceChildren(`${result.label} · ${bytes(result.size)} · cannot be decoded`);
-    const shown = result.kind === "image"
-      ? h("img", { src: url, alt: `${result.label}, row ${args.row}`, on: { error: broken } })
-      : h("audio", { src: url, controls: true, on: { error: broken } });
+    const url = URL.createObjectURL(
+      new Blob(await pieces(ctx, args, result, buffers), { type: result.mime }),
+    );
+    const broken = () =>
+      words.replaceChildren(`${result.label} · ${bytes(result.size)} · cannot be decoded`);
+    const shown =
+      result.kind === "image"
+        ? h("img", { src: url, alt: `${result.label}, row ${args.row}`, on: { error: broken } })
+        : h("audio", { src: url, controls: true, on: { error: broken } });
     place.close = () => URL.revokeObjectURL(url);
     place.append(shown);
   };
   if (result.size <= AT_ONCE) await load();
   else {
-    const button = h("button", { class: "lnb-button", type: "button", on: { click: async () => {
-      button.remove();
-      await load();
-    } } }, "show");
+    const button = h(
+      "button",
+      {
+        class: "lnb-button",
+        type: "button",
+        on: {
+          click: async () => {
+            button.remove();
+            await load();
+          },
+        },
+      },
+      "show",
+    );
     place.append(button);
   }
   return place;
@@ -44,7 +71,11 @@ async function pieces(ctx, args, { size }, first) {
   const found = [...first];
   let have = first[0].byteLength;
   while (have < size) {
-    const { buffers } = await ctx.kernel.ask("rows.media", { ...args, offset: have }, { quiet: true });
+    const { buffers } = await ctx.kernel.ask(
+      "rows.media",
+      { ...args, offset: have },
+      { quiet: true },
+    );
     if (!buffers[0]?.byteLength) break;
     found.push(buffers[0]);
     have += buffers[0].byteLength;

@@ -6,14 +6,35 @@ import { placeLabel } from "./version_range.js";
 /** @param {import("./view.js").Context} ctx @param {() => string} active the tab that is open */
 export function modeSwitch(ctx, active) {
   let back = "rows";
-  const choices = ["Data", "Diff"].map((name) => h("button", { class: "lnb-choice", type: "button", on: { click: () => ctx.go(name === "Diff" ? "changes" : back) } }, name));
+  const choices = ["Data", "Diff"].map((name) =>
+    h(
+      "button",
+      {
+        class: "lnb-choice",
+        type: "button",
+        on: { click: () => ctx.go(name === "Diff" ? "changes" : back) },
+      },
+      name,
+    ),
+  );
   const words = h("span", { class: "lnb-mode-range" });
-  const element = h("div", { class: "lnb-mode", hidden: !ctx.has("changes") }, words, h("div", { class: "lnb-choices", role: "group", "aria-label": "show the data or what changed" }, choices));
+  const element = h(
+    "div",
+    { class: "lnb-mode", hidden: !ctx.has("changes") },
+    words,
+    h(
+      "div",
+      { class: "lnb-choices", role: "group", "aria-label": "show the data or what changed" },
+      choices,
+    ),
+  );
 
   function paint() {
     const diff = active() === "changes";
     if (!diff) back = active();
-    choices.forEach((choice, at) => choice.setAttribute("aria-pressed", String(diff === (at === 1))));
+    choices.forEach((choice, at) =>
+      choice.setAttribute("aria-pressed", String(diff === (at === 1))),
+    );
     const { a, b } = ctx.range.get();
     words.textContent = diff ? `${placeLabel(a)} → ${placeLabel(b)}` : "";
   }

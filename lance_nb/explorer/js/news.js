@@ -16,12 +16,17 @@ export function watchNews(root, ctx) {
 
   async function look() {
     const started = performance.now();
-    if (asking || ctx.kernel.state !== "live" || !inSight || document.visibilityState !== "visible") return;
+    if (asking || ctx.kernel.state !== "live" || !inSight || document.visibilityState !== "visible")
+      return;
     clearTimeout(timer);
     asking = true;
     let isLost = false;
     try {
-      const { result } = await ctx.kernel.ask("news", { latest: known.latest, mark }, { quiet: true });
+      const { result } = await ctx.kernel.ask(
+        "news",
+        { latest: known.latest, mark },
+        { quiet: true },
+      );
       take(result);
       mark = result.mark;
     } catch (error) {
@@ -43,9 +48,14 @@ export function watchNews(root, ctx) {
     const before = ctx.screen().news;
     if (!timeline && before?.latest === latest && before?.gone === gone) return;
     if (!timeline && !added && !gone && !before) return;
-    ctx.refresh({ news: { added, latest, gone, lost, way }, ...(timeline && { timeline }), ...(card && { card }) });
+    ctx.refresh({
+      news: { added, latest, gone, lost, way },
+      ...(timeline && { timeline }),
+      ...(card && { card }),
+    });
     if (lost && !before?.lost) ctx.announce(lost);
-    if (added && before?.latest !== latest) ctx.announce(`${added} new, the newest version is ${latest}`);
+    if (added && before?.latest !== latest)
+      ctx.announce(`${added} new, the newest version is ${latest}`);
   }
 
   const observer = new IntersectionObserver(([entry]) => {
@@ -66,7 +76,9 @@ export function watchNews(root, ctx) {
   // What is newest counts from the last journey on: it is what the person has seen.
   ctx.onScreen((screen, patched) => {
     if (patched) return;
-    const lane = screen.timeline?.lanes?.find((one) => (one.branch ?? null) === (screen.branch ?? null));
+    const lane = screen.timeline?.lanes?.find(
+      (one) => (one.branch ?? null) === (screen.branch ?? null),
+    );
     const [first, length] = lane?.runs.at(-1) ?? [screen.version, 1];
     known = { latest: Math.max(first + length - 1, screen.version) }; // the mark stays: what came during the journey is news
   });

@@ -11,7 +11,11 @@ const AHEAD = 40;
  * @param {Object} kernel @param {(page?: Object) => void} changed called when a page arrived or failed
  * @param {Object} [from] another request (`type`, on its own `request` line) whose answers `decode` reads
  */
-export function pageStore(kernel, changed, { type = "rows", request = kernel.line(), decode = decodePage } = {}) {
+export function pageStore(
+  kernel,
+  changed,
+  { type = "rows", request = kernel.line(), decode = decodePage } = {},
+) {
   let pages = [];
   let place = null;
   let failure = null;
@@ -53,29 +57,56 @@ export function pageStore(kernel, changed, { type = "rows", request = kernel.lin
     want(rows, columns, down, numRows) {
       if (!place || failure || kernel.state === "static") return;
       sight = rows;
-      const ahead = lean ? [0, 0] : down ? [rows[1], Math.min(numRows, rows[1] + AHEAD)] : [Math.max(0, rows[0] - AHEAD), rows[0]];
+      const ahead = lean
+        ? [0, 0]
+        : down
+          ? [rows[1], Math.min(numRows, rows[1] + AHEAD)]
+          : [Math.max(0, rows[0] - AHEAD), rows[0]];
       const row = firstMissing(rows, columns) ?? firstMissing(ahead, columns);
       if (row === null) return;
       const spare = lean ? 0 : Math.max(0, ROWS_PER_PAGE - (rows[1] - row));
-      const offset = Math.max(0, row - (row > rows[0] ? 0 : Math.floor(spare * (down ? 0.25 : 0.75))));
-      const firstColumn = Math.max(0, columns[0] - Math.floor((COLUMNS_PER_PAGE - (columns[1] - columns[0])) / 2));
-      const args = { ...place, offset, limit: ROWS_PER_PAGE, first_column: firstColumn, num_columns: COLUMNS_PER_PAGE };
+      const offset = Math.max(
+        0,
+        row - (row > rows[0] ? 0 : Math.floor(spare * (down ? 0.25 : 0.75))),
+      );
+      const firstColumn = Math.max(
+        0,
+        columns[0] - Math.floor((COLUMNS_PER_PAGE - (columns[1] - columns[0])) / 2),
+      );
+      const args = {
+        ...place,
+        offset,
+        limit: ROWS_PER_PAGE,
+        first_column: firstColumn,
+        num_columns: COLUMNS_PER_PAGE,
+      };
       const key = JSON.stringify(args);
       if (key === underWay) return;
       underWay = key;
       const asked = place;
-      request(type, args, ({ result, buffers }) => {
-        if (asked !== place) return;
-        underWay = "";
-        const page = decode(result, buffers);
-        keep(page, row);
-        changed(page);
-      }, (error) => {
-        if (asked !== place) return;
-        underWay = "";
-        failure = error.card ?? { title: "Rows cannot be shown", message: error.message, where: "", hint: "Run the cell again.", kind: "" };
-        changed();
-      });
+      request(
+        type,
+        args,
+        ({ result, buffers }) => {
+          if (asked !== place) return;
+          underWay = "";
+          const page = decode(result, buffers);
+          keep(page, row);
+          changed(page);
+        },
+        (error) => {
+          if (asked !== place) return;
+          underWay = "";
+          failure = error.card ?? {
+            title: "Rows cannot be shown",
+            message: error.message,
+            where: "",
+            hint: "Run the cell again.",
+            kind: "",
+          };
+          changed();
+        },
+      );
     },
   };
 
@@ -95,7 +126,14 @@ export function pageStore(kernel, changed, { type = "rows", request = kernel.lin
     // Rows so large that the page ends before the row wanted: begin with that row from now on.
     if (wanted >= page.offset + page.numRows) lean = true;
     // Fewer rows than promised (another program rewrote the place): do not ask for ever.
-    if (!page.numRows && !page.isAll) failure = { title: "No rows came back", message: "The version holds fewer rows than its metadata says.", where: "", hint: "Run the cell again.", kind: "" };
+    if (!page.numRows && !page.isAll)
+      failure = {
+        title: "No rows came back",
+        message: "The version holds fewer rows than its metadata says.",
+        where: "",
+        hint: "Run the cell again.",
+        kind: "",
+      };
     // Pages in sight stay, however many they are; of the others only the newest.
     const [first, stop] = sight;
     const inSight = (one) => one.offset < stop && one.offset + one.numRows > first;

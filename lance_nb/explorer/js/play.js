@@ -8,7 +8,18 @@ const FRAME_MS = 450;
  * @param {import("./view.js").Context} ctx @param {() => Object|null} mapNow @param {HTMLElement} plane
  */
 export function playButton(ctx, mapNow, plane) {
-  const button = h("button", { class: "lnb-button lnb-tl-play", type: "button", "aria-pressed": "false", title: "play the history of this branch", "aria-label": "play the history", on: { click: () => (playing ? stop() : start()) } }, "▶");
+  const button = h(
+    "button",
+    {
+      class: "lnb-button lnb-tl-play",
+      type: "button",
+      "aria-pressed": "false",
+      title: "play the history of this branch",
+      "aria-label": "play the history",
+      on: { click: () => (playing ? stop() : start()) },
+    },
+    "▶",
+  );
   let playing = false;
   let timer = 0;
 
@@ -19,8 +30,12 @@ export function playButton(ctx, mapNow, plane) {
     mark(true);
     // At the end already: from the other handle on, or from the beginning.
     const { a } = ctx.range.get();
-    const again = ctx.range.pinned && (a.branch ?? null) === (lane.branch ?? null) ? a.version : lane.numbers[0];
-    if (map.here.version === lane.numbers.at(-1)) ctx.travel({ branch: lane.branch, version: again });
+    const again =
+      ctx.range.pinned && (a.branch ?? null) === (lane.branch ?? null)
+        ? a.version
+        : lane.numbers[0];
+    if (map.here.version === lane.numbers.at(-1))
+      ctx.travel({ branch: lane.branch, version: again });
     else next();
   }
 

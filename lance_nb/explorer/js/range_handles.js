@@ -11,14 +11,29 @@ const EDGE = 28; // pixels at the ends of the view in which dragging scrolls
  */
 export function rangeHandles(ctx, scroller, mapNow) {
   const band = h("div", { class: "lnb-tl-band", hidden: true, "aria-hidden": "true" });
-  const handles = { a: handle("a", "A, the version that is compared with"), b: handle("b", "B, the version shown") };
+  const handles = {
+    a: handle("a", "A, the version that is compared with"),
+    b: handle("b", "B, the version shown"),
+  };
   let dragged = false;
   const element = h("div", { class: "lnb-tl-rail" }, band, handles.a, handles.b);
 
   function handle(name, label) {
-    const chip = h("div", { class: `lnb-tl-handle lnb-tl-handle-${name}`, role: "slider", tabindex: "0", "aria-label": label, "aria-orientation": "horizontal", hidden: true },
-      h("b", { "aria-hidden": "true" }, name.toUpperCase()), h("span", {}));
-    for (const begun of ["pointerenter", "focus"]) chip.addEventListener(begun, () => dragged || ctx.range.reach(name));
+    const chip = h(
+      "div",
+      {
+        class: `lnb-tl-handle lnb-tl-handle-${name}`,
+        role: "slider",
+        tabindex: "0",
+        "aria-label": label,
+        "aria-orientation": "horizontal",
+        hidden: true,
+      },
+      h("b", { "aria-hidden": "true" }, name.toUpperCase()),
+      h("span", {}),
+    );
+    for (const begun of ["pointerenter", "focus"])
+      chip.addEventListener(begun, () => dragged || ctx.range.reach(name));
     chip.addEventListener("pointerdown", (event) => drag(event, name));
     chip.addEventListener("keydown", (event) => {
       if (event.altKey || event.ctrlKey || event.metaKey) return;
@@ -53,7 +68,12 @@ export function rangeHandles(ctx, scroller, mapNow) {
       const box = scroller.getBoundingClientRect();
       if (pointer.clientX < box.left + EDGE) scroller.scrollLeft -= map.slot;
       else if (pointer.clientX > box.right - EDGE) scroller.scrollLeft += map.slot;
-      const found = under(map, pointer.clientX - box.left + scroller.scrollLeft, pointer.clientY - box.top, name);
+      const found = under(
+        map,
+        pointer.clientX - box.left + scroller.scrollLeft,
+        pointer.clientY - box.top,
+        name,
+      );
       if (!found || samePlace(found, at)) return;
       at = found;
       ctx.range.set({ [name]: at }, { dragging: true });
@@ -75,7 +95,9 @@ export function rangeHandles(ctx, scroller, mapNow) {
   /** The version nearest to a point: on the lane under it, else on the lane where the handle is. */
   function under(map, x, y, name) {
     const now = spot(map, ctx.range.get()[name]);
-    const lane = map.lanes.find((one) => one.numbers.length && y >= one.top && y < one.top + one.height) ?? map.lanes[now?.lane ?? map.here.lane];
+    const lane =
+      map.lanes.find((one) => one.numbers.length && y >= one.top && y < one.top + one.height) ??
+      map.lanes[now?.lane ?? map.here.lane];
     const version = map.nearest(lane, x);
     return version === null ? null : { branch: lane.branch, version };
   }

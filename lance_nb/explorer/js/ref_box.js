@@ -9,8 +9,22 @@ import { suggestions } from "./suggestions.js";
  * @returns `element` and `input`
  */
 export function refBox(ctx, { label, value = "", branches = false, changed }) {
-  const input = h("input", { class: "lnb-input", "aria-label": label, placeholder: branches ? "a branch" : "12 · dev · dev:3 · tag:v1 · HEAD~2", spellcheck: "false", autocomplete: "off", value, size: branches ? "14" : "20",
-    on: { input: () => { changed(); offer(); }, keydown: (event) => offers.key(event) && event.stopPropagation() } });
+  const input = h("input", {
+    class: "lnb-input",
+    "aria-label": label,
+    placeholder: branches ? "a branch" : "12 · dev · dev:3 · tag:v1 · HEAD~2",
+    spellcheck: "false",
+    autocomplete: "off",
+    value,
+    size: branches ? "14" : "20",
+    on: {
+      input: () => {
+        changed();
+        offer();
+      },
+      keydown: (event) => offers.key(event) && event.stopPropagation(),
+    },
+  });
   const offers = suggestions(input, `choices for ${label}`, (line) => {
     input.value = line.ref;
     changed();
@@ -19,10 +33,22 @@ export function refBox(ctx, { label, value = "", branches = false, changed }) {
 
   function offer() {
     const text = input.value.trim();
-    request("refs", { text }, ({ result }) => {
-      const found = result.choices.filter((one) => !branches || (one.kind === "branch" && !one.ref.includes(":")));
-      if (text === input.value.trim()) offers.offer(found.some((one) => one.ref === text) ? [] : found.map((one) => ({ name: one.label, type: one.kind, ref: one.ref })));
-    }, () => offers.offer([]));
+    request(
+      "refs",
+      { text },
+      ({ result }) => {
+        const found = result.choices.filter(
+          (one) => !branches || (one.kind === "branch" && !one.ref.includes(":")),
+        );
+        if (text === input.value.trim())
+          offers.offer(
+            found.some((one) => one.ref === text)
+              ? []
+              : found.map((one) => ({ name: one.label, type: one.kind, ref: one.ref })),
+          );
+      },
+      () => offers.offer([]),
+    );
   }
 
   return { element: h("span", { class: "lnb-ref-box" }, input, offers.list), input };

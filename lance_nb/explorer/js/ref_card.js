@@ -12,7 +12,8 @@ import { consequenceList, refForm } from "./ref_form.js";
 export function refCard(ctx, model, tools) {
   const { kind, name, place, fork, seen } = model;
   const out = h("div", { class: "lnb-rc-out" });
-  const button = (words, act, title = null) => h("button", { class: "lnb-button", type: "button", title, on: { click: act } }, words);
+  const button = (words, act, title = null) =>
+    h("button", { class: "lnb-button", type: "button", title, on: { click: act } }, words);
   const again = () => tools.show(kind, name);
   const isBranch = kind === "branch";
   const put = (...content) => {
@@ -21,61 +22,183 @@ export function refCard(ctx, model, tools) {
   };
 
   function move() {
-    put(refForm(ctx, { kind, action: "move", name, seen, at: placeText(ctx.screen()) }, { ...tools, again, close: () => show(out) }));
+    put(
+      refForm(
+        ctx,
+        { kind, action: "move", name, seen, at: placeText(ctx.screen()) },
+        { ...tools, again, close: () => show(out) },
+      ),
+    );
   }
 
   async function explain() {
-    const found = await longAction(ctx, out, { type: "refs.explain", args: { kind, name }, words: "looking who needs it…", again: explain });
+    const found = await longAction(ctx, out, {
+      type: "refs.explain",
+      args: { kind, name },
+      words: "looking who needs it…",
+      again: explain,
+    });
     if (!found) return;
     ctx.code(found.code);
     const freed = h("div", {});
-    const count = isBranch ? null : button("how many bytes?", async () => {
-      const told = await longAction(ctx, freed, { type: "refs.bytes", args: { name }, words: "counting…", noun: "manifest" });
-      if (told) show(freed, h("p", {}, told.words));
-    });
-    put(h("section", { class: "lnb-rf", "aria-label": `delete ${kind} ${model.label}` },
-      h("h4", { class: "lnb-br-title" }, `Delete ${kind} ${model.label}?`), consequenceList(found.consequences), freed,
-      h("p", { class: "lnb-rf-acts" }, tools.guard.button(`delete ${model.label}`, () => remove(found.seen), { refused: found.refused }), count, button("keep it", () => show(out)))));
+    const count = isBranch
+      ? null
+      : button("how many bytes?", async () => {
+          const told = await longAction(ctx, freed, {
+            type: "refs.bytes",
+            args: { name },
+            words: "counting…",
+            noun: "manifest",
+          });
+          if (told) show(freed, h("p", {}, told.words));
+        });
+    put(
+      h(
+        "section",
+        { class: "lnb-rf", "aria-label": `delete ${kind} ${model.label}` },
+        h("h4", { class: "lnb-br-title" }, `Delete ${kind} ${model.label}?`),
+        consequenceList(found.consequences),
+        freed,
+        h(
+          "p",
+          { class: "lnb-rf-acts" },
+          tools.guard.button(`delete ${model.label}`, () => remove(found.seen), {
+            refused: found.refused,
+          }),
+          count,
+          button("keep it", () => show(out)),
+        ),
+      ),
+    );
   }
 
   async function remove(known) {
-    const result = await longAction(ctx, out, { type: "refs.delete", args: { kind, name, seen: known }, words: "deleting…", again });
+    const result = await longAction(ctx, out, {
+      type: "refs.delete",
+      args: { kind, name, seen: known },
+      words: "deleting…",
+      again,
+    });
     if (!result) return;
     ctx.detail.clear();
     tools.done(result);
   }
 
   function write() {
-    const box = h("input", { class: "lnb-input lnb-rf-note", "aria-label": "note", value: model.note, maxlength: "2000" });
+    const box = h("input", {
+      class: "lnb-input lnb-rf-note",
+      "aria-label": "note",
+      value: model.note,
+      maxlength: "2000",
+    });
     const save = async () => {
       try {
-        const { result } = await ctx.kernel.ask("refs.note", { kind, name, note: box.value, before: model.note });
+        const { result } = await ctx.kernel.ask("refs.note", {
+          kind,
+          name,
+          note: box.value,
+          before: model.note,
+        });
         tools.done(result);
         again();
       } catch (error) {
         show(out, ctx.problem(error), button("look again", again));
       }
     };
-    put(h("p", { class: "lnb-rf-acts" }, box, tools.guard.button("write", save), button("cancel", () => show(out))));
+    put(
+      h(
+        "p",
+        { class: "lnb-rf-acts" },
+        box,
+        tools.guard.button("write", save),
+        button("cancel", () => show(out)),
+      ),
+    );
   }
 
-  const related = (title, one, of) => (one.lines.length ? h("section", { class: "lnb-br-section" }, h("h4", { class: "lnb-br-title" }, title),
-    h("ul", { class: "lnb-rc-list" }, one.lines.map((line) => h("li", {}, h("button", { class: "lnb-link", type: "button", on: { click: () => tools.show(of, line.name) } }, line.label), h("small", {}, line.place.label)))),
-    one.hidden ? h("p", { class: "lnb-faint" }, `and ${one.hidden} more`) : null) : null);
-  const pairs = (entries) => h("dl", { class: "lnb-rc-facts" }, entries.map((one) => h("div", {}, h("dt", {}, one.label), h("dd", {}, one.value))));
+  const related = (title, one, of) =>
+    one.lines.length
+      ? h(
+          "section",
+          { class: "lnb-br-section" },
+          h("h4", { class: "lnb-br-title" }, title),
+          h(
+            "ul",
+            { class: "lnb-rc-list" },
+            one.lines.map((line) =>
+              h(
+                "li",
+                {},
+                h(
+                  "button",
+                  {
+                    class: "lnb-link",
+                    type: "button",
+                    on: { click: () => tools.show(of, line.name) },
+                  },
+                  line.label,
+                ),
+                h("small", {}, line.place.label),
+              ),
+            ),
+          ),
+          one.hidden ? h("p", { class: "lnb-faint" }, `and ${one.hidden} more`) : null,
+        )
+      : null;
+  const pairs = (entries) =>
+    h(
+      "dl",
+      { class: "lnb-rc-facts" },
+      entries.map((one) => h("div", {}, h("dt", {}, one.label), h("dd", {}, one.value))),
+    );
   const acts = [
     place && button("go to it", () => ctx.travel({ branch: place.branch, version: place.version })),
-    fork && place && ctx.has("changes") && button("compare with fork", () => ctx.go("changes", { a: { branch: fork.branch, version: fork.version }, b: { branch: place.branch, version: place.version } }), `what changed from ${fork.label} to ${place.label}`),
-    isBranch && button("merge…", () => tools.merge(name === null ? { into: "main" } : { source: name, into: fork?.branch ?? "main" })),
+    fork &&
+      place &&
+      ctx.has("changes") &&
+      button(
+        "compare with fork",
+        () =>
+          ctx.go("changes", {
+            a: { branch: fork.branch, version: fork.version },
+            b: { branch: place.branch, version: place.version },
+          }),
+        `what changed from ${fork.label} to ${place.label}`,
+      ),
+    isBranch &&
+      button("merge…", () =>
+        tools.merge(
+          name === null ? { into: "main" } : { source: name, into: fork?.branch ?? "main" },
+        ),
+      ),
     place && button("new tag…", () => tools.create("tag", placeText(place))),
     place && button("new branch…", () => tools.create("branch", placeText(place))),
     !isBranch && button("move…", move),
     name !== null && button("note…", write),
     name !== null && button("delete…", explain),
   ];
-  return h("div", { class: "lnb-rc" }, model.note ? h("p", { class: "lnb-rc-note" }, model.note) : null, pairs(model.facts), h("p", { class: "lnb-rf-acts" }, acts), out,
-    model.metadata.length ? h("section", { class: "lnb-br-section" }, h("h4", { class: "lnb-br-title" }, "Metadata"), pairs(model.metadata)) : null,
-    related(isBranch ? "Tags on it" : "Other tags there", model.tags, "tag"), related(isBranch ? "Branches from it" : "Branches that started there", model.children, "branch"));
+  return h(
+    "div",
+    { class: "lnb-rc" },
+    model.note ? h("p", { class: "lnb-rc-note" }, model.note) : null,
+    pairs(model.facts),
+    h("p", { class: "lnb-rf-acts" }, acts),
+    out,
+    model.metadata.length
+      ? h(
+          "section",
+          { class: "lnb-br-section" },
+          h("h4", { class: "lnb-br-title" }, "Metadata"),
+          pairs(model.metadata),
+        )
+      : null,
+    related(isBranch ? "Tags on it" : "Other tags there", model.tags, "tag"),
+    related(
+      isBranch ? "Branches from it" : "Branches that started there",
+      model.children,
+      "branch",
+    ),
+  );
 }
 
 /** A place as the boxes take it. */

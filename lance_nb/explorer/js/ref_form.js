@@ -7,7 +7,18 @@ const MARKS = { ok: "✓", warn: "!", stop: "✕" };
 
 /** What comes of it, line by line. @param {{level: string, text: string}[]} found */
 export function consequenceList(found) {
-  return h("ul", { class: "lnb-cq" }, found.map((one) => h("li", { class: `lnb-cq-${one.level}` }, h("i", { "aria-hidden": "true" }, MARKS[one.level]), one.text)));
+  return h(
+    "ul",
+    { class: "lnb-cq" },
+    found.map((one) =>
+      h(
+        "li",
+        { class: `lnb-cq-${one.level}` },
+        h("i", { "aria-hidden": "true" }, MARKS[one.level]),
+        one.text,
+      ),
+    ),
+  );
 }
 
 /**
@@ -17,8 +28,21 @@ export function consequenceList(found) {
  */
 export function refForm(ctx, { kind, action, name = "", seen = null, at }, tools) {
   const title = action === "move" ? `Move tag ${name}` : `New ${kind}`;
-  const box = h("input", { class: "lnb-input", "aria-label": `name of the ${kind}`, placeholder: `name of the ${kind}`, spellcheck: "false", autocomplete: "off", hidden: action === "move", on: { input: check } });
-  const note = h("input", { class: "lnb-input lnb-rf-note", "aria-label": "note", placeholder: "note (optional)", hidden: action === "move" });
+  const box = h("input", {
+    class: "lnb-input",
+    "aria-label": `name of the ${kind}`,
+    placeholder: `name of the ${kind}`,
+    spellcheck: "false",
+    autocomplete: "off",
+    hidden: action === "move",
+    on: { input: check },
+  });
+  const note = h("input", {
+    class: "lnb-input lnb-rf-note",
+    "aria-label": "note",
+    placeholder: "note (optional)",
+    hidden: action === "move",
+  });
   const where = refBox(ctx, { label: "version", value: at, changed: check });
   const told = h("div", { class: "lnb-rf-told", "aria-live": "polite" });
   const acts = h("p", { class: "lnb-rf-acts" });
@@ -26,37 +50,83 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at }, tools
   let place = null;
 
   function check() {
-    request("refs.check", { kind, action, name: action === "move" ? name : box.value.trim(), at: where.input.value }, ({ result }) => {
-      const { reason, problem, consequences, code } = result;
-      place = result.place;
-      box.setAttribute("aria-invalid", String(Boolean(reason)));
-      where.input.setAttribute("aria-invalid", String(Boolean(problem)));
-      show(told, [reason, problem].filter(Boolean).map((words) => h("p", { class: "lnb-cq-stop" }, words)), problem ? null : consequenceList(consequences));
-      const stop = reason || problem || consequences.some((one) => one.level === "stop") || (action === "create" && !box.value.trim());
-      paintActs(Boolean(stop), place?.label);
-      if (code) ctx.code(code);
-    }, (error) => show(told, ctx.problem(error)));
+    request(
+      "refs.check",
+      { kind, action, name: action === "move" ? name : box.value.trim(), at: where.input.value },
+      ({ result }) => {
+        const { reason, problem, consequences, code } = result;
+        place = result.place;
+        box.setAttribute("aria-invalid", String(Boolean(reason)));
+        where.input.setAttribute("aria-invalid", String(Boolean(problem)));
+        show(
+          told,
+          [reason, problem].filter(Boolean).map((words) => h("p", { class: "lnb-cq-stop" }, words)),
+          problem ? null : consequenceList(consequences),
+        );
+        const stop =
+          reason ||
+          problem ||
+          consequences.some((one) => one.level === "stop") ||
+          (action === "create" && !box.value.trim());
+        paintActs(Boolean(stop), place?.label);
+        if (code) ctx.code(code);
+      },
+      (error) => show(told, ctx.problem(error)),
+    );
   }
 
   function paintActs(refused, label) {
     const words = action === "move" ? `move it to ${label ?? "…"}` : `make it at ${label ?? "…"}`;
-    show(acts, tools.guard.button(words, write, { refused }), h("button", { class: "lnb-button", type: "button", on: { click: tools.close } }, "cancel"));
+    show(
+      acts,
+      tools.guard.button(words, write, { refused }),
+      h("button", { class: "lnb-button", type: "button", on: { click: tools.close } }, "cancel"),
+    );
   }
 
   async function write() {
     const target = { branch: place.branch, version: place.version };
     try {
-      const { result } = action === "move"
-        ? await ctx.kernel.ask("refs.move", { name, ...target, seen })
-        : await ctx.kernel.ask("refs.create", { kind, name: box.value.trim(), ...target, note: note.value });
+      const { result } =
+        action === "move"
+          ? await ctx.kernel.ask("refs.move", { name, ...target, seen })
+          : await ctx.kernel.ask("refs.create", {
+              kind,
+              name: box.value.trim(),
+              ...target,
+              note: note.value,
+            });
       tools.close();
       tools.done(result);
     } catch (error) {
-      show(told, ctx.problem(error), tools.again && h("button", { class: "lnb-button", type: "button", on: { click: tools.again } }, "look again"));
+      show(
+        told,
+        ctx.problem(error),
+        tools.again &&
+          h(
+            "button",
+            { class: "lnb-button", type: "button", on: { click: tools.again } },
+            "look again",
+          ),
+      );
     }
   }
 
   paintActs(true, null);
   check();
-  return h("section", { class: "lnb-rf", "aria-label": title }, h("h3", { class: "lnb-br-title" }, title), h("p", { class: "lnb-rf-fields" }, box, h("span", {}, action === "move" ? "to" : "at"), where.element, note), told, acts);
+  return h(
+    "section",
+    { class: "lnb-rf", "aria-label": title },
+    h("h3", { class: "lnb-br-title" }, title),
+    h(
+      "p",
+      { class: "lnb-rf-fields" },
+      box,
+      h("span", {}, action === "move" ? "to" : "at"),
+      where.element,
+      note,
+    ),
+    told,
+    acts,
+  );
 }

@@ -1,6 +1,6 @@
 // Branches or tags as a table: only lines in sight exist, and only they are asked for.
 
-import { h, show, perFrame, count, plural, ageOf } from "./dom.js";
+import { ageOf, count, h, perFrame, plural, show } from "./dom.js";
 
 const ROW = 28;
 const OVERSCAN = 12;
@@ -12,21 +12,48 @@ let instances = 0;
 const since = (ms) => (ms ? ageOf(ms) : "");
 const COLUMNS = {
   branch: [
-    ["name", "branch", (line) => [h("i", { "aria-hidden": "true" }, line.name === null ? "●" : "↳"), line.label]],
+    [
+      "name",
+      "branch",
+      (line) => [h("i", { "aria-hidden": "true" }, line.name === null ? "●" : "↳"), line.label],
+    ],
     ["fork", "from", (line) => line.fork?.label ?? ""],
-    ["", "newest", (line, head) => (line.unfinished ? "unfinished" : head ? head.problem ?? head.version : "…")],
-    ["", "rows", (line, head) => (head?.rows === undefined ? "" : count(head.rows))],
-    ["", "ahead · behind", (line, head) => (head?.ahead === undefined || head.ahead === null ? "" : `+${count(head.ahead)} · −${head.behind === null ? "?" : count(head.behind)}`)],
-    ["", "changed", (line, head) => since(head?.time_ms)],
+    [
+      "",
+      "newest",
+      (line, head) =>
+        line.unfinished ? "unfinished" : head ? (head.problem ?? head.version) : "…",
+    ],
+    ["", "rows", (_line, head) => (head?.rows === undefined ? "" : count(head.rows))],
+    [
+      "",
+      "ahead · behind",
+      (_line, head) =>
+        head?.ahead === undefined || head.ahead === null
+          ? ""
+          : `+${count(head.ahead)} · −${head.behind === null ? "?" : count(head.behind)}`,
+    ],
+    ["", "changed", (_line, head) => since(head?.time_ms)],
     ["created", "created", (line) => since(line.created_ms)],
-    ["refs", "on it", (line) => [line.tags && `⚑ ${count(line.tags)}`, line.children && `↳ ${count(line.children)}`].filter(Boolean).join("  ")],
+    [
+      "refs",
+      "on it",
+      (line) =>
+        [line.tags && `⚑ ${count(line.tags)}`, line.children && `↳ ${count(line.children)}`]
+          .filter(Boolean)
+          .join("  "),
+    ],
     ["", "note", (line) => line.note],
   ],
   tag: [
     ["name", "tag", (line) => [h("i", { "aria-hidden": "true" }, "⚑"), line.label]],
     ["place", "version", (line) => line.place.label],
     ["created", "created", (line) => since(line.created_ms)],
-    ["updated", "moved", (line) => (line.updated_ms === line.created_ms ? "" : since(line.updated_ms))],
+    [
+      "updated",
+      "moved",
+      (line) => (line.updated_ms === line.created_ms ? "" : since(line.updated_ms)),
+    ],
     ["", "note", (line) => line.note],
   ],
 };
@@ -39,7 +66,12 @@ export function refList(ctx, { open, told, failed }) {
   const uid = `lnb-refs-list${(instances += 1)}`;
   const head = h("div", { class: "lnb-rl-row lnb-rl-head", role: "row", "aria-rowindex": "1" });
   const space = h("div", { class: "lnb-rl-space", role: "rowgroup" });
-  const element = h("div", { class: "lnb-rl", role: "grid", tabindex: "0", on: { scroll: () => paint(), keydown: onKey } }, h("div", { role: "rowgroup", class: "lnb-rl-top" }, head), space);
+  const element = h(
+    "div",
+    { class: "lnb-rl", role: "grid", tabindex: "0", on: { scroll: () => paint(), keydown: onKey } },
+    h("div", { role: "rowgroup", class: "lnb-rl-top" }, head),
+    space,
+  );
   const state = { kind: "branch", text: "", sort: "name", descending: false };
   const request = ctx.kernel.line();
   const askHeads = ctx.kernel.line();
@@ -51,7 +83,10 @@ export function refList(ctx, { open, told, failed }) {
 
   const paint = perFrame(() => {
     const first = Math.max(0, Math.floor(element.scrollTop / ROW) - OVERSCAN);
-    const stop = Math.min(total, Math.ceil((element.scrollTop + element.clientHeight) / ROW) + OVERSCAN);
+    const stop = Math.min(
+      total,
+      Math.ceil((element.scrollTop + element.clientHeight) / ROW) + OVERSCAN,
+    );
     for (const [index, row] of rows) {
       if (index >= first && index < stop) continue;
       row.remove();
@@ -71,7 +106,13 @@ export function refList(ctx, { open, told, failed }) {
   function paintRow(index) {
     let row = rows.get(index);
     if (!row) {
-      row = h("div", { class: "lnb-rl-row", role: "row", id: `${uid}-${index}`, "aria-rowindex": index + 2, on: { click: () => choose(index, true) } });
+      row = h("div", {
+        class: "lnb-rl-row",
+        role: "row",
+        id: `${uid}-${index}`,
+        "aria-rowindex": index + 2,
+        on: { click: () => choose(index, true) },
+      });
       row.style.top = `${index * ROW}px`;
       rows.set(index, row);
       space.append(row);
@@ -79,29 +120,45 @@ export function refList(ctx, { open, told, failed }) {
     row.setAttribute("aria-selected", String(index === at));
     const line = lines.get(index);
     const known = line && state.kind === "branch" ? heads.get(line.name) : null;
-    renew(row, COLUMNS[state.kind].map(([, , cell]) => {
-      const content = line ? cell(line, known) : "";
-      return h("span", { role: "gridcell", title: typeof content === "string" ? content : content instanceof Node ? null : line.label }, content);
-    }));
+    renew(
+      row,
+      COLUMNS[state.kind].map(([, , cell]) => {
+        const content = line ? cell(line, known) : "";
+        return h(
+          "span",
+          {
+            role: "gridcell",
+            title:
+              typeof content === "string" ? content : content instanceof Node ? null : line.label,
+          },
+          content,
+        );
+      }),
+    );
   }
 
   function ask(first, fresh = false) {
     const query = { ...state };
-    request("refs.list", { ...query, first, count: PAGE, fresh }, ({ result }) => {
-      const here = lines.get(at)?.name;
-      if (fresh || lines.size > KEPT) lines.clear();
-      if (fresh) heads.clear();
-      total = result.matching;
-      at = Math.min(at, Math.max(0, total - 1));
-      result.lines.forEach((line, index) => {
-        lines.set(result.first + index, line);
-        if (fresh && line.name === here) at = result.first + index; // others came before it, or went
-      });
-      space.style.height = `${total * ROW}px`;
-      element.setAttribute("aria-rowcount", String(total + 1));
-      told(result);
-      paint();
-    }, failed);
+    request(
+      "refs.list",
+      { ...query, first, count: PAGE, fresh },
+      ({ result }) => {
+        const here = lines.get(at)?.name;
+        if (fresh || lines.size > KEPT) lines.clear();
+        if (fresh) heads.clear();
+        total = result.matching;
+        at = Math.min(at, Math.max(0, total - 1));
+        result.lines.forEach((line, index) => {
+          lines.set(result.first + index, line);
+          if (fresh && line.name === here) at = result.first + index; // others came before it, or went
+        });
+        space.style.height = `${total * ROW}px`;
+        element.setAttribute("aria-rowcount", String(total + 1));
+        told(result);
+        paint();
+      },
+      failed,
+    );
   }
 
   function loadHeads(first, stop) {
@@ -112,16 +169,24 @@ export function refList(ctx, { open, told, failed }) {
       if (line && !heads.has(line.name)) names.push(line.name);
     }
     if (!names.length) return;
-    askHeads("refs.heads", { names: names.slice(0, MAX_HEADS) }, ({ result }) => {
-      for (const one of result.heads) heads.set(one.name, one);
-      paint();
-    }, failed);
+    askHeads(
+      "refs.heads",
+      { names: names.slice(0, MAX_HEADS) },
+      ({ result }) => {
+        for (const one of result.heads) heads.set(one.name, one);
+        paint();
+      },
+      failed,
+    );
   }
 
   function choose(index, opened) {
     if (!lines.has(index)) return;
     at = index;
-    element.scrollTop = Math.max(Math.min(element.scrollTop, index * ROW), (index + 2) * ROW - element.clientHeight);
+    element.scrollTop = Math.max(
+      Math.min(element.scrollTop, index * ROW),
+      (index + 2) * ROW - element.clientHeight,
+    );
     paint();
     if (opened) open(state.kind, lines.get(index));
   }
@@ -129,7 +194,15 @@ export function refList(ctx, { open, told, failed }) {
   function onKey(event) {
     if (event.target !== element || event.altKey || event.ctrlKey || event.metaKey) return;
     const page = Math.max(1, Math.floor(element.clientHeight / ROW) - 2);
-    const next = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: total - 1, Enter: at }[event.key];
+    const next = {
+      ArrowDown: at + 1,
+      ArrowUp: at - 1,
+      PageDown: at + page,
+      PageUp: at - page,
+      Home: 0,
+      End: total - 1,
+      Enter: at,
+    }[event.key];
     if (next === undefined || !total) return;
     event.preventDefault();
     event.stopPropagation();
@@ -143,11 +216,29 @@ export function refList(ctx, { open, told, failed }) {
   function paintHead() {
     element.setAttribute("aria-label", state.kind === "branch" ? "branches" : "tags");
     element.classList.toggle("lnb-rl-tags", state.kind === "tag");
-    show(head, COLUMNS[state.kind].map(([sort, title]) => {
-      const here = sort && sort === state.sort;
-      const order = here ? (state.descending ? "descending" : "ascending") : null;
-      return h("span", { role: "columnheader", "aria-sort": order }, sort ? h("button", { class: "lnb-rl-sort", type: "button", on: { click: () => list.set({ sort, descending: here && !state.descending }) } }, title, here ? (state.descending ? " ↓" : " ↑") : "") : title);
-    }));
+    show(
+      head,
+      COLUMNS[state.kind].map(([sort, title]) => {
+        const here = sort && sort === state.sort;
+        const order = here ? (state.descending ? "descending" : "ascending") : null;
+        return h(
+          "span",
+          { role: "columnheader", "aria-sort": order },
+          sort
+            ? h(
+                "button",
+                {
+                  class: "lnb-rl-sort",
+                  type: "button",
+                  on: { click: () => list.set({ sort, descending: here && !state.descending }) },
+                },
+                title,
+                here ? (state.descending ? " ↓" : " ↑") : "",
+              )
+            : title,
+        );
+      }),
+    );
   }
 
   const list = {

@@ -11,10 +11,24 @@ let instances = 0;
  */
 export function refPicker(ctx, { hint = "go to…", label = "go to a version, tag or branch" } = {}) {
   const uid = `lnb-refs${(instances += 1)}`;
-  const list = h("ul", { class: "lnb-choices-list", role: "listbox", id: uid, "aria-label": "versions, tags and branches", hidden: true });
+  const list = h("ul", {
+    class: "lnb-choices-list",
+    role: "listbox",
+    id: uid,
+    "aria-label": "versions, tags and branches",
+    hidden: true,
+  });
   const input = h("input", {
-    class: "lnb-input", role: "combobox", "aria-expanded": "false", "aria-controls": uid, "aria-autocomplete": "list",
-    placeholder: hint, "aria-label": label, spellcheck: "false", autocomplete: "off", size: "14",
+    class: "lnb-input",
+    role: "combobox",
+    "aria-expanded": "false",
+    "aria-controls": uid,
+    "aria-autocomplete": "list",
+    placeholder: hint,
+    "aria-label": label,
+    spellcheck: "false",
+    autocomplete: "off",
+    size: "14",
   });
   const request = ctx.kernel.line();
   let choices = [];
@@ -24,9 +38,25 @@ export function refPicker(ctx, { hint = "go to…", label = "go to a version, ta
   function open(found) {
     choices = found;
     at = -1;
-    show(list, choices.map((choice, index) => h("li", { role: "option", class: "lnb-choice-line", id: `${uid}-${index}`, "aria-selected": "false", title: choice.kind,
-      on: { mousedown: (event) => event.preventDefault(), click: () => go(choice.ref) } },
-    h("i", { "aria-hidden": "true" }, GLYPHS[choice.kind] ?? "·"), h("b", {}, choice.label), h("small", {}, choice.note || choice.kind))));
+    show(
+      list,
+      choices.map((choice, index) =>
+        h(
+          "li",
+          {
+            role: "option",
+            class: "lnb-choice-line",
+            id: `${uid}-${index}`,
+            "aria-selected": "false",
+            title: choice.kind,
+            on: { mousedown: (event) => event.preventDefault(), click: () => go(choice.ref) },
+          },
+          h("i", { "aria-hidden": "true" }, GLYPHS[choice.kind] ?? "·"),
+          h("b", {}, choice.label),
+          h("small", {}, choice.note || choice.kind),
+        ),
+      ),
+    );
     const shown = choices.length > 0 && document.activeElement === input;
     list.hidden = !shown;
     input.setAttribute("aria-expanded", String(shown));
@@ -66,22 +96,30 @@ export function refPicker(ctx, { hint = "go to…", label = "go to a version, ta
   input.addEventListener("input", ask);
   input.addEventListener("focus", ask);
   input.addEventListener("blur", close);
-  return h("form", { class: "lnb-goto", title: "12 · tag:v1 · dev · dev:3 · HEAD~2 · 2026-08-01",
-    on: {
-      submit: (event) => {
-        event.preventDefault();
-        go(choices[at]?.ref ?? input.value.trim());
-      },
-      keydown: (event) => {
-        event.stopPropagation();
-        const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-        if (by) {
+  return h(
+    "form",
+    {
+      class: "lnb-goto",
+      title: "12 · tag:v1 · dev · dev:3 · HEAD~2 · 2026-08-01",
+      on: {
+        submit: (event) => {
           event.preventDefault();
-          move(by);
-        } else if (event.key === "Escape") {
-          if (list.hidden) input.blur();
-          else close();
-        }
+          go(choices[at]?.ref ?? input.value.trim());
+        },
+        keydown: (event) => {
+          event.stopPropagation();
+          const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+          if (by) {
+            event.preventDefault();
+            move(by);
+          } else if (event.key === "Escape") {
+            if (list.hidden) input.blur();
+            else close();
+          }
+        },
       },
-    } }, input, list);
+    },
+    input,
+    list,
+  );
 }

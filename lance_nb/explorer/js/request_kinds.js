@@ -3,27 +3,81 @@
 
 /** Requests that only read and are answered where the message arrives, one after the other. */
 const READS = [
-  "ready", "cancel", "travel", "rows", "versions", "detail", "cell", "select", "refs", "news",
-  "biography.find", "biography.keys",
-  "rows.like", "rows.columns", "rows.range", "rows.value", "rows.row", "rows.thumbs", "rows.text",
+  "ready",
+  "cancel",
+  "travel",
+  "rows",
+  "versions",
+  "detail",
+  "cell",
+  "select",
+  "refs",
+  "news",
+  "biography.find",
+  "biography.keys",
+  "rows.like",
+  "rows.columns",
+  "rows.range",
+  "rows.value",
+  "rows.row",
+  "rows.thumbs",
+  "rows.text",
   "rows.media",
-  "changes.counts", "changes.near", "changes.place", "changes.files",
-  "storage.map", "storage.fragment", "storage.deletions", "storage.deleted", "storage.pages", "storage.health",
-  "refs.check", "refs.heads",
-  "stage.menu", "stage.check", "stage.cards", "stage.running",
+  "changes.counts",
+  "changes.near",
+  "changes.place",
+  "changes.files",
+  "storage.map",
+  "storage.fragment",
+  "storage.deletions",
+  "storage.deleted",
+  "storage.pages",
+  "storage.health",
+  "refs.check",
+  "refs.heads",
+  "stage.menu",
+  "stage.check",
+  "stage.cards",
+  "stage.running",
 ];
 
 /** Requests that only read, in a thread of their own, always or sometimes: a later request may be answered earlier. */
 const LONG_READS = [
-  "biography.steps", "rows.look", "rows.profile", "rows.exact",
-  "changes.rows", "changes.row", "changes.summary", "changes.level", "changes.drift",
-  "storage.space", "refs.list", "refs.show", "refs.explain", "refs.bytes",
+  "biography.steps",
+  "rows.look",
+  "rows.profile",
+  "rows.exact",
+  "changes.rows",
+  "changes.row",
+  "changes.summary",
+  "changes.level",
+  "changes.drift",
+  "storage.space",
+  "refs.list",
+  "refs.show",
+  "refs.explain",
+  "refs.bytes",
 ];
 
 /** Requests that write, stage, or number a preview: they are sent once. */
-const WRITES = ["lock", "refs.create", "refs.move", "refs.note", "stage.remove", "stage.earlier", "stage.look"];
+const WRITES = [
+  "lock",
+  "refs.create",
+  "refs.move",
+  "refs.note",
+  "stage.remove",
+  "stage.earlier",
+  "stage.look",
+];
 const LONG_WRITES = [
-  "refs.plan", "refs.merge", "refs.delete", "stage.add", "stage.prepare", "stage.rerun", "stage.commit", "stage.all",
+  "refs.plan",
+  "refs.merge",
+  "refs.delete",
+  "stage.add",
+  "stage.prepare",
+  "stage.rerun",
+  "stage.commit",
+  "stage.all",
 ];
 
 const ONLY_READ = new Set([...READS, ...LONG_READS]);

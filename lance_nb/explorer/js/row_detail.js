@@ -1,7 +1,7 @@
 // One whole row in the detail pane: every column, nested values as a tree that opens, pictures, sounds.
 
-import { h, count } from "./dom.js";
 import { biographyButton } from "./biography.js";
+import { count, h } from "./dom.js";
 import { mediaOf } from "./media.js";
 import { treeNode } from "./tree.js";
 
@@ -15,7 +15,16 @@ export async function rowDetail(ctx, place, row) {
     const { result } = await ctx.kernel.ask("rows.row", { ...place, row });
     const nodes = result.nodes.map((node) => treeNode(node));
     const tree = h("div", { class: "lnb-tree", role: "tree", "aria-label": title }, nodes);
-    ctx.detail.show({ title, content: h("div", { class: "lnb-row-detail" }, h("p", { class: "lnb-cd-acts" }, biographyButton(ctx, { find: { ...place, row } })), tree), focus: true });
+    ctx.detail.show({
+      title,
+      content: h(
+        "div",
+        { class: "lnb-row-detail" },
+        h("p", { class: "lnb-cd-acts" }, biographyButton(ctx, { find: { ...place, row } })),
+        tree,
+      ),
+      focus: true,
+    });
     await showMedia(ctx, { ...place, row }, result.nodes, nodes);
   } catch (error) {
     ctx.detail.show({ title, content: ctx.problem(error), focus: true });
@@ -28,7 +37,9 @@ async function showMedia(ctx, spot, nodes, elements) {
   if (!open.has(ctx)) ctx.onClose(() => open.get(ctx).forEach((media) => media.close()));
   const mine = [];
   open.set(ctx, mine);
-  const columns = nodes.map((node, column) => (node.look === "bytes" ? column : -1)).filter((column) => column >= 0);
+  const columns = nodes
+    .map((node, column) => (node.look === "bytes" ? column : -1))
+    .filter((column) => column >= 0);
   for (const column of columns.slice(0, MAX_MEDIA)) {
     const media = await mediaOf(ctx, { ...spot, column }).catch(() => null); // its first bytes stay to be seen
     if (!media?.shows) continue;

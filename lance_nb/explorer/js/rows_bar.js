@@ -1,6 +1,6 @@
 // Above the grid: a filter with completion, how the rows are ordered, a finder of columns.
 
-import { h, show, count } from "./dom.js";
+import { count, h, show } from "./dom.js";
 import { suggestions } from "./suggestions.js";
 
 /**
@@ -8,14 +8,51 @@ import { suggestions } from "./suggestions.js";
  * @param {{asked: Object, lens: () => Object, changed: (wanted: Object) => void, found: (at: number) => void, cancel: () => void}} grid
  */
 export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
-  const filter = h("input", { class: "lnb-input lnb-filter", placeholder: "filter: id > 10 AND name LIKE 'a%'", "aria-label": "filter of rows, SQL", spellcheck: "false", autocomplete: "off" });
+  const filter = h("input", {
+    class: "lnb-input lnb-filter",
+    placeholder: "filter: id > 10 AND name LIKE 'a%'",
+    "aria-label": "filter of rows, SQL",
+    spellcheck: "false",
+    autocomplete: "off",
+  });
   const said = h("span", { class: "lnb-filter-said", "aria-live": "polite" });
-  const clear = h("button", { class: "lnb-close", type: "button", "aria-label": "clear the filter", hidden: true, on: { click: () => set("") } }, "×");
+  const clear = h(
+    "button",
+    {
+      class: "lnb-close",
+      type: "button",
+      "aria-label": "clear the filter",
+      hidden: true,
+      on: { click: () => set("") },
+    },
+    "×",
+  );
   const problem = h("div", { class: "lnb-filter-problem", role: "alert", hidden: true });
   const plan = h("div", { class: "lnb-filter-plan", hidden: true });
-  const find = h("input", { class: "lnb-input lnb-find", placeholder: "find a column…", "aria-label": "find a column", spellcheck: "false", autocomplete: "off", size: "14" });
-  const system = h("button", { class: "lnb-button", type: "button", "aria-pressed": "false", title: "show row id, row address, and the versions that created and last updated each row", on: { click: toggle } }, "row ids");
-  const stop = h("button", { class: "lnb-link", type: "button", hidden: true, on: { click: cancel } }, "cancel");
+  const find = h("input", {
+    class: "lnb-input lnb-find",
+    placeholder: "find a column…",
+    "aria-label": "find a column",
+    spellcheck: "false",
+    autocomplete: "off",
+    size: "14",
+  });
+  const system = h(
+    "button",
+    {
+      class: "lnb-button",
+      type: "button",
+      "aria-pressed": "false",
+      title: "show row id, row address, and the versions that created and last updated each row",
+      on: { click: toggle },
+    },
+    "row ids",
+  );
+  const stop = h(
+    "button",
+    { class: "lnb-link", type: "button", hidden: true, on: { click: cancel } },
+    "cancel",
+  );
   const request = ctx.kernel.line();
   const finder = suggestions(find, "columns", goTo);
   const completion = suggestions(filter, "columns for the filter", complete, typing);
@@ -87,13 +124,19 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
     const { branch, version } = ctx.screen();
     if (!text || ctx.kernel.state === "static") return list.offer([]);
     const now = () => (input === find ? find.value.trim() : typing());
-    return request("rows.columns", { branch, version, text, ...lens() }, ({ result }) => text === now() && offer(list, result.columns), () => list.offer([]));
+    return request(
+      "rows.columns",
+      { branch, version, text, ...lens() },
+      ({ result }) => text === now() && offer(list, result.columns),
+      () => list.offer([]),
+    );
   }
 
   filter.addEventListener("input", () => ask(filter, typing(), completion));
   filter.addEventListener("keydown", (event) => {
     event.stopPropagation();
-    if (event.key === "Enter" && !completion.list.hidden && !completion.moved()) completion.offer([]); // Enter applies unless a line was chosen
+    if (event.key === "Enter" && !completion.list.hidden && !completion.moved())
+      completion.offer([]); // Enter applies unless a line was chosen
     if (completion.key(event)) return;
     if (event.key === "Enter") apply();
     if (event.key === "Escape" && filter.value) {
@@ -113,7 +156,21 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
   });
 
   return {
-    element: h("div", { class: "lnb-rows-bar" }, h("div", { class: "lnb-rows-tools" }, h("span", { class: "lnb-filter-box" }, filter, completion.list, clear), said, stop, h("span", { class: "lnb-find-box" }, find, finder.list), system), problem, plan),
+    element: h(
+      "div",
+      { class: "lnb-rows-bar" },
+      h(
+        "div",
+        { class: "lnb-rows-tools" },
+        h("span", { class: "lnb-filter-box" }, filter, completion.list, clear),
+        said,
+        stop,
+        h("span", { class: "lnb-find-box" }, find, finder.list),
+        system,
+      ),
+      problem,
+      plan,
+    ),
     filter: set,
     brush,
     /** Put the keyboard in the filter. */
@@ -130,8 +187,24 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
       system.setAttribute("aria-pressed", String(asked.system));
       said.textContent = asked.filter && !asked.near ? `${count(numRows)} pass` : "";
       const other = asked.order || asked.near;
-      const back = other ? h("button", { class: "lnb-link", type: "button", on: { click: () => changed({ order: null, near: null }) } }, asked.near ? "back to all rows" : "unsorted") : null;
-      show(plan, words ? h("span", {}, words) : null, asked.near && nearTools(), back, reads ? h("span", {}, readWords(reads)) : null);
+      const back = other
+        ? h(
+            "button",
+            {
+              class: "lnb-link",
+              type: "button",
+              on: { click: () => changed({ order: null, near: null }) },
+            },
+            asked.near ? "back to all rows" : "unsorted",
+          )
+        : null;
+      show(
+        plan,
+        words ? h("span", {}, words) : null,
+        asked.near && nearTools(),
+        back,
+        reads ? h("span", {}, readWords(reads)) : null,
+      );
       plan.hidden = !plan.firstChild;
     },
     /** Say what is wrong; what was shown stays. */
@@ -139,17 +212,55 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
       stop.hidden = true;
       problem.hidden = false;
       said.textContent = "";
-      const still = asked.filter && asked.filter !== filter.value.trim() ? h("span", {}, "Still shown: ", h("code", {}, asked.filter)) : null;
-      show(problem, h("b", {}, error.card?.title ?? "The filter cannot be used"), h("span", {}, error.message), still);
+      const still =
+        asked.filter && asked.filter !== filter.value.trim()
+          ? h("span", {}, "Still shown: ", h("code", {}, asked.filter))
+          : null;
+      show(
+        problem,
+        h("b", {}, error.card?.title ?? "The filter cannot be used"),
+        h("span", {}, error.message),
+        still,
+      );
     },
   };
 
   function nearTools() {
-    const change = () => changed({ near: { ...asked.near, k: Math.max(1, Math.min(1000, Math.round(Number(k.value)) || 10)), metric: metric.value } });
-    const k = h("input", { class: "lnb-input lnb-near-k", type: "number", min: "1", max: "1000", "aria-label": "how many neighbours", on: { change, keydown: (event) => event.stopPropagation() } });
+    const change = () =>
+      changed({
+        near: {
+          ...asked.near,
+          k: Math.max(1, Math.min(1000, Math.round(Number(k.value)) || 10)),
+          metric: metric.value,
+        },
+      });
+    const k = h("input", {
+      class: "lnb-input lnb-near-k",
+      type: "number",
+      min: "1",
+      max: "1000",
+      "aria-label": "how many neighbours",
+      on: { change, keydown: (event) => event.stopPropagation() },
+    });
     k.value = String(asked.near.k);
-    const metric = h("select", { class: "lnb-input", "aria-label": "metric", on: { change, keydown: (event) => event.stopPropagation() } }, ["l2", "cosine", "dot"].map((name) => h("option", { value: name, selected: name === asked.near.metric }, name)));
-    return h("span", { class: "lnb-near" }, `to row ${asked.near.row} by ${asked.near.column}`, k, metric);
+    const metric = h(
+      "select",
+      {
+        class: "lnb-input",
+        "aria-label": "metric",
+        on: { change, keydown: (event) => event.stopPropagation() },
+      },
+      ["l2", "cosine", "dot"].map((name) =>
+        h("option", { value: name, selected: name === asked.near.metric }, name),
+      ),
+    );
+    return h(
+      "span",
+      { class: "lnb-near" },
+      `to row ${asked.near.row} by ${asked.near.column}`,
+      k,
+      metric,
+    );
   }
 }
 

@@ -12,7 +12,12 @@ export function scrollSight(element) {
     read() {
       // A notebook may take a view away for the length of a frame: what was seen last still stands.
       if (!element.clientWidth) return false;
-      const { clientWidth: width, clientHeight: height, scrollLeft: left, scrollTop: top } = element;
+      const {
+        clientWidth: width,
+        clientHeight: height,
+        scrollLeft: left,
+        scrollTop: top,
+      } = element;
       Object.assign(sight, { width, height, left, top });
       return true;
     },

@@ -19,39 +19,59 @@ export function scrubNumbers(ctx, paint) {
 
   /** The versions of a lane, oldest first. */
   function versionsOf(lane) {
-    if (!numbers.has(lane)) numbers.set(lane, lane.runs.flatMap(([first, length]) => Array.from({ length }, (_, at) => first + at)));
+    if (!numbers.has(lane))
+      numbers.set(
+        lane,
+        lane.runs.flatMap(([first, length]) => Array.from({ length }, (_, at) => first + at)),
+      );
     return numbers.get(lane);
   }
 
   /** Versions near the end that moves whose numbers are not known, the nearest first; with `close` if one is that. */
   function missing(pair, end, close) {
     const place = pair[end];
-    const lane = ctx.screen().timeline?.lanes?.find((one) => (one.branch ?? null) === (place.branch ?? null));
+    const lane = ctx
+      .screen()
+      .timeline?.lanes?.find((one) => (one.branch ?? null) === (place.branch ?? null));
     if (!lane) return [place.version];
     const all = versionsOf(lane);
     const at = all.findIndex((one) => one >= place.version);
-    const lacking = (reach) => all.slice(Math.max(0, at - reach), at + reach + 1)
-      .filter((version) => !known.has(keyOf({ ...pair, [end]: { ...place, version } })));
-    return (close && !lacking(CLOSE).length ? [] : lacking(AROUND))
-      .sort((one, other) => Math.abs(one - place.version) - Math.abs(other - place.version));
+    const lacking = (reach) =>
+      all
+        .slice(Math.max(0, at - reach), at + reach + 1)
+        .filter((version) => !known.has(keyOf({ ...pair, [end]: { ...place, version } })));
+    return (close && !lacking(CLOSE).length ? [] : lacking(AROUND)).sort(
+      (one, other) => Math.abs(one - place.version) - Math.abs(other - place.version),
+    );
   }
 
   function ahead(pair, end, close = true) {
     if (now !== pair) return;
     const versions = missing(pair, end, close);
     if (!versions.length) return;
-    near("changes.near", { ...pair, end, versions }, ({ result }) => {
-      for (const { version, counts } of result.near) known.set(keyOf({ ...pair, [end]: { ...pair[end], version } }), counts);
-      while (known.size > MOST) known.delete(known.keys().next().value);
-      if (now !== pair || !result.near.length) return;
-      if (versions[0] === pair[end].version) show(pair);
-      ahead(pair, end, false);
-    }, () => alone(pair));
+    near(
+      "changes.near",
+      { ...pair, end, versions },
+      ({ result }) => {
+        for (const { version, counts } of result.near)
+          known.set(keyOf({ ...pair, [end]: { ...pair[end], version } }), counts);
+        while (known.size > MOST) known.delete(known.keys().next().value);
+        if (now !== pair || !result.near.length) return;
+        if (versions[0] === pair[end].version) show(pair);
+        ahead(pair, end, false);
+      },
+      () => alone(pair),
+    );
   }
 
   /** Where nothing is fetched ahead: this one. */
   function alone(pair) {
-    line("changes.counts", pair, ({ result }) => now === pair && paint(result), () => {});
+    line(
+      "changes.counts",
+      pair,
+      ({ result }) => now === pair && paint(result),
+      () => {},
+    );
   }
 
   function show(pair) {

@@ -1,7 +1,7 @@
 // A grid of changes: a glyph and a tint per row, old values beside new ones. It says nothing of what
 // the rows are; see change_grid.js.
 
-import { h, setText, count } from "./dom.js";
+import { count, h, setText } from "./dom.js";
 import { fillCell } from "./grid_cell.js";
 import { virtualGrid } from "./virtual_grid.js";
 
@@ -23,10 +23,20 @@ export function sheet(ctx, { label, store, mark, open, note = () => "", end = ()
     },
   };
   const grid = virtualGrid(ctx, {
-    label, store, titles, look: "lnb-sheet", gutter: GUTTER, head: 44, cell: fillChange,
+    label,
+    store,
+    titles,
+    look: "lnb-sheet",
+    gutter: GUTTER,
+    head: 44,
+    cell: fillChange,
     row(row) {
       const { glyph, look, words } = mark(row);
-      return { text: glyph, look, words: words ? `${words}, row ${count(row)}` : `row ${count(row)}` };
+      return {
+        text: glyph,
+        look,
+        words: words ? `${words}, row ${count(row)}` : `row ${count(row)}`,
+      };
     },
     painted({ last }) {
       if (last >= state.numRows) end();
@@ -69,6 +79,10 @@ function fillChange(cell, value, column) {
     element.className = look;
     return element;
   };
-  cell.replaceChildren(part("del", value.old), h("i", { "aria-hidden": "true" }, "→"), part("ins", value));
+  cell.replaceChildren(
+    part("del", value.old),
+    h("i", { "aria-hidden": "true" }, "→"),
+    part("ins", value),
+  );
   return { filled: true, look: `lnb-look-changed${column.look === "number" ? " lnb-right" : ""}` };
 }

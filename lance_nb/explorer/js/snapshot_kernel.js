@@ -1,19 +1,34 @@
 // A kernel that is a recording: the model of a widget over a snapshot (see snapshot.py).
 
-const NEEDED = "This page is a snapshot: only what was recorded can be shown. Open the dataset with lance_nb.explore to ask for more.";
+const NEEDED =
+  "This page is a snapshot: only what was recorded can be shown. Open the dataset with lance_nb.explore to ask for more.";
 
 /** @param {Object} data see snapshot.py @returns what a widget gets as its model */
 export function snapshotModel(data) {
   const heard = new Map();
   const state = { screen: revive(data.screens[0]), height: data.height };
   const fire = (name, ...values) => (heard.get(name) ?? []).forEach((told) => told(...values));
-  const at = (branch, version) => data.screens.find((one) => (one.branch ?? null) === (branch ?? null) && one.version === version);
+  const at = (branch, version) =>
+    data.screens.find(
+      (one) => (one.branch ?? null) === (branch ?? null) && one.version === version,
+    );
 
   function travel({ ref, branch, version }) {
     const words = ref === undefined ? "" : String(ref).replace(/^tag:/, "");
-    const found = ref === undefined ? at(branch, version) : data.screens.find((one) => one.label === words || (one.branch ?? null) === (state.screen.branch ?? null) && String(one.version) === words)
-      ?? tagged(words);
-    if (!found) return failed(`${ref ?? `${branch ?? "main"}:${version}`} is not in this snapshot. It has ${data.screens.slice(0, 12).map((one) => one.label).join(", ")}.`);
+    const found =
+      ref === undefined
+        ? at(branch, version)
+        : (data.screens.find(
+            (one) =>
+              one.label === words ||
+              ((one.branch ?? null) === (state.screen.branch ?? null) &&
+                String(one.version) === words),
+          ) ?? tagged(words));
+    if (!found) {
+      const wanted = ref ?? `${branch ?? "main"}:${version}`;
+      const recorded = data.screens.slice(0, 12).map((screen) => screen.label);
+      return failed(`${wanted} is not in this snapshot. It has ${recorded.join(", ")}.`);
+    }
     state.screen = revive(found);
     fire("change:screen");
     return { result: { label: found.label } };
@@ -37,13 +52,41 @@ export function snapshotModel(data) {
     travel,
     select: () => ({ result: { num_rows: 0 } }),
     news: () => ({ result: { added: 0, latest: state.screen.version, gone: false, mark: "" } }),
-    refs: ({ text }) => ({ result: { choices: data.choices.filter((one) => JSON.stringify(one).toLowerCase().includes(text.toLowerCase())).slice(0, 20) } }),
-    versions: ({ branch, numbers }) => ({ result: { branch, details: numbers.map((number) => data.bars[branch ?? ""]?.[number]).filter(Boolean) } }),
-    "changes.counts": ({ a, b }) => (a.version === b.version - 1 && (a.branch ?? null) === (b.branch ?? null) ? recorded(["changes.counts", b.branch ?? "", b.version]) : null),
-    "refs.heads": ({ names }) => ({ result: { heads: (recorded(["refs.heads"])?.result.heads ?? []).filter((one) => names.includes(one.name)) } }),
+    refs: ({ text }) => ({
+      result: {
+        choices: data.choices
+          .filter((one) => JSON.stringify(one).toLowerCase().includes(text.toLowerCase()))
+          .slice(0, 20),
+      },
+    }),
+    versions: ({ branch, numbers }) => ({
+      result: {
+        branch,
+        details: numbers.map((number) => data.bars[branch ?? ""]?.[number]).filter(Boolean),
+      },
+    }),
+    "changes.counts": ({ a, b }) =>
+      a.version === b.version - 1 && (a.branch ?? null) === (b.branch ?? null)
+        ? recorded(["changes.counts", b.branch ?? "", b.version])
+        : null,
+    "refs.heads": ({ names }) => ({
+      result: {
+        heads: (recorded(["refs.heads"])?.result.heads ?? []).filter((one) =>
+          names.includes(one.name),
+        ),
+      },
+    }),
     "rows.profile": ({ branch, version, first, count, filter }) => {
       const found = filter ? null : recorded(["rows.profile", branch ?? "", version]);
-      return found && { result: { profiles: found.result.profiles.filter((one) => one.column >= first && one.column < first + count) } };
+      return (
+        found && {
+          result: {
+            profiles: found.result.profiles.filter(
+              (one) => one.column >= first && one.column < first + count,
+            ),
+          },
+        }
+      );
     },
   };
 
@@ -63,21 +106,40 @@ export function snapshotModel(data) {
     set() {},
     save_changes() {},
     on: (name, told) => heard.set(name, [...(heard.get(name) ?? []), told]),
-    off: (name, told) => heard.set(name, (heard.get(name) ?? []).filter((one) => one !== told)),
+    off: (name, told) =>
+      heard.set(
+        name,
+        (heard.get(name) ?? []).filter((one) => one !== told),
+      ),
     send(content) {
       const { result, buffers, error } = answer(content);
-      queueMicrotask(() => fire("msg:custom", error ? { id: content.id, ok: false, error } : { id: content.id, ok: true, result }, buffers ?? []));
+      queueMicrotask(() =>
+        fire(
+          "msg:custom",
+          error ? { id: content.id, ok: false, error } : { id: content.id, ok: true, result },
+          buffers ?? [],
+        ),
+      );
     },
   };
 }
 
 function failed(message) {
-  return { error: { title: "Not in this snapshot", message, where: "", hint: "Run lance_nb.explore in a notebook.", kind: "Snapshot" } };
+  return {
+    error: {
+      title: "Not in this snapshot",
+      message,
+      where: "",
+      hint: "Run lance_nb.explore in a notebook.",
+      kind: "Snapshot",
+    },
+  };
 }
 
 function revive(value) {
   if (Array.isArray(value)) return value.map(revive);
   if (!value || typeof value !== "object") return value;
-  if ("$bytes" in value) return new DataView(Uint8Array.from(atob(value.$bytes), (sign) => sign.charCodeAt(0)).buffer);
+  if ("$bytes" in value)
+    return new DataView(Uint8Array.from(atob(value.$bytes), (sign) => sign.charCodeAt(0)).buffer);
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, revive(inner)]));
 }

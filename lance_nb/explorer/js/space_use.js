@@ -1,29 +1,70 @@
 // Where the bytes of the folder are: by state, by ref, by version. Asked for by a person: it reads every manifest.
 
-import { h, show, bytes, count, plural } from "./dom.js";
 import { percent } from "./canvas.js";
+import { bytes, count, h, plural, show } from "./dom.js";
 
-const STATE_COLOURS = { current: "replace", old: "change", orphan: "remove", bookkeeping: "upkeep", other: "schema" };
+const STATE_COLOURS = {
+  current: "replace",
+  old: "change",
+  orphan: "remove",
+  bookkeeping: "upkeep",
+  other: "schema",
+};
 
 /** @param {import("./view.js").Context} ctx @param {() => Object} placeNow */
 export function spaceUse(ctx, placeNow) {
   const body = h("div", { class: "lnb-su-body" });
-  const button = h("button", { class: "lnb-button", type: "button", title: "reads the manifests of all versions, and one listing", on: { click: run } }, "account for every byte");
-  const words = h("span", { class: "lnb-faint" }, "which versions, tags and branches hold which files, and which files nobody holds; nothing is changed");
-  const element = h("section", { class: "lnb-st-section" }, h("h3", { class: "lnb-st-title" }, "Space", h("small", {}, "of all versions, tags and branches")), h("div", { class: "lnb-su-tools" }, button, words), body);
+  const button = h(
+    "button",
+    {
+      class: "lnb-button",
+      type: "button",
+      title: "reads the manifests of all versions, and one listing",
+      on: { click: run },
+    },
+    "account for every byte",
+  );
+  const words = h(
+    "span",
+    { class: "lnb-faint" },
+    "which versions, tags and branches hold which files, and which files nobody holds; nothing is changed",
+  );
+  const element = h(
+    "section",
+    { class: "lnb-st-section" },
+    h(
+      "h3",
+      { class: "lnb-st-title" },
+      "Space",
+      h("small", {}, "of all versions, tags and branches"),
+    ),
+    h("div", { class: "lnb-su-tools" }, button, words),
+    body,
+  );
   let running = null;
 
   async function run() {
-    const bar = h("progress", { class: "lnb-su-progress", max: "1", value: "0", "aria-label": "manifests read" });
+    const bar = h("progress", {
+      class: "lnb-su-progress",
+      max: "1",
+      value: "0",
+      "aria-label": "manifests read",
+    });
     const far = h("span", {}, "listing the folder…");
-    const stop = h("button", { class: "lnb-button", type: "button", on: { click: () => running?.cancel() } }, "cancel");
+    const stop = h(
+      "button",
+      { class: "lnb-button", type: "button", on: { click: () => running?.cancel() } },
+      "cancel",
+    );
     show(body, h("p", { class: "lnb-su-running" }, bar, far, stop));
     button.disabled = true;
-    const started = (running = ctx.kernel.ask("storage.space", placeNow(), { progress: (done, total) => {
-      bar.max = Math.max(1, total);
-      bar.value = done;
-      far.textContent = `${count(done)} of ${count(total)} manifests`;
-    } }));
+    const started = (running = ctx.kernel.ask("storage.space", placeNow(), {
+      progress: (done, total) => {
+        bar.max = Math.max(1, total);
+        bar.value = done;
+        far.textContent = `${count(done)} of ${count(total)} manifests`;
+      },
+    }));
     try {
       const { result } = await started;
       if (running === started) show(body, ...account(ctx, result));
@@ -37,28 +78,135 @@ export function spaceUse(ctx, placeNow) {
 }
 
 function account(ctx, model) {
-  const bar = h("div", { class: "lnb-su-bar", role: "img", "aria-label": model.states.map((state) => `${state.name} ${percent(state.bytes, model.total)}`).join(", ") },
-    model.states.filter((state) => state.bytes).map((state) => {
-      const part = h("span", { class: `lnb-su-part lnb-su-${STATE_COLOURS[state.name]}`, title: `${state.name}: ${bytes(state.bytes)}` });
-      part.style.flexGrow = String(state.bytes);
-      return part;
-    }));
-  const legend = h("ul", { class: "lnb-su-legend" }, model.states.filter((state) => state.bytes || state.name === "orphan").map((state) => h("li", { title: state.title }, h("i", { class: `lnb-su-${STATE_COLOURS[state.name]}`, "aria-hidden": "true" }), h("b", {}, bytes(state.bytes)), ` ${state.name}`, h("small", {}, percent(state.bytes, model.total)))));
-  const go = (line) => h("button", { class: "lnb-link", type: "button", on: { click: () => ctx.travel({ branch: line.branch, version: line.version }) } }, line.place);
+  const bar = h(
+    "div",
+    {
+      class: "lnb-su-bar",
+      role: "img",
+      "aria-label": model.states
+        .map((state) => `${state.name} ${percent(state.bytes, model.total)}`)
+        .join(", "),
+    },
+    model.states
+      .filter((state) => state.bytes)
+      .map((state) => {
+        const part = h("span", {
+          class: `lnb-su-part lnb-su-${STATE_COLOURS[state.name]}`,
+          title: `${state.name}: ${bytes(state.bytes)}`,
+        });
+        part.style.flexGrow = String(state.bytes);
+        return part;
+      }),
+  );
+  const legend = h(
+    "ul",
+    { class: "lnb-su-legend" },
+    model.states
+      .filter((state) => state.bytes || state.name === "orphan")
+      .map((state) =>
+        h(
+          "li",
+          { title: state.title },
+          h("i", { class: `lnb-su-${STATE_COLOURS[state.name]}`, "aria-hidden": "true" }),
+          h("b", {}, bytes(state.bytes)),
+          ` ${state.name}`,
+          h("small", {}, percent(state.bytes, model.total)),
+        ),
+      ),
+  );
+  const go = (line) =>
+    h(
+      "button",
+      {
+        class: "lnb-link",
+        type: "button",
+        on: { click: () => ctx.travel({ branch: line.branch, version: line.version }) },
+      },
+      line.place,
+    );
   return [
-    h("p", { class: "lnb-su-total" }, h("b", {}, bytes(model.total)), ` in ${plural(model.files, "file")}`),
-    bar, legend,
-    table("By kind of file", ["kind", "files", "bytes", "orphans"], model.kinds.map((kind) => [kind.name, count(kind.files), bytes(kind.bytes), kind.orphans ? bytes(kind.orphans) : "–"]), 0),
-    model.refs.length ? table("Held by tags and branches", ["ref", "at", "refers to", "holds alone"], model.refs.map((ref) => [`${ref.kind === "tag" ? "⚑" : "↳"} ${ref.name}`, go(ref), bytes(ref.held), bytes(ref.own)]), model.hidden_refs) : null,
-    table("Versions that hold most alone", ["version", "refers to", "holds alone"], model.versions.map((version) => [go(version), bytes(version.held), bytes(version.own)]), model.hidden_versions),
-    model.damaged.length ? h("div", { class: "lnb-error" }, h("div", { class: "lnb-error-text" }, h("strong", {}, "Manifests that cannot be read"), model.damaged.map((one) => h("p", {}, one)))) : null,
+    h(
+      "p",
+      { class: "lnb-su-total" },
+      h("b", {}, bytes(model.total)),
+      ` in ${plural(model.files, "file")}`,
+    ),
+    bar,
+    legend,
+    table(
+      "By kind of file",
+      ["kind", "files", "bytes", "orphans"],
+      model.kinds.map((kind) => [
+        kind.name,
+        count(kind.files),
+        bytes(kind.bytes),
+        kind.orphans ? bytes(kind.orphans) : "–",
+      ]),
+      0,
+    ),
+    model.refs.length
+      ? table(
+          "Held by tags and branches",
+          ["ref", "at", "refers to", "holds alone"],
+          model.refs.map((ref) => [
+            `${ref.kind === "tag" ? "⚑" : "↳"} ${ref.name}`,
+            go(ref),
+            bytes(ref.held),
+            bytes(ref.own),
+          ]),
+          model.hidden_refs,
+        )
+      : null,
+    table(
+      "Versions that hold most alone",
+      ["version", "refers to", "holds alone"],
+      model.versions.map((version) => [go(version), bytes(version.held), bytes(version.own)]),
+      model.hidden_versions,
+    ),
+    model.damaged.length
+      ? h(
+          "div",
+          { class: "lnb-error" },
+          h(
+            "div",
+            { class: "lnb-error-text" },
+            h("strong", {}, "Manifests that cannot be read"),
+            model.damaged.map((one) => h("p", {}, one)),
+          ),
+        )
+      : null,
   ];
 }
 
 function table(title, names, lines, hidden) {
-  return h("div", { class: "lnb-su-table" }, h("h4", { class: "lnb-fd-title" }, title),
-    h("table", { class: "lnb-table" },
-      h("thead", {}, h("tr", {}, names.map((name, at) => h("th", { scope: "col", class: at ? "lnb-right" : "" }, name)))),
-      h("tbody", {}, lines.map((cells) => h("tr", {}, cells.map((cell, at) => h("td", { class: at ? "lnb-right" : "" }, cell)))))),
-    hidden ? h("p", { class: "lnb-faint" }, `and ${count(hidden)} more`) : null);
+  return h(
+    "div",
+    { class: "lnb-su-table" },
+    h("h4", { class: "lnb-fd-title" }, title),
+    h(
+      "table",
+      { class: "lnb-table" },
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          names.map((name, at) => h("th", { scope: "col", class: at ? "lnb-right" : "" }, name)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        lines.map((cells) =>
+          h(
+            "tr",
+            {},
+            cells.map((cell, at) => h("td", { class: at ? "lnb-right" : "" }, cell)),
+          ),
+        ),
+      ),
+    ),
+    hidden ? h("p", { class: "lnb-faint" }, `and ${count(hidden)} more`) : null,
+  );
 }

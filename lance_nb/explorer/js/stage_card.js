@@ -1,10 +1,16 @@
 // One staged change: what it does, where it runs, whom it meets, and what can be done with it.
 
-import { h, ageOf, count, plural } from "./dom.js";
+import { ageOf, count, h, plural } from "./dom.js";
 import { errorCard } from "./error_card.js";
 import { sampleTable } from "./sample_table.js";
 
-const STATES = { planned: "planned", ready: "ready", committed: "✓ committed", unknown: "? outcome unknown", failed: "! not committed" };
+const STATES = {
+  planned: "planned",
+  ready: "ready",
+  committed: "✓ committed",
+  unknown: "? outcome unknown",
+  failed: "! not committed",
+};
 const MARKS = { compatible: "✓", rebasable: "↷", retryable: "!", incompatible: "✕" };
 const ENGINES = { local: "here", spark: "on Spark" };
 
@@ -17,61 +23,226 @@ export const isOpen = (card) => ["planned", "ready", "failed"].includes(card.sta
  */
 export function stageCard(card, { first, locked }, act) {
   const open = isOpen(card);
-  const button = (words, work, title = null, kind = "") => h("button", { class: `lnb-button${kind}`, type: "button", title, disabled: locked && work !== act.go, on: { click: () => work() } }, words);
+  const button = (words, work, title = null, kind = "") =>
+    h(
+      "button",
+      {
+        class: `lnb-button${kind}`,
+        type: "button",
+        title,
+        disabled: locked && work !== act.go,
+        on: { click: () => work() },
+      },
+      words,
+    );
   const body = [
-    card.lines.length ? h("ul", { class: "lnb-sg-lines" }, card.lines.map((line) => h("li", {}, line))) : null,
-    card.facts.length ? h("dl", { class: "lnb-sg-facts" }, card.facts.map((fact) => h("div", {}, h("dt", {}, fact.label), h("dd", {}, fact.value)))) : null,
+    card.lines.length
+      ? h(
+          "ul",
+          { class: "lnb-sg-lines" },
+          card.lines.map((line) => h("li", {}, line)),
+        )
+      : null,
+    card.facts.length
+      ? h(
+          "dl",
+          { class: "lnb-sg-facts" },
+          card.facts.map((fact) => h("div", {}, h("dt", {}, fact.label), h("dd", {}, fact.value))),
+        )
+      : null,
     card.problem ? errorCard(card.problem) : null,
     whereLine(card, open, locked, act),
-    card.samples.length && card.state !== "committed" ? h("div", { class: "lnb-sg-samples" }, card.samples.map(sampleTable)) : null,
+    card.samples.length && card.state !== "committed"
+      ? h("div", { class: "lnb-sg-samples" }, card.samples.map(sampleTable))
+      : null,
     card.fragments.length && card.state !== "committed" ? fragments(card) : null,
     (card.state === "ready" || card.state === "failed") && card.has_rows ? meetings(card) : null,
     foot(card, { open, locked, button, act }),
   ];
-  return h("article", { class: `lnb-sg-card lnb-sg-is-${card.state}`, "aria-label": card.title, "data-card": card.id },
-    h("header", { class: "lnb-sg-head" }, h("strong", {}, card.title), h("span", { class: "lnb-badge" }, card.on), h("span", { class: "lnb-sg-state" }, STATES[card.state]),
-      open && !first ? button("↑", act.earlier, "commit this one earlier: the order counts beside a restore or an overwrite, and numbers the versions") : null,
-      h("button", { class: "lnb-close", type: "button", "aria-label": `take away: ${card.title}`, title: open ? "discard: its files are deleted" : "put away", disabled: locked && open, on: { click: () => act.remove() } }, "×")),
-    body);
+  return h(
+    "article",
+    {
+      class: `lnb-sg-card lnb-sg-is-${card.state}`,
+      "aria-label": card.title,
+      "data-card": card.id,
+    },
+    h(
+      "header",
+      { class: "lnb-sg-head" },
+      h("strong", {}, card.title),
+      h("span", { class: "lnb-badge" }, card.on),
+      h("span", { class: "lnb-sg-state" }, STATES[card.state]),
+      open && !first
+        ? button(
+            "↑",
+            act.earlier,
+            "commit this one earlier: the order counts beside a restore or an overwrite, and numbers the versions",
+          )
+        : null,
+      h(
+        "button",
+        {
+          class: "lnb-close",
+          type: "button",
+          "aria-label": `take away: ${card.title}`,
+          title: open ? "discard: its files are deleted" : "put away",
+          disabled: locked && open,
+          on: { click: () => act.remove() },
+        },
+        "×",
+      ),
+    ),
+    body,
+  );
 }
 
 function whereLine(card, open, locked, act) {
   const { where } = card;
   if (card.state === "committed" || !where) return null;
   const done = card.state === "planned" ? "will run" : "ran";
-  const much = where.tasks > 1 && !/ tasks?$/.test(where.reason) ? ` · ${where.size} in ${plural(where.tasks, "task")}` : ""; // a reason may be just that
+  const much =
+    where.tasks > 1 && !/ tasks?$/.test(where.reason)
+      ? ` · ${where.size} in ${plural(where.tasks, "task")}`
+      : ""; // a reason may be just that
   const words = `${done} ${ENGINES[where.name]}: ${where.reason}${much}`;
   if (!where.movable || !open) return h("p", { class: "lnb-sg-where" }, words);
-  const select = h("select", { class: "lnb-input", "aria-label": "run somewhere else", disabled: locked, on: { change: () => act.prepare(select.value), keydown: (event) => event.stopPropagation() } },
-    [["auto", "where it fits"], ["local", "here"], ["spark", "Spark"]].map(([value, label]) => h("option", { value, selected: value === where.asked }, label)));
+  const select = h(
+    "select",
+    {
+      class: "lnb-input",
+      "aria-label": "run somewhere else",
+      disabled: locked,
+      on: { change: () => act.prepare(select.value), keydown: (event) => event.stopPropagation() },
+    },
+    [
+      ["auto", "where it fits"],
+      ["local", "here"],
+      ["spark", "Spark"],
+    ].map(([value, label]) => h("option", { value, selected: value === where.asked }, label)),
+  );
   return h("p", { class: "lnb-sg-where" }, words, " ", select);
 }
 
 function fragments(card) {
-  const rows = card.fragments.map((one) => h("li", {}, `${{ new: "+", changed: "~", dropped: "−" }[one.change]} fragment ${one.id}: ${count(one.before)} → ${plural(one.after, "row")}`));
-  return h("details", { class: "lnb-sg-fragments" }, h("summary", {}, `fragments touched: ${count(card.num_fragments)}`), h("ul", {}, rows));
+  const rows = card.fragments.map((one) =>
+    h(
+      "li",
+      {},
+      `${{ new: "+", changed: "~", dropped: "−" }[one.change]} fragment ${one.id}: ${count(one.before)} → ${plural(one.after, "row")}`,
+    ),
+  );
+  return h(
+    "details",
+    { class: "lnb-sg-fragments" },
+    h("summary", {}, `fragments touched: ${count(card.num_fragments)}`),
+    h("ul", {}, rows),
+  );
 }
 
 /** What others committed since, and what that means. */
 function meetings(card) {
-  if (!card.meetings.length) return h("p", { class: "lnb-sg-calm" }, `✓ nobody has committed since ${card.on}`);
-  return h("div", { class: "lnb-sg-meetings", role: "status" }, h("p", {}, `${plural(card.meetings.length, "version")} by others since ${card.on}:`),
-    h("ul", {}, card.meetings.map((one) => h("li", { class: `lnb-sg-${one.verdict}` }, h("i", { "aria-hidden": "true" }, MARKS[one.verdict]),
-      h("span", {}, h("b", {}, `version ${one.version}, ${one.operation}`), one.author && ` by ${one.author}`, one.time && [" ", ageOf(one.time)], one.message && ` “${one.message}”`, `: ${one.words}`, one.overlap ? h("small", {}, ` (${one.overlap})`) : null)))));
+  if (!card.meetings.length)
+    return h("p", { class: "lnb-sg-calm" }, `✓ nobody has committed since ${card.on}`);
+  return h(
+    "div",
+    { class: "lnb-sg-meetings", role: "status" },
+    h("p", {}, `${plural(card.meetings.length, "version")} by others since ${card.on}:`),
+    h(
+      "ul",
+      {},
+      card.meetings.map((one) =>
+        h(
+          "li",
+          { class: `lnb-sg-${one.verdict}` },
+          h("i", { "aria-hidden": "true" }, MARKS[one.verdict]),
+          h(
+            "span",
+            {},
+            h("b", {}, `version ${one.version}, ${one.operation}`),
+            one.author && ` by ${one.author}`,
+            one.time && [" ", ageOf(one.time)],
+            one.message && ` “${one.message}”`,
+            `: ${one.words}`,
+            one.overlap ? h("small", {}, ` (${one.overlap})`) : null,
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
-function foot(card, { open, locked, button, act }) {
+function foot(card, { locked, button, act }) {
   if (card.outcome) {
     const { version, text } = card.outcome;
-    return h("p", { class: "lnb-sg-foot" }, h("span", { class: "lnb-sg-done" }, `✓ ${text}`),
-      version === null ? null : h("button", { class: "lnb-link", type: "button", on: { click: act.go } }, `show version ${version}`),
-      card.outcome.undo ? button(`undo: restore version ${card.outcome.undo.version}`, act.undo, "stages a restore, as a new version; nothing is lost") : null);
+    return h(
+      "p",
+      { class: "lnb-sg-foot" },
+      h("span", { class: "lnb-sg-done" }, `✓ ${text}`),
+      version === null
+        ? null
+        : h(
+            "button",
+            { class: "lnb-link", type: "button", on: { click: act.go } },
+            `show version ${version}`,
+          ),
+      card.outcome.undo
+        ? button(
+            `undo: restore version ${card.outcome.undo.version}`,
+            act.undo,
+            "stages a restore, as a new version; nothing is lost",
+          )
+        : null,
+    );
   }
-  if (card.state === "unknown") return h("p", { class: "lnb-sg-foot" }, button("look again", act.look, "ask the dataset whether the commit landed"), button("commit again", () => act.commit(""), "safe: the same transaction lands once"));
-  const message = h("input", { class: "lnb-input lnb-sg-message", placeholder: "why (commit message)", "aria-label": "commit message", value: card.message, disabled: locked, on: { keydown: (event) => event.stopPropagation() } });
-  const blocked = card.meetings.some((one) => one.verdict === "retryable" || one.verdict === "incompatible");
-  const rerun = card.meetings.length || card.state === "failed" ? button("re-run on the newest", act.rerun, "make this card anew from the newest version", blocked || card.state === "failed" ? " lnb-sg-go" : "") : null;
-  const commit = card.state === "failed" ? null : button("Commit", () => act.commit(message.value), blocked ? "a commit now would be refused" : null, blocked ? "" : " lnb-sg-go");
+  if (card.state === "unknown")
+    return h(
+      "p",
+      { class: "lnb-sg-foot" },
+      button("look again", act.look, "ask the dataset whether the commit landed"),
+      button("commit again", () => act.commit(""), "safe: the same transaction lands once"),
+    );
+  const message = h("input", {
+    class: "lnb-input lnb-sg-message",
+    placeholder: "why (commit message)",
+    "aria-label": "commit message",
+    value: card.message,
+    disabled: locked,
+    on: { keydown: (event) => event.stopPropagation() },
+  });
+  const blocked = card.meetings.some(
+    (one) => one.verdict === "retryable" || one.verdict === "incompatible",
+  );
+  const rerun =
+    card.meetings.length || card.state === "failed"
+      ? button(
+          "re-run on the newest",
+          act.rerun,
+          "make this card anew from the newest version",
+          blocked || card.state === "failed" ? " lnb-sg-go" : "",
+        )
+      : null;
+  const commit =
+    card.state === "failed"
+      ? null
+      : button(
+          "Commit",
+          () => act.commit(message.value),
+          blocked ? "a commit now would be refused" : null,
+          blocked ? "" : " lnb-sg-go",
+        );
   const named = !card.has_rows; // tags, branches and clean-ups have no message
-  return h("p", { class: "lnb-sg-foot" }, card.state === "failed" || named ? null : message, card.state === "planned" ? button("Prepare", () => act.prepare(null), "run the work now and look at the result; nothing is committed") : null, rerun, commit);
+  return h(
+    "p",
+    { class: "lnb-sg-foot" },
+    card.state === "failed" || named ? null : message,
+    card.state === "planned"
+      ? button(
+          "Prepare",
+          () => act.prepare(null),
+          "run the work now and look at the result; nothing is committed",
+        )
+      : null,
+    rerun,
+    commit,
+  );
 }

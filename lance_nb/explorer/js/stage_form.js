@@ -1,10 +1,32 @@
 // The form of a staged change: a verb, its fields with completion, and what the kernel says of it while one types.
 
-import { h, show, setText } from "./dom.js";
+import { h, setText, show } from "./dom.js";
 import { suggestions } from "./suggestions.js";
 
-const TYPES = ["int8", "int16", "int32", "int64", "uint8", "uint32", "uint64", "float16", "float32", "float64", "bool", "string", "large_string", "binary", "date32", "timestamp[us]", "float16[128]"];
-const ENGINES = [["auto", "where it fits"], ["local", "here"], ["spark", "Spark"]];
+const TYPES = [
+  "int8",
+  "int16",
+  "int32",
+  "int64",
+  "uint8",
+  "uint32",
+  "uint64",
+  "float16",
+  "float32",
+  "float64",
+  "bool",
+  "string",
+  "large_string",
+  "binary",
+  "date32",
+  "timestamp[us]",
+  "float16[128]",
+];
+const ENGINES = [
+  ["auto", "where it fits"],
+  ["local", "here"],
+  ["spark", "Spark"],
+];
 const NAME = /`(?:[^`]|``)*$|[A-Za-z_][\w.]*$/;
 const PART = /`(?:[^`]|``)*`|[^,]+/g;
 let instances = 0;
@@ -16,13 +38,30 @@ let instances = 0;
 export function stageForm(ctx, { stage, code }) {
   const uid = `lnb-sg${(instances += 1)}`;
   const request = ctx.kernel.line();
-  const verbs = h("select", { class: "lnb-input lnb-sg-verb", id: `${uid}-verb`, "aria-label": "change", on: { change: () => choose(verbs.value) } });
+  const verbs = h("select", {
+    class: "lnb-input lnb-sg-verb",
+    id: `${uid}-verb`,
+    "aria-label": "change",
+    on: { change: () => choose(verbs.value) },
+  });
   const place = h("div", { class: "lnb-sg-fields" });
-  const engine = h("select", { class: "lnb-input", "aria-label": "where it runs", hidden: true, on: { change: ask } }, ENGINES.map(([value, label]) => h("option", { value }, label)));
+  const engine = h(
+    "select",
+    { class: "lnb-input", "aria-label": "where it runs", hidden: true, on: { change: ask } },
+    ENGINES.map(([value, label]) => h("option", { value }, label)),
+  );
   const said = h("p", { class: "lnb-sg-said", id: `${uid}-said`, "aria-live": "polite" });
   const button = h("button", { class: "lnb-button lnb-sg-go", type: "submit" }, "Stage");
-  const element = h("form", { class: "lnb-sg-form", "aria-label": "stage a change", on: { submit, keydown: (event) => event.key !== "Escape" && event.stopPropagation() } },
-    h("div", { class: "lnb-sg-line" }, verbs, place, engine, button), said);
+  const element = h(
+    "form",
+    {
+      class: "lnb-sg-form",
+      "aria-label": "stage a change",
+      on: { submit, keydown: (event) => event.key !== "Escape" && event.stopPropagation() },
+    },
+    h("div", { class: "lnb-sg-line" }, verbs, place, engine, button),
+    said,
+  );
   let menu = null;
   let fields = [];
   let renew = null; // offers anew what could stand in the field of the keyboard
@@ -33,7 +72,16 @@ export function stageForm(ctx, { stage, code }) {
     menu = next;
     const groups = groupsOf(menu.verbs);
     const chosen = verbs.value;
-    show(verbs, [...groups].map(([group, list]) => h("optgroup", { label: group }, list.map((verb) => h("option", { value: verb.name }, verb.label)))));
+    show(
+      verbs,
+      [...groups].map(([group, list]) =>
+        h(
+          "optgroup",
+          { label: group },
+          list.map((verb) => h("option", { value: verb.name }, verb.label)),
+        ),
+      ),
+    );
     if (first) choose(menu.verbs[0].name);
     else verbs.value = chosen;
     renew?.();
@@ -44,7 +92,17 @@ export function stageForm(ctx, { stage, code }) {
     if (!verb) return;
     verbs.value = name;
     fields = verb.fields.map((field) => ({ field, input: inputOf(field, args[field.name]) }));
-    show(place, fields.map(({ field, input }) => h("label", { class: `lnb-sg-field lnb-sg-${field.kind}` }, h("span", {}, field.label), input.element)));
+    show(
+      place,
+      fields.map(({ field, input }) =>
+        h(
+          "label",
+          { class: `lnb-sg-field lnb-sg-${field.kind}` },
+          h("span", {}, field.label),
+          input.element,
+        ),
+      ),
+    );
     engine.hidden = !verb.is_heavy;
     if (quietly) say("");
     else ask();
@@ -53,24 +111,47 @@ export function stageForm(ctx, { stage, code }) {
   function inputOf(field, value) {
     if (field.kind === "set") return setInput(field, value);
     if (field.kind === "choice") {
-      const select = h("select", { class: "lnb-input", "aria-label": field.label, on: { change: ask } }, field.choices.map((one) => h("option", { value: one, selected: one === value }, one)));
+      const select = h(
+        "select",
+        { class: "lnb-input", "aria-label": field.label, on: { change: ask } },
+        field.choices.map((one) => h("option", { value: one, selected: one === value }, one)),
+      );
       return { element: select, value: () => select.value };
     }
-    const shown = Array.isArray(value) ? value.map(quoted).join(", ") : value ?? "";
+    const shown = Array.isArray(value) ? value.map(quoted).join(", ") : (value ?? "");
     const input = textInput(field, String(shown));
-    return { ...input, value: field.kind === "columns" ? () => (input.value().match(PART) ?? []).map(plain).filter(Boolean) : input.value };
+    return {
+      ...input,
+      value:
+        field.kind === "columns"
+          ? () => (input.value().match(PART) ?? []).map(plain).filter(Boolean)
+          : input.value,
+    };
   }
 
   /** One text with a list of what could stand there. */
   function textInput(field, value, name = field.label) {
-    const input = h("input", { class: "lnb-input", "aria-label": name, placeholder: field.hint, spellcheck: "false", autocomplete: "off", "aria-describedby": `${uid}-said`, inputmode: field.kind === "count" ? "numeric" : null });
+    const input = h("input", {
+      class: "lnb-input",
+      "aria-label": name,
+      placeholder: field.hint,
+      spellcheck: "false",
+      autocomplete: "off",
+      "aria-describedby": `${uid}-said`,
+      inputmode: field.kind === "count" ? "numeric" : null,
+    });
     input.value = value;
-    const list = suggestions(input, `${name}: suggestions`, (line) => {
-      const at = input.selectionStart ?? input.value.length;
-      const from = at - typed(field, input).length;
-      input.setRangeText(line.text, from, inside(field) ? at : input.value.length, "end");
-      ask();
-    }, inside(field) ? () => typed(field, input) : null);
+    const list = suggestions(
+      input,
+      `${name}: suggestions`,
+      (line) => {
+        const at = input.selectionStart ?? input.value.length;
+        const from = at - typed(field, input).length;
+        input.setRangeText(line.text, from, inside(field) ? at : input.value.length, "end");
+        ask();
+      },
+      inside(field) ? () => typed(field, input) : null,
+    );
     const look = () => list.offer(linesFor(field, typed(field, input)));
     input.addEventListener("input", () => {
       look();
@@ -86,7 +167,11 @@ export function stageForm(ctx, { stage, code }) {
       if (event.key === "Enter" && !list.list.hidden && !list.moved()) list.offer([]);
       else if (list.key(event)) event.stopPropagation();
     });
-    return { element: h("span", { class: "lnb-sg-box" }, input, list.list), value: () => input.value.trim(), input };
+    return {
+      element: h("span", { class: "lnb-sg-box" }, input, list.list),
+      value: () => input.value.trim(),
+      input,
+    };
   }
 
   function setInput(field, value) {
@@ -96,21 +181,62 @@ export function stageForm(ctx, { stage, code }) {
       const left = textInput({ kind: "column", hint: "column", label: "column" }, column);
       const right = textInput({ kind: "sql", hint: field.hint, label: "new value" }, sql);
       lines.push({ left, right });
-      rows.insertBefore(h("span", { class: "lnb-sg-pair" }, left.element, "=", right.element), more);
+      rows.insertBefore(
+        h("span", { class: "lnb-sg-pair" }, left.element, "=", right.element),
+        more,
+      );
     }
-    const more = h("button", { class: "lnb-link", type: "button", on: { click: () => add(["", ""]) } }, "+ column");
+    const more = h(
+      "button",
+      { class: "lnb-link", type: "button", on: { click: () => add(["", ""]) } },
+      "+ column",
+    );
     rows.append(more);
     for (const pair of Object.entries(value ?? { "": "" })) add(pair);
-    return { element: rows, value: () => Object.fromEntries(lines.map(({ left, right }) => [left.value(), right.value()]).filter(([column]) => column)) };
+    return {
+      element: rows,
+      value: () =>
+        Object.fromEntries(
+          lines
+            .map(({ left, right }) => [left.value(), right.value()])
+            .filter(([column]) => column),
+        ),
+    };
   }
 
   function linesFor(field, text) {
-    const wanted = text.replace(/`/g, "").toLowerCase();
-    const columns = menu.columns.map((one) => ({ name: one.name, type: one.type, text: field.kind === "column" ? one.value : field.kind === "columns" ? quoted(one.value) : `${one.sql} ` }));
+    const wanted = text.replaceAll("`", "").toLowerCase();
+    const columns = menu.columns.map((one) => ({
+      name: one.name,
+      type: one.type,
+      text:
+        field.kind === "column"
+          ? one.value
+          : field.kind === "columns"
+            ? quoted(one.value)
+            : `${one.sql} `,
+    }));
     const plainly = (texts) => texts.map((one) => ({ name: one, type: "", text: one }));
-    const lines = { column: columns, columns, filter: columns, sql: columns, type: plainly(TYPES), version: plainly(menu.versions), tag: plainly(menu.tags), branch: plainly(menu.branches), rows: menu.rows.map((one) => ({ name: one.name, type: `${one.kind}, ${one.text}`, text: one.name })) }[field.kind] ?? [];
+    const lines =
+      {
+        column: columns,
+        columns,
+        filter: columns,
+        sql: columns,
+        type: plainly(TYPES),
+        version: plainly(menu.versions),
+        tag: plainly(menu.tags),
+        branch: plainly(menu.branches),
+        rows: menu.rows.map((one) => ({
+          name: one.name,
+          type: `${one.kind}, ${one.text}`,
+          text: one.name,
+        })),
+      }[field.kind] ?? [];
     if (!wanted && inside(field) && field.kind !== "columns") return [];
-    return lines.filter((one) => one.name.toLowerCase().includes(wanted) && one.text !== text).slice(0, 12);
+    return lines
+      .filter((one) => one.name.toLowerCase().includes(wanted) && one.text !== text)
+      .slice(0, 12);
   }
 
   function wish() {
@@ -122,15 +248,22 @@ export function stageForm(ctx, { stage, code }) {
   function ask() {
     if (!menu || ctx.kernel.state === "static") return;
     const { branch, version } = ctx.screen();
-    request("stage.check", { branch, version, ...wish() }, ({ result }) => {
-      const where = result.where ? `runs ${{ local: "here", spark: "on Spark" }[result.where.name]}: ${result.where.reason}` : "";
-      say([result.note, where].filter(Boolean).join(" · "));
-      code(result.code);
-    }, (error) => {
-      const empty = / is missing$/.test(error.message);
-      say(empty ? "" : error.message, !empty);
-      code(null);
-    });
+    request(
+      "stage.check",
+      { branch, version, ...wish() },
+      ({ result }) => {
+        const where = result.where
+          ? `runs ${{ local: "here", spark: "on Spark" }[result.where.name]}: ${result.where.reason}`
+          : "";
+        say([result.note, where].filter(Boolean).join(" · "));
+        code(result.code);
+      },
+      (error) => {
+        const empty = / is missing$/.test(error.message);
+        say(empty ? "" : error.message, !empty);
+        code(null);
+      },
+    );
   }
 
   function say(text, wrong = false) {
@@ -157,7 +290,9 @@ export function stageForm(ctx, { stage, code }) {
     },
     /** Fill the form: `{verb, ...args}` of another view. */
     fill({ verb, ...args }) {
-      const [name, meant] = { materialize: ["compact", { materialize_deletions_threshold: 0 }] }[verb] ?? [verb, {}];
+      const [name, meant] = { materialize: ["compact", { materialize_deletions_threshold: 0 }] }[
+        verb
+      ] ?? [verb, {}];
       choose(name, { ...meant, ...args });
       button.focus();
     },
@@ -182,7 +317,8 @@ function typed(field, input) {
 }
 
 const quoted = (name) => (/^[^,`]+$/.test(name) ? name : `\`${name.replace(/`/g, "``")}\``);
-const plain = (part) => (part.trim().startsWith("`") ? part.trim().slice(1, -1).replace(/``/g, "`") : part.trim());
+const plain = (part) =>
+  part.trim().startsWith("`") ? part.trim().slice(1, -1).replace(/``/g, "`") : part.trim();
 
 function groupsOf(verbs) {
   const groups = new Map();

@@ -4,10 +4,18 @@ import { h } from "./dom.js";
 
 /** @param {string} label @param {...HTMLElement} parts @returns {HTMLElement} */
 export function storageFrame(label, ...parts) {
-  return h("div", { class: "lnb-storage", tabindex: "0", role: "region", "aria-label": label }, ...parts);
+  return h(
+    "div",
+    { class: "lnb-storage", tabindex: "0", role: "region", "aria-label": label },
+    ...parts,
+  );
 }
 
 /** What stands there without a kernel. */
 export function asleep() {
-  return h("p", { class: "lnb-st-well" }, "The storage of a version is read when it is asked for: run the cell to see it.");
+  return h(
+    "p",
+    { class: "lnb-st-well" },
+    "The storage of a version is read when it is asked for: run the cell to see it.",
+  );
 }

@@ -14,18 +14,46 @@ let instances = 0;
  */
 export function suggestions(input, label, chosen, word) {
   const uid = `lnb-suggest${(instances += 1)}`;
-  const list = h("ul", { class: "lnb-choices-list", role: "listbox", id: uid, "aria-label": label, hidden: true });
+  const list = h("ul", {
+    class: "lnb-choices-list",
+    role: "listbox",
+    id: uid,
+    "aria-label": label,
+    hidden: true,
+  });
   let offered = [];
   let at = 0;
   let moved = false;
   let left = false; // by Enter or Escape: what is offered after that comes too late
-  for (const [name, value] of [["role", "combobox"], ["aria-expanded", "false"], ["aria-controls", uid], ["aria-autocomplete", "list"]]) input.setAttribute(name, value);
+  for (const [name, value] of [
+    ["role", "combobox"],
+    ["aria-expanded", "false"],
+    ["aria-controls", uid],
+    ["aria-autocomplete", "list"],
+  ])
+    input.setAttribute(name, value);
 
   function offer(lines) {
     offered = lines;
     at = 0;
     moved = false;
-    show(list, lines.map((line, index) => h("li", { class: "lnb-choice-line", role: "option", id: `${uid}-${index}`, "aria-selected": String(index === 0), on: { mousedown: (event) => event.preventDefault(), click: () => take(index) } }, h("b", {}, line.name), h("small", {}, line.type))));
+    show(
+      list,
+      lines.map((line, index) =>
+        h(
+          "li",
+          {
+            class: "lnb-choice-line",
+            role: "option",
+            id: `${uid}-${index}`,
+            "aria-selected": String(index === 0),
+            on: { mousedown: (event) => event.preventDefault(), click: () => take(index) },
+          },
+          h("b", {}, line.name),
+          h("small", {}, line.type),
+        ),
+      ),
+    );
     const shown = lines.length > 0 && !left && input.getRootNode().activeElement === input;
     list.hidden = !shown;
     input.setAttribute("aria-expanded", String(shown));
@@ -45,8 +73,21 @@ export function suggestions(input, label, chosen, word) {
   }
 
   input.addEventListener("blur", () => offer([]));
-  for (const begun of ["input", "focus"]) input.addEventListener(begun, () => { left = false; }, { capture: true });
-  input.addEventListener("keydown", ({ key: name }) => { left ||= name === "Enter" || name === "Escape"; }, { capture: true });
+  for (const begun of ["input", "focus"])
+    input.addEventListener(
+      begun,
+      () => {
+        left = false;
+      },
+      { capture: true },
+    );
+  input.addEventListener(
+    "keydown",
+    ({ key: name }) => {
+      left ||= name === "Enter" || name === "Escape";
+    },
+    { capture: true },
+  );
   /** Keys of the list; true when the key was the list's. */
   function key(event) {
     if (list.hidden) return false;

@@ -13,13 +13,34 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
   const views = new Map(tabs.map((tab) => [tab.id, makeView(tab)]));
   let active = tabs[0].id;
 
-  const list = h("div", { class: "lnb-tabs", role: "tablist", "aria-label": "views", on: { keydown: onKey } }, [...views.values()].map((view) => view.button));
+  const list = h(
+    "div",
+    { class: "lnb-tabs", role: "tablist", "aria-label": "views", on: { keydown: onKey } },
+    [...views.values()].map((view) => view.button),
+  );
   bar.prepend(list);
 
   function makeView(tab) {
     const view = { tab, code: null, view: null, mounted: false, stale: [] };
-    view.button = h("button", { class: "lnb-tab", type: "button", role: "tab", id: `${uid}-${tab.id}`, "aria-controls": `${uid}-${tab.id}-panel`, on: { click: () => select(tab.id) } }, tab.label);
-    view.panel = h("div", { class: `lnb-panel lnb-panel-${tab.id}`, role: "tabpanel", id: `${uid}-${tab.id}-panel`, "aria-labelledby": `${uid}-${tab.id}`, hidden: true });
+    view.button = h(
+      "button",
+      {
+        class: "lnb-tab",
+        type: "button",
+        role: "tab",
+        id: `${uid}-${tab.id}`,
+        "aria-controls": `${uid}-${tab.id}-panel`,
+        on: { click: () => select(tab.id) },
+      },
+      tab.label,
+    );
+    view.panel = h("div", {
+      class: `lnb-panel lnb-panel-${tab.id}`,
+      role: "tabpanel",
+      id: `${uid}-${tab.id}-panel`,
+      "aria-labelledby": `${uid}-${tab.id}`,
+      hidden: true,
+    });
     panels.append(view.panel);
     return view;
   }
@@ -72,7 +93,12 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
   function onKey(event) {
     const ids = tabs.map((tab) => tab.id);
     const at = ids.indexOf(active);
-    const next = { ArrowLeft: (at + ids.length - 1) % ids.length, ArrowRight: (at + 1) % ids.length, Home: 0, End: ids.length - 1 }[event.key];
+    const next = {
+      ArrowLeft: (at + ids.length - 1) % ids.length,
+      ArrowRight: (at + 1) % ids.length,
+      Home: 0,
+      End: ids.length - 1,
+    }[event.key];
     if (next === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     event.stopPropagation();

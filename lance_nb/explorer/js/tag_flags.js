@@ -9,17 +9,19 @@ const MOST = 210;
 
 /** Where the flag of every tag stands and how much room its words have, in pixels. */
 function spots(tags, places, end) {
-  return tags.map((tag, at) => {
-    const need = Math.min(MOST, BESIDE + LETTER * tag.names.join(", ").length);
-    return { need, right: (places[at + 1] ?? end) - places[at] - 4 };
-  }).map(({ need, right }, at, all) => {
-    const last = at === all.length - 1;
-    // Only the last one may turn round: it knows what the one before has taken.
-    const before = at ? places[at - 1] + Math.min(all[at - 1].need, all[at - 1].right) + 6 : 0;
-    const left = places[at] - before;
-    const flip = last && need > right && left > right;
-    return { flip, room: Math.min(need, flip ? left : right) };
-  });
+  return tags
+    .map((tag, at) => {
+      const need = Math.min(MOST, BESIDE + LETTER * tag.names.join(", ").length);
+      return { need, right: (places[at + 1] ?? end) - places[at] - 4 };
+    })
+    .map(({ need, right }, at, all) => {
+      const last = at === all.length - 1;
+      // Only the last one may turn round: it knows what the one before has taken.
+      const before = at ? places[at - 1] + Math.min(all[at - 1].need, all[at - 1].right) + 6 : 0;
+      const left = places[at] - before;
+      const flip = last && need > right && left > right;
+      return { flip, room: Math.min(need, flip ? left : right) };
+    });
 }
 
 /**
@@ -32,9 +34,22 @@ export function tagFlags(lane, middle, end, go) {
   return spots(lane.tags, places, end).map(({ flip, room }, at) => {
     const { version, names } = lane.tags[at];
     const all = names.join(", ");
-    const words = BESIDE + LETTER * all.length > room && names.length > 1 ? `${names[0]} +${names.length - 1}` : all;
-    const flag = h("button", { class: `lnb-tl-flag${flip ? " lnb-flip" : ""}`, type: "button", tabindex: "-1", title: `tag ${all}: ${lane.label}:${version}`, on: { click: () => go(version) } },
-      h("span", { "aria-hidden": "true" }, "⚑"), room >= Math.min(LEAST, BESIDE + LETTER * words.length) ? h("em", {}, words) : null);
+    const words =
+      BESIDE + LETTER * all.length > room && names.length > 1
+        ? `${names[0]} +${names.length - 1}`
+        : all;
+    const flag = h(
+      "button",
+      {
+        class: `lnb-tl-flag${flip ? " lnb-flip" : ""}`,
+        type: "button",
+        tabindex: "-1",
+        title: `tag ${all}: ${lane.label}:${version}`,
+        on: { click: () => go(version) },
+      },
+      h("span", { "aria-hidden": "true" }, "⚑"),
+      room >= Math.min(LEAST, BESIDE + LETTER * words.length) ? h("em", {}, words) : null,
+    );
     flag.style.left = `${places[at]}px`;
     flag.style.top = `${lane.top}px`;
     flag.style.maxWidth = `${Math.max(16, Math.ceil(room))}px`;

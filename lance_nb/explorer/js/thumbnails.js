@@ -12,7 +12,18 @@ const MAX_KEPT = 400;
 /** @param {import("./view.js").Context} ctx @param {Object} store see page_store.js @param {() => void} changed @param {() => void} refill every cell */
 export function thumbnails(ctx, store, changed, refill) {
   const request = ctx.kernel.line({ quiet: true });
-  const toggle = h("button", { class: "lnb-link", type: "button", "aria-pressed": "true", title: "show small pictures in cells", hidden: true, on: { click: flip } }, "pictures");
+  const toggle = h(
+    "button",
+    {
+      class: "lnb-link",
+      type: "button",
+      "aria-pressed": "true",
+      title: "show small pictures in cells",
+      hidden: true,
+      on: { click: flip },
+    },
+    "pictures",
+  );
   let kept = new Map(); // "row:column" -> a small picture, or null where there is none
   let place = null;
   let shown = true;
@@ -55,7 +66,8 @@ export function thumbnails(ctx, store, changed, refill) {
   async function arrived({ result, buffers }, { row, count, column }, asked) {
     const pictures = await Promise.all(result.thumbs.map((about, at) => small(about, buffers[at])));
     if (asked !== place) return pictures.forEach((one) => one?.close());
-    for (let at = row; at < row + count; at += 1) if (!kept.has(`${at}:${column}`)) keep(`${at}:${column}`, null);
+    for (let at = row; at < row + count; at += 1)
+      if (!kept.has(`${at}:${column}`)) keep(`${at}:${column}`, null);
     result.thumbs.forEach((about, at) => keep(`${about.at}:${column}`, pictures[at]));
     underWay = "";
     return changed();
@@ -72,15 +84,22 @@ export function thumbnails(ctx, store, changed, refill) {
     /** Ask for the pictures in a rectangle (ends exclusive) that are not here. */
     want(first, last, from, to) {
       if (ctx.kernel.state !== "live") return;
-      for (let column = from; toggle.hidden && column < to; column += 1) toggle.hidden = !store.column(column)?.pictures;
+      for (let column = from; toggle.hidden && column < to; column += 1)
+        toggle.hidden = !store.column(column)?.pictures;
       const wanted = shown && !toggle.hidden ? missing(first, last, from, to) : null;
       const key = JSON.stringify(wanted);
       if (!wanted || key === underWay) return;
       underWay = key;
       const asked = place;
-      request("rows.thumbs", { ...place, ...wanted }, (answer) => arrived(answer, wanted, asked), () => {
-        for (let at = 0; at < wanted.count; at += 1) keep(`${wanted.row + at}:${wanted.column}`, null);
-      });
+      request(
+        "rows.thumbs",
+        { ...place, ...wanted },
+        (answer) => arrived(answer, wanted, asked),
+        () => {
+          for (let at = 0; at < wanted.count; at += 1)
+            keep(`${wanted.row + at}:${wanted.column}`, null);
+        },
+      );
     },
     /** Put a value in a cell, with its picture where there is one. */
     fill(cell, value, column, row, index) {
@@ -89,10 +108,18 @@ export function thumbnails(ctx, store, changed, refill) {
         const words = fillCell(cell, value, column);
         return { ...words, filled: words.filled && picture === null }; // one on its way: fill it again
       }
-      const canvas = h("canvas", { class: "lnb-thumb", width: picture.width, height: picture.height, "aria-hidden": "true" });
+      const canvas = h("canvas", {
+        class: "lnb-thumb",
+        width: picture.width,
+        height: picture.height,
+        "aria-hidden": "true",
+      });
       canvas.getContext("2d").drawImage(picture, 0, 0);
       canvas.style.width = `${picture.width / SHARP}px`;
-      cell.replaceChildren(h("i", { class: "lnb-thumb-place" }, canvas), h("span", {}, value.text.split(" · ").slice(0, 2).join(" · ")));
+      cell.replaceChildren(
+        h("i", { class: "lnb-thumb-place" }, canvas),
+        h("span", {}, value.text.split(" · ").slice(0, 2).join(" · ")),
+      );
       return { filled: true, look: "lnb-look-binary lnb-look-picture" };
     },
   };
@@ -101,9 +128,15 @@ export function thumbnails(ctx, store, changed, refill) {
 /** A picture made small in memory, null when it cannot be decoded. */
 async function small({ mime, width, height }, buffer) {
   const scale = Math.min(1, (HEIGHT * SHARP) / height, (WIDTH * SHARP) / width);
-  const size = { resizeWidth: Math.max(1, Math.round(width * scale)), resizeHeight: Math.max(1, Math.round(height * scale)) };
+  const size = {
+    resizeWidth: Math.max(1, Math.round(width * scale)),
+    resizeHeight: Math.max(1, Math.round(height * scale)),
+  };
   try {
-    return await createImageBitmap(new Blob([buffer], { type: mime }), { ...size, resizeQuality: "medium" });
+    return await createImageBitmap(new Blob([buffer], { type: mime }), {
+      ...size,
+      resizeQuality: "medium",
+    });
   } catch {
     return null;
   }

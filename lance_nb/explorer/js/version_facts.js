@@ -1,6 +1,6 @@
 // One version in full: operation, message, counts, schema, properties, the decoded transaction.
 
-import { h, ageOf } from "./dom.js";
+import { ageOf, h } from "./dom.js";
 import { lookOfOperation } from "./operations.js";
 
 /**
@@ -14,21 +14,63 @@ export function versionFacts(detail, open, ...acts) {
   const { lines, hidden } = detail.schema;
 
   function section(key, title, count, content) {
-    const details = h("details", { class: "lnb-section", open: open[key], on: { toggle: () => { open[key] = details.open; } } },
-      h("summary", {}, title, h("small", {}, count)), content);
+    const details = h(
+      "details",
+      {
+        class: "lnb-section",
+        open: open[key],
+        on: {
+          toggle: () => {
+            open[key] = details.open;
+          },
+        },
+      },
+      h("summary", {}, title, h("small", {}, count)),
+      content,
+    );
     return details;
   }
 
   return [
-    h("div", { class: `lnb-operation lnb-op-${family}` }, glyph ? h("i", { "aria-hidden": "true" }, glyph) : null, h("strong", {}, detail.operation), h("span", {}, detail.label)),
+    h(
+      "div",
+      { class: `lnb-operation lnb-op-${family}` },
+      glyph ? h("i", { "aria-hidden": "true" }, glyph) : null,
+      h("strong", {}, detail.operation),
+      h("span", {}, detail.label),
+    ),
     detail.message ? h("blockquote", { class: "lnb-message" }, detail.message) : null,
     detail.description ? h("p", { class: "lnb-description" }, detail.description) : null,
-    h("p", { class: "lnb-when" }, h("time", {}, detail.time), detail.time_ms ? ageOf(detail.time_ms) : null),
+    h(
+      "p",
+      { class: "lnb-when" },
+      h("time", {}, detail.time),
+      detail.time_ms ? ageOf(detail.time_ms) : null,
+    ),
     ...acts,
     h("dl", { class: "lnb-counts" }, detail.counts.map(entry)),
-    section("schema", "Schema", String(lines.filter((line) => !line.depth).length), schemaTree(lines, hidden)),
-    detail.properties.length ? section("properties", "Properties", String(detail.properties.length), h("dl", { class: "lnb-entries" }, detail.properties.map(entry))) : null,
-    detail.transaction.length ? section("transaction", "Transaction", "", h("dl", { class: "lnb-entries" }, detail.transaction.map(entry))) : null,
+    section(
+      "schema",
+      "Schema",
+      String(lines.filter((line) => !line.depth).length),
+      schemaTree(lines, hidden),
+    ),
+    detail.properties.length
+      ? section(
+          "properties",
+          "Properties",
+          String(detail.properties.length),
+          h("dl", { class: "lnb-entries" }, detail.properties.map(entry)),
+        )
+      : null,
+    detail.transaction.length
+      ? section(
+          "transaction",
+          "Transaction",
+          "",
+          h("dl", { class: "lnb-entries" }, detail.transaction.map(entry)),
+        )
+      : null,
   ].filter(Boolean);
 }
 
@@ -39,8 +81,18 @@ export function entry({ label, value }) {
 /** The columns as a tree. @param {Object[]} lines see models/schema_tree.py @param {number} hidden */
 export function schemaTree(lines, hidden) {
   const items = lines.map((line) => {
-    const item = h("li", { class: "lnb-field", title: line.note || null, "aria-level": line.depth + 1, role: "treeitem" },
-      h("b", {}, line.name), h("code", {}, line.type), line.nullable ? null : h("small", { title: "never null" }, "required"));
+    const item = h(
+      "li",
+      {
+        class: "lnb-field",
+        title: line.note || null,
+        "aria-level": line.depth + 1,
+        role: "treeitem",
+      },
+      h("b", {}, line.name),
+      h("code", {}, line.type),
+      line.nullable ? null : h("small", { title: "never null" }, "required"),
+    );
     item.style.paddingInlineStart = `${line.depth * 14}px`;
     return item;
   });

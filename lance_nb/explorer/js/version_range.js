@@ -74,7 +74,11 @@ export function versionBefore(timeline, { branch, version }) {
 }
 
 export function samePlace(one, other) {
-  return Boolean(one && other) && one.version === other.version && (one.branch ?? null) === (other.branch ?? null);
+  return (
+    Boolean(one && other) &&
+    one.version === other.version &&
+    (one.branch ?? null) === (other.branch ?? null)
+  );
 }
 
 /** "main:12". */

@@ -10,8 +10,12 @@ export function barHeight(facts, tall, most) {
 
 export function rowWords(facts) {
   if (facts.operation === "Damaged") return "";
-  if (facts.added === null) return facts.rows === null ? "row count not recorded" : plural(facts.rows, "row");
-  const parts = [facts.added && `+${plural(facts.added, "row")}`, facts.removed && `−${plural(facts.removed, "row")}`];
+  if (facts.added === null)
+    return facts.rows === null ? "row count not recorded" : plural(facts.rows, "row");
+  const parts = [
+    facts.added && `+${plural(facts.added, "row")}`,
+    facts.removed && `−${plural(facts.removed, "row")}`,
+  ];
   return parts.filter(Boolean).join(" ") || "no rows changed";
 }
 

@@ -1,8 +1,8 @@
 // What every widget shares: the root element, the context handed to views, and clean-up.
 
-import { h, show, atOnce, renewAges } from "./dom.js";
-import { openKernel } from "./kernel.js";
+import { atOnce, h, renewAges, show } from "./dom.js";
 import { errorCard } from "./error_card.js";
+import { openKernel } from "./kernel.js";
 import { lateNotice } from "./late_notice.js";
 import { versionRange } from "./version_range.js";
 
@@ -43,7 +43,10 @@ export function widget(mount, label) {
       const root = h(
         "section",
         { class: "lnb lnb-live", "aria-label": label, on: { focusin: keepKeys, keydown: leave } },
-        lateNotice(kernel), problem, body, live,
+        lateNotice(kernel),
+        problem,
+        body,
+        live,
       );
       root.style.setProperty("--lnb-height", `${model.get("height")}px`);
       el.append(root);
@@ -129,7 +132,11 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
       show(problem);
       arrived();
     };
-    const failed = (error) => show(problem, failure(error, () => show(problem)));
+    const failed = (error) =>
+      show(
+        problem,
+        failure(error, () => show(problem)),
+      );
     line("travel", { ...args, window: shared.window }, done, failed);
   }
   context.range = versionRange(context);
@@ -148,9 +155,29 @@ function detailBelow(root) {
 }
 
 function cardOf(error) {
-  return error.card ?? { title: "The kernel cannot be asked", message: error.message, where: "", hint: "Run the cell again.", kind: "" };
+  return (
+    error.card ?? {
+      title: "The kernel cannot be asked",
+      message: error.message,
+      where: "",
+      hint: "Run the cell again.",
+      kind: "",
+    }
+  );
 }
 
 function failure(error, close) {
-  return errorCard(cardOf(error), h("button", { class: "lnb-close", type: "button", "aria-label": "close this message", on: { click: close } }, "×"));
+  return errorCard(
+    cardOf(error),
+    h(
+      "button",
+      {
+        class: "lnb-close",
+        type: "button",
+        "aria-label": "close this message",
+        on: { click: close },
+      },
+      "×",
+    ),
+  );
 }

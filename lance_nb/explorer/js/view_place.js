@@ -1,4 +1,4 @@
-// Where the page holds the views of each kind, by key: loaders wait there for what a keeper brings.
+// Where the page holds the views of each kind, by key: loaders wait there until view_registration.js puts them.
 
 const PAGE = Symbol.for("lance_nb.views");
 
@@ -7,7 +7,9 @@ export function placeOf(key) {
   const places = (globalThis[PAGE] ??= new Map());
   if (!places.has(key)) {
     const place = {};
-    place.views = new Promise((resolve) => { place.put = resolve; });
+    place.views = new Promise((resolve) => {
+      place.put = resolve;
+    });
     places.set(key, place);
   }
   return places.get(key);

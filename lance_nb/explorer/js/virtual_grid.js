@@ -1,13 +1,13 @@
 // A grid over any number of rows and columns: recycled elements for what is in sight, the scroll bar,
 // the place of the keyboard. What the rows are, and what is done with them, is its caller's.
 
-import { h, setText, perFrame, atOnce, count } from "./dom.js";
+import { columnWidths, textMeasure } from "./column_widths.js";
+import { atOnce, h, perFrame, setText } from "./dom.js";
 import { fillCell, retire } from "./grid_cell.js";
 import { gridHead } from "./grid_head.js";
-import { columnWidths, textMeasure } from "./column_widths.js";
+import { gridKeys } from "./grid_keys.js";
 import { scrollMap } from "./scroll_map.js";
 import { scrollSight } from "./scroll_sight.js";
-import { gridKeys } from "./grid_keys.js";
 
 const ROW = 28;
 const HOLD_MS = 60;
@@ -20,23 +20,66 @@ let instances = 0;
  *   `isChosen(column)`, `cell` puts a value in a cell, `painted({first, last, from, to})` after each
  *   painting, `before()` it, `said(row, column)` for screen readers, `keys` (see grid_keys.js)
  */
-export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles, row: rowHead, isChosen = () => false, cell: fill = fillCell, before = () => {}, painted, said, keys }) {
+export function virtualGrid(
+  ctx,
+  {
+    label,
+    look = "",
+    store,
+    gutter,
+    head,
+    titles,
+    row: rowHead,
+    isChosen = () => false,
+    cell: fill = fillCell,
+    before = () => {},
+    painted,
+    said,
+    keys,
+  },
+) {
   const uid = `lnb-grid${(instances += 1)}`;
   const body = h("div", { class: "lnb-grid-body", role: "rowgroup" });
   const headRow = h("div", { class: "lnb-grid-head", role: "row", "aria-rowindex": "1" });
-  const layer = h("div", { class: "lnb-grid-layer" }, h("div", { role: "rowgroup" }, headRow), body);
+  const layer = h(
+    "div",
+    { class: "lnb-grid-layer" },
+    h("div", { role: "rowgroup" }, headRow),
+    body,
+  );
   const spacer = h("div", { class: "lnb-grid-spacer" });
-  const scroller = h("div", { class: `lnb-grid ${look}`, role: "grid", tabindex: "0", "aria-label": label }, layer, spacer);
+  const scroller = h(
+    "div",
+    { class: `lnb-grid ${look}`, role: "grid", tabindex: "0", "aria-label": label },
+    layer,
+    spacer,
+  );
   const scroll = scrollMap(ROW);
   const widths = columnWidths(textMeasure(scroller));
-  const state = { numRows: 0, numColumns: 0, row: 0, column: 0, top: 0, down: true, seen: 0, exact: null };
+  const state = {
+    numRows: 0,
+    numColumns: 0,
+    row: 0,
+    column: 0,
+    top: 0,
+    down: true,
+    seen: 0,
+    exact: null,
+  };
   const sizes = { gutter, head };
   const sight = scrollSight(scroller);
   const hold = { timer: 0, over: false };
   const pool = [];
   let unlearned = []; // pages that column widths are not fitted to yet: that needs fonts
   const inSight = () => pool.filter((line) => !line.hidden).map((line) => line.lnb);
-  const paintHead = gridHead(headRow, { store, widths, titles, isChosen, shown: inSight, paint: () => paint() });
+  const paintHead = gridHead(headRow, {
+    store,
+    widths,
+    titles,
+    isChosen,
+    shown: inSight,
+    paint: () => paint(),
+  });
 
   const paint = perFrame(() => {
     before();
@@ -84,7 +127,8 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
     const [before, width] = [widths.left(state.column), widths.of(state.column)];
     const kept = unlearned.length > 0 && before > 0 && wasInSight();
     for (const page of unlearned.splice(0)) widths.learn(page);
-    if (!kept || (widths.left(state.column) === before && widths.of(state.column) === width)) return;
+    if (!kept || (widths.left(state.column) === before && widths.of(state.column) === width))
+      return;
     spacer.style.width = `${sizes.gutter + widths.total(state.numColumns)}px`;
     bringColumn();
   }
@@ -98,7 +142,11 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
 
   function paintRows(first, last, from, to, left) {
     while (pool.length < last - first) {
-      const line = h("div", { class: "lnb-grid-row", role: "row" }, h("div", { class: "lnb-grid-number", role: "rowheader" }));
+      const line = h(
+        "div",
+        { class: "lnb-grid-row", role: "row" },
+        h("div", { class: "lnb-grid-number", role: "rowheader" }),
+      );
       pool.push(line);
       body.append(line);
     }
@@ -129,7 +177,8 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
     if (words) number.setAttribute("aria-label", words);
     setText(number, text);
     const wanted = to - from;
-    while (line.children.length - 1 < wanted) line.append(h("div", { class: "lnb-cell", role: "gridcell" }));
+    while (line.children.length - 1 < wanted)
+      line.append(h("div", { class: "lnb-cell", role: "gridcell" }));
     for (let at = 1; at < line.children.length; at += 1) {
       const cell = line.children[at];
       const index = from + at - 1;
@@ -147,7 +196,12 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
   function paintCell(cell, row, index) {
     const key = `${state.seen}:${row}:${index}`;
     if (cell.lnb?.key !== key || !cell.lnb.filled) {
-      cell.lnb = { key, row, index, ...fill(cell, store.cell(row, index), store.column(index), row, index) };
+      cell.lnb = {
+        key,
+        row,
+        index,
+        ...fill(cell, store.cell(row, index), store.column(index), row, index),
+      };
       cell.id = `${uid}-${row}-${index}`;
       cell.setAttribute("aria-colindex", String(index + 2));
     }
@@ -168,8 +222,12 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
   /** Whether the cell of the keyboard was whole in sight when the grid was painted last. */
   function wasInSight() {
     const right = widths.left(state.column) + widths.of(state.column);
-    return state.row >= state.top && state.row + 0.99 <= state.top + (sight.height - sizes.head) / ROW
-      && widths.left(state.column) >= sight.left - 1 && right <= sight.left + sight.width - sizes.gutter + 1;
+    return (
+      state.row >= state.top &&
+      state.row + 0.99 <= state.top + (sight.height - sizes.head) / ROW &&
+      widths.left(state.column) >= sight.left - 1 &&
+      right <= sight.left + sight.width - sizes.gutter + 1
+    );
   }
 
   function bringIntoSight() {
@@ -182,7 +240,8 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
     const left = widths.left(state.column);
     const room = sight.width - sizes.gutter;
     if (left < sight.left) sight.to({ left });
-    else if (left + widths.of(state.column) > sight.left + room) sight.to({ left: left + widths.of(state.column) - room });
+    else if (left + widths.of(state.column) > sight.left + room)
+      sight.to({ left: left + widths.of(state.column) - room });
   }
 
   function scrollToRow(top) {
@@ -194,23 +253,34 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
     paint();
   }
 
-  scroller.addEventListener("scroll", () => {
-    const before = state.top;
-    sight.read();
-    state.down = topNow() >= before;
-    paint();
-  }, { passive: true });
-  scroller.addEventListener("wheel", (event) => {
-    if (!scroll.scaled || !event.deltaY || event.ctrlKey) return;
-    event.preventDefault();
-    const rows = event.deltaMode === 1 ? event.deltaY : event.deltaY / ROW;
-    scrollToRow(state.top + Math.sign(rows) * Math.max(1, Math.abs(rows)));
-  }, { passive: false });
+  scroller.addEventListener(
+    "scroll",
+    () => {
+      const before = state.top;
+      sight.read();
+      state.down = topNow() >= before;
+      paint();
+    },
+    { passive: true },
+  );
+  scroller.addEventListener(
+    "wheel",
+    (event) => {
+      if (!scroll.scaled || !event.deltaY || event.ctrlKey) return;
+      event.preventDefault();
+      const rows = event.deltaMode === 1 ? event.deltaY : event.deltaY / ROW;
+      scrollToRow(state.top + Math.sign(rows) * Math.max(1, Math.abs(rows)));
+    },
+    { passive: false },
+  );
   const widen = (by) => {
     widths.set(state.column, widths.of(state.column) + by);
     paint();
   };
-  gridKeys(scroller, Object.assign(keys, { state, page: () => Math.max(1, fits() - 1), moveTo, widen }));
+  gridKeys(
+    scroller,
+    Object.assign(keys, { state, page: () => Math.max(1, fits() - 1), moveTo, widen }),
+  );
   const observer = new ResizeObserver(() => {
     const was = sight.width > 0 && wasInSight();
     // A pane that opens beside the grid must not push the chosen cell out of sight.
@@ -245,7 +315,11 @@ export function virtualGrid(ctx, { label, look = "", store, gutter, head, titles
       paint();
     },
     /** How much there is; `anew`: other rows, what cells show is forgotten. */
-    size(numRows, numColumns, { anew = false, gutter: wide = sizes.gutter, head: tall = sizes.head } = {}) {
+    size(
+      numRows,
+      numColumns,
+      { anew = false, gutter: wide = sizes.gutter, head: tall = sizes.head } = {},
+    ) {
       Object.assign(state, { numRows, numColumns });
       Object.assign(sizes, { gutter: wide, head: tall });
       if (anew) {

@@ -22,9 +22,18 @@ export function writeGuard(ctx) {
 
   return {
     button(label, act, { refused = false } = {}) {
-      const button = h("button", { class: "lnb-button lnb-write", type: "button", on: { click: act } }, label);
+      const button = h(
+        "button",
+        { class: "lnb-button lnb-write", type: "button", on: { click: act } },
+        label,
+      );
       const hint = h("small", { class: "lnb-write-hint" });
-      const one = { button, hint, refused, element: h("span", { class: "lnb-write-place" }, button, hint) };
+      const one = {
+        button,
+        hint,
+        refused,
+        element: h("span", { class: "lnb-write-place" }, button, hint),
+      };
       known.add(one);
       paint(one);
       return one.element;

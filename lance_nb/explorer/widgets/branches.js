@@ -1,13 +1,13 @@
 // Branches and tags: two lists, a card for each ref, forms with their consequences, and merging.
 
-import { h, show, setText, count, plural } from "../js/dom.js";
+import { count, h, plural, setText, show } from "../js/dom.js";
 import { lockButton } from "../js/lock_button.js";
-import { writeGuard } from "../js/write_guard.js";
-import { refList, branchesWord } from "../js/ref_list.js";
-import { refCard, placeText } from "../js/ref_card.js";
-import { refForm } from "../js/ref_form.js";
 import { mergePage } from "../js/merge_page.js";
+import { placeText, refCard } from "../js/ref_card.js";
+import { refForm } from "../js/ref_form.js";
+import { branchesWord, refList } from "../js/ref_list.js";
 import { widget } from "../js/view.js";
+import { writeGuard } from "../js/write_guard.js";
 
 /** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
 export function mountBranches(el, ctx) {
@@ -16,7 +16,8 @@ export function mountBranches(el, ctx) {
   const problem = h("div", {});
   const form = h("div", { class: "lnb-br-form" });
   const found = h("small", { class: "lnb-br-found" });
-  const button = (words, act, title) => h("button", { class: "lnb-button", type: "button", title, on: { click: act } }, words);
+  const button = (words, act, title) =>
+    h("button", { class: "lnb-button", type: "button", title, on: { click: act } }, words);
   const tools = { guard, done, close: () => show(form), show: open, create, merge };
   const list = refList(ctx, {
     open: (kind, line) => open(kind, line.name),
@@ -27,13 +28,44 @@ export function mountBranches(el, ctx) {
     },
     failed: (error) => show(problem, ctx.problem(error)),
   });
-  const kinds = ["branch", "tag"].map((kind) => h("button", { class: "lnb-choice", type: "button", on: { click: () => setKind(kind, "") } }));
-  const filter = h("input", { class: "lnb-input", type: "search", "aria-label": "filter by name or version", placeholder: "filter", spellcheck: "false", on: { input: () => list.set({ text: filter.value }) } });
+  const kinds = ["branch", "tag"].map((kind) =>
+    h("button", { class: "lnb-choice", type: "button", on: { click: () => setKind(kind, "") } }),
+  );
+  const filter = h("input", {
+    class: "lnb-input",
+    type: "search",
+    "aria-label": "filter by name or version",
+    placeholder: "filter",
+    spellcheck: "false",
+    on: { input: () => list.set({ text: filter.value }) },
+  });
   const merges = mergePage(ctx, { ...tools, close: () => showPage(false) });
-  const lists = h("div", { class: "lnb-br-lists" },
-    h("div", { class: "lnb-br-bar" }, h("div", { class: "lnb-choices", role: "group", "aria-label": "list" }, kinds), filter, found,
-      h("span", { class: "lnb-br-acts" }, ctx.writes ? null : lockButton(ctx), button("new branch…", () => create("branch")), button("new tag…", () => create("tag")), button("merge…", () => merge({}), "merge a branch, pick or revert a change: a preview first"))),
-    form, problem, list.element);
+  const lists = h(
+    "div",
+    { class: "lnb-br-lists" },
+    h(
+      "div",
+      { class: "lnb-br-bar" },
+      h("div", { class: "lnb-choices", role: "group", "aria-label": "list" }, kinds),
+      filter,
+      found,
+      h(
+        "span",
+        { class: "lnb-br-acts" },
+        ctx.writes ? null : lockButton(ctx),
+        button("new branch…", () => create("branch")),
+        button("new tag…", () => create("tag")),
+        button(
+          "merge…",
+          () => merge({}),
+          "merge a branch, pick or revert a change: a preview first",
+        ),
+      ),
+    ),
+    form,
+    problem,
+    list.element,
+  );
   el.append(h("div", { class: "lnb-branches" }, status, lists, merges.element));
 
   const merging = () => !merges.element.hidden;
@@ -46,7 +78,9 @@ export function mountBranches(el, ctx) {
 
   function setKind(kind, text = filter.value) {
     filter.value = text;
-    kinds.forEach((one, at) => one.setAttribute("aria-pressed", String((at === 0) === (kind === "branch"))));
+    kinds.forEach((one, at) =>
+      one.setAttribute("aria-pressed", String((at === 0) === (kind === "branch"))),
+    );
     list.set({ kind, text, sort: "name", descending: false });
   }
 
@@ -54,7 +88,10 @@ export function mountBranches(el, ctx) {
     setText(kinds[0], branchesWord(branches));
     setText(kinds[1], plural(tags, "tag"));
     const all = kind === "branch" ? branches : tags;
-    const words = [matching < all && `${count(matching)} found`, damaged && `${plural(damaged, "tag")} cannot be read`];
+    const words = [
+      matching < all && `${count(matching)} found`,
+      damaged && `${plural(damaged, "tag")} cannot be read`,
+    ];
     setText(found, words.filter(Boolean).join(" · "));
   }
 
@@ -62,7 +99,11 @@ export function mountBranches(el, ctx) {
     const title = `${kind === "tag" ? "Tag" : "Branch"} ${name ?? "main"}`;
     try {
       const { result } = await ctx.kernel.ask("refs.show", { kind, name });
-      ctx.detail.show({ title: `${kind === "tag" ? "Tag" : "Branch"} ${result.label}`, content: refCard(ctx, result, tools), focus: true });
+      ctx.detail.show({
+        title: `${kind === "tag" ? "Tag" : "Branch"} ${result.label}`,
+        content: refCard(ctx, result, tools),
+        focus: true,
+      });
     } catch (error) {
       ctx.detail.show({ title, content: ctx.problem(error) });
     }
@@ -84,22 +125,53 @@ export function mountBranches(el, ctx) {
   function done({ words, place, parts, code }, { travel = false } = {}) {
     const { branch, version } = place ?? {};
     const away = place && (branch !== ctx.screen().branch || version !== ctx.screen().version);
-    show(status, h("span", {}, `✓ ${words}`), away && !travel ? h("button", { class: "lnb-link", type: "button", on: { click: () => ctx.travel({ branch, version }) } }, `go to ${place.label}`) : null);
+    show(
+      status,
+      h("span", {}, `✓ ${words}`),
+      away && !travel
+        ? h(
+            "button",
+            {
+              class: "lnb-link",
+              type: "button",
+              on: { click: () => ctx.travel({ branch, version }) },
+            },
+            `go to ${place.label}`,
+          )
+        : null,
+    );
     ctx.announce(words);
     ctx.refresh(parts);
     if (code) ctx.code(code);
-    if (travel || (away && ctx.screen().branch !== null && !parts.timeline.lanes?.some((lane) => lane.branch === ctx.screen().branch))) ctx.travel({ branch, version });
+    if (
+      travel ||
+      (away &&
+        ctx.screen().branch !== null &&
+        !parts.timeline.lanes?.some((lane) => lane.branch === ctx.screen().branch))
+    )
+      ctx.travel({ branch, version });
   }
 
   setKind("branch");
   let first = true;
-  ctx.onScreen((_screen, patched) => {
-    if (!patched) status.querySelector("button")?.remove(); // it leads from where one was
-    if (ctx.kernel.state === "static") return show(problem, h("p", { class: "lnb-faint" }, "Branches and tags are read when they are asked for: run the cell to see them."));
-    if (!first) list.refresh();
-    first = false;
-    return undefined;
-  }, ["timeline"]);
+  ctx.onScreen(
+    (_screen, patched) => {
+      if (!patched) status.querySelector("button")?.remove(); // it leads from where one was
+      if (ctx.kernel.state === "static")
+        return show(
+          problem,
+          h(
+            "p",
+            { class: "lnb-faint" },
+            "Branches and tags are read when they are asked for: run the cell to see them.",
+          ),
+        );
+      if (!first) list.refresh();
+      first = false;
+      return undefined;
+    },
+    ["timeline"],
+  );
   return {
     open({ tag, branch, merge: wanted }) {
       if (wanted) return merge(wanted);

@@ -1,8 +1,8 @@
 // The tab of changes: A and B, numbers by level at once, and under them the level that is open.
 
-import { h, show, atOnce } from "../js/dom.js";
 import { changeChips, exactly } from "../js/change_chips.js";
 import { changeGrid } from "../js/change_grid.js";
+import { atOnce, h, show } from "../js/dom.js";
 import { driftCards } from "../js/drift_cards.js";
 import { keyPicker } from "../js/key_picker.js";
 import { refPicker } from "../js/ref_picker.js";
@@ -18,27 +18,69 @@ export function mountChanges(el, ctx) {
   const uid = `lnb-changes${(instances += 1)}`;
   const ends = h("span", { class: "lnb-ch-ends" });
   const fork = h("span", { class: "lnb-ch-fork" });
-  const swap = h("button", { class: "lnb-button", type: "button", title: "swap A and B", "aria-label": "swap A and B", on: { click: swapEnds } }, "⇄");
-  const other = refPicker({ ...ctx, travel: compareWith }, { hint: "compare with…", label: "compare with a version, tag or branch" });
+  const swap = h(
+    "button",
+    {
+      class: "lnb-button",
+      type: "button",
+      title: "swap A and B",
+      "aria-label": "swap A and B",
+      on: { click: swapEnds },
+    },
+    "⇄",
+  );
+  const other = refPicker(
+    { ...ctx, travel: compareWith },
+    { hint: "compare with…", label: "compare with a version, tag or branch" },
+  );
   const badge = h("span", { class: "lnb-ch-badge" });
   const reason = h("p", { class: "lnb-ch-reason", hidden: true });
   const picker = keyPicker(ctx, { choose: setKey, of: () => ctx.range.get().b });
   const chips = changeChips(choose, `${uid}-level`);
   const place = h("div", { class: "lnb-ch-place", role: "tabpanel", id: `${uid}-level` });
   const said = h("div", { class: "lnb-ch-said" });
-  const head = h("div", { class: "lnb-ch-head" }, h("div", { class: "lnb-ch-line" }, ends, swap, other, fork, h("span", { class: "lnb-ch-by" }, badge, picker.toggle)), reason, picker.element);
+  const head = h(
+    "div",
+    { class: "lnb-ch-head" },
+    h(
+      "div",
+      { class: "lnb-ch-line" },
+      ends,
+      swap,
+      other,
+      fork,
+      h("span", { class: "lnb-ch-by" }, badge, picker.toggle),
+    ),
+    reason,
+    picker.element,
+  );
   el.append(h("div", { class: "lnb-changes" }, head, chips.element, said, place));
 
   const given = ctx.screen().compare ?? null; // of a view by itself: what it was asked to compare
   if (given?.a) ctx.range.set({ a: given.a }, {});
-  const state = { key: given?.key ?? null, counts: null, ready: null, shown: "", level: null, chosen: null, views: new Map(), begun: new Set(), visible: true, exact: null, dragged: null };
+  const state = {
+    key: given?.key ?? null,
+    counts: null,
+    ready: null,
+    shown: "",
+    level: null,
+    chosen: null,
+    views: new Map(),
+    begun: new Set(),
+    visible: true,
+    exact: null,
+    dragged: null,
+  };
   const request = ctx.kernel.line();
   const numbers = scrubNumbers(ctx, (counts) => paintCounts(counts));
   ctx.onClose(ctx.range.on((range, { dragging }) => (dragging ? scrub(range) : load())));
 
-  ctx.onClose(ctx.range.onReach((end) => {
-    if (state.visible && state.counts && ctx.range.get().a && ctx.kernel.state === "live") numbers.soon(pair(), end);
-  }));
+  ctx.onClose(
+    ctx.range.onReach((end) => {
+      if (state.visible && state.counts && ctx.range.get().a && ctx.kernel.state === "live")
+        numbers.soon(pair(), end);
+    }),
+  );
 
   const pair = () => {
     const { a, b } = ctx.range.get();
@@ -62,9 +104,18 @@ export function mountChanges(el, ctx) {
     if (!state.visible || key === state.shown) return place.classList.remove("lnb-ch-stale");
     state.shown = key;
     paintEnds(range.a, range.b);
-    if (ctx.kernel.state === "static") return say("Changes are read when they are asked for: run the cell to see them.");
-    if (!range.a) return say(`${placeLabel(range.b)} is the first version: there is nothing before it to compare with.`, "Go to a later version, or drag handle A on the timeline to another branch.");
-    if (samePlace(range.a, range.b)) return say(`A and B are the same version, ${placeLabel(range.b)}.`, "Drag one of the handles on the timeline, or press [ and ] to move A.");
+    if (ctx.kernel.state === "static")
+      return say("Changes are read when they are asked for: run the cell to see them.");
+    if (!range.a)
+      return say(
+        `${placeLabel(range.b)} is the first version: there is nothing before it to compare with.`,
+        "Go to a later version, or drag handle A on the timeline to another branch.",
+      );
+    if (samePlace(range.a, range.b))
+      return say(
+        `A and B are the same version, ${placeLabel(range.b)}.`,
+        "Drag one of the handles on the timeline, or press [ and ] to move A.",
+      );
     const take = ({ result }) => {
       if (key !== state.shown) return;
       state.exact = null;
@@ -72,7 +123,12 @@ export function mountChanges(el, ctx) {
       for (const view of state.views.values()) view.stop();
       paintCounts(result);
       calm();
-      if (result.empty) say(`No difference between ${result.a} and ${result.b}: the same rows, columns, files and settings.`, "", true);
+      if (result.empty)
+        say(
+          `No difference between ${result.a} and ${result.b}: the same rows, columns, files and settings.`,
+          "",
+          true,
+        );
       else open(state.chosen ?? firstLevel(result));
     };
     const { ready } = state;
@@ -87,7 +143,10 @@ export function mountChanges(el, ctx) {
   }
 
   /** The first level in which something differs. */
-  const firstLevel = ({ chips: models }) => models.find((one) => one.id !== "transactions" && (one.added || one.removed || one.changed || one.note))?.id ?? "transactions";
+  const firstLevel = ({ chips: models }) =>
+    models.find(
+      (one) => one.id !== "transactions" && (one.added || one.removed || one.changed || one.note),
+    )?.id ?? "transactions";
 
   function calm() {
     place.classList.remove("lnb-ch-stale");
@@ -102,7 +161,11 @@ export function mountChanges(el, ctx) {
     head.classList.toggle("lnb-ch-quiet", !some);
     chips.element.hidden = !some;
     if (some) chips.choose(null);
-    if (words) show(said, h("p", { class: "lnb-empty" }, h("b", {}, words), hint ? h("span", {}, hint) : null));
+    if (words)
+      show(
+        said,
+        h("p", { class: "lnb-empty" }, h("b", {}, words), hint ? h("span", {}, hint) : null),
+      );
     ctx.code(null);
   }
 
@@ -112,13 +175,20 @@ export function mountChanges(el, ctx) {
   }
 
   function end(name, at) {
-    return h("span", { class: `lnb-ch-end lnb-ch-end-${name.toLowerCase()}` }, h("b", { "aria-hidden": "true" }, name), h("span", {}, at ? placeLabel(at) : "–"));
+    return h(
+      "span",
+      { class: `lnb-ch-end lnb-ch-end-${name.toLowerCase()}` },
+      h("b", { "aria-hidden": "true" }, name),
+      h("span", {}, at ? placeLabel(at) : "–"),
+    );
   }
 
   /** What was counted row by row is of the versions shown, not of those a handle is dragged over. */
   function paintChips() {
     const { counts, exact, dragged, shown } = state;
-    chips.paint(exact && (!dragged || dragged === shown) ? exactly(counts.chips, exact) : counts.chips);
+    chips.paint(
+      exact && (!dragged || dragged === shown) ? exactly(counts.chips, exact) : counts.chips,
+    );
   }
 
   function paintCounts(counts) {
@@ -131,7 +201,9 @@ export function mountChanges(el, ctx) {
     badge.title = counts.identity.reason;
     show(badge, h("i", { "aria-hidden": "true" }, sign), ` by ${counts.identity.label}`);
     reason.textContent = counts.identity.reason;
-    reason.hidden = counts.identity.kind !== "address" || !counts.chips.some((one) => one.id === "rows" && (one.bound || one.note));
+    reason.hidden =
+      counts.identity.kind !== "address" ||
+      !counts.chips.some((one) => one.id === "rows" && (one.bound || one.note));
     paintFork(counts.fork);
   }
 
@@ -140,15 +212,33 @@ export function mountChanges(el, ctx) {
     fork.hidden = !parted;
     if (!parted) return;
     if (parted.version === null) return show(fork, "no common past");
-    const since = h("button", { class: "lnb-link", type: "button", title: "compare B with the version at which the two parted", on: { click: () => ctx.range.set({ a: { branch: parted.branch, version: parted.version } }) } }, "since the fork");
-    show(fork, h("i", { "aria-hidden": "true" }, "↳"), ` parted at ${parted.label}: A +${parted.a_side}, B +${parted.b_side} · `, since);
+    const since = h(
+      "button",
+      {
+        class: "lnb-link",
+        type: "button",
+        title: "compare B with the version at which the two parted",
+        on: {
+          click: () => ctx.range.set({ a: { branch: parted.branch, version: parted.version } }),
+        },
+      },
+      "since the fork",
+    );
+    show(
+      fork,
+      h("i", { "aria-hidden": "true" }, "↳"),
+      ` parted at ${parted.label}: A +${parted.a_side}, B +${parted.b_side} · `,
+      since,
+    );
   }
 
   /** A typed ref becomes A; the numbers come with what it names. */
   async function compareWith({ ref }) {
     try {
       const { b, key } = pair();
-      const { result: { place: a, counts } } = await ctx.kernel.ask("changes.place", { ref, b, key });
+      const {
+        result: { place: a, counts },
+      } = await ctx.kernel.ask("changes.place", { ref, b, key });
       state.ready = counts && { key: JSON.stringify({ a, b, key }), counts };
       atOnce(() => ctx.range.set({ a }));
     } catch (error) {
@@ -189,9 +279,10 @@ export function mountChanges(el, ctx) {
   }
 
   function viewOf(level) {
-    const view = level === "drift"
-      ? driftCards(ctx, { pair, names: () => [state.counts.a, state.counts.b], code: setCode })
-      : changeGrid(ctx, { level, pair, counts: () => state.counts, told, code: setCode });
+    const view =
+      level === "drift"
+        ? driftCards(ctx, { pair, names: () => [state.counts.a, state.counts.b], code: setCode })
+        : changeGrid(ctx, { level, pair, counts: () => state.counts, told, code: setCode });
     state.views.set(level, view);
     place.append(view.element);
     return view;
@@ -212,11 +303,13 @@ export function mountChanges(el, ctx) {
   }
 
   ctx.onScreen(() => load(), ["card"]);
-  ctx.onClose(ctx.kernel.onState((now) => {
-    if (now === "connecting") return;
-    if (!state.counts) state.shown = "";
-    load();
-  }));
+  ctx.onClose(
+    ctx.kernel.onState((now) => {
+      if (now === "connecting") return;
+      if (!state.counts) state.shown = "";
+      load();
+    }),
+  );
   return {
     /** Come from elsewhere: to a range of versions. */
     open({ a, b, level }) {

@@ -1,14 +1,18 @@
 // The deletion vector of a fragment as a bitmap, alone, with a choice of fragments.
 
-import { h, show, count, plural } from "../js/dom.js";
-import { deletionMap } from "../js/deletion_map.js";
 import { percent } from "../js/canvas.js";
+import { deletionMap } from "../js/deletion_map.js";
+import { count, h, plural, show } from "../js/dom.js";
 import { asleep, storageFrame } from "../js/storage_frame.js";
 import { widget } from "../js/view.js";
 
 /** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
 export function mountDeletions(el, ctx) {
-  const choice = h("select", { class: "lnb-input", "aria-label": "fragment", on: { change: () => draw(Number(choice.value)), keydown: (event) => event.stopPropagation() } });
+  const choice = h("select", {
+    class: "lnb-input",
+    "aria-label": "fragment",
+    on: { change: () => draw(Number(choice.value)), keydown: (event) => event.stopPropagation() },
+  });
   const body = h("div", {});
   const placeNow = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
   let wanted = ctx.screen().fragment ?? null;
@@ -19,7 +23,9 @@ export function mountDeletions(el, ctx) {
     const place = placeNow();
     try {
       const { result } = await ctx.kernel.ask("storage.fragment", { ...place, fragment: id });
-      const none = result.deletion_file ? deletionMap(ctx, place, id, result.rows) : h("p", { class: "lnb-st-well" }, `No row of fragment ${id} is deleted.`);
+      const none = result.deletion_file
+        ? deletionMap(ctx, place, id, result.rows)
+        : h("p", { class: "lnb-st-well" }, `No row of fragment ${id} is deleted.`);
       show(body, none);
     } catch (error) {
       show(body, ctx.problem(error));
@@ -31,10 +37,18 @@ export function mountDeletions(el, ctx) {
     try {
       const { result } = await ctx.kernel.ask("storage.deleted", placeNow());
       const known = result.most.some((one) => one.id === wanted);
-      const lines = result.most.map((one) => h("option", { value: String(one.id), selected: one.id === wanted }, `${one.id}: ${count(one.deleted)} of ${plural(one.rows, "row")} deleted, ${percent(one.deleted, one.rows)}`));
-      if (wanted !== null && !known) lines.unshift(h("option", { value: String(wanted), selected: true }, String(wanted)));
+      const lines = result.most.map((one) =>
+        h(
+          "option",
+          { value: String(one.id), selected: one.id === wanted },
+          `${one.id}: ${count(one.deleted)} of ${plural(one.rows, "row")} deleted, ${percent(one.deleted, one.rows)}`,
+        ),
+      );
+      if (wanted !== null && !known)
+        lines.unshift(h("option", { value: String(wanted), selected: true }, String(wanted)));
       show(choice, lines);
-      if (wanted === null && !result.most.length) return show(body, h("p", { class: "lnb-st-well" }, "No row of this version is deleted."));
+      if (wanted === null && !result.most.length)
+        return show(body, h("p", { class: "lnb-st-well" }, "No row of this version is deleted."));
       return draw(wanted ?? result.most[0].id);
     } catch (error) {
       return show(body, ctx.problem(error));

@@ -1,8 +1,8 @@
 // The map of the fragments, alone; a fragment opens below it.
 
 import { h, show } from "../js/dom.js";
-import { fragmentSection } from "../js/fragment_section.js";
 import { fragmentDetail } from "../js/fragment_detail.js";
+import { fragmentSection } from "../js/fragment_section.js";
 import { asleep, storageFrame } from "../js/storage_frame.js";
 import { widget } from "../js/view.js";
 
@@ -11,14 +11,22 @@ export function mountFragmentMap(el, ctx) {
   const problem = h("div", { class: "lnb-st-problem" });
   const below = h("div", {});
   const placeNow = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
-  const map = fragmentSection(ctx, { placeNow, open, failed: (error) => show(problem, ...(error ? [ctx.problem(error)] : [])) });
+  const map = fragmentSection(ctx, {
+    placeNow,
+    open,
+    failed: (error) => show(problem, ...(error ? [ctx.problem(error)] : [])),
+  });
   el.append(storageFrame("fragments", problem, map.element, below));
 
   async function open(id) {
     const place = placeNow();
     try {
       const { result } = await ctx.kernel.ask("storage.fragment", { ...place, fragment: id });
-      show(below, h("h3", { class: "lnb-st-title" }, `Fragment ${id}`), fragmentDetail(ctx, place, result));
+      show(
+        below,
+        h("h3", { class: "lnb-st-title" }, `Fragment ${id}`),
+        fragmentDetail(ctx, place, result),
+      );
     } catch (error) {
       show(below, ctx.problem(error));
     }

@@ -1,10 +1,10 @@
 // The header: name, where the view stands, the figures, a box to go elsewhere, the lock, the meter.
 
-import { h, show, setText, plural } from "../js/dom.js";
+import { h, plural, setText, show } from "../js/dom.js";
 import { errorCard } from "../js/error_card.js";
-import { refPicker } from "../js/ref_picker.js";
 import { ioMeter } from "../js/io_meter.js";
 import { lockButton } from "../js/lock_button.js";
+import { refPicker } from "../js/ref_picker.js";
 import { widget } from "../js/view.js";
 
 const STATIC = "static snapshot – run the cell to go on";
@@ -18,9 +18,20 @@ export function mountOverview(el, ctx) {
   const badge = h("span", { class: "lnb-badge", hidden: true });
   const facts = h("dl", { class: "lnb-facts" });
   const problem = h("div", { hidden: true });
-  const whole = h("div", { class: "lnb-overview-whole" },
-    h("div", { class: "lnb-title" }, name, here, marks, badge, h("span", { class: "lnb-title-end" }, ctx.writes ? lockButton(ctx) : null, refPicker(ctx))),
-    h("div", { class: "lnb-figures" }, facts, ioMeter(ctx)));
+  const whole = h(
+    "div",
+    { class: "lnb-overview-whole" },
+    h(
+      "div",
+      { class: "lnb-title" },
+      name,
+      here,
+      marks,
+      badge,
+      h("span", { class: "lnb-title-end" }, ctx.writes ? lockButton(ctx) : null, refPicker(ctx)),
+    ),
+    h("div", { class: "lnb-figures" }, facts, ioMeter(ctx)),
+  );
   el.append(h("header", { class: "lnb-overview" }, problem, whole));
 
   ctx.onScreen((screen) => {
@@ -32,18 +43,40 @@ export function mountOverview(el, ctx) {
     setText(name, card.name);
     name.title = card.uri;
     setText(here, card.label);
-    show(marks, card.tags.map((tag) => h("span", { class: "lnb-tag", title: `tag ${tag}` }, h("i", { "aria-hidden": "true" }, "⚑"), tag)), newest(screen, ctx));
-    show(facts, card.facts.map((fact) => h("div", { title: fact.title }, h("dt", {}, words(fact), " "), h("dd", {}, fact.value))));
+    show(
+      marks,
+      card.tags.map((tag) =>
+        h(
+          "span",
+          { class: "lnb-tag", title: `tag ${tag}` },
+          h("i", { "aria-hidden": "true" }, "⚑"),
+          tag,
+        ),
+      ),
+      newest(screen, ctx),
+    );
+    show(
+      facts,
+      card.facts.map((fact) =>
+        h("div", { title: fact.title }, h("dt", {}, words(fact), " "), h("dd", {}, fact.value)),
+      ),
+    );
     return undefined;
   });
-  ctx.onClose(ctx.kernel.onState((state) => {
-    badge.textContent = state !== "static" ? "" : ctx.kernel.isLost ? RESTARTED : STATIC;
-    badge.hidden = !badge.textContent;
-  }));
+  ctx.onClose(
+    ctx.kernel.onState((state) => {
+      badge.textContent = state !== "static" ? "" : ctx.kernel.isLost ? RESTARTED : STATIC;
+      badge.hidden = !badge.textContent;
+    }),
+  );
 }
 
 function words(fact) {
-  return fact.key === "format" ? "file format" : fact.value === "1" ? fact.key.replace(/s$/, "") : fact.key;
+  return fact.key === "format"
+    ? "file format"
+    : fact.value === "1"
+      ? fact.key.replace(/s$/, "")
+      : fact.key;
 }
 
 /** Where newer versions are; those that came while the explorer stood here have a mark. */
@@ -53,16 +86,67 @@ function newest(screen, ctx) {
   const latest = Math.max(card.latest, news?.latest ?? 0);
   const go = { click: () => ctx.travel({ branch: screen.branch, version: latest }) };
   const parts = [];
-  if (news?.gone) parts.push(h("span", { class: "lnb-badge lnb-badge-warn", title: "its rows can be read only as far as its files are still there" }, "this version was cleaned up"));
-  if (news?.added) parts.push(h("button", { class: "lnb-button lnb-news", type: "button", title: `go to the newest version of this branch, ${latest}`, on: go }, `${plural(news.added, "new version")} → ${latest}`));
-  else if (screen.version < latest) parts.push(h("button", { class: "lnb-button", type: "button", title: `go to the newest version of this branch, ${latest}`, on: go }, `newest is ${latest} →`));
+  if (news?.gone)
+    parts.push(
+      h(
+        "span",
+        {
+          class: "lnb-badge lnb-badge-warn",
+          title: "its rows can be read only as far as its files are still there",
+        },
+        "this version was cleaned up",
+      ),
+    );
+  if (news?.added)
+    parts.push(
+      h(
+        "button",
+        {
+          class: "lnb-button lnb-news",
+          type: "button",
+          title: `go to the newest version of this branch, ${latest}`,
+          on: go,
+        },
+        `${plural(news.added, "new version")} → ${latest}`,
+      ),
+    );
+  else if (screen.version < latest)
+    parts.push(
+      h(
+        "button",
+        {
+          class: "lnb-button",
+          type: "button",
+          title: `go to the newest version of this branch, ${latest}`,
+          on: go,
+        },
+        `newest is ${latest} →`,
+      ),
+    );
   return parts;
 }
 
 /** What is shown went away beneath us; what the kernel still holds can be looked at. */
 function lost({ lost: words, way }, ctx) {
-  const badge = h("span", { class: "lnb-badge lnb-badge-warn", title: "what is shown was read before that" }, words);
-  return [badge, way ? h("button", { class: "lnb-button lnb-news", type: "button", on: { click: () => ctx.travel({ branch: way.branch, version: way.version }) } }, `go to ${way.label}`) : null];
+  const badge = h(
+    "span",
+    { class: "lnb-badge lnb-badge-warn", title: "what is shown was read before that" },
+    words,
+  );
+  return [
+    badge,
+    way
+      ? h(
+          "button",
+          {
+            class: "lnb-button lnb-news",
+            type: "button",
+            on: { click: () => ctx.travel({ branch: way.branch, version: way.version }) },
+          },
+          `go to ${way.label}`,
+        )
+      : null,
+  ];
 }
 
 export default widget(mountOverview, "dataset");

@@ -1,19 +1,19 @@
 // The rows: a grid over any number of them, a filter, an order, a selection, and what cells hold.
 
-import { h, setText, count, plural } from "../js/dom.js";
-import { columnProfiles } from "../js/column_profiles.js";
 import { brushing } from "../js/brush.js";
-import { rowsBar } from "../js/rows_bar.js";
-import { rowDetail } from "../js/row_detail.js";
-import { decodePage } from "../js/columns.js";
-import { errorCard } from "../js/error_card.js";
-import { pageStore } from "../js/page_store.js";
 import { cellPeek } from "../js/cell_peek.js";
+import { columnProfiles } from "../js/column_profiles.js";
+import { decodePage } from "../js/columns.js";
+import { count, h, plural, setText } from "../js/dom.js";
+import { errorCard } from "../js/error_card.js";
 import { gridActions } from "../js/grid_actions.js";
 import { gridSelection } from "../js/grid_selection.js";
+import { pageStore } from "../js/page_store.js";
+import { rowDetail } from "../js/row_detail.js";
+import { rowsBar } from "../js/rows_bar.js";
 import { thumbnails } from "../js/thumbnails.js";
-import { virtualGrid } from "../js/virtual_grid.js";
 import { widget } from "../js/view.js";
+import { virtualGrid } from "../js/virtual_grid.js";
 
 const HEAD = 62;
 
@@ -30,13 +30,22 @@ export function mountRows(el, ctx) {
     grid.paint();
   });
   const profiles = columnProfiles(ctx, () => grid.paint());
-  const thumbs = thumbnails(ctx, store, () => grid.paint(), () => grid.refill());
+  const thumbs = thumbnails(
+    ctx,
+    store,
+    () => grid.paint(),
+    () => grid.refill(),
+  );
   const selection = gridSelection(ctx, lens, () => grid.paint());
   const titles = {
     corner: { text: "#" },
     parts(at) {
       const drawn = h("span", { class: "lnb-profile", "aria-hidden": "true" });
-      brushing(drawn, () => profiles.of(at()), (from, to) => actions.brush(at(), from, to));
+      brushing(
+        drawn,
+        () => profiles.of(at()),
+        (from, to) => actions.brush(at(), from, to),
+      );
       return [h("small"), drawn];
     },
     clicked(at, event) {
@@ -45,14 +54,26 @@ export function mountRows(el, ctx) {
       else actions.openColumn(at);
     },
     draw(cell, at, column) {
-      const sorted = column && asked.order?.column === column.raw ? (asked.order.ascending ? "ascending" : "descending") : null;
+      const sorted =
+        column && asked.order?.column === column.raw
+          ? asked.order.ascending
+            ? "ascending"
+            : "descending"
+          : null;
       if (sorted) cell.setAttribute("aria-sort", sorted);
       else cell.removeAttribute("aria-sort");
       return profiles.draw(cell.querySelector(".lnb-profile"), at);
     },
   };
   const grid = virtualGrid(ctx, {
-    label: "rows", store, titles, gutter: 56, head: HEAD, isChosen: selection.column, cell: thumbs.fill, before: paintNote,
+    label: "rows",
+    store,
+    titles,
+    gutter: 56,
+    head: HEAD,
+    isChosen: selection.column,
+    cell: thumbs.fill,
+    before: paintNote,
     row(row) {
       const chosen = selection.row(row);
       return { text: count(row), look: chosen ? "lnb-chosen" : "", chosen };
@@ -63,7 +84,8 @@ export function mountRows(el, ctx) {
       thumbs.want(first, last, from, to);
       paintStatus(first, last);
     },
-    said: (row, column) => `row ${row}, ${store.column(column)?.name ?? "column"}: ${store.cell(row, column)?.text ?? "loading"}`,
+    said: (row, column) =>
+      `row ${row}, ${store.column(column)?.name ?? "column"}: ${store.cell(row, column)?.text ?? "loading"}`,
     keys: {
       select: selection.select,
       chooseColumn: selection.toggleColumn,
@@ -76,21 +98,83 @@ export function mountRows(el, ctx) {
   });
   const { element: scroller, body, state } = grid;
   scroller.setAttribute("aria-multiselectable", "true");
-  const bar = rowsBar(ctx, { asked, lens, changed: lookAgain, found: (at) => grid.moveTo(state.row, at), cancel: () => now.running?.cancel() });
-  const actions = gridActions(ctx, { state, store, profiles, asked, lens, bar: () => bar, selection: () => selection, look: lookAgain, wanted: () => now.wanted ?? asked });
-  const peek = cellPeek(ctx, scroller, { columnOf: (column) => store.column(column), lens, similar: actions.similar, only: actions.only });
-  const keys = h("button", { class: "lnb-link", type: "button", title: "keys of the grid (?)", on: { click: actions.keys } }, "keys");
-  const more = h("button", { class: "lnb-link", type: "button", title: "all values of the row (Shift+Enter)", on: { click: () => openRow(state.row) } }, "whole row");
-  el.append(h("div", { class: "lnb-rows" }, bar.element, h("div", { class: "lnb-grid-place" }, scroller, note), h("div", { class: "lnb-grid-foot" }, status, thumbs.toggle, keys, more), peek.element));
+  const bar = rowsBar(ctx, {
+    asked,
+    lens,
+    changed: lookAgain,
+    found: (at) => grid.moveTo(state.row, at),
+    cancel: () => now.running?.cancel(),
+  });
+  const actions = gridActions(ctx, {
+    state,
+    store,
+    profiles,
+    asked,
+    lens,
+    bar: () => bar,
+    selection: () => selection,
+    look: lookAgain,
+    wanted: () => now.wanted ?? asked,
+  });
+  const peek = cellPeek(ctx, scroller, {
+    columnOf: (column) => store.column(column),
+    lens,
+    similar: actions.similar,
+    only: actions.only,
+  });
+  const keys = h(
+    "button",
+    {
+      class: "lnb-link",
+      type: "button",
+      title: "keys of the grid (?)",
+      on: { click: actions.keys },
+    },
+    "keys",
+  );
+  const more = h(
+    "button",
+    {
+      class: "lnb-link",
+      type: "button",
+      title: "all values of the row (Shift+Enter)",
+      on: { click: () => openRow(state.row) },
+    },
+    "whole row",
+  );
+  el.append(
+    h(
+      "div",
+      { class: "lnb-rows" },
+      bar.element,
+      h("div", { class: "lnb-grid-place" }, scroller, note),
+      h("div", { class: "lnb-grid-foot" }, status, thumbs.toggle, keys, more),
+      peek.element,
+    ),
+  );
 
   function paintNote() {
     const failure = store.failure ?? now.error;
-    note.replaceChildren(...(failure ? [errorCard(failure)] : !state.numRows ? [h("p", { class: "lnb-empty" }, look.filter ? "No row passes the filter." : "This version has no rows.")] : []));
+    note.replaceChildren(
+      ...(failure
+        ? [errorCard(failure)]
+        : !state.numRows
+          ? [
+              h(
+                "p",
+                { class: "lnb-empty" },
+                look.filter ? "No row passes the filter." : "This version has no rows.",
+              ),
+            ]
+          : []),
+    );
     if (note.hidden === Boolean(note.firstChild)) note.hidden = !note.firstChild;
   }
 
   function paintStatus(first, last) {
-    const range = state.numRows ? `rows ${count(first)} – ${count(Math.max(first, last - 1))} of ${count(state.numRows)}${now.whole ? ` kept of ${count(now.whole.rows)}` : ""}` : "";
+    const range = state.numRows
+      ? `rows ${count(first)} – ${count(Math.max(first, last - 1))} of ${count(state.numRows)}${now.whole ? ` kept of ${count(now.whole.rows)}` : ""}`
+      : "";
     const columns = selection.columns ? ` · ${plural(selection.columns, "column")} selected` : "";
     const chosen = `${selection.rows ? ` · ${count(selection.rows)} selected` : ""}${columns}`;
     setText(status, state.numRows ? `${range}${chosen}` : "");
@@ -98,7 +182,8 @@ export function mountRows(el, ctx) {
 
   /** Every value of a row, in the pane beside. */
   function openRow(row) {
-    if (state.numRows) rowDetail(ctx, { branch: ctx.screen().branch, version: ctx.screen().version, ...look }, row);
+    if (state.numRows)
+      rowDetail(ctx, { branch: ctx.screen().branch, version: ctx.screen().version, ...look }, row);
   }
 
   /** Another filter, order or other columns: find what is shown now, then begin again at the top. */
@@ -108,7 +193,11 @@ export function mountRows(el, ctx) {
     now.wanted = wanted;
     const turn = (now.turn += 1);
     now.running?.cancel();
-    const answer = ctx.kernel.ask("rows.look", { branch, version, ...wanted }, { progress: (done, total) => turn === now.turn && bar.busy(done, total) });
+    const answer = ctx.kernel.ask(
+      "rows.look",
+      { branch, version, ...wanted },
+      { progress: (done, total) => turn === now.turn && bar.busy(done, total) },
+    );
     now.running = answer;
     if (wanted.filter || wanted.order || wanted.near) bar.busy(0, 0);
     try {
@@ -117,7 +206,11 @@ export function mountRows(el, ctx) {
       placeKeyboard(wanted.near, asked.near);
       const alike = wanted.system === asked.system && Boolean(wanted.near) === Boolean(asked.near);
       Object.assign(asked, wanted);
-      Object.assign(look, { filter: wanted.filter, system: wanted.system, arranged: result.arranged });
+      Object.assign(look, {
+        filter: wanted.filter,
+        system: wanted.system,
+        arranged: result.arranged,
+      });
       begin({ branch, version }, result.num_rows, result.num_columns, null, alike);
       ctx.code(look.filter || look.system || look.arranged ? result.code : null);
       grid.scrollTo({ top: 0 });
@@ -144,7 +237,10 @@ export function mountRows(el, ctx) {
     store.reset({ ...place, ...look }, page, { alike });
     profiles.reset({ ...place, ...look });
     thumbs.reset({ ...place, ...look });
-    grid.size(numRows, numColumns, { anew: true, gutter: Math.max(44, 18 + 8 * count(numRows).length) });
+    grid.size(numRows, numColumns, {
+      anew: true,
+      gutter: Math.max(44, 18 + 8 * count(numRows).length),
+    });
     if (page) grid.learn(page);
   }
 
@@ -155,7 +251,11 @@ export function mountRows(el, ctx) {
   });
   body.addEventListener("click", (event) => {
     const number = event.target.closest(".lnb-grid-number");
-    if (number) return selection.select(number.parentNode.lnb, { extend: event.shiftKey, add: event.ctrlKey || event.metaKey });
+    if (number)
+      return selection.select(number.parentNode.lnb, {
+        extend: event.shiftKey,
+        add: event.ctrlKey || event.metaKey,
+      });
     const cell = event.target.closest(".lnb-cell");
     if (cell) grid.moveTo(cell.lnb.row, cell.lnb.index);
   });
@@ -163,21 +263,29 @@ export function mountRows(el, ctx) {
     const cell = event.target.closest(".lnb-cell");
     if (cell) peek.open(cell.lnb.row, cell.lnb.index);
   });
-  ctx.onScreen((screen) => {
-    const part = screen.rows;
-    if (!part) return;
-    now.error = part.error ?? null;
-    now.whole = part.whole ?? null; // of a snapshot, which keeps some of the rows
-    now.running?.cancel();
-    Object.assign(look, { filter: null, system: false, arranged: null });
-    const page = part.page ? decodePage(part.page, part.buffers) : null;
-    begin({ branch: screen.branch, version: screen.version }, part.num_rows ?? 0, part.num_columns ?? 0, page);
-    // What was asked of the version before is asked of this one.
-    now.turn += 1;
-    if (asked.filter || asked.system || asked.order || asked.near) lookAgain({});
-    else ctx.code(null);
-    scroller.classList.toggle("lnb-broken", Boolean(now.error));
-  }, ["rows"]);
+  ctx.onScreen(
+    (screen) => {
+      const part = screen.rows;
+      if (!part) return;
+      now.error = part.error ?? null;
+      now.whole = part.whole ?? null; // of a snapshot, which keeps some of the rows
+      now.running?.cancel();
+      Object.assign(look, { filter: null, system: false, arranged: null });
+      const page = part.page ? decodePage(part.page, part.buffers) : null;
+      begin(
+        { branch: screen.branch, version: screen.version },
+        part.num_rows ?? 0,
+        part.num_columns ?? 0,
+        page,
+      );
+      // What was asked of the version before is asked of this one.
+      now.turn += 1;
+      if (asked.filter || asked.system || asked.order || asked.near) lookAgain({});
+      else ctx.code(null);
+      scroller.classList.toggle("lnb-broken", Boolean(now.error));
+    },
+    ["rows"],
+  );
   return {
     /** Come from elsewhere: to a row, or to the rows that pass a filter. */
     open({ row, filter }) {

@@ -1,19 +1,27 @@
 // The columns of a version as a tree, alone.
 
 import { h, show } from "../js/dom.js";
-import { schemaTree } from "../js/version_facts.js";
 import { storageFrame } from "../js/storage_frame.js";
+import { schemaTree } from "../js/version_facts.js";
 import { widget } from "../js/view.js";
 
 /** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
 export function mountSchema(el, ctx) {
   const body = h("div", { class: "lnb-schema-alone" });
   el.append(storageFrame("schema", body));
-  ctx.onScreen(({ detail, label }) => {
-    if (!detail) return;
-    if (detail.error) show(body, ctx.problem({ card: detail.error }));
-    else show(body, h("h3", { class: "lnb-st-title" }, `Schema of ${label}`), schemaTree(detail.schema.lines, detail.schema.hidden));
-  }, ["detail"]);
+  ctx.onScreen(
+    ({ detail, label }) => {
+      if (!detail) return;
+      if (detail.error) show(body, ctx.problem({ card: detail.error }));
+      else
+        show(
+          body,
+          h("h3", { class: "lnb-st-title" }, `Schema of ${label}`),
+          schemaTree(detail.schema.lines, detail.schema.hidden),
+        );
+    },
+    ["detail"],
+  );
 }
 
 export default widget(mountSchema, "schema of the dataset");

@@ -6,7 +6,12 @@ import { widget } from "../js/view.js";
 
 /** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
 export function mountSpace(el, ctx) {
-  el.append(storageFrame("space", spaceUse(ctx, () => ({ branch: ctx.screen().branch, version: ctx.screen().version }))));
+  el.append(
+    storageFrame(
+      "space",
+      spaceUse(ctx, () => ({ branch: ctx.screen().branch, version: ctx.screen().version })),
+    ),
+  );
 }
 
 export default widget(mountSpace, "space of the dataset");

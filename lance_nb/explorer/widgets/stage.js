@@ -1,6 +1,6 @@
 // The stage: changes as cards, looked at before they happen, committed, undone.
 
-import { h, show, setText, bytes, count, plural } from "../js/dom.js";
+import { bytes, count, h, plural, setText, show } from "../js/dom.js";
 import { lockButton } from "../js/lock_button.js";
 import { isOpen, stageCard } from "../js/stage_card.js";
 import { stageForm } from "../js/stage_form.js";
@@ -14,17 +14,65 @@ export function mountStage(el, ctx) {
   const problem = h("div", { class: "lnb-sg-problem", role: "alert" });
   const bar = h("progress", { class: "lnb-sg-bar", "aria-label": "progress" });
   const told = h("span", { class: "lnb-sg-told" });
-  const stop = h("button", { class: "lnb-button", type: "button", on: { click: () => work?.cancel() } }, "cancel");
-  const running = h("div", { class: "lnb-sg-running", role: "status", hidden: true }, bar, told, stop);
+  const stop = h(
+    "button",
+    { class: "lnb-button", type: "button", on: { click: () => work?.cancel() } },
+    "cancel",
+  );
+  const running = h(
+    "div",
+    { class: "lnb-sg-running", role: "status", hidden: true },
+    bar,
+    told,
+    stop,
+  );
   const cards = h("div", { class: "lnb-sg-cards" });
-  const message = h("input", { class: "lnb-input lnb-sg-message", placeholder: "why (one message for all)", "aria-label": "commit message for all cards", on: { keydown: (event) => event.stopPropagation() } });
-  const together = h("button", { class: "lnb-button lnb-sg-go", type: "button", on: { click: () => all(true) } });
-  const each = h("button", { class: "lnb-button", type: "button", on: { click: () => all(false) } });
+  const message = h("input", {
+    class: "lnb-input lnb-sg-message",
+    placeholder: "why (one message for all)",
+    "aria-label": "commit message for all cards",
+    on: { keydown: (event) => event.stopPropagation() },
+  });
+  const together = h("button", {
+    class: "lnb-button lnb-sg-go",
+    type: "button",
+    on: { click: () => all(true) },
+  });
+  const each = h("button", {
+    class: "lnb-button",
+    type: "button",
+    on: { click: () => all(false) },
+  });
   const why = h("span", { class: "lnb-sg-why" });
   const bottom = h("div", { class: "lnb-sg-all", hidden: true }, message, together, each, why);
-  const form = stageForm(ctx, { stage: (wish) => act("stage.add", wish), code: (lines) => ctx.code(lines) });
-  const static_ = h("p", { class: "lnb-sg-notice", hidden: true }, "Changes are staged in the kernel: run the cell to go on.");
-  el.append(h("div", { class: "lnb-stage", tabindex: "0", role: "region", "aria-label": "stage", on: { focusin: soon } }, static_, ctx.writes ? notice : h("p", { class: "lnb-sg-alone" }, lockButton(ctx), notice), form.element, problem, running, cards, bottom));
+  const form = stageForm(ctx, {
+    stage: (wish) => act("stage.add", wish),
+    code: (lines) => ctx.code(lines),
+  });
+  const static_ = h(
+    "p",
+    { class: "lnb-sg-notice", hidden: true },
+    "Changes are staged in the kernel: run the cell to go on.",
+  );
+  el.append(
+    h(
+      "div",
+      {
+        class: "lnb-stage",
+        tabindex: "0",
+        role: "region",
+        "aria-label": "stage",
+        on: { focusin: soon },
+      },
+      static_,
+      ctx.writes ? notice : h("p", { class: "lnb-sg-alone" }, lockButton(ctx), notice),
+      form.element,
+      problem,
+      running,
+      cards,
+      bottom,
+    ),
+  );
   let deck = { cards: [], not_together: "" };
   let work = null; // what is under way
   let asked = 0;
@@ -69,7 +117,16 @@ export function mountStage(el, ctx) {
   async function act(type, args = {}) {
     if (work) return;
     show(problem);
-    work = ctx.kernel.ask(type, { ...here(), ...args }, { progress: (done, total) => { bar.max = total || 1; if (total) bar.value = done; } });
+    work = ctx.kernel.ask(
+      type,
+      { ...here(), ...args },
+      {
+        progress: (done, total) => {
+          bar.max = total || 1;
+          if (total) bar.value = done;
+        },
+      },
+    );
     bar.removeAttribute("value");
     setText(told, "…");
     running.hidden = false;
@@ -111,7 +168,16 @@ export function mountStage(el, ctx) {
       const { result } = await ctx.kernel.ask("stage.running", {}, { quiet: true });
       const now = result.running;
       if (!now || !work) return;
-      const parts = [`${now.what}: ${now.phase}`, { spark: "on Spark" }[now.engine], now.total && now.rows + now.size_bytes ? `${now.done} of ${plural(now.total, "task")}` : null, now.rows ? plural(now.rows, "row") : null, now.size_bytes ? bytes(now.size_bytes) : null, `${count(Math.round(now.elapsed_s))} s`];
+      const parts = [
+        `${now.what}: ${now.phase}`,
+        { spark: "on Spark" }[now.engine],
+        now.total && now.rows + now.size_bytes
+          ? `${now.done} of ${plural(now.total, "task")}`
+          : null,
+        now.rows ? plural(now.rows, "row") : null,
+        now.size_bytes ? bytes(now.size_bytes) : null,
+        `${count(Math.round(now.elapsed_s))} s`,
+      ];
       setText(told, parts.filter(Boolean).join(" · "));
     } catch {
       // The work itself tells what is wrong.
@@ -138,31 +204,68 @@ export function mountStage(el, ctx) {
 
   function repaint() {
     const shut = locked() || Boolean(work);
-    const typed = new Map([...cards.querySelectorAll(".lnb-sg-card")].map((one) => [one.dataset.card, one.querySelector(".lnb-sg-message")?.value]));
-    const focus = cards.contains(document.activeElement) ? document.activeElement.closest("[data-card]")?.dataset.card : null;
-    const at = focus ? [...document.activeElement.closest("[data-card]").querySelectorAll("button,input,select")].indexOf(document.activeElement) : -1;
+    const typed = new Map(
+      [...cards.querySelectorAll(".lnb-sg-card")].map((one) => [
+        one.dataset.card,
+        one.querySelector(".lnb-sg-message")?.value,
+      ]),
+    );
+    const focus = cards.contains(document.activeElement)
+      ? document.activeElement.closest("[data-card]")?.dataset.card
+      : null;
+    const at = focus
+      ? [
+          ...document.activeElement.closest("[data-card]").querySelectorAll("button,input,select"),
+        ].indexOf(document.activeElement)
+      : -1;
     form.enable(!shut);
     setText(notice, noticeText());
     notice.hidden = !notice.textContent;
-    show(cards, deck.cards.length ? deck.cards.map((card, index) => {
-      const shown = stageCard({ ...card, message: typed.get(card.id) ?? card.message }, { first: !deck.cards.slice(0, index).some(isOpen), locked: shut }, actions(card));
-      shown.addEventListener("focusin", () => ctx.code(card.code));
-      return shown;
-    }) : h("p", { class: "lnb-sg-none" }, "Nothing is staged. Choose a change above: its card shows what it would do; nothing happens before you commit it."));
-    if (focus) [...(cards.querySelector(`[data-card="${focus}"]`)?.querySelectorAll("button,input,select") ?? [])][at]?.focus({ preventScroll: true });
+    show(
+      cards,
+      deck.cards.length
+        ? deck.cards.map((card, index) => {
+            const shown = stageCard(
+              { ...card, message: typed.get(card.id) ?? card.message },
+              { first: !deck.cards.slice(0, index).some(isOpen), locked: shut },
+              actions(card),
+            );
+            shown.addEventListener("focusin", () => ctx.code(card.code));
+            return shown;
+          })
+        : h(
+            "p",
+            { class: "lnb-sg-none" },
+            "Nothing is staged. Choose a change above: its card shows what it would do; nothing happens before you commit it.",
+          ),
+    );
+    if (focus)
+      [
+        ...(cards
+          .querySelector(`[data-card="${focus}"]`)
+          ?.querySelectorAll("button,input,select") ?? []),
+      ][at]?.focus({ preventScroll: true });
     const open = deck.cards.filter(isOpen);
     bottom.hidden = open.length < 2;
     setText(together, `Commit ${open.length} as one version`);
     together.disabled = shut || Boolean(deck.not_together);
     setText(each, `Commit ${open.length} one by one`);
     each.disabled = shut || open.some((card) => card.state === "failed");
-    setText(why, deck.not_together ? `not as one: ${deck.not_together}` : "each card looks at the version it was staged on, not at the other cards");
+    setText(
+      why,
+      deck.not_together
+        ? `not as one: ${deck.not_together}`
+        : "each card looks at the version it was staged on, not at the other cards",
+    );
   }
 
   function noticeText() {
     const state = ctx.screen().locked;
-    if (state === null) return "Opened with read_only=True: changes can be written down and checked, not staged.";
-    return state === false ? "" : "The lock is shut: changes can be written down and checked; open the lock to stage them.";
+    if (state === null)
+      return "Opened with read_only=True: changes can be written down and checked, not staged.";
+    return state === false
+      ? ""
+      : "The lock is shut: changes can be written down and checked; open the lock to stage them.";
   }
 
   const actions = (card) => ({
@@ -172,7 +275,13 @@ export function mountStage(el, ctx) {
     look: () => act("stage.look", { id: card.id }),
     remove: () => act("stage.remove", { id: card.id }),
     earlier: () => act("stage.earlier", { id: card.id }),
-    undo: () => act("stage.add", { verb: card.outcome.undo.verb, args: { version: card.outcome.undo.version }, branch: card.outcome.branch, version: card.outcome.version }),
+    undo: () =>
+      act("stage.add", {
+        verb: card.outcome.undo.verb,
+        args: { version: card.outcome.undo.version },
+        branch: card.outcome.branch,
+        version: card.outcome.version,
+      }),
     go: () => ctx.travel({ branch: card.outcome.branch, version: card.outcome.version }),
   });
 
@@ -182,20 +291,31 @@ export function mountStage(el, ctx) {
     menu();
   }
 
-  ctx.onClose(ctx.kernel.onState((state) => {
-    static_.hidden = state !== "static";
-    form.element.hidden = state === "static";
-  }));
+  ctx.onClose(
+    ctx.kernel.onState((state) => {
+      static_.hidden = state !== "static";
+      form.element.hidden = state === "static";
+    }),
+  );
   window.addEventListener("focus", look);
   ctx.onClose(() => window.removeEventListener("focus", look));
-  ctx.onScreen((screen, patched) => {
-    const place = `${screen.branch ?? "main"}:${screen.version}`;
-    if (ctx.root.getAttribute("data-fresh") !== place) ctx.root.removeAttribute("data-fresh");
-    if (!patched) menu();
-    else repaint();
-    look();
-  }, ["card", "locked", "news"]);
-  return { open, shown: () => { menu(); look(); } };
+  ctx.onScreen(
+    (screen, patched) => {
+      const place = `${screen.branch ?? "main"}:${screen.version}`;
+      if (ctx.root.getAttribute("data-fresh") !== place) ctx.root.removeAttribute("data-fresh");
+      if (!patched) menu();
+      else repaint();
+      look();
+    },
+    ["card", "locked", "news"],
+  );
+  return {
+    open,
+    shown: () => {
+      menu();
+      look();
+    },
+  };
 }
 
 export default widget(mountStage, "staged changes");

@@ -1,10 +1,10 @@
 // The storage tab: map of the fragments, what would do good, and where all bytes of the folder are.
 
-import { h, show, copyText } from "../js/dom.js";
-import { fragmentSection } from "../js/fragment_section.js";
+import { copyText, h, show } from "../js/dom.js";
 import { fragmentDetail } from "../js/fragment_detail.js";
-import { storageFrame } from "../js/storage_frame.js";
+import { fragmentSection } from "../js/fragment_section.js";
 import { spaceUse } from "../js/space_use.js";
+import { storageFrame } from "../js/storage_frame.js";
 import { widget } from "../js/view.js";
 
 /** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
@@ -12,8 +12,17 @@ export function mountStorage(el, ctx) {
   const problem = h("div", { class: "lnb-st-problem" });
   const advice = h("div", { class: "lnb-st-advice" });
   const placeNow = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
-  const map = fragmentSection(ctx, { placeNow, open: openFragment, failed: (error) => show(problem, ...(error ? [ctx.problem(error)] : [])) });
-  const health = h("section", { class: "lnb-st-section" }, h("h3", { class: "lnb-st-title" }, "Health"), advice);
+  const map = fragmentSection(ctx, {
+    placeNow,
+    open: openFragment,
+    failed: (error) => show(problem, ...(error ? [ctx.problem(error)] : [])),
+  });
+  const health = h(
+    "section",
+    { class: "lnb-st-section" },
+    h("h3", { class: "lnb-st-title" }, "Health"),
+    advice,
+  );
   el.append(storageFrame("storage", problem, map.element, health, spaceUse(ctx, placeNow)));
 
   async function openFragment(id) {
@@ -32,7 +41,16 @@ export function mountStorage(el, ctx) {
     try {
       const { result } = await ctx.kernel.ask("storage.health", place);
       if (place.version !== placeNow().version || place.branch !== placeNow().branch) return;
-      show(advice, result.advice.length ? result.advice.map(card) : h("p", { class: "lnb-st-well" }, "✓ Nothing to do: fragments, deletions and indices are in good order."));
+      show(
+        advice,
+        result.advice.length
+          ? result.advice.map(card)
+          : h(
+              "p",
+              { class: "lnb-st-well" },
+              "✓ Nothing to do: fragments, deletions and indices are in good order.",
+            ),
+      );
     } catch (error) {
       show(advice, ctx.problem(error));
     }
@@ -40,10 +58,46 @@ export function mountStorage(el, ctx) {
 
   function card(one) {
     const code = h("code", {}, one.python);
-    const copy = h("button", { class: "lnb-button", type: "button", on: { click: async () => ctx.announce((await copyText(one.python)) ? "copied" : "press Ctrl+C") } }, "copy");
-    const see = h("button", { class: "lnb-button", type: "button", on: { click: () => open({ fragment: one.fragment }) } }, `see fragment ${one.fragment}`);
-    const stage = one.stage && ctx.has("stage") ? h("button", { class: "lnb-button", type: "button", on: { click: () => ctx.go("stage", { card: one.stage }) } }, "stage this") : null;
-    return h("article", { class: "lnb-st-card" }, h("strong", {}, one.title), h("p", {}, one.text), h("p", { class: "lnb-st-code" }, code, copy), h("p", { class: "lnb-st-acts" }, see, stage));
+    const copy = h(
+      "button",
+      {
+        class: "lnb-button",
+        type: "button",
+        on: {
+          click: async () => ctx.announce((await copyText(one.python)) ? "copied" : "press Ctrl+C"),
+        },
+      },
+      "copy",
+    );
+    const see = h(
+      "button",
+      {
+        class: "lnb-button",
+        type: "button",
+        on: { click: () => open({ fragment: one.fragment }) },
+      },
+      `see fragment ${one.fragment}`,
+    );
+    const stage =
+      one.stage && ctx.has("stage")
+        ? h(
+            "button",
+            {
+              class: "lnb-button",
+              type: "button",
+              on: { click: () => ctx.go("stage", { card: one.stage }) },
+            },
+            "stage this",
+          )
+        : null;
+    return h(
+      "article",
+      { class: "lnb-st-card" },
+      h("strong", {}, one.title),
+      h("p", {}, one.text),
+      h("p", { class: "lnb-st-code" }, code, copy),
+      h("p", { class: "lnb-st-acts" }, see, stage),
+    );
   }
 
   /** The line that shows the same: all fragments, or one. */
@@ -51,7 +105,10 @@ export function mountStorage(el, ctx) {
     const known = ctx.screen().code;
     if (!known) return;
     const opened = known.python.replace(/^ds = /, "");
-    ctx.code({ python: `${opened}${id === null ? ".inspect.fragments()" : `.get_fragment(${id})`}`, magic: known.magic.replace("%lance at ", "%lance fragments ") });
+    ctx.code({
+      python: `${opened}${id === null ? ".inspect.fragments()" : `.get_fragment(${id})`}`,
+      magic: known.magic.replace("%lance at ", "%lance fragments "),
+    });
   }
 
   function open({ fragment }) {
@@ -62,7 +119,14 @@ export function mountStorage(el, ctx) {
 
   ctx.onScreen(() => {
     if (ctx.kernel.state === "static") {
-      show(problem, h("p", { class: "lnb-st-well" }, "The storage of a version is read when it is asked for: run the cell to see it."));
+      show(
+        problem,
+        h(
+          "p",
+          { class: "lnb-st-well" },
+          "The storage of a version is read when it is asked for: run the cell to see it.",
+        ),
+      );
       return;
     }
     setCode();

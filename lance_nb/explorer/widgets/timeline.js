@@ -1,11 +1,11 @@
 // The timeline: one bar per version, tags as flags, a lane per branch. Only bars in sight exist.
 
-import { h, svg, setText, perFrame, atOnce, count, plural, age } from "../js/dom.js";
-import { lookOfOperation } from "../js/operations.js";
+import { age, atOnce, count, h, perFrame, plural, setText, svg } from "../js/dom.js";
 import { laneMap } from "../js/lanes.js";
+import { lookOfOperation } from "../js/operations.js";
+import { playButton } from "../js/play.js";
 import { rangeHandles } from "../js/range_handles.js";
 import { tagFlags } from "../js/tag_flags.js";
-import { playButton } from "../js/play.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
 import { barHeight, rowWords, sentence } from "../js/version_words.js";
 import { widget } from "../js/view.js";
@@ -22,14 +22,32 @@ let instances = 0;
 export function mountTimeline(el, ctx) {
   const uid = `lnb-tl${(instances += 1)}`;
   const names = h("div", { class: "lnb-tl-names" });
-  const plane = h("div", { class: "lnb-tl-plane", role: "listbox", tabindex: "0", "aria-orientation": "horizontal", "aria-label": "versions" });
+  const plane = h("div", {
+    class: "lnb-tl-plane",
+    role: "listbox",
+    tabindex: "0",
+    "aria-orientation": "horizontal",
+    "aria-label": "versions",
+  });
   const scroller = h("div", { class: "lnb-tl-scroll" });
   const readout = h("div", { class: "lnb-tl-readout" });
   const handles = rangeHandles(ctx, scroller, () => map);
   const rail = handles.element;
   scroller.append(h("div", { class: "lnb-tl-track" }, plane, rail));
-  const bottom = h("div", { class: "lnb-tl-bottom" }, playButton(ctx, () => map, plane), readout);
-  el.append(h("div", { class: "lnb-timeline" }, h("div", { class: "lnb-tl-frame" }, names, scroller), bottom));
+  const bottom = h(
+    "div",
+    { class: "lnb-tl-bottom" },
+    playButton(ctx, () => map, plane),
+    readout,
+  );
+  el.append(
+    h(
+      "div",
+      { class: "lnb-timeline" },
+      h("div", { class: "lnb-tl-frame" }, names, scroller),
+      bottom,
+    ),
+  );
 
   const bars = new Map();
   const lines = new Map();
@@ -72,7 +90,12 @@ export function mountTimeline(el, ctx) {
     const key = `${lane.index}:${version}`;
     let bar = bars.get(key);
     if (!bar) {
-      bar = h("div", { class: "lnb-tl-bar", role: "option", id: `${uid}-${lane.index}-${version}` }, h("i", {}, ""), h("b"));
+      bar = h(
+        "div",
+        { class: "lnb-tl-bar", role: "option", id: `${uid}-${lane.index}-${version}` },
+        h("i", {}, ""),
+        h("b"),
+      );
       bar.lnb = { lane, version };
       bars.set(key, bar);
       plane.append(bar);
@@ -103,7 +126,11 @@ export function mountTimeline(el, ctx) {
     for (const old of plane.querySelectorAll(".lnb-tl-number")) old.remove();
     for (let index = first; index <= last; index += 1) {
       if (index % every || taken.some((at) => Math.abs(index - at) * map.slot < 46)) continue;
-      const label = h("span", { class: "lnb-tl-number", "aria-hidden": "true" }, String(map.numbers[index]));
+      const label = h(
+        "span",
+        { class: "lnb-tl-number", "aria-hidden": "true" },
+        String(map.numbers[index]),
+      );
       label.style.left = `${(index + 0.5) * map.slot}px`;
       plane.append(label);
     }
@@ -114,31 +141,63 @@ export function mountTimeline(el, ctx) {
     names.replaceChildren();
     const longest = Math.max(...map.lanes.map((lane) => lane.label.length));
     names.style.width = `${Math.max(48, Math.min(wide / 5, longest * 7.2 + 16))}px`;
-    for (const old of scroller.querySelectorAll(".lnb-tl-flag, .lnb-tl-edges, .lnb-tl-gap")) old.remove();
+    for (const old of scroller.querySelectorAll(".lnb-tl-flag, .lnb-tl-edges, .lnb-tl-gap"))
+      old.remove();
     const edges = svg("svg", { class: "lnb-tl-edges", "aria-hidden": "true" });
     edges.style.width = `${map.width}px`;
     edges.style.height = `${map.height}px`;
     for (const lane of map.lanes) {
-      const name = h("div", { class: `lnb-tl-name${lane.index === map.here.lane ? " lnb-here" : ""}`, title: forkWords(lane) }, lane.label);
+      const name = h(
+        "div",
+        {
+          class: `lnb-tl-name${lane.index === map.here.lane ? " lnb-here" : ""}`,
+          title: forkWords(lane),
+        },
+        lane.label,
+      );
       name.style.top = `${lane.top + lane.height - 20}px`;
       names.append(name);
       const base = lane.top + lane.height - 0.5;
       if (lane.numbers.length) {
         const from = map.x(lane.numbers[0]);
-        edges.append(svg("path", { class: "lnb-tl-base", d: `M${from} ${base}H${map.x(lane.numbers.at(-1)) + map.slot}` }));
+        edges.append(
+          svg("path", {
+            class: "lnb-tl-base",
+            d: `M${from} ${base}H${map.x(lane.numbers.at(-1)) + map.slot}`,
+          }),
+        );
       }
       const parent = lane.fork && map.lanes.find((other) => other.branch === lane.fork[0]);
       if (parent) {
         const x = map.x(lane.fork[1]) + 1.5;
-        edges.append(svg("path", { class: "lnb-tl-fork", d: `M${x} ${parent.top + parent.height}V${base - 5}Q${x} ${base} ${x + 5} ${base}` }));
+        edges.append(
+          svg("path", {
+            class: "lnb-tl-fork",
+            d: `M${x} ${parent.top + parent.height}V${base - 5}Q${x} ${base} ${x + 5} ${base}`,
+          }),
+        );
       }
-      rail.append(...tagFlags(lane, (version) => map.x(version) + map.slot / 2, map.width, (version) => go(lane, version)));
+      rail.append(
+        ...tagFlags(
+          lane,
+          (version) => map.x(version) + map.slot / 2,
+          map.width,
+          (version) => go(lane, version),
+        ),
+      );
       paintGaps(lane);
     }
     if (map.hidden || map.older) {
-      const words = [map.hidden && `+ ${map.hidden} more`, map.older && `${count(map.older)} older`];
+      const words = [
+        map.hidden && `+ ${map.hidden} more`,
+        map.older && `${count(map.older)} older`,
+      ];
       const title = `not shown: ${plural(map.hidden, "branch").replace(/hs$/, "hes")}, ${plural(map.older, "older version")}`;
-      const more = h("div", { class: "lnb-tl-name lnb-faint", title }, words.filter(Boolean).join(" · "));
+      const more = h(
+        "div",
+        { class: "lnb-tl-name lnb-faint", title },
+        words.filter(Boolean).join(" · "),
+      );
       more.style.top = `${map.height - 19}px`;
       names.append(more);
     }
@@ -158,7 +217,9 @@ export function mountTimeline(el, ctx) {
   }
 
   function forkWords(lane) {
-    return lane.fork ? `${lane.label}: forked from ${lane.fork[0] ?? "main"}:${lane.fork[1]}` : lane.label;
+    return lane.fork
+      ? `${lane.label}: forked from ${lane.fork[0] ?? "main"}:${lane.fork[1]}`
+      : lane.label;
   }
 
   function fetchDetails(lane, missing) {
@@ -166,20 +227,34 @@ export function mountTimeline(el, ctx) {
     if (!lines.has(lane.index)) lines.set(lane.index, ctx.kernel.line());
     const numbers = missing.slice(-MAX_ASK);
     const asked = lane.asked;
-    lines.get(lane.index)("versions", { branch: lane.branch, version: lane.numbers.at(-1), numbers }, ({ result }) => {
-      numbers.forEach((number) => asked.add(number));
-      for (const facts of result.details) lane.details.set(facts.version, facts);
-      map.measure();
-      paint();
-    }, () => numbers.forEach((number) => asked.add(number)));
+    lines.get(lane.index)(
+      "versions",
+      { branch: lane.branch, version: lane.numbers.at(-1), numbers },
+      ({ result }) => {
+        numbers.forEach((number) => asked.add(number));
+        for (const facts of result.details) lane.details.set(facts.version, facts);
+        map.measure();
+        paint();
+      },
+      () => numbers.forEach((number) => asked.add(number)),
+    );
   }
 
   function paintReadout() {
     const { a, b } = ctx.range.get();
     if (!hovered && a && (moving || ctx.range.pinned)) return paintRange(a, b);
-    const { lane, version } = hovered ?? { lane: map.lanes[map.here.lane], version: map.here.version };
+    const { lane, version } = hovered ?? {
+      lane: map.lanes[map.here.lane],
+      version: map.here.version,
+    };
     const facts = lane?.details.get(version);
-    const words = facts ? [facts.operation || "operation not recorded", rowWords(facts), facts.message && `“${facts.message}”`] : [];
+    const words = facts
+      ? [
+          facts.operation || "operation not recorded",
+          rowWords(facts),
+          facts.message && `“${facts.message}”`,
+        ]
+      : [];
     const when = facts?.time_ms ? `${facts.time} · ${age(facts.time_ms)}` : "";
     return readout.replaceChildren(
       h("strong", {}, `${lane?.label ?? "main"}:${version}`),
@@ -196,15 +271,29 @@ export function mountTimeline(el, ctx) {
     if (same && !samePlace(a, b)) {
       words = rangeWords(lane, a.version, b.version);
     }
-    const reset = h("button", { class: "lnb-button lnb-tl-reset", type: "button", title: "A follows B again", on: { click: () => ctx.range.set({ a: null }) } }, "unpin A");
-    readout.replaceChildren(h("strong", {}, `${placeLabel(a)} → ${placeLabel(b)}`), h("span", {}, words), moving ? "" : reset);
+    const reset = h(
+      "button",
+      {
+        class: "lnb-button lnb-tl-reset",
+        type: "button",
+        title: "A follows B again",
+        on: { click: () => ctx.range.set({ a: null }) },
+      },
+      "unpin A",
+    );
+    readout.replaceChildren(
+      h("strong", {}, `${placeLabel(a)} → ${placeLabel(b)}`),
+      h("span", {}, words),
+      moving ? "" : reset,
+    );
   }
 
   /** From a version to a newer one; or back, when what was added goes away again. */
   function rangeWords(lane, a, b) {
     const { versions, added, removed, unknown } = map.changed(lane, Math.min(a, b), Math.max(a, b));
     const [more, less] = a < b ? [added, removed] : [removed, added];
-    const rows = more || less || unknown ? `+${count(more)} −${count(less)} rows` : "no rows changed";
+    const rows =
+      more || less || unknown ? `+${count(more)} −${count(less)} rows` : "no rows changed";
     return `${plural(versions, "version")}${a < b ? "" : " back"} · ${rows}${unknown ? ` and ${count(unknown)} not looked at yet` : ""}`;
   }
 
@@ -249,10 +338,14 @@ export function mountTimeline(el, ctx) {
     goal = { ...target, at: performance.now() };
     go(map.lanes[target.lane], target.version);
   });
-  scroller.addEventListener("scroll", () => {
-    left = scroller.scrollLeft;
-    paint();
-  }, { passive: true });
+  scroller.addEventListener(
+    "scroll",
+    () => {
+      left = scroller.scrollLeft;
+      paint();
+    },
+    { passive: true },
+  );
 
   function layout(follow) {
     room = scroller.clientWidth || room;
@@ -281,19 +374,24 @@ export function mountTimeline(el, ctx) {
     observer.disconnect();
     paint.cancel();
   });
-  ctx.onClose(ctx.range.on((_range, { dragging }) => {
-    moving = dragging;
-    paint();
-  }));
-  ctx.onScreen((screen, patched) => {
-    const model = screen.timeline;
-    if (!model || model.error) return;
-    map = laneMap(model, screen.branch, screen.version, map, { bar: BAR, flag: FLAG });
-    for (const bar of bars.values()) bar.remove();
-    bars.clear();
-    hovered = null;
-    layout(!patched);
-  }, ["timeline"]);
+  ctx.onClose(
+    ctx.range.on((_range, { dragging }) => {
+      moving = dragging;
+      paint();
+    }),
+  );
+  ctx.onScreen(
+    (screen, patched) => {
+      const model = screen.timeline;
+      if (!model || model.error) return;
+      map = laneMap(model, screen.branch, screen.version, map, { bar: BAR, flag: FLAG });
+      for (const bar of bars.values()) bar.remove();
+      bars.clear();
+      hovered = null;
+      layout(!patched);
+    },
+    ["timeline"],
+  );
 }
 
 export default widget(mountTimeline, "versions of the dataset");

@@ -8,7 +8,8 @@ import { widget } from "../js/view.js";
 
 const SEARCHED = 12;
 
-const holds = (node, text) => [node.name, node.type, node.text].some((words) => words?.toLowerCase().includes(text));
+const holds = (node, text) =>
+  [node.name, node.type, node.text].some((words) => words?.toLowerCase().includes(text));
 
 /** The nodes that hold a text, each with what it is in; all that is inside a name found. */
 function holding(nodes, text) {
@@ -27,7 +28,13 @@ export function mountValue(el, ctx) {
   const { heading, nodes, schema } = value;
   const { family, glyph } = lookOfOperation(value.operation);
   const place = h("div", {});
-  const find = h("input", { class: "lnb-input lnb-value-find", type: "search", placeholder: "find", "aria-label": `find in ${heading}`, on: { input: paint, keydown: onKey } });
+  const find = h("input", {
+    class: "lnb-input lnb-value-find",
+    type: "search",
+    placeholder: "find",
+    "aria-label": `find in ${heading}`,
+    on: { input: paint, keydown: onKey },
+  });
 
   function onKey(event) {
     event.stopPropagation();
@@ -39,18 +46,43 @@ export function mountValue(el, ctx) {
 
   function paint() {
     const text = find.value.trim().toLowerCase();
-    if (schema) return show(place, schemaTree(schema.lines.filter((line) => holds(line, text)), schema.hidden));
+    if (schema)
+      return show(
+        place,
+        schemaTree(
+          schema.lines.filter((line) => holds(line, text)),
+          schema.hidden,
+        ),
+      );
     const found = holding(nodes, text);
-    const tree = h("div", { class: "lnb-tree", role: "tree", "aria-label": heading }, found.map((node) => treeNode(node)));
-    return show(place, found.length ? tree : h("p", { class: "lnb-faint" }, "Nothing here holds this text."));
+    const tree = h(
+      "div",
+      { class: "lnb-tree", role: "tree", "aria-label": heading },
+      found.map((node) => treeNode(node)),
+    );
+    return show(
+      place,
+      found.length ? tree : h("p", { class: "lnb-faint" }, "Nothing here holds this text."),
+    );
   }
 
   if (schema || nodes.length) paint();
-  el.append(h("div", { class: "lnb-value", tabindex: "0", role: "region", "aria-label": heading },
-    h("header", { class: `lnb-operation lnb-op-${family}` }, value.operation ? h("i", { "aria-hidden": "true" }, glyph) : null, h("strong", {}, heading), (schema?.lines.length ?? size(nodes)) > SEARCHED ? find : null),
-    value.lines.map((line) => h("p", { class: "lnb-description" }, line)),
-    schema || !value.rows.length ? null : h("dl", { class: "lnb-counts" }, value.rows.map(entry)),
-    place));
+  el.append(
+    h(
+      "div",
+      { class: "lnb-value", tabindex: "0", role: "region", "aria-label": heading },
+      h(
+        "header",
+        { class: `lnb-operation lnb-op-${family}` },
+        value.operation ? h("i", { "aria-hidden": "true" }, glyph) : null,
+        h("strong", {}, heading),
+        (schema?.lines.length ?? size(nodes)) > SEARCHED ? find : null,
+      ),
+      value.lines.map((line) => h("p", { class: "lnb-description" }, line)),
+      schema || !value.rows.length ? null : h("dl", { class: "lnb-counts" }, value.rows.map(entry)),
+      place,
+    ),
+  );
 }
 
 export default widget(mountValue, "value");

@@ -10,9 +10,15 @@ export function mountVersionDetail(el, ctx) {
   const pane = h("aside", { class: "lnb-detail", tabindex: "0", "aria-label": "this version" });
   const open = { schema: true, transaction: false, properties: true };
   el.append(pane);
-  ctx.onScreen(({ detail }) => {
-    if (detail) pane.replaceChildren(...(detail.error ? [errorCard(detail.error)] : versionFacts(detail, open)));
-  }, ["detail"]);
+  ctx.onScreen(
+    ({ detail }) => {
+      if (detail)
+        pane.replaceChildren(
+          ...(detail.error ? [errorCard(detail.error)] : versionFacts(detail, open)),
+        );
+    },
+    ["detail"],
+  );
 }
 
 export default widget(mountVersionDetail, "version");

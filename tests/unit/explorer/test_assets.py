@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import gzip
+import json
+import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -12,6 +15,7 @@ from lance_nb.explorer.assets import SHEET_END, compose_module, compose_style, m
 from lance_nb.explorer.registry import VIEWS
 
 LIMIT_GZIP_BYTES = 80_000
+DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 WIDGETS = {"Explorer": Explorer, **VIEWS}
 
 
@@ -29,9 +33,9 @@ def test_modules_are_linked_in_the_order_of_dependence(folder: Path) -> None:
     )
     text = compose_module("top.js")
     assert text.index("const $low") < text.index("const $top")
-    assert "const { ONE, two } = $low;" in text
+    assert "const { ONE, two } = $low;" in text or "const{ONE,two}=$low;" in text
     assert "return { ONE, two };" in text
-    assert text.rstrip().endswith("export default $top.$default;")
+    assert "\nexport default $top.$default;\n//# sourceMappingURL=" in text
     assert [path.name for path in modules_of("top.js")] == ["low.js", "top.js"]
 
 
@@ -48,7 +52,7 @@ def test_comments_on_lines_of_their_own_stay_behind(folder: Path) -> None:
 def test_style_sheets_beside_modules_come_along(folder: Path) -> None:
     (folder / "top.js").write_text("export default 1;\n")
     (folder / "top.css").write_text(".a { top: 0 }")
-    assert compose_style("top.js") == ".lnb {\n.a { top: 0 }}"
+    assert compose_style("top.js") == ".lnb{.a{top: 0}}"
 
 
 def test_sheets_that_views_share_are_the_same_text_and_can_be_told_apart() -> None:
@@ -56,9 +60,62 @@ def test_sheets_that_views_share_are_the_same_text_and_can_be_told_apart() -> No
         compose_style(f"widgets/{one}.js").split(SHEET_END) for one in ("rows", "timeline")
     )
     both = set(grid) & set(timeline)
-    assert any(".lnb-input {" in sheet for sheet in both)  # comes once: what builds on it stays
-    assert any(".lnb-filter {" in sheet for sheet in set(grid) - both)
-    assert all(sheet.startswith(".lnb {") for sheet in (*grid, *timeline))
+    assert any(".lnb-input{" in sheet for sheet in both)  # comes once: what builds on it stays
+    assert any(".lnb-filter{" in sheet for sheet in set(grid) - both)
+    assert all(sheet.startswith(".lnb{") for sheet in (*grid, *timeline))
+
+
+def test_the_source_map_leads_each_line_to_its_file_and_line() -> None:
+    for text in (
+        compose_module("app.js"),
+        compose_module("js/view_registration.js", views="app.js"),
+    ):
+        *lines, _, comment = text.rstrip("\n").split("\n")
+        places = _places(comment)
+        assert len(places) == len(lines)
+        checked = 0
+        for line, (source, number) in zip(lines, places, strict=True):
+            own = (assets.ROOT.parents[1] / source).read_text().split("\n")[number]
+            if line and not line.startswith(("const $", "const VIEWS", "const{", "return {", "})")):
+                first = re.split(r"\W", line.lstrip("})], "), maxsplit=1)[0]
+                assert first in own
+                checked += 1
+        assert checked > 3000
+
+
+def _places(comment: str) -> list[tuple[str, int]]:
+    """Read a source map that has one place for each line."""
+    source_map = json.loads(unquote(comment.split("application/json,")[1]))
+    file = line = 0
+    places = []
+    for mapping in source_map["mappings"].split(";"):
+        steps, value, shift = [], 0, 0
+        for sign in mapping:
+            digit = DIGITS.index(sign)
+            value += (digit & 31) << shift
+            shift += 5
+            if not digit & 32:
+                steps.append(-(value >> 1) if value & 1 else value >> 1)
+                value = shift = 0
+        column, files, lines, start = steps
+        assert (column, start) == (0, 0)
+        file, line = file + files, line + lines
+        places.append((source_map["sources"][file], line))
+    return places
+
+
+def test_texts_and_regular_expressions_keep_their_spaces(folder: Path) -> None:
+    source = """const a = "x = y, z";
+const b = 'x = y';
+const c = `x = ${a} , y`;
+const d = /a = b/;
+const e = a + +b - -1 ? { a, b } : [a, b];
+export default a;
+"""
+    (folder / "top.js").write_text(source)
+    text = compose_module("top.js")
+    for kept in ('"x = y, z"', "'x = y'", "`x = ${a} , y`", "/a = b/", "a + +b - -1"):
+        assert kept in text
 
 
 @pytest.mark.parametrize(
