@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-cells torture-kills torture-losses torture-replies reliability
+.PHONY: bench-checksums bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-cells torture-kills torture-losses torture-replies reliability
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -170,6 +170,9 @@ bench-read: $(VENV)/.stamp-test  ## time reading against pylance; BENCH_FLAGS='-
 
 bench-write: $(VENV)/.stamp-test  ## time writing against pylance; BENCH_FLAGS as above, and --no-sync
 	$(PY) -m tests.benchmarks.write $(BENCH_FLAGS)
+
+bench-checksums: $(VENV)/.stamp-test  ## what checksums cost writing, on disk and in memory; BENCH_FLAGS='--bytes N --only NAME'
+	$(PY) -m tests.benchmarks.checksums $(BENCH_FLAGS)
 
 bench-ui: $(VENV)/.stamp-test  ## time the explorer in JupyterLab and Chromium; BENCH_FLAGS='--only NAME --data FOLDER'
 	$(PY) -m tests.benchmarks.ui.explorer_speed $(BENCH_FLAGS)
