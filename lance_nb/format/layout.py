@@ -65,7 +65,11 @@ class ManifestName:
 
     version: int
     scheme: NamingScheme
-    detached: bool = False
+
+    @property
+    def detached(self) -> bool:
+        """Whether the version is outside of the history."""
+        return self.version >= DETACHED_BIT
 
     @property
     def path(self) -> str:
@@ -98,7 +102,7 @@ def parse_manifest_name(name: str) -> ManifestName | None:
     number = int(digits)
     if detached:
         valid = DETACHED_BIT <= number <= _U64_MAX and str(number) == digits
-        return ManifestName(number, NamingScheme.V2, True) if valid else None
+        return ManifestName(number, NamingScheme.V2) if valid else None
     if number >= DETACHED_BIT or str(number) != digits:
         return None
     return ManifestName(number, NamingScheme.V1)

@@ -48,7 +48,7 @@ def commit_detached(
             open_snapshot=place.snapshot,
         )
         built = build(transaction, context)
-        name = ManifestName(number, NamingScheme.V2, detached=True)
+        name = ManifestName(number, NamingScheme.V2)
         version = prepare(place.home, built, transaction, name)
         write_transaction_file(place.home, version)
         claimed = claim_under_lock(

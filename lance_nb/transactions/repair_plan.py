@@ -282,14 +282,15 @@ class _Planner:
         for one in self._of("branch-without-versions"):
             yield self._unfinished(str(one.branch), one)
         unreadable = {one.path for one in self._of("branch-unreadable")}
+        lost = {one.branch: one.message for one in self._of("branch-without-record")}
         for folder, line in self._survey.lines.items():
             name = line.branch
             if name is None or name in self._survey.branches or not line.names:
                 continue
-            lost = [one for one in self._of("branch-without-record") if one.branch == name]
-            if lost or branch_path(name) in unreadable:
-                why = lost[0].message if lost else "its record cannot be read"
-                yield self._without_record(folder, name, why)
+            if name in lost:
+                yield self._without_record(folder, name, lost[name])
+            elif branch_path(name) in unreadable:
+                yield self._without_record(folder, name, "its record cannot be read")
 
     def _unfinished(self, name: str, finding: Finding) -> RepairStep:
         branch = self._survey.branches[name]

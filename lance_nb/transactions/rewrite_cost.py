@@ -42,7 +42,7 @@ def _widths(snapshot: Snapshot, fragment: Fragment, part: Schema) -> tuple[float
         live = {column: field for field, column in columns_of(fragment, file).items()}
         for page in open_file(snapshot, fragment, file).list_pages():
             field = live.get(page.column)
-            if field is not None and field >= 0:
+            if field is not None:
                 size = page.size_bytes or 0
                 whole += size
                 some += size if field in wanted else 0

@@ -219,7 +219,7 @@ class FragmentMerge:
         self._note_lacking(base, t, fields, s_new, t_new)
         taken = self._taken(base, s, t, fields)
         kept = self._with_files(s, t, taken) if taken else t
-        is_new = bool(taken) or revived.size > 0
+        is_new = bool(taken) or bool(revived.size)
         stamped = merged_stamps(self._ends, base, s, kept, revived) if is_new else kept
         moved = not np.array_equal(deleted, mine)
         if stamped != t or moved:

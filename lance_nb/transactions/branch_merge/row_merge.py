@@ -113,7 +113,7 @@ class RowMerge:
         ids = _ids_at(self._ends.base, gone)
         return self._decide(
             gone,
-            (ids, ids),
+            ids,
             (source, self._names(source, self._matches.base_source, self._ends.source)),
             (target, self._names(target, self._matches.base_target, self._ends.target)),
         )
@@ -130,7 +130,7 @@ class RowMerge:
         base = key_table(self._ends.base, rows_by_fragment(self._ends.base, gone), self._keys)
         tables = [one for one in (base, source.keys, target.keys) if one is not None]
         names, mine, theirs = group_keys(tables)
-        return self._decide(gone, (names, names), (source, mine), (target, theirs))
+        return self._decide(gone, names, (source, mine), (target, theirs))
 
     def _by_transactions(self, both_gone: Mapping[int, Ints]) -> None:
         ends = self._ends
@@ -164,22 +164,22 @@ class RowMerge:
     def _decide(
         self,
         gone: npt.NDArray[np.int64],
-        names: tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]],
+        names: npt.NDArray[np.generic],
         source: tuple[NewRows, npt.NDArray[np.generic]],
         target: tuple[NewRows, npt.NDArray[np.generic]],
     ) -> RowDecision:
-        at_source = first_match(names[0], source[1])
-        at_target = first_match(names[1], target[1])
+        at_source = first_match(names, source[1])
+        at_target = first_match(names, target[1])
         states = _states(at_source, source[0]), _states(at_target, target[0])
         clash = _clash(*states)
-        wanted = [names[0][clash]]
+        wanted = [names[clash]]
         side = OURS
         if clash.any():
             fragments = np.unique(gone[clash, 0]).tolist()
             side = self._report_rows(int(clash.sum()), fragments, choices=BOTH)
         rows = [(gone[clash], at_source[clash], at_target[clash])]
         if self._keys:
-            added = self._added_twice(names[0], source, target)
+            added = self._added_twice(names, source, target)
             if added.size:
                 names_of = ", ".join(self._keys)
                 text = f"{count_of(added.size, 'row')} of the same {names_of} added on both sides"

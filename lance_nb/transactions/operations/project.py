@@ -96,7 +96,7 @@ class Project(BaseOperation):
         changes = {}
         for one in draft.current.fragments:
             files = tuple(file for file in one.files if not left.isdisjoint(file.fields))
-            if len(files) < len(one.files):
+            if len(files) != len(one.files):
                 changes[one.id] = replace(one, files=files)
         if changes:
             draft.change(changes)

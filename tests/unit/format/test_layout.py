@@ -24,7 +24,8 @@ def test_a_manifest_name_reads_back(version: int, scheme: NamingScheme):
 @given(st.integers(2**63, 2**64 - 1))
 def test_a_detached_name_reads_back(version: int):
     name = layout.manifest_path(version).split("/")[1]
-    assert parse_manifest_name(name) == ManifestName(version, V2, True)
+    assert parse_manifest_name(name) == ManifestName(version, V2)
+    assert ManifestName(version, V2).detached
 
 
 def test_known_names():
@@ -32,7 +33,7 @@ def test_known_names():
     assert layout.manifest_path(2, V1) == "_versions/2.manifest"
     detached = 2**63 + 2
     assert layout.manifest_path(detached) == "_versions/d9223372036854775810.manifest"
-    assert parse_manifest_name("d9223372036854775810.manifest") == ManifestName(detached, V2, True)
+    assert parse_manifest_name("d9223372036854775810.manifest") == ManifestName(detached, V2)
     for version in (-1, 2**64):
         with pytest.raises(InvalidInputError):
             layout.manifest_path(version)

@@ -42,6 +42,17 @@ def test_only_appends_can_be_merged():
         commit_batch(table.place, [table.appending(1), table.transaction(1, Restore(1))])
 
 
+def test_appends_with_fields_of_a_newer_release_are_refused():
+    table = Table()
+    one, newer = table.appending(1), b"\xf8\x07\x01"
+    for changed in (
+        replace(one, unknown=newer),
+        replace(one, operation=replace(one.operation, unknown=newer)),
+    ):
+        with pytest.raises(NotSupportedError, match="only appends that this release knows"):
+            merge_appends([one, changed])
+
+
 def test_the_same_batch_committed_again_is_committed_once():
     table = Table()
     table.create()

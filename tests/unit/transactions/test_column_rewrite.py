@@ -53,3 +53,13 @@ def test_an_interrupt_removes_what_was_written(opened: lance_nb.LanceDataset) ->
     with pytest.raises(KeyboardInterrupt):
         rewritten(opened, {0: [0], 1: [1]}, 1)
     assert {one.name for one in store.list_recursive("")} == before
+
+
+def test_an_interrupt_leaves_the_other_files_of_a_fragment(opened: lance_nb.LanceDataset) -> None:
+    opened.add_columns({"w": "id + 1", "x": "id + 2"})
+    opened.add_columns({"y": "id + 3"})
+    store = open_store(URI, None)
+    before = {one.name for one in store.list_recursive("")}
+    with pytest.raises(KeyboardInterrupt):
+        rewritten(opened, {0: [0], 1: [1]}, 1)
+    assert {one.name for one in store.list_recursive("")} == before

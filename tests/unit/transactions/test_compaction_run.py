@@ -9,7 +9,7 @@ import pytest
 from pyroaring import BitMap64
 
 import lance_nb
-from lance_nb.transactions.compaction import plan_compaction
+from lance_nb.transactions.compaction import CompactionTask, plan_compaction
 from lance_nb.transactions.compaction_options import CompactionOptions
 from lance_nb.transactions.compaction_run import CompactionMetrics, Rewritten, run_task
 
@@ -44,6 +44,14 @@ def test_stable_rows_do_not_move() -> None:
 def test_rows_are_shared_out_evenly() -> None:
     _, result = run("memory://run/even", target_rows_per_fragment=5)
     assert [one.physical_rows for one in result.new_fragments] == [8]
+
+
+def test_a_task_without_rows_writes_no_file() -> None:
+    made = lance_nb.write_dataset(pa.table({"id": range(3)}), "memory://run/none")
+    snapshot = made.opened[1]
+    result = run_task(snapshot, CompactionTask(1, ()), CompactionOptions(), (2, 2))
+    assert result.new_fragments == ()
+    assert result.metrics == CompactionMetrics(0, 0, 0, 0)
 
 
 def test_metrics_add_up() -> None:

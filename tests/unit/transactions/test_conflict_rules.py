@@ -106,6 +106,15 @@ def test_settings_that_meet(ours: Footprint, theirs: Footprint, overlap: str | N
     assert found is None or found.verdict is Verdict.INCOMPATIBLE
 
 
+@pytest.mark.parametrize("count", [4, 5, 6, 9])
+def test_the_first_five_keys_that_both_set_are_named(count: int) -> None:
+    both = sets(*((CONFIG, -1, f"k{number}") for number in range(count)))
+    found = rules.SAME_KEYS.judge(both, both, Circumstances())
+    named = ", ".join(f"config key 'k{number}'" for number in range(min(count, 5)))
+    assert found is not None
+    assert found.overlap == f"both set {named}"
+
+
 def base(number: int, path: str, name: str | None = None) -> Footprint:
     return Footprint(new_bases=(BasePath(number, path, False, name),))
 

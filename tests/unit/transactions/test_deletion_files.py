@@ -11,6 +11,7 @@ from lance_nb.format.fragment import DeletionFileType, Fragment
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.locations import Locations
 from lance_nb.transactions.deletion_files import read_deletion_file, write_deletion_file
+from lance_nb.transactions.pending_deletions import PendingDeletions
 from tests.support.committing import environment
 
 ROWS = 20_000
@@ -41,6 +42,15 @@ def test_a_fragment_without_deletions_has_an_empty_vector():
     assert len(read_deletion_file(Locations(home, home), Fragment(1, (), 10))) == 0
 
 
+@pytest.mark.parametrize("last", [2**31 - 1, 2**31, 2**32 - 1])
+def test_rows_that_were_not_counted_may_be_any_of_32_bits(last: int):
+    home = MemoryStore(uuid.uuid4().hex)
+    vector = DeletionVector.of([1, last])
+    bitmap = DeletionFileType.BITMAP
+    file = write_deletion_file(home, 1, 1, vector, environment=environment(), file_type=bitmap)
+    assert read_deletion_file(Locations(home, home), Fragment(1, (), 0, file)) == vector
+
+
 def test_two_files_of_one_fragment_have_different_names():
     home, world = MemoryStore(uuid.uuid4().hex), environment()
     for _ in range(5):
@@ -55,3 +65,14 @@ def test_a_count_that_is_wrong_is_damage():
         read_deletion_file(
             Locations(home, home), Fragment(1, (), 10, replace(file, num_deleted_rows=2))
         )
+
+
+def test_waiting_vectors_are_written_with_checksums_only_where_they_are_wanted():
+    for wanted in (None, True):
+        pending = PendingDeletions() if wanted is None else PendingDeletions(checksums=wanted)
+        file = pending.add(3, 1, DeletionVector.of([1, 2]))
+        home = MemoryStore(uuid.uuid4().hex)
+        assert pending.write(home) == [file.location(3)]
+        names = [one.name for one in home.list_recursive("")]
+        assert file.location(3) in names
+        assert (len(names) > 1) == bool(wanted)

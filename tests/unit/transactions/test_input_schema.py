@@ -34,6 +34,25 @@ def test_order_nullability_and_views_do_not_matter():
     assert writable_part(found, BASE).names == ["id", "s", "p", "l"]
 
 
+def test_the_same_schemas_are_compared_once():
+    found = pa.schema([("id", pa.int64())])
+    part = writable_part(found, BASE)
+    assert writable_part(pa.schema([("id", pa.int64())]), BASE) is part
+    assert writable_part(pa.schema([("id", pa.int64())], {b"k": b"v"}), BASE) is not part
+    other = Schema(BASE.fields, {})
+    assert writable_part(found, other) is not part
+
+
+@pytest.mark.parametrize("count", [19, 20, 21, 25])
+def test_the_first_twenty_differences_are_listed(count: int):
+    found = pa.schema([("id", pa.int64()), *((f"new{n}", pa.int8()) for n in range(count))])
+    with pytest.raises(SchemaMismatchError) as caught:
+        writable_part(found, BASE)
+    text = str(caught.value)
+    assert text.count("is not in the dataset") == min(count, 20)
+    assert text.endswith(f" (and {count - 20} more)") == (count > 20)
+
+
 def test_columns_that_may_be_null_may_be_missing():
     part = writable_part(pa.schema([("id", pa.int64())]), BASE)
     assert part.names == ["id"]

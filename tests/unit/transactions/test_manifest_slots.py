@@ -38,7 +38,7 @@ def test_a_slot_is_created_once(slots: StoreSlots):
 
 
 def test_a_detached_version_is_read_but_not_listed(slots: StoreSlots):
-    name = ManifestName(DETACHED_BIT | 7, NamingScheme.V2, detached=True)
+    name = ManifestName(DETACHED_BIT | 7, NamingScheme.V2)
     slots.create(name, b"aside", "u")
     assert bytes(slots.read(name)) == b"aside"
     assert slots.home.list_names("_versions") == [f"d{DETACHED_BIT | 7}.manifest"]

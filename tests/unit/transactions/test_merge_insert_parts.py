@@ -133,6 +133,20 @@ def in_order(one: LanceDataset) -> pa.Table:
     return one.to_table().sort_by([("name", "ascending"), ("id", "ascending")])
 
 
+def test_a_part_counts_the_rows_that_change_or_go(tmp_path) -> None:
+    target = dataset(tmp_path, "rows.lance")
+    _, snapshot = target.opened
+    source = SOURCE.append_column("price", SOURCE["id"].cast(pa.int32()))
+    with rows_of(source) as rows:
+        parts = [
+            plan_fragments(snapshot, rows, clauses_of(target, "replace"), OPTIONS, [one])
+            for one in snapshot.manifest.fragments
+        ]
+    live = [one.num_rows for one in snapshot.manifest.fragments]
+    assert [one.num_rows for one in parts] == live  # what has no partner goes
+    assert sum(one.plan.num_updated_rows for one in parts) > 0
+
+
 @pytest.mark.parametrize("form", [by_fragments, by_keys])
 def test_two_rows_for_one_are_refused(tmp_path, form: Any) -> None:
     target = dataset(tmp_path, "rows.lance")

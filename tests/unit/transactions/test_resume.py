@@ -42,6 +42,16 @@ def test_only_newer_versions_are_read():
     assert len([step for step in table.root.steps if step.method == "read"]) == 2
 
 
+def test_versions_before_the_read_version_are_not_read():
+    table = Table()
+    table.create()
+    for version in range(1, 6):
+        table.append(version)
+    before = len(table.root.steps)
+    assert resume(table.place, table.appending(5)) is None
+    assert len([step for step in table.root.steps[before:] if step.method == "read"]) == 1
+
+
 def test_a_version_that_cannot_be_read_is_passed_over():
     table = Table()
     made = table.create()

@@ -206,6 +206,9 @@ def test_an_operation_of_its_own_stands_alone(snapshot: Snapshot) -> None:
         2, Restore(1), 7, new_fragments=ADDED.fragments, pending=combine(snapshot, [alone]).pending
     )
     assert Replacement(Restore(1)).num_rows == 0
+    staged = combine(snapshot, [Replacement(Restore(1))])
+    counts = (staged.num_added_rows, staged.num_deleted_rows, staged.num_updated_rows)
+    assert counts == (0, 0, 0)
 
 
 # --- what is refused ------------------------------------------------------------------------------

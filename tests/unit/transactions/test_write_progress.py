@@ -5,10 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from lance_nb.errors import StorageError
-from lance_nb.transactions.write_progress import FileSystemFragmentWriteProgress
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.schema import Schema
+from lance_nb.storage.memory import MemoryStore
+from lance_nb.transactions.fragment_writer import WriteOptions, write_fragments
+from lance_nb.transactions.write_progress import (
+    FileSystemFragmentWriteProgress,
+    FragmentWriteProgress,
+)
 from tests.support.committing import fragment
 
 
@@ -38,3 +46,26 @@ def test_folders_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(StorageError, match="cannot write progress"):
         FileSystemFragmentWriteProgress(str(tmp_path / "file")).begin(fragment())
+
+
+def test_a_file_begins_as_a_fragment_without_rows() -> None:
+    told: list[tuple[str, Fragment]] = []
+
+    class Note(FragmentWriteProgress):
+        def begin(self, fragment: Fragment) -> None:
+            told.append(("begin", fragment))
+
+        def complete(self, fragment: Fragment) -> None:
+            told.append(("complete", fragment))
+
+    table = pa.table({"id": range(5)})
+    schema = Schema.from_arrow(table.schema)
+    store, options = MemoryStore("write-progress"), WriteOptions(max_rows_per_file=3)
+    made = write_fragments(table.to_reader(), schema, store, options, Note())
+    empty = Fragment(0, [], 0)
+    assert told == [
+        ("begin", empty),
+        ("complete", made[0]),
+        ("begin", empty),
+        ("complete", made[1]),
+    ]

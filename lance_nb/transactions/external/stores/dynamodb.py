@@ -92,7 +92,7 @@ class DynamoManifestStore:
     def latest(self, base_uri: str) -> ManifestEntry | None:
         """Return the entry of the highest version."""
         found = self._query(base_uri, Limit=1, ScanIndexForward=False)
-        return self._entry(found["Items"][0]) if found["Items"] else None
+        return next(map(self._entry, found["Items"]), None)
 
     def put_if_not_exists(self, base_uri: str, entry: ManifestEntry) -> None:
         """Add the entry of a version."""

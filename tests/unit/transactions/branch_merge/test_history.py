@@ -201,3 +201,15 @@ def test_a_fork_without_fragments_shares_none() -> None:
     assert not shared_since(side).has_fragment(0)
     assert shared_since(side).has_field(1)
     assert not shared_since(side).has_field(2)
+
+
+def test_what_a_merge_brought_from_beyond_a_fork_is_not_on_the_line() -> None:
+    """Branch "exp" merged version 5 of main; "dev" left main at 3 and is merged with "exp" at 6."""
+    sides: tuple[tuple[str, int], ...] = (("dev", 7), ("exp", 7))
+    lines = tuple(ancestry(BRANCHES, *one) for one in sides)
+    steps = tuple(_steps(one, MAIN, exp6=_merge("main", 5)) for one in sides)
+    base = Base(Line("e", "exp", 6), in_source=False)
+
+    found = _names(own_steps((steps[0], steps[1]), (lines[0], lines[1]), base, holds_base=False))
+
+    assert found == ["dev4", "dev5", "dev6", "dev7"]

@@ -60,6 +60,18 @@ def test_files_without_a_field_of_the_outcome_are_left_out(
     assert [(one.path, one.fields) for one in made] == expected
 
 
+def test_files_and_folders_of_another_place_are_copied(side: Side) -> None:
+    store = MemoryStore("elsewhere")
+    other = Side.of(Snapshot(side.manifest, Locations(store, store)), ())
+    places = FilePlaces(side, other, copies_files=True)
+
+    assert places.file(SPLIT.files[0]).base_id is None
+    assert places.folder("_indices/x", None) is None
+    found = {path: (one.store, one.is_folder) for path, one in places.copies.items()}
+    home = side.snapshot.locations.home
+    assert found == {f"data/{A}": (home, False), "_indices/x": (home, True)}
+
+
 def test_deletion_files_are_the_same_by_their_place(side: Side) -> None:
     file = DeletionFile(2, 77, DeletionFileType.ARROW, 1)
     one, other = (

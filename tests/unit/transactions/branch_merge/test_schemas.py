@@ -322,3 +322,9 @@ def test_new_ids_are_behind_all_that_were_given() -> None:
     known = Manifest(1, BASE, max_allocated_field_id=20)
     assert first_new_field_id(Side.of(Snapshot(known, Locations(store, store)), ())) == 21
     assert first_new_field_id(_side(Schema(()))) == 0
+
+
+def test_ids_of_the_source_are_kept_where_both_sides_are_on_one_line() -> None:
+    for one_line, number in ((True, 4), (False, 7)):
+        merged, _ = _merge(_with(_field("a", 4)), _with(_field("b", 6)), one_line=one_line)
+        assert _paths(merged.schema)["a"] == number

@@ -346,3 +346,16 @@ def test_an_update_undone_on_both_sides_is_no_conflict(stable: bool) -> None:
     main.branches.merge("later", key="id")
 
     assert content(main) == START
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_fragments_of_which_no_row_is_left_take_no_id(stable: bool) -> None:
+    main, dev = pair(stable)
+    updating("10", "id = 1", "rows")(main)
+    both(updating("20", "id = 1", "rows"), adding(30))(dev)
+
+    main.branches.merge("dev", key="id", on_conflict="ours")
+
+    main = lance_nb.dataset(main.uri)
+    assert content(main) == START | {1: (10,), 30: (30,)}
+    assert [one.fragment_id for one in main.get_fragments()] == [0, 1, 2, 3, 4]

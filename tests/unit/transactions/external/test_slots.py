@@ -245,7 +245,7 @@ def test_a_dataset_that_was_there_before_the_manifest_store_goes_on():
 
 
 def test_detached_versions_need_no_entry(table: ExternalTable):
-    name = ManifestName(DETACHED_BIT + 5, NamingScheme.V2, detached=True)
+    name = ManifestName(DETACHED_BIT + 5, NamingScheme.V2)
     slots = table.sound.slots
     slots.create(name, b"manifest", uuid.uuid4().hex)
     with pytest.raises(ObjectExistsError):

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from lance_nb.format.feature_flags import DELETION_FILES, TABLE_CONFIG
+from lance_nb.format.feature_flags import (
+    DELETION_FILES,
+    FIELD_IDS_NOT_REUSED,
+    MANAGED_BLOBS,
+    MIXED_FILE_VERSIONS,
+    TABLE_CONFIG,
+)
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.transactions.operations.delete import Delete
@@ -37,3 +45,20 @@ def test_no_id_is_given_out_twice(stable_row_ids: bool) -> None:
     assert versions.manifest.next_row_id == (30 if stable_row_ids else 0)
     versions.apply(Append((new_fragment("z"),)))
     assert versions.fragment_ids == [0, 3]
+
+
+def test_flags_that_stay_once_they_are_set_are_those_of_both_versions() -> None:
+    versions = Versions(1)
+
+    def mark(version: int, reader: int, writer: int) -> None:
+        built = versions.built[version]
+        words = {"reader_feature_flags": reader, "writer_feature_flags": writer}
+        versions.built[version] = replace(built, manifest=replace(built.manifest, **words))
+
+    mark(1, MANAGED_BLOBS, MANAGED_BLOBS)
+    versions.apply(Append((new_fragment("x"),)))
+    mark(2, MIXED_FILE_VERSIONS, MIXED_FILE_VERSIONS | FIELD_IDS_NOT_REUSED)
+    versions.apply(Restore(1))
+    both = MANAGED_BLOBS | MIXED_FILE_VERSIONS
+    assert versions.manifest.reader_feature_flags == both
+    assert versions.manifest.writer_feature_flags == both | FIELD_IDS_NOT_REUSED

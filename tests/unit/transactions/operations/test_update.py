@@ -87,6 +87,16 @@ def test_indices_that_know_rows_by_id_cover_moved_rows_if_no_value_of_theirs_cha
     assert versions.covered("zones") == [0, 1]
 
 
+def test_indices_do_not_cover_rows_that_are_inserted() -> None:
+    versions = Versions(1, stable_row_ids=True)
+    versions.apply(CreateIndex((index("a", 0, covers=(0,), kind="Bitmap"),)))
+    inserted = moved_rows(3, rows=3)
+    new = (new_fragment("inserted", 2), inserted, moved_rows(4))
+    versions.apply(Update((), (deleted(versions.fragment(0), 2),), new, (), (1,)))
+    assert versions.fragment_ids == [0, 1, 2, 3]
+    assert versions.covered("a") == [0, 3]
+
+
 def test_a_rewritten_column_leaves_the_coverage_of_its_index() -> None:
     versions = Versions(2)
     versions.apply(CreateIndex((index("a", 0, covers=(0, 1)), index("b", 1, covers=(0, 1)))))

@@ -86,6 +86,13 @@ def test_redis_keeps_the_entries_of_a_dataset_in_one_hash() -> None:
     assert driver.asked[6] == ("delete", (key,), {})
 
 
+def test_redis_decodes_answers_and_waits_a_bounded_time() -> None:
+    require_package("redis")
+    options = RedisManifestStore("redis://127.0.0.1:1/0")._client.get_connection_kwargs()
+    assert options["decode_responses"] is True
+    assert 0 < options["socket_timeout"] == options["socket_connect_timeout"] <= 60
+
+
 def test_redis_scripts_say_whether_they_did_it() -> None:
     store, _ = redis_store(eval=0)
     with pytest.raises(ObjectExistsError):
