@@ -60,12 +60,18 @@ from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Com
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.manifest_slots import forget_versions
 from lance_nb.transactions.operations.clone import Clone
-from lance_nb.transactions.ref_record import create_record, replace_record, sync_record
+from lance_nb.transactions.ref_record import (
+    create_record,
+    delete_record,
+    replace_record,
+    sync_record,
+)
 from lance_nb.transactions.tag_writer import PlaceOf, check_metadata, locate
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
 
 _NS = 1_000_000_000
+_TEMPORARY = ".tmp-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,13 +200,23 @@ class BranchWriter:
         return commit(self.place_of(name), transaction, options)
 
     def _release(self, name: str, branch: Branch, reason: LanceError) -> None:
-        """Give up the claim on a name, if it is still ours; ``reason`` is what the caller hears."""
+        """Give up the claim on a name, if it is still ours; ``reason`` is why it is given up.
+
+        Raises CommitStateUnknownError when that may not have worked: what is left can be completed.
+        """
         path = branch_path(name)
         try:
             if bytes(self.root.read(path)) == branch.to_bytes():
-                self.root.delete(path)
+                delete_record(self.root, path, f"the record of branch {name!r}")
+        except ObjectNotFoundError:
+            return
         except LanceError as error:
-            reason.add_note(f"branch {name!r} stays behind, unfinished: {error}")
+            fork = f"{branch.parent_branch or refs.MAIN}:{branch.parent_version}"
+            raise CommitStateUnknownError(
+                f"branch {name!r} has no version ({reason}), and its record may be left behind, "
+                f"which makes it an unfinished branch ({error}): create it again from {fork} to "
+                f"complete it, or remove it with branches.delete({name!r})"
+            ) from reason
 
     def _finish(self, name: str, known: Branch, target: Target) -> Committed:
         """Complete a creation that was interrupted. Raises RefConflictError if it was not."""
@@ -233,8 +249,9 @@ class BranchWriter:
         """
         place = self.place_of(name)
         there = place.slots.list_names()
-        if not there and not place.home.list_names(VERSIONS):
-            return None
+        names = place.home.list_names(VERSIONS)
+        if not there and all(one.startswith(_TEMPORARY) for one in names):
+            return None  # of a creation that failed and could not remove its temporary file
         if [one.version for one in there] == [version]:
             source = VersionSource(place.slots, place.locations)
             with suppress(LanceError):  # damaged: it is no copy

@@ -1,11 +1,11 @@
-"""Every call to a local disk fails once, before or after it did its work: the reply stays true.
+"""Every call to a local disk fails, before or after it did its work: the reply stays true.
 
-A cell makes one change while one call of the system reports an error. What was told must be so: a
-change that was acknowledged is in the dataset, once; one that failed is not in it; of one that is
-unknown, looking tells the truth. Then the change is done (again) if it is not there, and is there
-once. pylance opens the dataset in every end state.
+A cell makes one change while one call of the system reports an error, or several in a row do. What
+was told must be so: a change that was acknowledged is in the dataset, once; one that failed is not
+in it; of one that is unknown, looking tells the truth. Then the change is done (again) if it is not
+there, and is there once. pylance opens the dataset in every end state.
 
-    python -m tests.concurrency.lost_replies 13344 [first cell] [--jobs 2] [--keep]
+    python -m tests.concurrency.lost_replies 13344 [first cell] [--jobs 2] [--times 2] [--keep]
 
 Cells have numbers from 1: each of six errors at every call; after the last one the first one comes
 again. Two threads sync and copy, so the same number may be another thread's call the next time:
@@ -24,6 +24,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,20 +166,20 @@ class Cell:
     call: str
     code: int
     after: bool
+    times: int = 1
 
     def __str__(self) -> str:
         moment = "after" if self.after else "before"
-        return (
-            f"{self.name}, call {self.number} ({self.call}), {errno.errorcode[self.code]} {moment}"
-        )
+        code = errno.errorcode[self.code]
+        return f"{self.name}, call {self.number} ({self.call}), {code} {moment}, {self.times} times"
 
 
-def cells_of(name: str, calls: list[str], *, everywhere: bool) -> Iterator[Cell]:
+def cells_of(name: str, calls: list[str], *, everywhere: bool, times: int = 1) -> Iterator[Cell]:
     """Yield the cells of a change: EIO at every call, other errors at some or ``everywhere``."""
     for number, call in enumerate(calls, 1):
         for code in CODES if everywhere or call in NAMING else CODES[:1]:
             for after in (False, True):
-                yield Cell(name, number, call, code, after)
+                yield Cell(name, number, call, code, after, times)
 
 
 def _order(cell: Cell) -> tuple[bool, float]:
@@ -190,7 +191,12 @@ class LostReplies:
     """All cells of some changes, in an order in which few cells are of many changes."""
 
     def __init__(
-        self, folder: Path, names: Collection[str] | None = None, *, everywhere: bool
+        self,
+        folder: Path,
+        names: Collection[str] | None = None,
+        *,
+        everywhere: bool,
+        times: int = 1,
     ) -> None:
         self._folder = folder
         self._source = folder / "source" / "t.lance"
@@ -205,7 +211,7 @@ class LostReplies:
             assert before != after, name
             self._states[name] = before, after
             self.calls[name] = len(calls)
-            self.cells += cells_of(name, calls, everywhere=everywhere)
+            self.cells += cells_of(name, calls, everywhere=everywhere, times=times)
         self.cells.sort(key=_order)
 
     @property
@@ -240,7 +246,7 @@ class LostReplies:
 
     def _check(self, cell: Cell, change: Change, place: str) -> str:
         before, after = self._states[cell.name]
-        with failing_at(cell.number, cell.code, after=cell.after) as system:
+        with failing_at(cell.number, cell.code, after=cell.after, times=cell.times) as system:
             ended, error = told(place, change)
         found = state(place + change.at)
         call = "".join(system.calls[cell.number - 1 : cell.number])
@@ -284,13 +290,13 @@ CHUNK = 1200  # cells of one process
 _IN_MEMORY = "/dev/shm"
 
 
-def share(numbers: range, tell: command.Tell) -> tuple[Counter[str], list[str]]:
+def share(numbers: range, tell: command.Tell, times: int = 1) -> tuple[Counter[str], list[str]]:
     """Run cells by their numbers; return counts and findings."""
     counts: Counter[str] = Counter()
     failures = []
     memory = _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as folder:
-        replies = LostReplies(Path(folder), everywhere=True)
+        replies = LostReplies(Path(folder), everywhere=True, times=times)
         for number in numbers:
             tell(number)
             try:
@@ -298,7 +304,9 @@ def share(numbers: range, tell: command.Tell) -> tuple[Counter[str], list[str]]:
             except Exception:  # noqa: BLE001 (whatever it is, it is a finding)
                 ended = "failing"
                 found = traceback.format_exc(limit=-3)[-1500:]
-                failures.append(f"cell {number}: python -m {MODULE} 1 {number}\n{found}")
+                failures.append(
+                    f"cell {number}: python -m {MODULE} 1 {number} --times {times}\n{found}"
+                )
             counts.update(("cells", ended))
     return counts, failures
 
@@ -307,9 +315,13 @@ def main(arguments: list[str]) -> int:
     """Run as many cells as asked; return the exit code."""
     parser = command.arguments_of(MODULE, "cells; the seed is the number of the first")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
-    return command.run(
-        "lost_replies", parser, arguments, lambda run: command.shared(run, share, CHUNK)
-    )
+    parser.add_argument("--times", type=int, default=1, help="calls in a row that fail")
+
+    def work(run: command.Run) -> command.Found:
+        return command.shared(run, partial(share, times=run.options.times), CHUNK)
+
+    name = "lost_replies" if "--times" not in arguments else "replies_lost_twice"
+    return command.run(name, parser, arguments, work)
 
 
 if __name__ == "__main__":

@@ -271,7 +271,8 @@ def test_the_newest_version_goes_last_when_a_branch_is_deleted():
     assert deleted[-1] == "_refs/branches/dev.json"
 
 
-def test_a_claim_that_cannot_be_given_up_is_told_with_the_error():
+def test_an_unfinished_branch_is_an_unknown_outcome_and_can_be_completed_or_removed():
+    """It was told as failed, though a record was left behind."""
     table = _table()
     table.root.world.plan = lambda step: (
         Fault.NO_SPACE
@@ -280,10 +281,35 @@ def test_a_claim_that_cannot_be_given_up_is_told_with_the_error():
         if step.method == "delete"
         else None
     )
-    with pytest.raises(StorageError, match="No space left") as caught:
+    with pytest.raises(CommitStateUnknownError, match="'dev' has no version") as caught:
         _branches(table).create("dev", Target(None, 2))
-    assert "stays behind, unfinished" in caught.value.__notes__[0]
+    assert "No space left" in str(caught.value)
+    assert "create it again from main:2" in str(caught.value)
+    assert "branches.delete('dev')" in str(caught.value)
+    assert refs.branch_names(table.inner) == ["dev"]
     table.root.world.plan = no_faults
+    assert _branches(table).create("dev", Target(None, 2)).version == 2
+
+
+def test_a_claim_whose_deletion_is_not_answered_is_looked_at():
+    """The deletion reports an error and has been done: the branch was not created, certainly."""
+    table = _table()
+    table.root.world.plan = lambda step: (
+        Fault.NO_SPACE
+        if step.path.startswith("tree/dev") and step.method == "write_if_absent"
+        else Fault.LOST_REPLY
+        if step.method == "delete"
+        else None
+    )
+    with pytest.raises(StorageError, match="No space left"):
+        _branches(table).create("dev", Target(None, 2))
+    assert refs.branch_names(table.inner) == []
+
+
+def test_a_temporary_file_of_a_failed_creation_is_no_version():
+    """It was taken for one: the branch could not be created again."""
+    table = _table()
+    table.inner.write("tree/dev/_versions/.tmp-0123", b"half a manifest")
     assert _branches(table).create("dev", Target(None, 2)).version == 2
 
 
