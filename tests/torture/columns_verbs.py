@@ -56,12 +56,8 @@ def _replacement(place: str) -> None:
 
 
 def _project(place: str) -> None:
-    schema = opened(place).lance_schema
-    names = [one.name for one in opened(place).schema if one.name != "n"]
-    _commit(
-        place,
-        lance_nb.LanceOperation.Project(schema.to_pyarrow().empty_table().select(names).schema),
-    )
+    staged = opened(place).stage().drop_columns(["n"]).staged
+    _commit(place, lance_nb.LanceOperation.Project(staged.operation.schema))
 
 
 def _base(place: str) -> None:

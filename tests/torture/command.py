@@ -23,6 +23,7 @@ from tests.torture.results import keep
 
 FAILURE_CHARS_MAX = 2000
 HANGS_S = 120.0  # without a new seed: a child is ended
+VERB_HANGS_S = 900.0  # without a new verb, of which each is killed some 100 times
 
 Found = dict[str, Any]
 
@@ -36,6 +37,8 @@ class Run:
     seconds_max: float = float("inf")
     jobs: int = 1
     options: argparse.Namespace = field(default_factory=argparse.Namespace)
+    hangs_s: float = HANGS_S
+    label: Callable[[int], str] = "seed {}".format
     failures: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.perf_counter)
 
@@ -170,16 +173,16 @@ def _looked_after(run: Run, child: _Child, counts: Counter[str]) -> range | None
         return range(0)
     if child.last[0] != seed:
         child.last = (seed, time.monotonic())
-    if time.monotonic() - child.last[1] > HANGS_S:
+    if time.monotonic() - child.last[1] > run.hangs_s:
         child.process.kill()
         child.process.join()
-        return _ended(run, child, seed, f"no end after {HANGS_S:.0f} s")
+        return _ended(run, child, seed, f"no end after {run.hangs_s:.0f} s")
     return None
 
 
 def _ended(run: Run, child: _Child, seed: int, how: str) -> range:
     """Note the seed; what the child had counted before is lost, so it is done again without it."""
-    run.fail(f"seed {seed}: {how}")
+    run.fail(f"{run.label(seed)}: {how}")
     return range(seed + 1, child.seeds.stop)
 
 
@@ -209,6 +212,7 @@ def each_verb(run: Run, names: Sequence[str], make: Callable[[int], VerbRun], si
     ends: Counter[str] = Counter()
     verbs: Counter[str] = Counter()
     last = run.seed - 1
+    run.hangs_s, run.label = VERB_HANGS_S, names.__getitem__
     while verbs.total() < run.size and not run.is_over():
         last += 1
         found, _ = _shared(run, _work_of(names, last, make), range(len(names)), 1)

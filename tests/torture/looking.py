@@ -116,10 +116,11 @@ def is_same(one: State, other: State) -> bool:
     """Compare states, the numbers of versions aside: a repetition may have taken other ones."""
     if not one or not other:
         return one == other
-    return _unnumbered(one) == _unnumbered(other)
+    return unnumbered(one) == unnumbered(other)
 
 
-def _unnumbered(state: State) -> State:
+def unnumbered(state: State) -> State:
+    """Return a state without the numbers of versions."""
     branches = state["branches"].items()
     return {
         "main": _without_numbers(state["main"]),
@@ -207,6 +208,10 @@ def _answer(question: str, place: str) -> Any:
         made = pa.Table.from_pylist([{"m": 1} | row], dataset.schema)
         lance.write_dataset(made, place, mode="append")
         return lance.dataset(place).count_rows()
+    if question.endswith(" beside"):
+        _commit_beside(lance, dataset, question.split(maxsplit=1)[0])
+        dataset = lance.dataset(place)
+        return {"version": dataset.version, "rows": dataset.to_table().to_pylist()}
     found = {}
     for name in dataset.branches.list():
         if list(Path(place, "tree", name, "_versions").glob("*.manifest")):
@@ -216,6 +221,18 @@ def _answer(question: str, place: str) -> Any:
         "tags": sorted(dataset.tags.list()),
         "branches": found,
     }
+
+
+def _commit_beside(lance: Any, dataset: Any, verb: str) -> None:
+    if verb == "append":
+        row = {"id": 9000, "n": 1, "m": 1, "text": "beside"}
+        lance.write_dataset(pa.Table.from_pylist([row], dataset.schema), dataset, mode="append")
+    elif verb == "delete":
+        dataset.delete("id = 53")
+    elif verb == "update":
+        dataset.update({"id": "id + 10000"}, where="id = 52")
+    else:
+        dataset.update_config({"beside": "1"})
 
 
 def _main() -> None:

@@ -34,10 +34,14 @@ from tests.torture.verbs import VERBS
 WATCHED = ("open", "write", "writev", "fsync", "link", "rename", "unlink", "mkdir", "rmdir")
 WATCHED = (*WATCHED, "makedirs")
 PER_PREFIX = 24
+PER_VERB = 120
 JUDGED_EVERY = 20
 SOUND = ("before", "after", "landed")  # ends of which verify must find no error
 TORN = ("whole", "half", "nothing", "zeros")
 NAMING = ("create", "link", "rename", "unlink", "mkdir", "rmdir")
+
+
+Loss = tuple[frozenset[int], dict[int, str]]  # numbers of steps, and how files are torn
 
 
 class Step(NamedTuple):
@@ -137,7 +141,7 @@ class Disk:
             if step.kind in NAMING and last.get(step.path.rpartition("/")[0], -1) < number
         ]
 
-    def losses(self, chance: random.Random) -> Iterator[tuple[frozenset[int], dict[int, str]]]:
+    def losses(self, chance: random.Random) -> Iterator[Loss]:
         """Say which names are lost and how files are torn: all ways if they are few."""
         names, files = self._names, self._files
         if 2 ** len(names) * len(TORN) ** len(files) <= PER_PREFIX:
@@ -171,6 +175,14 @@ class Disk:
             found[step.path] = file
         return {path: file for path, file in found.items() if _is_reachable(path, found)}
 
+    def files(self, before: dict[str, int], loss: Loss) -> dict[str, Any]:
+        """Return path -> content, or a number as ``names`` has it, of what is not lost."""
+        lost, torn = loss
+        return {
+            path: file if file <= 0 else self.content(file, torn.get(file, "whole"))
+            for path, file in self.names(before, lost).items()
+        }
+
     def content(self, file: int, how: str) -> bytes:
         """Return what is in a file that is torn in some way."""
         data = self.written.get(file, b"")
@@ -187,8 +199,9 @@ def _is_reachable(path: str, found: dict[str, int]) -> bool:
 class Losses:
     """A run: its counts, and what it found."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, per_verb: int) -> None:
         self._judge = Judge()
+        self._per_verb = per_verb
         self._chance = random.Random(seed)
         self.ends: Counter[str] = Counter()
         self.verbs: Counter[str] = Counter()
@@ -212,29 +225,39 @@ class Losses:
                 case.verb.act(place)
             recorder.close()
             after = look(place + case.verb.at)
-            seen: set[Any] = set()
-            for count in range(len(recorder.steps) + 1):
-                disk = Disk(recorder.steps[:count])
-                for lost, torn in disk.losses(self._chance):
-                    names = disk.names(before, lost)
-                    files = {
-                        path: file if file <= 0 else disk.content(file, torn.get(file, "whole"))
-                        for path, file in names.items()
-                    }
-                    key = (count == len(recorder.steps), frozenset(files.items()))
-                    if key in seen:
-                        continue
-                    seen.add(key)
-                    shutil.rmtree(root, ignore_errors=True)
-                    _build(root, files, sources)
-                    where = f"{name}, seed {seed}, step {count} of {len(recorder.steps)}"
-                    where = f"{where}, lost {[recorder.steps[one][:2] for one in sorted(lost)]}"
-                    self._read(case, place, after, is_done=key[0], where=where)
-                    self.verbs[name] += 1
+            for files, where, is_done in self._chosen(recorder.steps, before):
+                shutil.rmtree(root, ignore_errors=True)
+                _build(root, files, sources)
+                self._read(
+                    case, place, after, is_done=is_done, where=f"{name}, seed {seed}, {where}"
+                )
+                self.verbs[name] += 1
         seconds = time.perf_counter() - began
         print(
             f"{name}, seed {seed}: {self.verbs[name] - earlier} states, {seconds:.1f} s", flush=True
         )
+
+    def _chosen(
+        self, steps: list[Step], before: dict[str, int]
+    ) -> Iterator[tuple[dict[str, Any], str, bool]]:
+        """Yield different states, how each came to be, and whether the change had returned.
+
+        Where there are more than ``per_verb``, a third is of those after the change had returned.
+        """
+        states: dict[Any, tuple[int, Loss]] = {}
+        for count in range(len(steps) + 1):
+            disk = Disk(steps[:count])
+            for loss in disk.losses(self._chance):
+                files = disk.files(before, loss)
+                states.setdefault((count == len(steps), frozenset(files.items())), (count, loss))
+        chosen: list[Any] = []
+        for is_done, most in ((True, self._per_verb // 3), (False, self._per_verb)):
+            some = [one for one in states if one[0] is is_done]
+            chosen += self._chance.sample(some, min(len(some), most - len(chosen)))
+        for key in chosen:
+            count, loss = states[key]
+            lost = [steps[one][:2] for one in sorted(loss[0])]
+            yield dict(key[1]), f"step {count} of {len(steps)}, lost {lost}", key[0]
 
     def _read(self, case: Case, place: str, after: Any, *, is_done: bool, where: str) -> None:
         at = place + case.verb.at
@@ -242,10 +265,11 @@ class Losses:
             found = case.seen(at)
             end = "after" if found == after else case.end_of(found)
             assert end == "after" or not is_done, f"acknowledged, and readers see {end}"
-            if not isinstance(found, str) and self.ends.total() % JUDGED_EVERY == 0:
+            is_foreign = end != "before" or case.verb.foreign_before
+            if not isinstance(found, str) and is_foreign and self.ends.total() % JUDGED_EVERY == 0:
                 self._judge.compare(at, found)
                 problems = errors_of(at) if found and end in SOUND else []
-                assert not problems, f"verify: {problems}"
+                assert problems in ([], case.errors), f"verify: {problems}"
         except Exception as error:  # noqa: BLE001 (whatever it is, it is a finding)
             self.failures.append(f"{where}: {type(error).__name__}: {error}")
             end = "found"
@@ -279,7 +303,11 @@ def _build(root: str, files: dict[str, Any], sources: dict[int, str]) -> None:
 
 def work(run: command.Run) -> command.Found:
     """Lose power until the size is reached and every verb is through; return the counts."""
-    return command.each_verb(run, run.options.verb or list(VERBS), Losses, "states")
+
+    def make(seed: int) -> Losses:
+        return Losses(seed, run.options.per_verb)
+
+    return command.each_verb(run, run.options.verb or list(VERBS), make, "states")
 
 
 def main(arguments: list[str]) -> int:
@@ -287,6 +315,7 @@ def main(arguments: list[str]) -> int:
     parser = command.arguments_of("tests.torture.losses", "states that are read")
     parser.add_argument("--verb", action="append", choices=list(VERBS))
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--per-verb", type=int, default=PER_VERB, help="states at most")
     return command.run("losses", parser, arguments, work)
 
 

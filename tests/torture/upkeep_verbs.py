@@ -156,7 +156,7 @@ UPKEEP_VERBS: dict[str, Verb] = {
     "cleanup_frag_reuse_index": Verb(
         lambda place: opened(place).optimize.cleanup_frag_reuse_index(), _indexed_and_compacted
     ),
-    "enable_auto_cleanup": Verb(clean_up_by_itself),
+    "enable_auto_cleanup": Verb(clean_up_by_itself, between=("cleaned",)),
     "disable_auto_cleanup": Verb(
         lambda place: opened(place).optimize.disable_auto_cleanup(), clean_up_by_itself
     ),
@@ -180,7 +180,10 @@ UPKEEP_VERBS: dict[str, Verb] = {
         between=("refused",),
     ),
     "repair_moved": Verb(
-        lambda place: opened(f"{place}-moved").repair_moved(), _moved, at="-moved"
+        lambda place: opened(f"{place}-moved").repair_moved(),
+        _moved,
+        at="-moved",
+        foreign_before=False,
     ),
     "repair of an unfinished branch": Verb(_repair, _half_made, between=("unfinished",)),
     "repair of a damaged version": Verb(_repair, _damaged, between=("refused", "same rows")),

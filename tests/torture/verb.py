@@ -28,7 +28,8 @@ class Verb:
     ``at``: the end of the name of the dataset that is looked at. ``between``: what may be seen of a
     verb that takes several commits, besides before and after (``looking.is_between``), on main or
     on the branch "dev" (``on_branch``). ``commits``: False for a verb that writes files only, so
-    that readers see no difference.
+    that readers see no difference. ``foreign_before``: False when pylance cannot read the dataset
+    before the verb.
     """
 
     act: Act
@@ -37,6 +38,7 @@ class Verb:
     between: tuple[str, ...] = ()
     on_branch: bool = False
     commits: bool = True
+    foreign_before: bool = True
 
 
 def rows(first: int, count: int = 10) -> pa.Table:
