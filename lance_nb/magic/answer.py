@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lance_nb.explorer.models import text
 from lance_nb.explorer.pictures import Picture, picture_of_table
+from lance_nb.format.python_values import rows_to_python, to_python
 from lance_nb.shown_text import visible, visible_json
 
 MAX_ROWS = 1000
@@ -78,7 +79,7 @@ def answer_of_table(
 ) -> Answer:
     """Show the first rows of an Arrow table; the value is all of it."""
     first = table.slice(0, rows_shown)
-    columns = [[word(value) for value in column.to_pylist()] for column in first.columns]
+    columns = [[word(value) for value in to_python(column)] for column in first.columns]
     rows = list(zip(*columns, strict=True)) if columns else []
     numeric = {
         at
@@ -116,9 +117,9 @@ def one_line(error: BaseException) -> str:
 def plain(value: Any) -> Any:
     """Return what JSON can say for a value that it does not know."""
     if isinstance(value, Rows):
-        return value.table.to_pylist()
+        return rows_to_python(value.table)
     if isinstance(value, pa.Table):
-        return value.to_pylist()
+        return rows_to_python(value)
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, datetime | date | time):

@@ -27,7 +27,7 @@ from lance_nb.table.blob_columns import (
 )
 from lance_nb.table.blobs import ADDRESS_SHIFT, BlobFile, described_blobs, read_parts
 from lance_nb.table.computed_columns import Shape, shape_of
-from lance_nb.table.projection import ROW_ADDRESS, Projection
+from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, Projection
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.scan_request import ScanRequest, plan_request
 from lance_nb.table.snapshot import Snapshot
@@ -59,6 +59,10 @@ class BlobScan:
                 source = rows.select(self.shape.source.schema.names)
                 made = self.shape.table(pa.Table.from_batches([source])).combine_chunks()
                 found |= {one: made[one].chunk(0) for one in made.schema.names}
+            if self.inner.options.include_deleted_rows and ROW_ADDRESS in self.schema.names:
+                is_deleted = found[ROW_ID].is_null().to_numpy(zero_copy_only=False)
+                addresses = found[ROW_ADDRESS].to_numpy()
+                found[ROW_ADDRESS] = pa.array(addresses, pa.uint64(), mask=is_deleted)
             columns = [found[name] for name in self.schema.names]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
@@ -79,13 +83,20 @@ def plan_blob_scan(snapshot: Snapshot, options: ScanOptions) -> BlobScan:
         shape = shape_of(schema, options.columns, payloads=True)
         options = replace(options, columns=list(shape.source.schema.names))
     wanted = plan_request(snapshot, options).schema
-    inner = plan_request(snapshot, replace(options, with_row_address=True))
+    inner = _with_addresses(snapshot, options)
     if shape is None:
         forms = [payload_form(schema, arrow) for arrow in wanted]
     else:
         source = shape.source.schema.names
         forms = [*shape.schema, *(one for one in wanted if one.name not in source)]
     return BlobScan(snapshot, inner, shape, pa.schema(forms, wanted.metadata))
+
+
+def _with_addresses(snapshot: Snapshot, options: ScanOptions) -> ScanRequest:
+    """Plan a scan that returns the address of every row; deleted ones have payloads, too."""
+    found = plan_request(snapshot, replace(options, with_row_address=True))
+    source = replace(found.shape.source, addresses_of_deleted=True)
+    return replace(found, shape=replace(found.shape, source=source))
 
 
 def rows_with_payloads(
@@ -182,7 +193,7 @@ def with_files(
 ) -> tuple[pa.Table, dict[str, list[BlobFile | None]]]:
     """Read a table of descriptions, and open the blobs of its columns at the top as files."""
     wanted = plan_request(snapshot, options).schema.names
-    rows = plan_request(snapshot, replace(options, with_row_address=True)).table()
+    rows = _with_addresses(snapshot, options).table()
     addresses = rows[ROW_ADDRESS].to_pylist()
     given = options.columns if isinstance(options.columns, Mapping) else {}
     files = {}

@@ -252,7 +252,7 @@ def selected_table(
     found = row_columns(snapshot, projection, rows.fragment, place, 0)
     if ROW_OFFSET in found:
         found[ROW_OFFSET] = from_integers(rows.positions.astype(np.uint64))
-    for name in (ROW_ID, ROW_ADDRESS):
+    for name in (ROW_ID,) if projection.addresses_of_deleted else (ROW_ID, ROW_ADDRESS):
         if name in found and rows.deleted is not None:
             values = found[name].to_numpy(zero_copy_only=False)
             found[name] = pa.array(values, pa.uint64(), mask=rows.deleted)

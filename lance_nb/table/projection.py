@@ -51,11 +51,13 @@ class Projection:
     """The stored columns to read (each a pruned top-level field) and the result made of them.
 
     ``schema`` is the Arrow schema of the result, ``row_columns`` are the names of those wanted.
+    ``addresses_of_deleted``: deleted rows that are read have their address, instead of null.
     """
 
     columns: tuple[Column, ...]
     outputs: tuple[Output, ...]
     metadata: dict[bytes, bytes] | None
+    addresses_of_deleted: bool = False
 
     schema: pa.Schema = field(init=False, compare=False, repr=False)
     row_columns: frozenset[str] = field(init=False, compare=False, repr=False)

@@ -13,19 +13,23 @@ Source: lance-table; each of these, when broken, makes pylance 14.0.2 refuse or 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from lance_nb.errors import CorruptFileError, InternalError
 from lance_nb.format.feature_flags import DELETION_FILES, FLAGS, STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment, InlineSequence
+from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.row_versions import RowVersionSequence
-from lance_nb.transactions.operation import ApplyContext, Built
+from lance_nb.transactions.operation import ApplyContext, Built, Snapshotted
 
 
-def check_invariants(built: Built, ctx: ApplyContext) -> None:
-    """Check a version before it is written. Raises InternalError."""
+def check_invariants(built: Built, ctx: ApplyContext, sources: Sequence[Snapshotted] = ()) -> None:
+    """Check a version before it is written; ``sources`` are versions that it is made of.
+
+    Raises CorruptFileError where the current version or a source is damaged, else InternalError.
+    """
     problems = [
         *_version_problems(built.manifest, ctx),
         *_list_problems(built, ctx.current),
@@ -33,11 +37,29 @@ def check_invariants(built: Built, ctx: ApplyContext) -> None:
         *(text for one in built.fresh for text in _fragment_problems(one, built.manifest)),
         *_index_problems(built),
     ]
-    if problems:
-        raise InternalError(
-            f"version {built.manifest.version} would be broken and is not written: "
-            + "; ".join(problems[:5])
-        )
+    if not problems:
+        return
+    current = () if ctx.current is None else ((ctx.current, ctx.indices),)
+    for manifest, indices in (*current, *sources):
+        damage = _damage(manifest, indices)
+        if damage:
+            expected = "a version that a change can be made of"
+            raise CorruptFileError(manifest.path, None, expected, "; ".join(damage[:5]))
+    raise InternalError(
+        f"version {built.manifest.version} would be broken and is not written: "
+        + "; ".join(problems[:5])
+    )
+
+
+def _damage(manifest: Manifest, indices: tuple[IndexMetadata, ...]) -> list[str]:
+    """Return what of the same is wrong with a version that is there already."""
+    there = Built(manifest, indices, tuple(manifest.fragments))
+    return [
+        *_list_problems(there, manifest),
+        *_flag_problems(manifest, there.fresh),
+        *(text for one in there.fresh for text in _fragment_problems(one, manifest)),
+        *_index_problems(there),
+    ]
 
 
 def _version_problems(manifest: Manifest, ctx: ApplyContext) -> Iterator[str]:

@@ -10,7 +10,8 @@ from enum import Enum
 
 import pyarrow as pa
 
-from lance_nb.errors import MergeInsertError
+from lance_nb.errors import MergeInsertError, NotSupportedError
+from lance_nb.format.blob_fields import holds_blobs
 from lance_nb.format.merged_logs import MergedLog
 from lance_nb.format.schema import Schema
 from lance_nb.table.predicate import Filter
@@ -58,9 +59,14 @@ class MergeClauses:
 def check_clauses(clauses: MergeClauses, source: pa.Schema, schema: Schema) -> None:
     """Check that a source of this schema can be merged.
 
-    Raises SchemaMismatchError, MergeInsertError.
+    Raises SchemaMismatchError, MergeInsertError, NotSupportedError.
     """
     check_keys(source, clauses.on)
+    for field in schema.fields:
+        if field.name in clauses.on and holds_blobs(field):
+            raise NotSupportedError(
+                f"the key {field.name!r} holds blobs: rows are not matched by their bytes"
+            )
     check_schema(source, schema, inserts=clauses.inserts)
     if clauses.write_mode == "rewrite_columns":
         obstacles = column_obstacles(clauses, source, schema)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from lance_nb.transactions.invariants import check_invariants
 from lance_nb.transactions.old_manifests import may_need_repair, repaired
-from lance_nb.transactions.operation import ApplyContext, Built
+from lance_nb.transactions.operation import ApplyContext, Built, Snapshotted
 from lance_nb.transactions.transaction import Transaction
 
 
@@ -23,17 +23,24 @@ def build(
 
     What old releases left wrong in the version before is repaired.
 
-    Raises what the operation raises, and InternalError for an outcome that no dataset may have:
-    such a version is never written.
+    Raises what the operation raises; CorruptFileError where a version that the new one is made of
+    is damaged, and InternalError for any other outcome that no dataset may have: such a version is
+    never written.
     """
+    sources: list[Snapshotted] = []
+
+    def load(version: int) -> Snapshotted:
+        sources.append(ctx.load_version(version))
+        return sources[-1]
+
     name = "" if ctx.options.no_transaction_file else transaction.file_name
-    ctx = replace(ctx, transaction_file=name, tag=transaction.tag)
-    built = (apply or transaction.operation.apply)(ctx)
+    given = replace(ctx, transaction_file=name, tag=transaction.tag, load_version=load)
+    built = (apply or transaction.operation.apply)(given)
     if built.manifest.transaction_file != name or built.manifest.tag != transaction.tag:
         manifest = replace(built.manifest, transaction_file=name, tag=transaction.tag)
         built = replace(built, manifest=manifest)
     if any(map(may_need_repair, built.writers)):
         is_clone = transaction.operation.arm == "clone"
         built = repaired(built, ctx.open_snapshot, is_clone=is_clone)
-    check_invariants(built, ctx)
+    check_invariants(built, ctx, sources)
     return built

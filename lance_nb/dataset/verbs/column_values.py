@@ -252,7 +252,10 @@ class JoinedColumns:
     on: tuple[str, str]
 
     def __post_init__(self) -> None:
-        """Check the keys. Raises ColumnNotFoundError, SchemaMismatchError."""
+        """Check the keys.
+
+        Raises ColumnNotFoundError, SchemaMismatchError, NotSupportedError.
+        """
         left_on, right_on = self.on
         if right_on not in self.right.schema.names:
             raise ColumnNotFoundError(right_on, tuple(self.right.schema.names))
@@ -264,6 +267,10 @@ class JoinedColumns:
         if not _fits(found, wanted):
             raise SchemaMismatchError(
                 f"key {right_on!r} is {found}, but {left_on!r} of the dataset is {wanted}: cast one"
+            )
+        if pa.types.is_nested(found) or isinstance(found, pa.BaseExtensionType):
+            raise NotSupportedError(
+                f"key {right_on!r} is {found}: rows are matched by plain values only"
             )
         if len(self.right.schema.names) < 2:
             raise SchemaMismatchError("there is no column beside the key: nothing would be added")

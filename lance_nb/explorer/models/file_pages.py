@@ -57,7 +57,7 @@ def file_pages(dataset: StoredSource, path: str) -> FilePages:
     shown = tuple(_column(pages, widths) for pages in list(columns.values())[:MAX_COLUMNS])
     return FilePages(
         path=text.name(path),
-        bytes=sum(row["size_bytes"] for row in rows),
+        bytes=sum(row["size_bytes"] or 0 for row in rows),
         columns=shown,
         hidden=max(0, len(columns) - MAX_COLUMNS),
     )
@@ -68,13 +68,13 @@ def _column(pages: list[dict[str, Any]], widths: dict[str, int]) -> PagesOfColum
     counts: dict[str, int] = {}
     for page in pages:
         counts[page["encoding"]] = counts.get(page["encoding"], 0) + 1
-    num_rows = sum(page["num_rows"] for page in pages)
+    num_rows = sum(page["num_rows"] or 0 for page in pages)  # a damaged page has none
     bits = widths.get(name) if name is not None else None
     return PagesOfColumn(
         name="(not in the schema)" if name is None else text.name(name),
         pages=len(pages),
         rows=num_rows,
-        bytes=sum(page["size_bytes"] for page in pages),
+        bytes=sum(page["size_bytes"] or 0 for page in pages),
         plain=None if bits is None else (num_rows * bits + 7) // 8,
         encodings=tuple(
             {"encoding": text.line(encoding), "pages": count}

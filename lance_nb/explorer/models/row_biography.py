@@ -24,6 +24,7 @@ import pyarrow as pa
 from lance_nb.errors import CancelledError, InvalidInputError, LanceError, NotFoundError
 from lance_nb.explorer.models import cells, text
 from lance_nb.explorer.models.compared import ComparedSource
+from lance_nb.format.python_values import to_python
 from lance_nb.format.schema import primary_key
 from lance_nb.table.diff import has_row_ids
 from lance_nb.table.diff.biography import RowHistory
@@ -134,8 +135,7 @@ def values_at(dataset: ComparedSource, row: Named, names: Sequence[str]) -> dict
         )
     wanted = project(snapshot.manifest.schema, list(names))
     found = read_window(snapshot, wanted, fragments[at], np.array([row.offset], np.int64))
-    values: dict[str, Any] = found.to_pylist()[0]
-    return values
+    return {name: to_python(found[name])[0] for name in found.schema.names}
 
 
 def _followed(label: str) -> str:

@@ -136,7 +136,8 @@ def _facts(
 
 
 def _counted(value: Any, names: Mapping[str, str]) -> list[tuple[str, str]]:
-    return [(label, text.count(getattr(value, name))) for name, label in names.items()]
+    counts = [(label, getattr(value, name)) for name, label in names.items()]
+    return [(label, "not recorded" if one is None else text.count(one)) for label, one in counts]
 
 
 def _version(value: Any) -> ValueFacts:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.format.python_values import to_python
 from lance_nb.format.rewrite_groups import restored_version
 from lance_nb.table.diff.columns import pair_columns
 from lance_nb.table.diff.ends import Source, find_ends
@@ -247,8 +248,8 @@ class RowHistory:
         return read_window(snapshot, wanted, place.fragment, offset)
 
     def _values(self, position: int, place: Place) -> dict[str, Any]:
-        rows: list[dict[str, Any]] = self._row(position, place).to_pylist()
-        return rows[0] if rows else {}
+        row = self._row(position, place)
+        return {name: to_python(row[name])[0] for name in row.schema.names} if len(row) else {}
 
     def _differing(self, old: Stay, new: Stay) -> tuple[str, ...]:
         """Name the columns whose values differ between two stays of the row."""

@@ -88,9 +88,13 @@ def _split(uri: str) -> tuple[str, str]:
 
 
 def match_fragments(a: Snapshot, b: Snapshot) -> FragmentMatch:
-    """Compare the fragments of two versions. Raises CorruptFileError."""
+    """Compare the fragments of two versions. Raises CorruptFileError.
+
+    An id that several fragments of one version have tells none of them apart: they count as
+    fragments of that version only.
+    """
     ids_a, ids_b = a.manifest.fragments.counts().ids, b.manifest.fragments.counts().ids
-    _, at_a, at_b = np.intersect1d(ids_a, ids_b, assume_unique=True, return_indices=True)
+    at_a, at_b = _in_both(ids_a, ids_b)
     differs = _bytes_differ(a, b, at_a, at_b)
     alone = np.ones(at_a.size, np.bool_)
     changed = []
@@ -108,6 +112,17 @@ def match_fragments(a: Snapshot, b: Snapshot) -> FragmentMatch:
     only_b: Ints = np.sort(np.concatenate((rest_b, at_b[alone]))).astype(np.int64)
     changed.sort(key=lambda pair: pair.b.id)
     return FragmentMatch(only_a, only_b, equal, tuple(changed))
+
+
+def _in_both(ids_a: Ints, ids_b: Ints) -> tuple[Ints, Ints]:
+    """Return where each id lies that both sides have exactly once, in the order of the ids."""
+    (once_a, first_a, times_a), (once_b, first_b, times_b) = (
+        np.unique(ids, return_index=True, return_counts=True) for ids in (ids_a, ids_b)
+    )
+    once_a, first_a = once_a[times_a == 1], first_a[times_a == 1]
+    once_b, first_b = once_b[times_b == 1], first_b[times_b == 1]
+    _, at_a, at_b = np.intersect1d(once_a, once_b, assume_unique=True, return_indices=True)
+    return first_a[at_a], first_b[at_b]
 
 
 def _bytes_differ(a: Snapshot, b: Snapshot, at_a: Ints, at_b: Ints) -> npt.NDArray[np.bool_]:

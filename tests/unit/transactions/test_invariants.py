@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lance_nb.errors import InternalError
+from lance_nb.errors import CorruptFileError, InternalError
 from lance_nb.format.feature_flags import DELETION_FILES, STABLE_ROW_IDS
 from lance_nb.format.fragment import InlineSequence, RowDatasetVersionMeta, RowIdMeta
 from lance_nb.format.fragment_list import FragmentList
@@ -14,6 +14,7 @@ from lance_nb.transactions.invariants import check_invariants
 from lance_nb.transactions.operation import Built
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.create_index import CreateIndex
+from lance_nb.transactions.operations.restore import Restore
 from tests.support.versions import Versions, deleted, index, new_fragment
 
 
@@ -96,3 +97,22 @@ def test_indices_differ() -> None:
     versions = Versions(1)
     built = CreateIndex((index("i", 0),)).apply(versions.context())
     refuse(versions, replace(built, indices=built.indices * 2), "same uuid")
+
+
+def test_a_version_made_of_a_damaged_one_is_the_fault_of_that() -> None:
+    versions, built = appended()
+    current = replace(versions.manifest, max_fragment_id=0)
+    context = replace(versions.context(), current=current)
+    bad = replace(built, manifest=replace(built.manifest, max_fragment_id=1))
+    with pytest.raises(CorruptFileError, match="highest id is said to be 0"):
+        check_invariants(bad, context)
+    with pytest.raises(InternalError):
+        check_invariants(bad, versions.context(), [(versions.manifest, ())])
+
+
+def test_a_restored_version_may_be_the_damaged_one() -> None:
+    versions, _ = appended()
+    versions.apply(Append((new_fragment("x"),)))
+    versions.built[1] = replace(versions.built[1], indices=(index("i", 0),) * 2)
+    with pytest.raises(CorruptFileError, match="same uuid"):
+        versions.apply(Restore(1))

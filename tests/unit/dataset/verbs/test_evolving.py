@@ -298,3 +298,12 @@ def test_numbers_in_deleted_rows_need_not_fit_a_type(make):
     made = _half_deleted(make, [1, 40_000, 3])
     made.alter_columns({"path": "n", "data_type": pa.int16()})
     assert made.to_table()["n"].to_pylist() == [1, 3]
+
+
+def test_lists_and_vectors_are_no_keys_of_a_merge(uri):
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array([1.5, 2.5], pa.float32()), 2)
+    rows = pa.table({"tags": [["a"]], "vector": vectors})
+    made = lance_nb.write_dataset(rows, uri)
+    for name in rows.column_names:
+        with pytest.raises(NotSupportedError, match=f"key '{name}' is .*plain values only"):
+            made.merge(rows.append_column("x", pa.array([1])), name)

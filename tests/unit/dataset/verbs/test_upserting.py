@@ -346,3 +346,13 @@ def test_auto_takes_columns_where_they_are_cheaper(uri, monkeypatch):
     assert upsert(made).execute(part) == counts(0, 60, 0)
     assert made.read_transaction(3).operation.fields_modified == ()
     assert made.to_table(["text"]).num_rows == 100
+
+
+def test_blobs_are_no_keys(uri):
+    rows = pa.table(
+        [[1], lance_nb.blob_array([b"x"])],
+        schema=pa.schema([("id", pa.int64()), lance_nb.blob_field("blob")]),
+    )
+    made = lance_nb.write_dataset(rows, uri, data_storage_version="2.2")
+    with pytest.raises(NotSupportedError, match="the key 'blob' holds blobs"):
+        upsert(made, "blob").execute(rows)

@@ -15,6 +15,7 @@ from lance_nb.explorer.models.fragment_detail import fragment_detail
 from lance_nb.explorer.models.fragment_map import fragment_map
 from lance_nb.explorer.models.storage_health import storage_health
 from lance_nb.explorer.models.timeline import timeline
+from lance_nb.explorer.models.value_facts import FACTS
 from lance_nb.explorer.models.version_detail import version_detail
 from lance_nb.magic.verbs.looking import in_words
 from lance_nb.table.diff.counts import DiffCounts
@@ -34,6 +35,8 @@ def test_counts_of_a_version_are_unknown_in_lists_of_versions(old: LanceDataset)
     entries = {entry.label: entry.value for entry in version_detail(at).counts}
     assert (entries["rows"], entries["deleted rows"]) == ("not recorded", "not recorded")
     assert old.inspect.versions()["num_rows"][0].as_py() is None
+    facts = dict(FACTS["version"](old.history()[-1]).rows)
+    assert (facts["rows"], facts["deleted rows"]) == ("not recorded", "not recorded")
     bar = timeline(at).lanes[0].details[2]
     assert (bar.rows, bar.added, bar.removed) == (None, None, None)
 

@@ -1,0 +1,58 @@
+"""Arrow values as Python values, also those that Python has no form for.
+
+A year beyond 9999, a time of day beyond midnight, a time zone that is not installed: pyarrow raises
+for these, and a file may hold them. Of such a column, every date, time and duration becomes the
+number that is stored.
+
+Not supported: maps whose values have no form in Python; their error stays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+
+def to_python(values: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Return a column as a list; see the module for values without a form in Python.
+
+    >>> to_python(pa.array([2**62, None], pa.timestamp("s")))
+    [4611686018427387904, None]
+    """
+    found: list[Any]
+    try:
+        found = values.to_pylist()
+    except (ValueError, OverflowError):
+        found = values.cast(_stored_type(values.type)).to_pylist()
+    return found
+
+
+def rows_to_python(table: pa.Table) -> list[dict[str, Any]]:
+    """Return the rows of a table as dicts, as ``Table.to_pylist`` does."""
+    names = table.schema.names
+    columns = [to_python(column) for column in table.columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _stored_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type with numbers in the place of dates, times and durations."""
+    if pt.is_temporal(kind):
+        return pa.int32() if kind.bit_width == 32 else pa.int64()
+    if pt.is_dictionary(kind):
+        return _stored_type(kind.value_type)
+    if pt.is_struct(kind):
+        return pa.struct([one.with_type(_stored_type(one.type)) for one in kind])
+    if pt.is_fixed_size_list(kind):
+        return pa.list_(_stored_field(kind), kind.list_size)
+    if pt.is_list(kind):
+        return pa.list_(_stored_field(kind))
+    if pt.is_large_list(kind):
+        return pa.large_list(_stored_field(kind))
+    return kind
+
+
+def _stored_field(kind: Any) -> pa.Field:
+    field: pa.Field = kind.value_field
+    return field.with_type(_stored_type(field.type))
