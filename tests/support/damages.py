@@ -90,7 +90,7 @@ class Damaged:
         """Change the messages of some versions, the newest by default."""
         for version in versions or (NEWEST,):
             path = f"{home}{manifest_path(version)}"
-            self.change(path, lambda data: _edited(data, change, inline))
+            self.change(path, lambda data: edited_manifest_file(data, change, inline))
 
     def fragments(self, version: int = NEWEST) -> list[table.DataFragment]:
         """Return the fragments of a version."""
@@ -99,11 +99,12 @@ class Damaged:
         return found
 
 
-def _edited(
+def edited_manifest_file(
     data: bytes,
     change: Callable[[table.Manifest, table.IndexSection], object],
     inline: Callable[[bytes], bytes | None],
 ) -> bytes:
+    """Return a manifest file with its messages changed, its sections and footer built anew."""
     view = memoryview(data)
     position = framing.message_position(view, len(view), "")
     message = table.Manifest.FromString(bytes(framing.message_bytes(view, len(view), position, "")))
