@@ -1,5 +1,5 @@
 # Two commands for a newcomer: `make lab` and `make test`. Both need only python3 >= 3.11 and a
-# package index. `make` alone prints the list.
+# package index. Node, where it is there, checks the browser modules. `make` alone prints the list.
 
 VENV ?= .venv
 JOBS ?= 2
@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-checksums bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-cells torture-kills torture-losses torture-replies reliability
+.PHONY: bench-checksums bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-cells torture-kills torture-losses torture-replies reliability
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -117,21 +117,28 @@ test: test-setup  ## install what tests need, then lint and run every tier
 
 # System packages come while pip works; neither needs the other.
 test-setup:
-	@sh tests/system_packages.sh & packages=$$!; \
+	@{ sh tests/system_packages.sh; sh tests/js/run.sh install; } & packages=$$!; \
 	$(MAKE) --no-print-directory $(VENV)/.stamp-test; status=$$?; \
 	wait $$packages; exit $$status
 
-lint: $(VENV)/.stamp-test  ## ruff, mypy, import floors, generated files up to date
+lint: $(VENV)/.stamp-test  ## ruff, mypy, import floors, TypeScript and Biome, generated files up to date
 	@status=0; \
 	$(PY) -m mypy & mypy=$$!; \
 	$(PY) -m ruff check . || status=1; \
 	$(VENV)/bin/lint-imports --no-logo || status=1; \
 	$(PY) protos/compile.py --check || status=1; \
+	sh tests/js/run.sh lint || status=1; \
 	wait $$mypy || status=1; \
 	exit $$status
 
-test-fast: $(VENV)/.stamp-test  ## unit, property and house tests: no pylance, no browser, no other program
-	$(PY) -m pytest -n $(JOBS) --dist worksteal -m "not interop and not slow and not ui and not spark" $(PYTEST_FLAGS)
+test-fast: $(VENV)/.stamp-test  ## unit, property and house tests: no pylance, no browser
+	@status=0; \
+	sh tests/js/run.sh test || status=1; \
+	$(PY) -m pytest -n $(JOBS) --dist worksteal -m "not interop and not slow and not ui and not spark" $(PYTEST_FLAGS) || status=1; \
+	exit $$status
+
+test-js:  ## unit tests of the browser modules (needs Node; says so and skips where it is missing)
+	@sh tests/js/run.sh test
 
 # Exit status 5 is pytest's "no tests": fine only while the folder does not exist.
 test-interop: $(VENV)/.stamp-test  ## compare with pylance; also the slow tests
@@ -242,5 +249,5 @@ protos: $(VENV)/.stamp-test  ## compile protos/ into lance_nb/_pb
 
 clean:  ## remove everything that make made, the virtual environment included
 	rm -rf $(VENV) $(OUT) notebooks/data build dist tests/artifacts tests/benchmarks/data \
-	    .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	    .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis tests/js/node_modules
 	find lance_nb tests notebooks protos -name __pycache__ -type d -prune -exec rm -rf {} +
