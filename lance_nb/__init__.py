@@ -47,8 +47,6 @@ if _typing.TYPE_CHECKING:
         td_to_micros,
     )
     from lance_nb.dataset.base_paths import DatasetBasePath
-    from lance_nb.dataset.cache_session import CacheSession as Session
-    from lance_nb.dataset.creating import write_dataset, write_fragments
     from lance_nb.dataset.file_reader import (
         LanceBufferDescriptor,
         LanceColumnMetadata,
@@ -61,6 +59,7 @@ if _typing.TYPE_CHECKING:
     from lance_nb.dataset.file_session import LanceFileSession, ListResult
     from lance_nb.dataset.file_writer import LanceFileWriter
     from lance_nb.dataset.fragment import FragmentSession
+    from lance_nb.dataset.functions import diff, write_dataset, write_fragments
     from lance_nb.dataset.health import RepairPlan, plan_repair, undo_repair, verify
     from lance_nb.dataset.merge_insert import MergeInsertBuilder
     from lance_nb.dataset.operations import LanceOperation
@@ -87,6 +86,7 @@ if _typing.TYPE_CHECKING:
     )
     from lance_nb.dataset.scanner import ScanStatistics
     from lance_nb.dataset.scanner_builder import ScannerBuilder
+    from lance_nb.dataset.session import CacheSession as Session
     from lance_nb.dataset.sql import SqlQuery, SqlQueryBuilder
     from lance_nb.dataset.stats import LanceStats
     from lance_nb.dataset.storage_access import (
@@ -95,7 +95,6 @@ if _typing.TYPE_CHECKING:
         bytes_read_counter,
         iops_counter,
     )
-    from lance_nb.dataset.two_versions import diff
     from lance_nb.dataset.vectors import (
         vec_to_table,
     )
@@ -412,7 +411,7 @@ _LAZY = {
     "MergeInsertBuilder": "lance_nb.dataset.merge_insert",
     "ReaderResults": "lance_nb.dataset.file_reader",
     "ScanStatistics": "lance_nb.dataset.scanner",
-    "Session": "lance_nb.dataset.cache_session:CacheSession",
+    "Session": "lance_nb.dataset.session:CacheSession",
     "SqlQuery": "lance_nb.dataset.sql",
     "SqlQueryBuilder": "lance_nb.dataset.sql",
     "StorageOptionsAccessor": "lance_nb.dataset.storage_access",
@@ -444,9 +443,9 @@ _LAZY = {
     "Transaction": "lance_nb.transactions.transaction",
     "DatasetDelta": "lance_nb.dataset.verbs.comparing",
     "Diff": "lance_nb.table.diff",
-    "diff": "lance_nb.dataset.two_versions",
-    "write_dataset": "lance_nb.dataset.creating",
-    "write_fragments": "lance_nb.dataset.creating",
+    "diff": "lance_nb.dataset.functions",
+    "write_dataset": "lance_nb.dataset.functions",
+    "write_fragments": "lance_nb.dataset.functions",
     "Explorer": "lance_nb.explorer.app",
     "explore": "lance_nb.explorer.app",
     "provenance": "lance_nb.magic.provenance",

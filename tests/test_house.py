@@ -228,7 +228,7 @@ def test_every_rule_has_a_planted_offence() -> None:
         (code_rules.no_environment, "lance_nb/explorer/app.py", "os.environ['HOME']"),
         (code_rules.no_environment, "lance_nb/magic/command_line.py", "os.environ['HOME']"),
         (code_rules.no_assert, "tests/unit/test_x.py", "assert x"),
-        (safety_rules.one_duckdb, "lance_nb/dataset/locked_duckdb.py", "import duckdb"),
+        (safety_rules.one_duckdb, "lance_nb/dataset/sql.py", "import duckdb"),
         (text_rules.lines_in_one_place, "lance_nb/code_lines.py", "f'ds.{names}({x!r})'"),
     ],
 )

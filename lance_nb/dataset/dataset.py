@@ -31,25 +31,25 @@ from lance_nb import table
 from lance_nb.code_lines import Python
 from lance_nb.dataset import display
 from lance_nb.dataset.base_paths import DatasetBasePath, as_values
-from lance_nb.dataset.cache_session import CacheSession
-from lance_nb.dataset.destination import Destination, destination
 from lance_nb.dataset.fragment import LanceFragment
-from lance_nb.dataset.inspection import Inspection
 from lance_nb.dataset.merge_insert import MergeInsertBuilder
 from lance_nb.dataset.opened import OpenedVersion
-from lance_nb.dataset.refs import Branches, Tags
-from lance_nb.dataset.scanner import BlobHandling, LanceScanner, ScanStatistics
-from lance_nb.dataset.scanner_builder import scan
-from lance_nb.dataset.sql import SqlQueryBuilder
-from lance_nb.dataset.stats import LanceStats
-from lance_nb.dataset.storage_access import IOStats, StorageOptionsAccessor
-from lance_nb.dataset.version_opening import (
+from lance_nb.dataset.opening import (
+    Destination,
     check_lock,
     check_refused,
+    destination,
     open_version,
     storage_version_of,
     warn_deprecated_cache_size,
 )
+from lance_nb.dataset.refs import Branches, Tags
+from lance_nb.dataset.scanner import BlobHandling, LanceScanner, ScanStatistics
+from lance_nb.dataset.scanner_builder import scan
+from lance_nb.dataset.session import CacheSession
+from lance_nb.dataset.sql import SqlQueryBuilder
+from lance_nb.dataset.stats import Inspection, LanceStats
+from lance_nb.dataset.storage_access import IOStats, StorageOptionsAccessor
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.manifest_values import BasePath
@@ -1198,7 +1198,7 @@ class LanceDataset(OpenedVersion):
 
             ds.insert(rows, mode="append", commit_message="more rows")
         """
-        from lance_nb.dataset.creating import write_dataset  # which imports this module
+        from lance_nb.dataset.functions import write_dataset  # which imports this module
 
         arguments: dict[str, Any] = {
             "max_rows_per_file": max_rows_per_file,
@@ -1800,7 +1800,7 @@ class LanceDataset(OpenedVersion):
         """Make a dataset that starts from a version of this one and refers to its files.
 
         This process may open the clone from now on; others allow this dataset's root by
-        ``allow_bases`` or in the environment (see lance_nb.dataset.base_trust). Raises
+        ``allow_bases`` or in the environment (see lance_nb.dataset.base_paths). Raises
         DatasetAlreadyExistsError, VersionNotFoundError, StorageError. Example::
 
             clone = ds.shallow_clone(uri + ".clone")

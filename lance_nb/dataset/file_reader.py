@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.dataset.opening import check_refused
 from lance_nb.dataset.public_location import PublicLocation
-from lance_nb.dataset.version_opening import check_refused
 from lance_nb.errors import InternalError, InvalidInputError
 from lance_nb.file.page_listing import describe
 from lance_nb.file.reader import FileReader

@@ -14,7 +14,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from lance_nb.dataset.version_opening import check_refused
+from lance_nb.dataset.opening import check_refused
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.file.versions import file_version_of
 from lance_nb.file.writer import PAGE_BYTES, FileOptions, FileWriter

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb import table
-from lance_nb.dataset.scanner import BlobHandling, LanceScanner
-from lance_nb.dataset.scanner_builder import scan
-from lance_nb.dataset.version_opening import (
+from lance_nb.dataset.opening import (
     check_refused,
     check_session,
     storage_version_of,
 )
+from lance_nb.dataset.scanner import BlobHandling, LanceScanner
+from lance_nb.dataset.scanner_builder import scan
 from lance_nb.errors import (
     ArgumentError,
     InvalidInputError,
@@ -29,8 +29,8 @@ from lance_nb.table.projection import ROW_ADDRESS, project_nested
 from lance_nb.table.scan_plan import first_rows, num_live_rows
 
 if TYPE_CHECKING:
-    from lance_nb.dataset.cache_session import CacheSession
     from lance_nb.dataset.dataset import LanceDataset
+    from lance_nb.dataset.session import CacheSession
     from lance_nb.format.lance_schema import LanceSchema
     from lance_nb.storage.registry import StorageOptions
 

@@ -1,22 +1,86 @@
-"""OpenedVersion: which version of which dataset is open. ``LanceDataset`` adds the methods.
+"""OpenedVersion: one open version of a dataset; it can be copied and pickled.
 
-A handle can be pickled (see ``lance_nb.dataset.pinned``): it names its version, without
-credentials, and is opened when it is first used. ``copy.copy`` and ``copy.deepcopy`` return another
-handle of the same version, which shares what was read and keeps the credentials.
+A handle is pickled as the URI, branch, version and options of its dataset, without credentials, and
+opened on first use: unpickling sends no request. Exactly this version is opened, never "the
+newest". A dataset that was deleted and recreated in the same place has versions of the same
+numbers, so a version is identified by the time and transaction of its commit too. ``copy.copy`` and
+``copy.deepcopy`` return another handle of the same version, which shares what was read and keeps
+the credentials.
+
+Limits: a version that was cleaned up in the meantime cannot be opened again (pylance pickles the
+whole manifest, and fails when the data is read). ``memory://`` datasets live in one process.
 """
 
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from lance_nb.dataset.pinned import PinnedVersion
-from lance_nb.dataset.session import Session
-from lance_nb.errors import InternalError
+from lance_nb.dataset.public_location import PublicLocation, public_uri
+from lance_nb.dataset.session import Session, open_session
+from lance_nb.errors import InternalError, NotFoundError
 from lance_nb.format.lance_schema import LanceSchema
+from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_nb.format.manifest import Manifest
+    from lance_nb.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedVersion:
+    """One version of a dataset, as a value without credentials. ``branch`` None is main."""
+
+    location: PublicLocation
+    version: int
+    branch: str | None = None
+    allow_bases: tuple[str, ...] = ()
+    stamp: str = ""
+    check: bool = False
+
+    @classmethod
+    def of(cls, session: Session, snapshot: Snapshot) -> PinnedVersion:
+        """Pin an opened version."""
+        return cls(
+            PublicLocation.of(session.uri, session.storage_options),
+            snapshot.version,
+            snapshot.branch,
+            tuple(public_uri(base) for base in session.trusted_bases),
+            stamp_of(snapshot.manifest),
+            session.checks is not None,
+        )
+
+    def open(self) -> tuple[Session, Snapshot]:
+        """Open the version.
+
+        Raises InvalidInputError when a credential is missing, DatasetNotFoundError,
+        VersionNotFoundError, StorageError; NotFoundError if another dataset is there now.
+        """
+        uri, options = self.location.resolve()
+        session = open_session(uri, options, self.allow_bases, check=self.check)
+        snapshot = session.load(Target(self.branch, self.version))
+        check_stamp(snapshot, self.stamp, self.location.uri)
+        return session, snapshot
+
+
+def stamp_of(manifest: Manifest) -> str:
+    """Return a text that no other version has: its number, time and transaction."""
+    return f"{manifest.version} {manifest.timestamp_ns} {manifest.transaction_file}"
+
+
+def check_stamp(snapshot: Snapshot, stamp: str, uri: str) -> None:
+    """Raise NotFoundError if a version is not the one that was pinned with this stamp."""
+    if stamp_of(snapshot.manifest) != stamp:
+        raise NotFoundError(
+            f"version {snapshot.version} of {uri!r} is not the version that was pinned: the "
+            "dataset was deleted and made anew in the same place; open it again, and plan again "
+            "what was planned on it"
+        )
+
 
 _SCHEMA = "the whole schema"
 _OWN = ("_opened", "_pinned")

@@ -1,6 +1,12 @@
-"""What all versions of one opened dataset share: stores, options, and what has been read so far.
+"""The session of an opened dataset: stores, options, and caches of immutable parts.
 
 Checking out another version keeps the session, so that nothing immutable is read twice.
+``CacheSession`` (``lance_nb.Session``, after pylance's class) shares the caches between handles:
+open data files with their metadata, and deletion vectors.
+
+Limits: the caches are bounded by their number of entries, so the sizes that pylance takes have no
+effect. Files are identified by their URI: share a session only between datasets that may read them
+alike.
 """
 
 from __future__ import annotations
@@ -8,10 +14,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lance_nb import table
-from lance_nb.dataset.base_trust import created_bases, trusted_bases
+from lance_nb.dataset.base_paths import created_bases, trusted_bases
 from lance_nb.dataset.storage_access import IOCounter
 from lance_nb.errors import DatasetNotFoundError, LanceError, NotSupportedError
 from lance_nb.format.manifest import BasePath, Manifest
@@ -26,11 +32,63 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions import external
 
 if TYPE_CHECKING:
-    from lance_nb.dataset.cache_session import CacheSession
     from lance_nb.table.checked_reads import ReadChecks
     from lance_nb.table.history import VersionLog
     from lance_nb.table.ref_files import RefFiles
     from lance_nb.transactions.commit_options import CommitLock
+
+
+class CacheSession:
+    """Caches to open datasets with: ``dataset(uri, session=session)``.
+
+    Example::
+
+        session = lance_nb.Session()
+        old = lance_nb.dataset(uri, 1, session=session)
+        new = lance_nb.dataset(uri, session=session)
+        old.session().is_same_as(new.session())
+    """
+
+    def __init__(
+        self,
+        index_cache_size_bytes: int | None = None,
+        metadata_cache_size_bytes: int | None = None,
+        index_cache_backend: str | dict[str, Any] | None = None,
+        metadata_cache_backend: str | dict[str, Any] | None = None,
+        store_registry: object = None,
+    ) -> None:
+        """Make empty caches. The sizes are accepted and have no effect.
+
+        Raises NotSupportedError for a cache backend or a store registry of pylance's.
+        """
+        if index_cache_backend is not None or metadata_cache_backend is not None:
+            raise NotSupportedError("caches are kept in memory: leave the cache backends out")
+        if store_registry is not None:
+            raise NotSupportedError("stores are not shared: leave store_registry out")
+        self.files = FileCache()
+        self.deletions = DeletionCache()
+
+    @classmethod
+    def of(cls, files: FileCache, deletions: DeletionCache) -> CacheSession:
+        """Return the session of caches that are in use."""
+        made = cls()
+        made.files, made.deletions = files, deletions
+        return made
+
+    def is_same_as(self, other: CacheSession) -> bool:
+        """Tell whether another session shares these caches."""
+        return self.files is other.files
+
+    def size_bytes(self) -> int:
+        """Return about how many bytes the caches hold."""
+        return self.files.size_bytes() + self.deletions.size_bytes()
+
+    def index_cache_size_bytes(self) -> int:
+        """Return 0: scans do not read indices, so none is cached."""
+        return 0
+
+    def __repr__(self) -> str:
+        return f"Session(index_cache_size_bytes=0, metadata_cache_size_bytes={self.size_bytes()})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +195,7 @@ def open_session(
 ) -> Session:
     """Return the session of a dataset that may or may not exist (nothing is read yet).
 
-    ``allow_bases``: see lance_nb.dataset.base_trust, which adds those of the environment.
+    ``allow_bases``: see lance_nb.dataset.base_paths, which adds those of the environment.
     ``caches`` are shared with other datasets; ``commit_lock`` is taken by every commit. ``check``:
     files are compared with their checksums before they are read; what others have opened without
     that is not shared. Raises InvalidInputError, NotSupportedError.

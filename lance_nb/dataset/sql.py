@@ -1,23 +1,110 @@
-"""SQL over a version, run by DuckDB on our Arrow stream (extra ``sql``); builder as pylance's.
+"""SQL over one version, run by DuckDB on our Arrow stream (extra ``sql``).
 
 The statement sees the version as a table named ``dataset``, or as ``table_name`` says. Only the
 columns that it names are read, all of them where it says ``*``; DuckDB filters what it gets, so a
 selective question is answered faster by ``to_table(filter=...)``. Unlike pylance's, which is
-DataFusion's, the SQL is DuckDB's. It reaches the version and nothing else: no files, no Python
-variables, no extensions (see lance_nb.dataset.locked_duckdb).
+DataFusion's, the SQL is DuckDB's.
+
+This is the one module that opens DuckDB. A statement reaches the registered datasets and nothing
+else of the machine or the process:
+
+===================================  ===========================================================
+files, URLs, ``ATTACH``, ``COPY``    ``enable_external_access = false``
+``INSTALL``, ``LOAD``, autoloading   the same, and both settings that load extensions by themselves
+Python variables named as tables     ``python_enable_replacements = false``
+secrets that stay on disk            ``allow_persistent_secrets = false``
+``SET``, ``RESET``, ``PRAGMA``       ``lock_configuration = true``: none of these can be undone
+===================================  ===========================================================
+
+What does not fit in memory goes to a folder of its own in the system's temporary folder, mode 700,
+that is removed with the connection.
+
+Limits: DuckDB's own memory limit (80 % of the machine's, or of its container's); temporary files
+take at most half of the disk space that is free when the connection is opened. A statement may
+change what belongs to its connection alone: tables and views in memory, variables, the schema.
+Source: duckdb.org, "Securing DuckDB"; tested with DuckDB 1.1 and 2.0.
 """
 
 from __future__ import annotations
 
+import re
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_nb.dataset.locked_duckdb import duckdb_errors, open_duckdb
-from lance_nb.errors import InvalidInputError, PredicateError
+from lance_nb.errors import InvalidInputError, NotSupportedError, PredicateError
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
+
+_LOCKED = {
+    "enable_external_access": "false",
+    "python_enable_replacements": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_persistent_secrets": "false",
+    "lock_configuration": "true",
+}
+_FOLDER_PREFIX = "lance_nb-sql-"
+_REFUSED = re.compile(r"Permission Error|configuration has been locked|requires the extension")
+
+
+def open_duckdb() -> Any:
+    """Open a new database in memory that reaches nothing but what is registered in it.
+
+    Keep the connection for as long as its results are read. Raises NotSupportedError without
+    DuckDB.
+    """
+    import shutil
+    import tempfile
+
+    duckdb = _duckdb()
+    folder = tempfile.mkdtemp(prefix=_FOLDER_PREFIX)  # mode 700; DuckDB's own would be readable
+    remove = partial(shutil.rmtree, folder, ignore_errors=True)
+    with ExitStack() as undo:
+        undo.callback(remove)
+        free = shutil.disk_usage(folder).free
+        limits = {"temp_directory": folder, "max_temp_directory_size": f"{free // 2}B"}
+        connection = duckdb.connect(config={**_LOCKED, **limits})
+        weakref.finalize(connection, remove)
+        undo.pop_all()
+    return connection
+
+
+def words_of(error: Exception) -> str:
+    """Return what DuckDB says in one line, without the trace of our stream that it quotes."""
+    said = " ".join(str(error).partition(" Detail: Python exception")[0].split())
+    if _REFUSED.search(said):
+        said += (
+            "; SQL over a dataset reads that dataset only, without files, URLs, extensions or "
+            "settings: for more, use a connection of your own, "
+            "duckdb.connect().register('dataset', ds)"
+        )
+    return said
+
+
+@contextmanager
+def duckdb_errors(describe: Callable[[Exception], str] = words_of) -> Iterator[None]:
+    """Raise InvalidInputError with the words of ``describe`` for an error of DuckDB's."""
+    duckdb = _duckdb()
+    try:
+        yield
+    except duckdb.Error as error:
+        raise InvalidInputError(f"SQL: {describe(error)}") from error
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError as error:
+        raise NotSupportedError("SQL needs DuckDB: pip install 'lance-nb[sql]'") from error
+    return duckdb
+
 
 DEFAULT_BATCH_ROWS = 8192
 

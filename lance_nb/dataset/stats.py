@@ -1,4 +1,8 @@
-"""ds.stats: counts of one version, from its manifest."""
+"""Counts and tables about one version: ``ds.stats`` and ``ds.inspect``.
+
+Counts come from the manifest; ``inspect.pages`` and ``stats.data_stats`` read page metadata too.
+Source: ``LanceStats`` of pylance 14.0.2; ``inspect`` is our own.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from lance_nb import table
-from lance_nb.dataset.opened import OpenedVersion
+from lance_nb.dataset.opened import OpenedVersion, VersionPart
+from lance_nb.dataset.refs import Tags
 from lance_nb.table.scan_plan import counts_of
 
 if TYPE_CHECKING:
@@ -79,3 +86,28 @@ class LanceStats:
     def index_stats(self, index_name: str) -> dict[str, Any]:
         """Return what ``LanceDataset.index_statistics`` returns. Raises IndexNotFoundError."""
         return table.indices.statistics(self._dataset.opened[1], index_name)
+
+
+class Inspection(VersionPart):
+    """Tables about one version; the schemas are in lance_nb.table.inspect."""
+
+    def versions(self) -> pa.Table:
+        """One row per version of the branch: time, operation, message, counts, tags."""
+        log = self._session.log(self._snapshot.branch)
+        return table.history.versions_table(log, Tags(*self._version.opened).list())
+
+    def fragments(self) -> pa.Table:
+        """One row per fragment: rows, deletions, files, bytes."""
+        return table.inspect.fragments(self._snapshot)
+
+    def data_files(self) -> pa.Table:
+        """One row per data file: fragment, path, version, bytes, columns."""
+        return table.inspect.data_files(self._snapshot)
+
+    def columns(self) -> pa.Table:
+        """One row per field: id, dotted name, logical type, nullability, files that hold it."""
+        return table.inspect.columns(self._snapshot)
+
+    def pages(self, path: str) -> pa.Table:
+        """One row per page of a data file: rows, bytes, encoding."""
+        return table.inspect.pages(self._snapshot, path)

@@ -29,7 +29,7 @@ import pyarrow as pa
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.dataset.merge_insert import MergeClauseBuilder
-from lance_nb.dataset.verbs.sources import reader_of
+from lance_nb.dataset.verbs.input_data import reader_of
 from lance_nb.dataset.verbs.upserting import with_clause
 from lance_nb.errors import InvalidInputError
 from lance_nb.spark import journal, shuffle

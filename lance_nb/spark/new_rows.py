@@ -27,9 +27,9 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.destination import destination
+from lance_nb.dataset.opening import destination
 from lance_nb.dataset.verbs.committing import NO_PROPERTIES
-from lance_nb.dataset.verbs.sources import reader_of
+from lance_nb.dataset.verbs.input_data import reader_of
 from lance_nb.dataset.verbs.writing import WriteRequest, check_mode
 from lance_nb.errors import DatasetAlreadyExistsError, NotSupportedError
 from lance_nb.format.fragment import Fragment

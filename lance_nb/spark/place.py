@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lance_nb.dataset import LanceDataset, LanceFragment
-from lance_nb.dataset.pinned import check_stamp, stamp_of
+from lance_nb.dataset.opened import check_stamp, stamp_of
 from lance_nb.dataset.session import Session, open_session
 from lance_nb.errors import VersionNotFoundError
 from lance_nb.table.refs import Target

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
-from lance_nb.dataset.creating import write_dataset
+from lance_nb.dataset.functions import write_dataset
 from lance_nb.spark.frames import frame_of_parts, is_frame, plan_frame
 from lance_nb.spark.new_rows import Destination, Wanted
 from lance_nb.spark.run import RunOptions, run, run_edits, run_once

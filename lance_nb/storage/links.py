@@ -2,7 +2,7 @@
 
 One rule for reading, listing and writing: a path may lead through symbolic links as long as it ends
 below the root, or in a place that the caller allows (``allow_bases`` and ``LANCE_NB_ALLOW_BASES``,
-see lance_nb.dataset.base_trust). Everything else is refused, whatever is at the other end. The root
+see lance_nb.dataset.base_paths). Everything else is refused, whatever is at the other end. The root
 itself, and the folders above it, may be links. Nothing is deleted through a link to a folder,
 wherever it leads: two names of one folder would make files look unused that are not.
 

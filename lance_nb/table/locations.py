@@ -6,7 +6,7 @@ it.
 
 Safety: a manifest can name any folder or bucket as a base, and reading it would use the reader's
 own credentials. A base that is not the dataset's own root, or below it, is refused unless the
-caller trusts it (``allowed``; see lance_nb.dataset.base_trust). The same goes for symbolic links
+caller trusts it (``allowed``; see lance_nb.dataset.base_paths). The same goes for symbolic links
 that leave a local dataset (lance_nb.storage.links). A base in a place where the dataset itself was
 before it was moved is the same folder below its present root.
 

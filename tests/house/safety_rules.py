@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tests.house.source import Source
 
-DUCKDB_ALLOWED = ("lance_nb/dataset/locked_duckdb.py",)
+DUCKDB_ALLOWED = ("lance_nb/dataset/sql.py",)
 
 # Reading what they write can run any code.
 PICKLES = frozenset(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lance_nb.dataset.base_trust import remember_created
+from lance_nb.dataset.base_paths import remember_created
 from lance_nb.dataset.session import Session, open_session
 from lance_nb.dataset.verbs.committing import place_of
 from lance_nb.errors import InvalidInputError

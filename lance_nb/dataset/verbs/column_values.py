@@ -1,20 +1,14 @@
-"""All rows that a fragment stores, deleted ones too, in their order, and who their partners are.
-
-New columns have a value for every physical row; where a row is deleted its row id is null. What is
-made of deleted rows is never seen, but it must not fail: a deleted row may hold a null that the
-column has since been freed of, or a number too large for the type it is cast to. So deleted rows
-show the values of a row that is not deleted.
-
-Source: messages ``DataFile`` and ``DataFragment`` of lance.table (a file holds every physical row).
-
-Where the values of new columns come from: expressions, functions, streams, joins, casts.
+"""The values of new columns: from expressions, functions, streams, joins and casts.
 
 Each kind says which columns it makes and gives their values fragment by fragment, for every
-physical row in order, deleted ones included (null where there is nothing to compute them from).
+physical row in order. What is computed for deleted rows is never read, but it must not fail: a
+deleted row may hold a null that the column no longer allows, or a number too large for the new
+type. So a deleted row is given the values of a row that is not deleted; its row id is null.
 
 Limits: a stream is read once, fragment after fragment, a window of rows at a time; a join holds its
 table in memory, and the key column of a fragment.
-Source: ``LanceDataset.add_columns`` and ``LanceFragment.merge_columns`` of pylance 14.0.2.
+Source: ``LanceDataset.add_columns`` and ``LanceFragment.merge_columns`` of pylance 14.0.2; messages
+``DataFile`` and ``DataFragment`` of lance.table (a file holds every physical row).
 """
 
 from __future__ import annotations
@@ -26,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.dataset.verbs.sources import reader_of, without_views
+from lance_nb.dataset.verbs.input_data import reader_of, without_views
 from lance_nb.dataset.verbs.udf_columns import BatchUDF, FunctionColumns
 from lance_nb.dataset.verbs.writing import file_version_of
 from lance_nb.encodings.arrow_parts import one_batch, taken_rows

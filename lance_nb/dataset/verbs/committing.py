@@ -1,17 +1,14 @@
-"""Settings of a dataset: configuration, table metadata, schema metadata, field metadata.
+"""Commit a staged write as a new version: the one path of every verb of the façade.
 
-Every map is changed the same way: keys with a value are set, keys with None are removed, and with
-``replace`` nothing else stays.
-
-Source: message ``Transaction.UpdateConfig`` of lance.table; pylance 14.0.2.
-
-From a staged write to a new version: the one way by which every verb of the façade commits.
-
-The version that the change was planned on is its read version; what others have committed since is
-met by the commit itself. Verbs that can be planned again (``replanned``) start over from the newest
+The version that the change was planned on is its read version; the commit itself meets what others
+have committed since. Verbs that can be planned again (``replanned``) start over from the newest
 version after a retryable conflict.
 
-Source: ``LanceDataset.commit`` of pylance 14.0.2 and its arguments.
+Settings (configuration, table, schema and field metadata) are all changed the same way: keys with a
+value are set, keys with None are removed, and with ``replace`` all other keys go.
+
+Source: ``LanceDataset.commit`` of pylance 14.0.2; message ``Transaction.UpdateConfig`` of
+lance.table.
 """
 
 from __future__ import annotations

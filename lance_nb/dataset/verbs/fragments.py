@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.dataset.destination import Destination, destination
+from lance_nb.dataset.opening import Destination, destination
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs import writing
 from lance_nb.dataset.verbs.column_values import (
@@ -27,7 +27,7 @@ from lance_nb.dataset.verbs.column_values import (
     values_of,
 )
 from lance_nb.dataset.verbs.deleting import plan as plan_delete
-from lance_nb.dataset.verbs.sources import reader_of
+from lance_nb.dataset.verbs.input_data import reader_of
 from lance_nb.encodings.arrow_parts import taken
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import (

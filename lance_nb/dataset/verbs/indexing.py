@@ -1,14 +1,11 @@
-"""Build scalar indices: check what is wanted, write segments, make them known.
+"""Create, commit and drop scalar indices; trim the fragment-reuse index.
 
-A segment covers some fragments; an index is one segment or several of the same name. Here all
-fragments make one; ``lance_nb.spark`` writes a segment by each task.
+An index is one segment or several of the same name; a segment covers some fragments. Here all
+fragments make one; ``lance_nb.spark`` writes one segment per task.
 
-Limits: kind BTREE; columns that are not inside of others. A segment is sorted in memory.
-Source: ``create_scalar_index`` and ``commit_existing_index_segments`` of pylance 14.0.2.
-
-Drop indices, and what the fragment-reuse index remembers longer than it has to.
-
-Source: ``LanceDataset.drop_index`` of pylance 14.0.2.
+Limits: kind BTREE; top-level columns only. A segment is sorted in memory.
+Source: ``create_scalar_index``, ``commit_existing_index_segments``, ``drop_index`` of pylance
+14.0.2.
 """
 
 from __future__ import annotations

@@ -1,17 +1,11 @@
-"""What an alteration of columns comes to, before a byte is written: the new schema, and the casts.
+"""Change the columns of a dataset: drop, rename, retype, add, join.
 
-Renaming and a change of nullability are the schema alone. A cast gives a column a new field id, and
-its values go to new column files, fragment by fragment, here or in tasks elsewhere.
+Dropping, renaming and changing nullability write no data. New values go to new column files, one
+per fragment, beside the existing ones. A cast gives a column a new field id; its values are written
+fragment by fragment, here or in tasks elsewhere.
 
 Limits: files of version 2.0 cannot hold one field of a struct by itself; a column that has an index
 is not cast.
-Source: ``LanceDataset.alter_columns`` of pylance 14.0.2.
-
-Change the columns of a dataset: drop, rename, retype, add, join.
-
-Dropping and renaming write no data. New values go to new column files, one per fragment, beside
-those that are there; other columns are not touched.
-
 Source: ``LanceDataset.drop_columns``, ``alter_columns``, ``add_columns``, ``merge`` of pylance
 14.0.2.
 """
@@ -34,8 +28,8 @@ from lance_nb.dataset.verbs.column_values import (
     values_of,
 )
 from lance_nb.dataset.verbs.committing import commit_operation, replanned
+from lance_nb.dataset.verbs.input_data import reader_of, without_views
 from lance_nb.dataset.verbs.progress import Progress, ProgressCounter
-from lance_nb.dataset.verbs.sources import reader_of, without_views
 from lance_nb.dataset.verbs.udf_columns import BatchUDF, FunctionColumns
 from lance_nb.errors import NotSupportedError, SchemaMismatchError
 from lance_nb.format.field import Field

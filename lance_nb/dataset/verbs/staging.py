@@ -1,17 +1,4 @@
-"""An upsert that is staged: its clauses, then its rows.
-
-Source: ``LanceDataset.merge_insert`` of pylance 14.0.2; lance_nb.dataset.verbs.staging.
-
-The edits of a stage: what can be laid beside each other before one commit makes a version of it.
-
-Data files of new rows and columns are written at once, under names that no version knows; nothing
-else is written before the commit.
-
-Limits: predicates do not see rows that are staged beside them. What one transaction cannot say is
-refused: overwrite, restore, compaction and changes of columns stand alone.
-Source: lance_nb.transactions.staged.
-
-A stage: edits that are collected, looked at, and then committed or thrown away.
+"""A stage: edits that are collected, previewed, and then committed or discarded.
 
     stage = ds.stage()
     stage.append(new_rows)
@@ -20,12 +7,13 @@ A stage: edits that are collected, looked at, and then committed or thrown away.
     stage.preview()               # counts, rows before and after, fragments, conflicts
     stage.commit("clean prices")  # or stage.discard()
 
-Data files of appended rows are written at once, under names that no version knows; nothing else is
-written before the commit. The version that was open when the stage was made is what every edit
-looks at, also when others commit meanwhile.
+Data files of new rows and columns are written at once, under names that no version refers to;
+nothing else is written before the commit. Every edit is planned on the version that was open when
+the stage was made, also when others commit meanwhile.
 
-Limits: predicates do not see rows that are staged beside them. A stage becomes one transaction;
-what one transaction cannot say is refused. It is used up by ``commit`` and by ``discard``.
+Limits: predicates do not see rows that are staged in the same stage. A stage becomes one
+transaction; what one transaction cannot express is refused: overwrite, restore, compaction and
+changes of columns stand alone. ``commit`` and ``discard`` end it.
 Source: lance_nb.transactions.staged.
 """
 
@@ -48,8 +36,8 @@ from lance_nb.dataset.verbs import (
     writing,
 )
 from lance_nb.dataset.verbs.committing import NO_PROPERTIES, commit_staged
+from lance_nb.dataset.verbs.input_data import fitted
 from lance_nb.dataset.verbs.progress import Progress
-from lance_nb.dataset.verbs.sources import fitted
 from lance_nb.dataset.verbs.stage_preview import (
     Meeting,
     StagePreview,

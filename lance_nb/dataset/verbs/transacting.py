@@ -1,16 +1,13 @@
-"""Check that the new data files of a ``LanceOperation.Merge`` have the columns of its schema.
+"""Commit operations and transactions that callers built themselves.
 
-Fragments get their new columns one by one, in other processes too, and each by a call of its own. A
-data file says field ids in its manifest entry and names and types in itself: a function that named
-the column otherwise, or made another type, for one of the fragments shows here and nowhere else.
-Committed, values of two columns would be mixed, or a fragment could not be read.
+The data files of a ``LanceOperation.Merge`` are checked first: fragments get their new columns one
+by one, in other processes too. A data file gives field ids in its manifest entry, names and types
+in itself; where a function named the column otherwise, or made another type, for one of the
+fragments, a commit would mix the values of two columns or make a fragment unreadable. pylance
+commits such fragments.
 
-Where pylance and we differ: it commits such fragments.
 Limits: files of 0.1 do not describe themselves. Of extension types and dictionaries only the names
 are compared.
-
-Commit operations and transactions that callers built themselves.
-
 Source: ``LanceDataset.commit``, ``commit_batch``, ``read_transaction`` of pylance 14.0.2.
 """
 

@@ -1,4 +1,4 @@
-"""Functions that make new columns, and a checkpoint so that what they made is not made again.
+"""Columns computed by a Python function, with a checkpoint so that finished batches are kept.
 
     @lance_nb.batch_udf(checkpoint_file="embed.sqlite")
     def embed(batch):
@@ -6,27 +6,22 @@
 
     ds.add_columns(embed, read_columns=["text"], batch_size=1024)
 
-When the process dies, the same call goes on behind the last batch that was finished. After success
-the file is removed.
-
-Layout: an SQLite database. ``batches(fragment_id, batch_index, result)`` holds finished batches as
-Arrow IPC streams (pylance pickles them; a pickle can run code), ``fragments(fragment_id, data)``
-the JSON of fragments that are written and not committed. ``inputs(fragment_id, digest)``, ours,
-says what they were made of: where that is another fragment, batch size or choice of columns by now,
-they are made anew. ``output(columns)``, ours, holds the columns that the first batch had.
-
-Limits: one process at a time; a changed function is not noticed (remove the file).
-Source: ``lance.batch_udf``, ``lance.udf.BatchUDFCheckpoint`` of pylance 14.0.2.
-
-New columns that a function makes of batches of rows, live rows only.
-
 The function is called once per batch of a fragment, with the rows that are not deleted and, of
-blobs, their bytes; where a row
-is deleted, the new column repeats a value of another row, which nobody sees. With a checkpoint,
-batches and fragments that are finished are not made again.
+blobs, their bytes; a deleted row repeats the value of another row, which is never read. When the
+process dies, the same call continues after the last finished batch. After success the checkpoint
+file is removed.
 
-Limits: a batch has no rows of two fragments.
-Source: ``LanceDataset.add_columns`` of pylance 14.0.2.
+Layout of the checkpoint: an SQLite database. ``batches(fragment_id, batch_index, result)`` holds
+finished batches as Arrow IPC streams (pylance pickles them; a pickle can run code),
+``fragments(fragment_id, data)`` the JSON of fragments that are written and not committed.
+``inputs(fragment_id, digest)``, ours, identifies their input: after a change of the fragment, the
+batch size or the columns they are computed again. ``output(columns)``, ours, holds the columns of
+the first batch.
+
+Limits: one process at a time; a changed function is not noticed (remove the file); a batch has no
+rows of two fragments.
+Source: ``lance.batch_udf``, ``lance.udf.BatchUDFCheckpoint``, ``LanceDataset.add_columns`` of
+pylance 14.0.2.
 """
 
 from __future__ import annotations

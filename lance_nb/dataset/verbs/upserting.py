@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import commit_staged, replanned
-from lance_nb.dataset.verbs.sources import reader_of, without_views
+from lance_nb.dataset.verbs.input_data import reader_of, without_views
 from lance_nb.dataset.verbs.writing import WriteRequest
 from lance_nb.errors import ArgumentError, ColumnNotFoundError, InvalidInputError, LanceError
 from lance_nb.format.merged_logs import MergedLog

@@ -1,19 +1,14 @@
-"""Which base paths new data files go to, in turn.
+"""Write rows: create a dataset, append to it, or overwrite it. One call, one new version.
 
-``target_bases`` names them, by name or by path; ``target_all_bases`` takes all of them, with the
-dataset's own folder as the first (True) or without it (False). Files of one write go to them one
-after the other.
-
-Safety: the name of a base is resolved by the manifest, which may say any place. Writing there needs
-the caller's trust: the place is named by its path, given with ``initial_bases``, below the dataset,
-or among ``allow_bases``.
-Source: ``target_bases``, ``target_all_bases`` of ``lance.write_dataset`` of pylance 14.0.2.
-
-Write rows: create a dataset, append to it, or overwrite it. One call, one new version.
-
-The data files are written, and durable before the version is created; when writing fails they are
+The data files are written, and durable, before the version is created; when writing fails they are
 removed again, and the dataset is as it was. When the commit fails they stay, because an unknown
 outcome may still turn into a version that needs them; cleanup finds them.
+
+``target_bases`` names base paths for the new files, by name or by path; ``target_all_bases`` takes
+all of them, with the dataset's own folder as the first (True) or without it (False). The files of
+one write go to them in turn. A manifest may name any place as a base, so writing there needs the
+caller's trust: the place is given with ``initial_bases``, lies below the dataset, or is among
+``allow_bases``.
 
 Not supported: namespaces, store parameters for single base paths, files of version 0.1.
 Source: ``lance.write_dataset`` and ``LanceDataset.insert`` of pylance 14.0.2.
@@ -27,10 +22,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_nb.dataset.base_trust import remember_created
+from lance_nb.dataset.base_paths import remember_created
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import NO_PROPERTIES, commit_staged
-from lance_nb.dataset.verbs.sources import reader_of
+from lance_nb.dataset.verbs.input_data import reader_of
 from lance_nb.errors import (
     BasePathError,
     DatasetAlreadyExistsError,

@@ -20,7 +20,7 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.engines import Plan, engines
 from lance_nb.dataset.verbs import deleting, schema_evolution, updating
 from lance_nb.dataset.verbs.column_values import values_of
-from lance_nb.dataset.verbs.sources import fitted
+from lance_nb.dataset.verbs.input_data import fitted
 from lance_nb.dataset.verbs.staging import Stage
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError
 from lance_nb.explorer.messages import Progress

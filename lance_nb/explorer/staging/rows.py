@@ -21,7 +21,7 @@ import pyarrow as pa
 from IPython.core.getipython import get_ipython
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs.sources import is_frame
+from lance_nb.dataset.verbs.input_data import is_frame
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.opening import open_source

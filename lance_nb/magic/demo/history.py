@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.creating import write_dataset
+from lance_nb.dataset.functions import write_dataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.magic.demo.photos import MISSPELT, PhotoSource
 from lance_nb.magic.provenance import provenance

@@ -18,7 +18,7 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.locked_duckdb import duckdb_errors, open_duckdb, words_of
+from lance_nb.dataset.sql import duckdb_errors, open_duckdb, words_of
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import refs, text
 from lance_nb.magic.answer import Answer, answer_of_table

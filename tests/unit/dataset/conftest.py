@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import lance_nb
-from lance_nb.dataset import LanceDataset, base_trust
+from lance_nb.dataset import LanceDataset, base_paths
 from lance_nb.storage.base import Store
 from lance_nb.table.refs import Ref
 from tests.golden.copies import NAMES, copy_to_folder, copy_to_memory
@@ -35,4 +35,4 @@ def at(stores: dict[str, Store]) -> Callable[[Ref | None], LanceDataset]:
 @pytest.fixture
 def as_another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Forget which base paths this process put into datasets."""
-    return lambda: monkeypatch.setattr(base_trust, "_created", {})
+    return lambda: monkeypatch.setattr(base_paths, "_created", {})

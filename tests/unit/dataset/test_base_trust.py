@@ -15,7 +15,7 @@ import pytest
 import lance_nb
 from lance_nb import DatasetBasePath
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.base_trust import VARIABLE, split_list, trusted_bases
+from lance_nb.dataset.base_paths import VARIABLE, split_list, trusted_bases
 from lance_nb.errors import BasePathError, InvalidInputError
 from lance_nb.magic.command_line import main
 from lance_nb.spark.place import Place

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from lance_nb import dataset, spark
-from lance_nb.dataset.creating import write_dataset
+from lance_nb.dataset.functions import write_dataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.spark.tasks.files import ParquetRows, batch_rows, plan_append
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lance_nb.dataset import base_trust
+from lance_nb.dataset import base_paths
 from lance_nb.storage.base import Store
 from lance_nb.table.refs import Ref
 from lance_nb.table.snapshot import Snapshot
@@ -38,4 +38,4 @@ def at(history: Store) -> Callable[[Ref | None], Snapshot]:
 @pytest.fixture
 def as_another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Forget which base paths this process put into datasets."""
-    return lambda: monkeypatch.setattr(base_trust, "_created", {})
+    return lambda: monkeypatch.setattr(base_paths, "_created", {})

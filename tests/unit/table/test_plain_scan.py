@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_nb.dataset.creating import write_dataset
+from lance_nb.dataset.functions import write_dataset
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError
 from lance_nb.table.plain_scan import plan_plain
 from lance_nb.table.scan_options import ScanOptions

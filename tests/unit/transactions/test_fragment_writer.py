@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_nb.dataset.verbs.sources import reader_of
+from lance_nb.dataset.verbs.input_data import reader_of
 from lance_nb.encodings import statistics
 from lance_nb.encodings.kernels import fsst_symbols
 from lance_nb.errors import (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import lance_nb
-from lance_nb.dataset import base_trust
+from lance_nb.dataset import base_paths
 from lance_nb.errors import RefConflictError
 from lance_nb.format.refs import Branch
 from lance_nb.transactions.commit_options import CommitPlace
@@ -21,7 +21,7 @@ from tests.support.moved_datasets import LINES, at, contents, ids, relocate, rep
 @pytest.fixture
 def as_another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Forget which base paths this process put into datasets."""
-    return lambda: monkeypatch.setattr(base_trust, "_created", {})
+    return lambda: monkeypatch.setattr(base_paths, "_created", {})
 
 
 @pytest.fixture(params=["moved", "copied"])

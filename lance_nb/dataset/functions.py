@@ -1,33 +1,133 @@
-"""write_dataset and write_fragments: rows in, a new version or fragments for one out."""
+"""The functions of the module ``lance_nb``: dataset, diff, write_dataset, write_fragments.
+
+Source: ``lance.dataset``, ``lance.write_dataset`` and ``lance.fragment.write_fragments`` of pylance
+14.0.2; ``diff`` is our own.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from lance_nb.dataset.base_paths import DatasetBasePath, registered
-from lance_nb.dataset.base_trust import remember_created
+from lance_nb.dataset.base_paths import DatasetBasePath, registered, remember_created
 from lance_nb.dataset.dataset import LanceDataset
-from lance_nb.dataset.destination import Destination, destination
-from lance_nb.dataset.version_opening import (
+from lance_nb.dataset.opened import OpenedVersion
+from lance_nb.dataset.opening import (
     NO_URI,
+    Destination,
     check_lock,
     check_refused,
+    destination,
+    open_version,
     storage_version_of,
+    warn_deprecated_cache_size,
 )
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.checksums import ALGORITHM, CONFIG_KEY
 from lance_nb.storage.registry import StorageOptions
-from lance_nb.table.auto_cleanup import settings
+from lance_nb.table.refs import Ref
 
 if TYPE_CHECKING:
-    from lance_nb.dataset.cache_session import CacheSession
+    from lance_nb.dataset.session import CacheSession
     from lance_nb.format.fragment import Fragment
+    from lance_nb.table.diff import Diff
     from lance_nb.transactions.commit_options import CommitLock
     from lance_nb.transactions.fragment_writer import Progress
     from lance_nb.transactions.transaction import Transaction
+
+
+def dataset(
+    uri: str | os.PathLike[str] | None = None,
+    version: Ref | None = None,
+    asof: datetime | date | str | None = None,
+    block_size: int | None = None,
+    commit_lock: CommitLock | None = None,
+    index_cache_size: int | None = None,
+    storage_options: StorageOptions | None = None,
+    default_scan_options: Mapping[str, Any] | None = None,
+    metadata_cache_size_bytes: int | None = None,
+    index_cache_size_bytes: int | None = None,
+    read_params: Mapping[str, Any] | None = None,
+    session: CacheSession | None = None,
+    namespace_client: object = None,
+    table_id: Sequence[str] | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+    *,
+    allow_bases: Sequence[str] = (),
+    check: bool = False,
+) -> LanceDataset:
+    """Open the Lance dataset at ``uri``, at its latest version unless told otherwise.
+
+    ``version`` is a number, a tag, or ``(branch, version)`` with None for main and for the latest.
+    ``asof`` picks the newest version committed at or before that time (naive times are local); it
+    is ignored when ``version`` is given.
+
+    ``default_scan_options``: options of every scan that does not name them, by the methods of
+    ScannerBuilder; ``schema`` is then that of such a scan. ``take``, ``sample``, ``count_rows`` and
+    the fragments know nothing of them. ``commit_lock``: a function of a version that returns a
+    context manager, held while a commit writes that version.
+
+    ``storage_options`` go to the store as fsspec users write them; the option ``manifest_store`` is
+    the URL of an external manifest store (see ``lance_nb.transactions.external``). ``allow_bases``,
+    our own argument, names other roots that the dataset may keep files under, beside those that the
+    environment variable ``LANCE_NB_ALLOW_BASES`` lists and those that this process added to the
+    dataset (see lance_nb.dataset.base_paths). ``session`` shares caches with other datasets.
+
+    ``check``, our own argument: every data, blob and deletion file that is read through this
+    dataset, and through what it returns, is compared with its checksum first (see
+    ``add_checksums``); a difference raises CorruptFileError, before a row of that file is returned.
+    The first read of a file then pays for reading all of it, once per process; files without a
+    checksum are read without a check; caches are not shared with datasets that do not check.
+
+    ``block_size``, ``read_params`` and the sizes of caches tune pylance's reads and have no effect;
+    ``base_store_params``, ``namespace_client`` and ``table_id`` are refused. Unlike pylance, a
+    branch can be opened directly.
+
+    Raises DatasetNotFoundError, VersionNotFoundError, RefNotFoundError, CorruptFileError,
+    InvalidInputError, NotSupportedError, StorageError. Example::
+
+        ds = lance_nb.dataset(uri, default_scan_options={"with_row_id": True})
+    """
+    warn_deprecated_cache_size(index_cache_size)
+    check_refused(
+        {
+            "namespace_client": namespace_client,
+            "table_id": table_id,
+            "base_store_params": base_store_params,
+        }
+    )
+    opened = open_version(
+        uri,
+        version,
+        asof,
+        storage_options=storage_options,
+        allow_bases=allow_bases,
+        session=session,
+        commit_lock=commit_lock,
+        check=check,
+    )
+    return LanceDataset.from_opened(*opened, default_scan_options)
+
+
+def diff(
+    uri: str | os.PathLike[str],
+    a: Ref | OpenedVersion,
+    b: Ref | OpenedVersion | None = None,
+    *,
+    key: Sequence[str] | str | None = None,
+    storage_options: StorageOptions | None = None,
+    allow_bases: Sequence[str] = (),
+) -> Diff:
+    """Compare two versions of the dataset at ``uri``; arguments as for ``LanceDataset.diff``.
+
+    ``b`` is the newest version of main when it is left out.
+    """
+    opened = dataset(uri, storage_options=storage_options, allow_bases=allow_bases)
+    return opened.diff(a, b, key=key)
 
 
 def write_dataset(
@@ -80,7 +180,7 @@ def write_dataset(
     ``initial_bases`` registers further places for files with a new dataset; ``target_bases`` (by
     name or path) or ``target_all_bases`` spread the files of this write over them. A registered
     place outside of the dataset must be trusted: named by its path, by ``allow_bases`` or in the
-    environment (see lance_nb.dataset.base_trust).
+    environment (see lance_nb.dataset.base_paths).
 
     ``max_rows_per_file``, ``max_bytes_per_file``: where a new file begins. ``max_page_bytes``:
     about the size of a page. ``data_storage_version``: "2.0", "2.1", "2.2" (default) or "stable".
@@ -97,6 +197,7 @@ def write_dataset(
         ds = lance_nb.write_dataset(pa.table({"id": [3]}), uri, mode="append")
     """
     from lance_nb.dataset.verbs import writing
+    from lance_nb.table import auto_cleanup
 
     check_refused(
         {
@@ -130,7 +231,7 @@ def write_dataset(
         target_bases=target_bases,
         target_all_bases=target_all_bases,
         config={
-            **({} if auto_cleanup_options is None else settings(auto_cleanup_options)),
+            **({} if auto_cleanup_options is None else auto_cleanup.settings(auto_cleanup_options)),
             **({CONFIG_KEY: ALGORITHM} if checksums else {}),
         },
     )

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pytest
 
-from lance_nb.dataset.verbs.sources import reader_of, without_views
+from lance_nb.dataset.verbs.input_data import reader_of, without_views
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
 
 TABLE = pa.table({"a": [1, 2, 3], "b": ["x", None, "z"]})
