@@ -24,6 +24,7 @@ from lance_nb.format.layout import (
     parse_manifest_name,
 )
 from lance_nb.format.manifest_files import TRANSACTION, identity_of
+from lance_nb.format.operation_details import count_of
 from lance_nb.storage.base import Store
 from lance_nb.table.file_references import Line, References
 from lance_nb.table.snapshot import Snapshot
@@ -182,5 +183,5 @@ def _leftovers(line: LineOfVersions, files: Sequence[StoredFile]) -> Iterator[Fi
             text = f"version {version} was staged for an external manifest store and never placed"
             yield Finding("staged-manifest", text, file.path, line.branch, version)
         else:
-            text = f"an interrupted commit left {file.size_bytes:,} bytes"
+            text = f"an interrupted commit left {count_of(file.size_bytes, 'byte')}"
             yield Finding("leftover-file", text, file.path, line.branch)

@@ -40,6 +40,7 @@ from lance_nb.format.layout import (
     branch_root,
     parse_manifest_name,
 )
+from lance_nb.format.operation_details import count_of
 from lance_nb.storage.base import Store
 from lance_nb.table.refs import Target
 from lance_nb.table.stored_files import StoredFile, staged_version
@@ -193,7 +194,7 @@ class _Planner:
         return RepairStep(
             RESTORE,
             f"restore {shown}, the last version that can be read, as version {newest + 1}, and put "
-            f"{len(bad)} damaged manifest{'s' if len(bad) > 1 else ''} aside; data files that only "
+            f"{count_of(len(bad), 'damaged manifest')} aside; data files that only "
             "these name stay until a clean-up",
             found[0].message,
             line.branch,
@@ -222,7 +223,7 @@ class _Planner:
             if bad and _goes_back(source, name.version, bad[0].version):
                 files = tuple(_inside(folder, one.path) for one in bad)
                 text = (
-                    f"put {len(bad)} damaged manifest{'s' if len(bad) > 1 else ''} aside, over "
+                    f"put {count_of(len(bad), 'damaged manifest')} aside, over "
                     f"which version {name.version} has restored an older one"
                 )
                 why = damaged[bad[-1].version].message
@@ -248,7 +249,7 @@ class _Planner:
                     paths[name.scheme].append(file.path)
             fewer = min(paths, key=lambda scheme: (len(paths[scheme]), scheme is NamingScheme.V2))
             files = tuple(paths[fewer])
-            text = f"put {len(files)} manifests with {fewer.value.upper()} names aside"
+            text = f"put {count_of(len(files), 'manifest')} with {fewer.value.upper()} names aside"
             yield RepairStep(ASIDE, text, one.message, one.branch, files, files)
 
     def _hints(self, restored: set[str | None]) -> Iterator[RepairStep]:
@@ -334,7 +335,7 @@ class _Planner:
         staged = list(self._of("staged-manifest"))
         files = tuple(sorted({*paths, *self._temporary()}))
         if files:
-            text = f"put {len(files)} leftover{'s' if len(files) > 1 else ''} aside"
+            text = f"put {count_of(len(files), 'leftover')} aside"
             why = "interrupted writes left these files, and no version names them"
             yield RepairStep(ASIDE, text, why, None, files, files)
         for one in staged:

@@ -8,15 +8,16 @@ import pytest
 
 import lance_nb
 from lance_nb.table.verification_report import CODES
-from tests.support.damages import DAMAGES, Damage, Damaged, Files, build, worlds
+from tests.support.damages import DAMAGES, Damage, Damaged, Files, worlds
+from tests.support.recorded_texts import FINDINGS, built, findings_text, heading, recorded
+
+_TEXTS = recorded(FINDINGS)
 
 
 @cache
 def whole(stable: bool) -> tuple[Damaged, Files]:
     """Return the dataset before anything is damaged, and its files."""
-    uri = dict(worlds())[stable]
-    world = build(uri, stable_row_ids=stable)
-    return world, world.take()
+    return built(dict(worlds())[stable], stable=stable)
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["plain", "stable"])
@@ -46,6 +47,7 @@ def test_damage_is_found(damage: Damage, stable: bool) -> None:
     assert damage.code in repr(found)
     assert found.ok == all(one.severity == "note" for one in found.findings)
     assert found.to_table().num_rows == len(found.findings)
+    assert findings_text(found) == _TEXTS[heading(damage, stable=stable)]
 
 
 def test_every_code_is_planted() -> None:

@@ -17,11 +17,13 @@ from lance_nb.errors import (
     CorruptFileError,
 )
 from lance_nb.format.layout import HINT_PATH, branch_path, manifest_path, tag_path
-from tests.support.damages import DAMAGES, NEWEST, Damaged, Files, build
+from tests.support.damages import DAMAGES, NEWEST, Damaged, Files
+from tests.support.recorded_texts import REPAIRS, built, heading, recorded, repairs_text
 
 AT_ONCE = timedelta(0)
 DATA = ("data/", "_deletions/", "_indices/", "_transactions/", "tree/dev/data/")
 URI = "memory://repairs/d.lance"
+_TEXTS = recorded(REPAIRS)
 # What of the planted damage a repair does away with, by code.
 MENDED = {
     "newest-unreadable", "newest-missing", "hint-unreadable", "hint-stale", "hint-missing",
@@ -32,8 +34,7 @@ MENDED = {
 
 @cache
 def whole() -> tuple[Damaged, Files]:
-    world = build(URI, stable_row_ids=False)
-    return world, world.take()
+    return built(URI, stable=False)
 
 
 @pytest.fixture
@@ -58,6 +59,7 @@ def test_what_can_be_mended_is(damage: object, world: Damaged) -> None:
     before = world.take()
     plan = lance_nb.plan_repair(world.uri, older_than=AT_ONCE)
     assert world.take() == before, "a plan changes nothing"
+    assert repairs_text(plan) == _TEXTS[heading(damage, stable=False)]
     assert plan.ready == plan.steps
     result = plan.run()
     assert len(result.done) == len(plan.steps) >= 1, result
@@ -83,6 +85,7 @@ def test_what_cannot_be_mended_is_left_alone(damage: object, world: Damaged) -> 
     damage.plant(world)
     before = world.take()
     plan = lance_nb.plan_repair(world.uri, older_than=AT_ONCE)
+    assert repairs_text(plan) == _TEXTS.get(heading(damage, stable=False), [])
     # a step may be for what the damage has led to, but never one for data that is lost
     assert all(one.kind in ("hint", "put aside") for one in plan.steps)
     result = plan.run()
