@@ -73,8 +73,7 @@ def scanned_form(field: Field, arrow: pa.Field) -> pa.Field:
         for position, child in enumerate(field.children)
     ]
     if all(
-        child is arrow.type.field(at) or child.equals(arrow.type.field(at), check_metadata=True)
-        for at, child in enumerate(children)
+        child.equals(arrow.type.field(at), check_metadata=True) for at, child in enumerate(children)
     ):
         return arrow
     return arrow.with_type(pa.struct(children))

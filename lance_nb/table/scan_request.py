@@ -97,7 +97,7 @@ class ScanRequest:
         if not self.shape.names:
             # Joining tables without columns would lose their number of rows.
             return bare_table(sum(one.num_rows for one in tables))
-        return pa.concat_tables(tables) if len(tables) > 1 else tables[0]
+        return pa.concat_tables(tables)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Read the result batch by batch."""

@@ -54,9 +54,9 @@ SAMPLE_ROWS = 10_000
 class Diff:
     """What differs between version ``a`` and version ``b``. Created by ``LanceDataset.diff``."""
 
-    ends: Ends = field(repr=False)
+    ends: Ends
     matched_by: Identity
-    _memo: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    _memo: dict[str, Any] = field(default_factory=dict, compare=False)
 
     # --- what is compared -------------------------------------------------------------------------
 

@@ -112,6 +112,20 @@ def test_a_scan_of_bytes_takes_the_options_of_every_scan(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_rows_of_a_fragment_hold_payloads_beside_row_columns(version: str) -> None:
+    ds, rows = written(version), live(version)
+    found = []
+    for fragment in ds.get_fragments():
+        session = fragment.open_session(["blob", "inside"], with_row_address=True)
+        found += session.take(range(fragment.count_rows())).to_pylist()
+    places = [n // 5 << 32 | n % 5 for n in range(NUM_ROWS) if n not in GONE]
+    assert found == [
+        {"blob": row["blob"], "inside": row["inside"], "_rowaddr": place}
+        for row, place in zip(rows, places, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("column", ["blob", "inside.data"])
 def test_blobs_are_opened_and_read_by_row(version: str, column: str) -> None:
     ds, rows = written(version), live(version)

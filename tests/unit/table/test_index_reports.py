@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -11,7 +12,10 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import IndexNotFoundError
+from lance_nb.format.feature_flags import STABLE_ROW_IDS
+from lance_nb.table.index_checks import Segment
 from lance_nb.table.indices import COVERAGE
+from tests.support.versions import index
 
 _NUMBERS = count()
 
@@ -131,3 +135,27 @@ def test_a_dataset_without_indices_says_so() -> None:
 
     assert (ds.describe_indices(), ds.list_indices(), ds.has_index) == ([], [], False)
     assert ds.index_coverage() == COVERAGE.empty_table()
+
+
+def test_the_index_of_moved_rows_counts_the_compactions_it_knows(indexed: LanceDataset) -> None:
+    indexed.optimize.compact_files(defer_index_remap=True)
+    ds = lance_nb.dataset(indexed.uri)
+    assert ds.stats.index_stats("__lance_frag_reuse") == {"num_versions": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "stable", "by_address"),
+    [
+        ("BTree", 0, True, False), ("BTree", None, True, False), ("BTree", 1, True, True),
+        ("Bitmap", 1, True, False), ("ZoneMap", 0, True, True), ("BloomFilter", 0, True, True),
+        ("Bitmap", 0, False, True), ("BTree", 0, False, True),
+    ],
+)  # fmt: skip
+def test_rows_are_addresses_unless_ids_are_stable_and_the_index_holds_them(
+    indexed: LanceDataset, kind: str, version: int | None, *, stable: bool, by_address: bool
+) -> None:
+    snapshot = indexed.opened[1]
+    flags = snapshot.manifest.reader_feature_flags | (STABLE_ROW_IDS if stable else 0)
+    snapshot = replace(snapshot, manifest=replace(snapshot.manifest, reader_feature_flags=flags))
+    segment = replace(index("i", 0, kind=kind), index_version=version)
+    assert Segment(snapshot, segment, ()).by_address is by_address

@@ -162,6 +162,9 @@ def test_what_was_made_for_the_same_columns_is_remembered():
     assert remembered(known, None, (False,), make) is remembered(known, None, (False,), make)
     for odd in ("a", [["a"]], [1]):
         assert remembered(known, odd, (False,), make) is not remembered(known, odd, (False,), make)
+    assert remembered(known, ["a"], (False,), make) is first
     for number in range(200):
-        remembered(known, [str(number)], (), make)
+        found = remembered(known, [str(number)], (), make)
+        assert remembered(known, [str(number // 64 * 64)], (), make) is not None
+        assert remembered(known, [str(number)], (), make) is found
     assert len(known) <= 64

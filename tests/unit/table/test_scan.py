@@ -85,6 +85,21 @@ def test_small_windows_give_the_same_rows(at, monkeypatch):
     assert pa.Table.from_batches(batches).equals(whole)
 
 
+@pytest.mark.parametrize(("size", "parts"), [(30, {90}), (64, {64}), (100, {100}), (150, {150})])
+def test_as_many_rows_are_decoded_as_fit_a_window_or_one_batch(at, monkeypatch, size, parts):
+    snapshot = at(4)
+    monkeypatch.setattr(scan, "window_rows", lambda *_: 100)
+    seen, real = [], scan.read_task
+
+    def noted(snapshot, projection, task):
+        seen.append(task.num_rows)
+        return real(snapshot, projection, task)
+
+    monkeypatch.setattr(scan, "read_task", noted)
+    assert sum(batch.num_rows for batch in batches_of(snapshot, ["id"], size)) == 5126
+    assert set(seen) - {36, 30, 5060 % max(parts)} == parts
+
+
 @pytest.mark.parametrize("size", [1, 3, 9_000, 20_000, 30_001])
 def test_what_is_cut_into_batches_is_the_same_rows(size):
     pages = [range(10_000), range(10_000, 10_003), range(10_003, 30_000)]

@@ -183,3 +183,17 @@ def test_deletions_that_the_manifest_does_not_count_are_read(at):
     raw = FragmentList([one.to_bytes() for one in (uncounted, first)], "m")
     changed = replace(snapshot, manifest=replace(snapshot.manifest, fragments=raw), live_rows=[])
     assert skipped(changed, 41) == (1, 41)
+
+
+def test_counts_of_the_manifest_are_taken_where_rows_have_no_ids():
+    for stable in (False, True):
+        uri = f"memory://scan-plan-{uuid4().hex}/d.lance"
+        made = lance_nb.write_dataset(
+            pa.table({"id": range(30)}), uri, max_rows_per_file=10, enable_stable_row_ids=stable
+        )
+        made.delete("id in (3, 4, 25)")
+        store = WatchedStore(open_store(uri))
+        snapshot = snapshot_of(store)
+        store.forget()
+        assert skipped(snapshot, 9) == (1, 8)
+        assert bool(store.reads) == stable

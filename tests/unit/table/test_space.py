@@ -153,3 +153,14 @@ def test_two_tags_on_one_version_hold_nothing_alone(grown: LanceDataset):
 def test_states_without_a_file_have_no_bytes(make: Callable[..., LanceDataset]):
     found = make().space()
     assert (found.old_bytes, found.orphan_bytes, found.other_bytes) == (0, 0, 0)
+
+
+def test_the_report_prints_shares_that_add_up(grown: LanceDataset):
+    found = grown.space()
+    lines = str(found).splitlines()[1:6]
+    sizes = [getattr(found, f"{line.split()[0]}_bytes") for line in lines]
+    assert [line.split()[1] for line in lines] == [f"{size:,}" for size in sizes]
+    assert [line.split()[2] for line in lines] == [
+        f"{size / found.total_bytes:.1%}" for size in sizes
+    ]
+    assert sum(sizes) == found.total_bytes > 0

@@ -28,6 +28,7 @@ def test_a_report_says_what_was_looked_at_and_what_is_wrong() -> None:
         **{"version-gap": 2},
     )
     assert not found.ok
+    assert found.num_files_without_checksum == 0
     assert found.verdict == "1 error, 3 warnings, 1 note"
     assert str(found.findings[0]) == "note hint-stale: dataset: a\\x1b[2Jb"
     assert found.findings[1].where == "p, version main:2, fragment 0"

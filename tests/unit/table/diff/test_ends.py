@@ -7,6 +7,7 @@ import pytest
 import lance_nb
 from lance_nb.errors import InvalidRefError, RefNotFoundError, VersionNotFoundError
 from lance_nb.table.diff.ends import Past, find_ends, target_of
+from lance_nb.table.diff.past import VersionPath
 
 
 @pytest.fixture
@@ -106,3 +107,30 @@ def test_the_oldest_version_of_a_branch_is_named(forked) -> None:
     with pytest.raises(VersionNotFoundError, match="HEAD~6 is the oldest"):
         target_of(forked.opened[0], "HEAD~7", None)
     assert target_of(forked.opened[0], "HEAD~6", None).version == 1
+
+
+def test_restores_are_found_up_to_the_second_version(make) -> None:
+    ds = make()
+    ds.checkout_version(1).restore()
+    ds = lance_nb.dataset(ds.uri)
+    ds.delete("id = 0")
+    source, snapshot = lance_nb.dataset(ds.uri).opened
+    path = VersionPath(source, snapshot)
+    assert path.numbers == [1, 2, 3]
+    assert [path.last_restore(position) for position in range(3)] == [0, 1, 1]
+
+
+def test_a_branch_of_the_first_version_of_a_branch_has_only_its_own_past(make) -> None:
+    main = make()
+    main.delete("id = 0")
+    dev = main.create_branch("dev", 2)
+    exp = dev.create_branch("exp", ("dev", 2))
+    for number in (1, 2):
+        lance_nb.dataset(main.uri, ("dev", None)).delete(f"id = {number}")
+    exp.delete("id = 3")
+    source, snapshot = lance_nb.dataset(main.uri, ("exp", None)).opened
+
+    path = VersionPath(source, snapshot)
+
+    assert path.numbers == [1, 2, 3]
+    assert [path.snapshot(at).branch for at in range(3)] == [None, None, "exp"]
