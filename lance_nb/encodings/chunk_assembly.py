@@ -72,7 +72,7 @@ def row_index(repetition: Levels, cuts: LevelCuts) -> Bytes:
     ended += whole
     leftover[whole] = 0
     pairs = np.stack((ended, leftover), axis=1).astype("<u8")
-    return pairs.reshape(-1).view(np.uint8)
+    return pairs.ravel().view(np.uint8)
 
 
 def assemble(

@@ -123,7 +123,7 @@ def parse_chunks(
     if int(table.sizes.min()) < least:  # sizes are whole words, as the padded header is
         raise corrupt(f"chunks of at least {least} bytes", "a smaller chunk")
     raw = np.ascontiguousarray(ranges.rows(data, starts, header.itemsize))
-    heads = raw.view(header).reshape(-1)
+    heads = raw.view(header).ravel()
     position = starts + header.itemsize
     found: dict[str, ChunkBuffer] = {}
     for name in (header.names or ())[1:]:

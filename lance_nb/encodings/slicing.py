@@ -70,7 +70,7 @@ def take_block(block: DataBlock, positions: Ints) -> DataBlock:
             taken = FixedWidth(bits, count * dimension, wide.data)
             return FixedSizeList(dimension, count, taken, None)
         case FixedSizeList(dimension, _, items, validity):
-            flat = (positions[:, None] * dimension + np.arange(dimension)).reshape(-1)
+            flat = (positions[:, None] * dimension + np.arange(dimension)).ravel()
             return FixedSizeList(
                 dimension, count, take_block(items, flat), _take_bits(validity, flat)
             )
@@ -105,7 +105,7 @@ def _take_fixed(block: FixedWidth, positions: Ints) -> FixedWidth:
         bits = np.unpackbits(block.data, count=block.num_values, bitorder="little")
         return FixedWidth(1, count, np.packbits(bits[positions], bitorder="little"))
     values = block.data.reshape(block.num_values, block.bits_per_value // 8)
-    return FixedWidth(block.bits_per_value, count, values[positions].reshape(-1))
+    return FixedWidth(block.bits_per_value, count, values[positions].ravel())
 
 
 def _slice_bits(data: Bytes, first_bit: int, last_bit: int) -> Bytes:

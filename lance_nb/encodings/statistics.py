@@ -125,7 +125,7 @@ class Measured:
         count = words.size - 1
         if count > SAMPLE:
             starts = np.linspace(0, count - BLOCK, SAMPLE // BLOCK).astype(np.int64)
-            at = (starts[:, None] + np.arange(BLOCK)).reshape(-1)
+            at = (starts[:, None] + np.arange(BLOCK)).ravel()
             return float(np.count_nonzero(words[at] != words[at + 1]) / at.size)
         return float(np.count_nonzero(words[1:] != words[:-1]) / count)
 

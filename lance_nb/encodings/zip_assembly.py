@@ -90,7 +90,7 @@ def _zip_fixed(values: FixedWidth, control: Bytes, levels: PageLevels) -> tuple[
         out = memory.allocate(int(starts[-1])).reshape(-1, size + width)
         out[:, :width] = control
         out[:, width:] = values.data.reshape(-1, size)
-        return out.reshape(-1), starts
+        return out.ravel(), starts
     starts = starts_of(width + size * visible.astype(np.int64))
     flat = memory.allocate(int(starts[-1]))
     scatter.write_rows(flat, starts[:-1], control)
@@ -115,7 +115,7 @@ def _zip_variable(values: VariableWidth, control: Bytes, levels: PageLevels) -> 
     heads = memory.allocate(count * (width + word)).reshape(count, width + word)
     heads[:, :width] = control
     heads[:, width:] = sizes.astype(f"<u{word}").view(np.uint8).reshape(count, word)
-    head_bytes = heads.reshape(-1)
+    head_bytes = heads.ravel()
     if not bool(filled.all()):
         keep = np.ones((count, width + word), np.bool_)
         keep[~filled, width:] = False

@@ -84,7 +84,7 @@ def inline_details(index: IndexMetadata) -> bytes:
         return index.details
     message = pb.FragmentReuseIndexDetails()
     message.inline.MergeFromString(index.content)
-    return message.SerializeToString(deterministic=True)
+    return message.SerializeToString()
 
 
 def outside(index: IndexMetadata) -> tuple[IndexMetadata, bytes] | None:
@@ -94,10 +94,10 @@ def outside(index: IndexMetadata) -> tuple[IndexMetadata, bytes] | None:
     """
     if index.name != REUSE_INDEX or index.content or len(index.details) <= INLINE_BYTES_MAX:
         return None
-    content = _inline(index.details).inline.SerializeToString(deterministic=True)
+    content = _inline(index.details).inline.SerializeToString()
     message = pb.FragmentReuseIndexDetails()
     message.external.path, message.external.size = DETAILS_FILE, len(content)
-    details = message.SerializeToString(deterministic=True)
+    details = message.SerializeToString()
     return replace(index, details=details, content=content), content
 
 
@@ -155,7 +155,7 @@ def with_entry(details: bytes, version: int, groups: Iterable[MovedGroup]) -> by
                     physical_rows=part.physical_rows,
                     num_deleted_rows=part.num_deleted_rows,
                 )
-    return message.SerializeToString(deterministic=True)
+    return message.SerializeToString()
 
 
 def without_entries(details: bytes, numbers: AbstractSet[int]) -> bytes:
@@ -164,14 +164,12 @@ def without_entries(details: bytes, numbers: AbstractSet[int]) -> bytes:
     kept = [one for at, one in enumerate(message.inline.legacy_versions) if at not in numbers]
     result = pb.FragmentReuseIndexDetails()
     result.inline.legacy_versions.extend(kept)
-    return result.SerializeToString(deterministic=True)
+    return result.SerializeToString()
 
 
 def entries(details: bytes) -> list[bytes]:
     """Return every entry in its serialized form. Raises NotSupportedError."""
-    return [
-        one.SerializeToString(deterministic=True) for one in _inline(details).inline.legacy_versions
-    ]
+    return [one.SerializeToString() for one in _inline(details).inline.legacy_versions]
 
 
 def with_newest_entries(details: bytes, others: Iterable[bytes]) -> bytes:
@@ -185,7 +183,7 @@ def with_newest_entries(details: bytes, others: Iterable[bytes]) -> bytes:
         if entries:
             newest = max(entries, key=lambda entry: entry.dataset_version)
             message.inline.legacy_versions.add().CopyFrom(newest)
-    return message.SerializeToString(deterministic=True)
+    return message.SerializeToString()
 
 
 def without_cleaned_entries(details: bytes, cleaned: Iterable[bytes]) -> bytes:
@@ -206,7 +204,7 @@ def without_cleaned_entries(details: bytes, cleaned: Iterable[bytes]) -> bytes:
     kept = [entry for entry in entries if entry.dataset_version >= oldest]
     result = pb.FragmentReuseIndexDetails()
     result.inline.legacy_versions.extend(kept)
-    return result.SerializeToString(deterministic=True)
+    return result.SerializeToString()
 
 
 def moves(details: bytes) -> list[tuple[set[int], set[int]]]:

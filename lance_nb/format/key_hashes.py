@@ -48,7 +48,7 @@ def hash_keys(columns: Sequence[pa.Array]) -> U64s:
     if len(columns) == 1 and not _is_text(columns[0].type):
         fixed = _fixed_bytes(columns[0])
         if fixed.shape[1] == 8:
-            return _hash_words(fixed.view("<u8").reshape(-1))
+            return _hash_words(fixed.view("<u8").ravel())
         return hash_bytes(*_joined([columns[0]], separated=False))
     return hash_bytes(*_joined(columns, separated=len(columns) > 1))
 
@@ -134,7 +134,7 @@ def _rotate(values: U64s, bits: int) -> U64s:
 
 def _words(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> U64s:
     """Read 8 bytes, little endian, at each place."""
-    words: U64s = data[at[:, None] + np.arange(8)].view("<u8").reshape(-1)
+    words: U64s = data[at[:, None] + np.arange(8)].view("<u8").ravel()
     return words
 
 
@@ -168,7 +168,7 @@ def _bytes_of(values: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.i
     if not _is_text(values.type):
         fixed = _fixed_bytes(values)
         offsets = np.arange(len(values) + 1, dtype=np.int64) * fixed.shape[1]
-        return fixed.reshape(-1), offsets
+        return fixed.ravel(), offsets
     _, offset_buffer, data = values.buffers()
     is_large = pt.is_large_string(values.type) or pt.is_large_binary(values.type)
     kind = np.dtype("<i8" if is_large else "<i4")

@@ -61,4 +61,4 @@ def with_merged_logs(details: bytes, logs: Iterable[MergedLog], path: str = "") 
         else:
             one = known[log.shard_id] = message.compacted_sstables.add()
             log.write_to(one)
-    return message.SerializeToString(deterministic=True)
+    return message.SerializeToString()

@@ -88,7 +88,7 @@ def mask_from_bitmap(data: bytes | memoryview, num_rows: int) -> npt.NDArray[np.
         else:
             for first, more in content.reshape(-1, 2).tolist():
                 mask[key, first : first + more + 1] = True
-    return mask.reshape(-1)[:num_rows]
+    return mask.ravel()[:num_rows]
 
 
 def check_portable(data: bytes | memoryview, path: str = "") -> None:

@@ -63,4 +63,4 @@ class RowIdSequence:
     def to_bytes(self) -> bytes:
         """Serialize."""
         message = pb.RowIdSequence(segments=[segment_to_pb(one) for one in self.segments])
-        return message.SerializeToString(deterministic=True)
+        return message.SerializeToString()

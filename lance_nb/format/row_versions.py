@@ -67,4 +67,4 @@ class RowVersionSequence:
             run.version = version
             run.span.CopyFrom(segment_to_pb(Range(start, start + count)))
             start += count
-        return message.SerializeToString(deterministic=True)
+        return message.SerializeToString()

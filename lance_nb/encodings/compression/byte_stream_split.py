@@ -48,7 +48,7 @@ class ByteStreamSplit:
             else:
                 at = ranges.ragged_indices(ends[group], chunks.num_values[group])
                 out[at] = values.reshape(-1, width)
-        return FixedWidth(width * 8, total, out.reshape(-1))
+        return FixedWidth(width * 8, total, out.ravel())
 
     def decode_blocks(
         self, encoding: encodings21.ByteStreamSplit, blocks: Chunks, codecs: Codecs

@@ -114,7 +114,7 @@ def _checked_views(
 def _values_at(data: Bytes, at: Ints, size: int) -> Bytes:
     if size in _WORD_BYTES:
         return words_at(data, at, _WORD_BYTES[size]).view(np.uint8)
-    return np.ascontiguousarray(ranges.rows(data, at, size)).reshape(-1)
+    return np.ascontiguousarray(ranges.rows(data, at, size)).ravel()
 
 
 def _checked_bits(encoding: encodings21.Flat) -> int:

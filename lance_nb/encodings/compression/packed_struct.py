@@ -74,7 +74,7 @@ def _cut(encoding: encodings21.PackedStruct, rows: DataBlock) -> PackedStructBlo
         stop = start + bits // 8
         column = memory.allocate(rows.num_values * (bits // 8)).reshape(-1, bits // 8)
         np.copyto(column, grid[:, start:stop])
-        children.append(FixedWidth(bits, rows.num_values, column.reshape(-1)))
+        children.append(FixedWidth(bits, rows.num_values, column.ravel()))
         start = stop
     return PackedStructBlock(rows.num_values, tuple(children))
 

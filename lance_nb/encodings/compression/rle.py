@@ -73,7 +73,7 @@ def _split(blocks: ChunkBuffer) -> tuple[ChunkBuffer, ChunkBuffer]:
     if bool((blocks.sizes < _HEADER_BYTES).any()):
         raise corrupt("a run-length block of at least 8 bytes", f"{blocks.sizes.min()} bytes")
     heads = np.ascontiguousarray(ranges.rows(blocks.data, blocks.starts, _HEADER_BYTES))
-    claimed = heads.view("<u8").reshape(-1)
+    claimed = heads.view("<u8").ravel()
     room = blocks.sizes - _HEADER_BYTES
     if bool((claimed > room.astype(np.uint64)).any()):
         raise corrupt(f"at most {int(room.max())} bytes of run values", f"{int(claimed.max())}")

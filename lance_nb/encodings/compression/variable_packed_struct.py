@@ -85,7 +85,7 @@ class _Rows:
         out = memory.zeros(self.num_rows * size).reshape(self.num_rows, size)
         out[self.filled] = ranges.rows(self.data, self.position, size)
         self.position = self.position + size
-        return FixedWidth(bits, self.num_rows, out.reshape(-1))
+        return FixedWidth(bits, self.num_rows, out.ravel())
 
     def next_variable(self, field: Field) -> VariableWidth:
         """Read a child with its length from every row."""
@@ -94,7 +94,7 @@ class _Rows:
         word = field.bits_per_length // 8
         self._check_room(np.full(self.position.size, word, np.int64))
         heads = np.ascontiguousarray(ranges.rows(self.data, self.position, word))
-        lengths = heads.view(f"<u{word}").reshape(-1)
+        lengths = heads.view(f"<u{word}").ravel()
         self.position = self.position + word
         sizes = self._check_room(lengths)
         all_sizes = np.zeros(self.num_rows, np.int64)

@@ -57,7 +57,7 @@ class ByteStreamSplitCompressor:
         turned = memory.allocate(block.data.size)
         head = rows[:full].reshape(-1, per_chunk, width).transpose(0, 2, 1)
         np.copyto(turned[: full * width].reshape(-1, width, per_chunk), head)
-        turned[full * width :] = rows[full:].T.reshape(-1)
+        turned[full * width :] = rows[full:].T.ravel()
         sizes = counts * width
         part = ChunkBuffer(turned, ranges.starts_of(sizes)[:-1], sizes)
         flat = encodings21.Flat(bits_per_value=block.bits_per_value)
@@ -76,7 +76,7 @@ def _helps(measured: Measured, block: FixedWidth) -> bool:
     width = block.bits_per_value // 8
     start = (block.num_values - _SAMPLE) // 2
     plain = block.data[start * width : (start + _SAMPLE) * width]
-    split = np.ascontiguousarray(plain.reshape(-1, width).T).reshape(-1)
+    split = np.ascontiguousarray(plain.reshape(-1, width).T).ravel()
     whole = np.zeros(1, np.int64), np.array([plain.size], np.int64)
     _, plain_size = deflate.deflate_zstd(plain, *whole, 1)
     _, split_size = deflate.deflate_zstd(split, *whole, 1)

@@ -92,7 +92,7 @@ class FixedSizeListCompressor:
             rows[:, at : at + packed.shape[1]] = packed
             at += packed.shape[1]
         rows[:, at:] = shape.items.data.reshape(count, item_bytes)
-        values = FixedWidth(8 * (head + item_bytes), count, rows.reshape(-1))
+        values = FixedWidth(8 * (head + item_bytes), count, rows.ravel())
         return CompressedValues(shape.message(), values)
 
 

@@ -59,7 +59,7 @@ class OutOfLineBitpackingCompressor:
         else:
             grid = np.zeros((total, bitpack.VALUES), words.dtype)
             places = (np.cumsum(cut.packed) - cut.packed) * bitpack.VALUES * word
-            scatter.scatter(raw, starts, kept, grid.reshape(-1).view(np.uint8), places)
+            scatter.scatter(raw, starts, kept, grid.ravel().view(np.uint8), places)
         out = memory.allocate(total * bitpack.VALUES // 8 * width).view(words.dtype)
         pack.pack(grid, width, out.reshape(total, -1) if total else out.reshape(0, 1))
         before = np.cumsum(cut.packed_bytes) - cut.packed_bytes

@@ -42,7 +42,7 @@ class PackedStructCompressor:
             if isinstance(child, FixedWidth):
                 rows[:, start:stop] = child.data.reshape(block.num_values, bits // 8)
             start = stop
-        whole = FixedWidth(sum(widths), block.num_values, rows.reshape(-1))
+        whole = FixedWidth(sum(widths), block.num_values, rows.ravel())
         inner = compressors.compress_chunks(Measured(whole), options.plain)
         message = encodings21.PackedStruct(bits_per_value=widths, values=inner.encoding)
         encoding = encodings21.CompressiveEncoding(packed_struct=message)

@@ -69,7 +69,7 @@ def _unpack_compiled(data: Bytes, starts: Ints, width: int, out: Words) -> bool:
     words = data[: data.size // word * word].view(out.dtype)
     first = (starts // word).astype(np.uint64)
     order = _first_values(word * 8).astype(np.uint64)
-    args = (words, first, np.uint64(width), order, out.reshape(-1))
+    args = (words, first, np.uint64(width), order, out.ravel())
     loop = compiled.kernel("unpack_bits", args)
     if loop is None:
         return False
@@ -106,12 +106,12 @@ def trim(blocks: Words, counts: Ints) -> Bytes:
     """Keep the first ``counts[i]`` values of each block, back to back, as bytes."""
     short = np.flatnonzero(counts != VALUES)
     if short.size == 0 or int(short[0]) == counts.size - 1:
-        return blocks.reshape(-1)[: int(counts.sum())].view(np.uint8)
+        return blocks.ravel()[: int(counts.sum())].view(np.uint8)
     # A short block ends a run of bytes that are wanted, and the next block begins another.
     size = VALUES * blocks.itemsize
     starts = np.concatenate(([0], short + 1)) * size
     stops = np.append(short * size + counts[short] * blocks.itemsize, counts.size * size)
-    return concatenate(blocks.reshape(-1).view(np.uint8), starts, stops - starts)
+    return concatenate(blocks.ravel().view(np.uint8), starts, stops - starts)
 
 
 def gather_alike(
@@ -190,7 +190,7 @@ def words_at(data: Bytes, at: Ints, kind: np.dtype[Any]) -> Words:
     skip = int(at[0]) % size if at.size else 0
     place = at - skip if skip else at
     if np.bitwise_or.reduce(place) & (size - 1):
-        return np.array(rows(data, at, size), order="C").view(kind).reshape(-1)
+        return np.array(rows(data, at, size), order="C").view(kind).ravel()
     words: Words = data[skip : data.size - (data.size - skip) % size].view(kind)
     found: Words = words.take(place // size)
     return found

@@ -276,8 +276,8 @@ def _pair_table(symbols: Symbols) -> pa.Array:
     lengths[:, :, 0], lengths[:, :, 1] = sizes[None, :], sizes[:, None]
     pairs[:, ESCAPE, 1], lengths[:, ESCAPE, 1] = np.arange(256), 1
     used = np.arange(_WIDEST, dtype=np.uint8) < lengths[..., None]
-    data = pairs.reshape(-1).view(np.uint8).compress(used.reshape(-1))
-    return _binary(lengths.sum(axis=2, dtype=np.uint8).reshape(-1), data)
+    data = pairs.ravel().view(np.uint8).compress(used.ravel())
+    return _binary(lengths.sum(axis=2, dtype=np.uint8).ravel(), data)
 
 
 def _binary(lengths: npt.NDArray[np.uint8], data: Bytes) -> pa.Array:

@@ -82,7 +82,7 @@ def _pack_compiled(blocks: Words, width: int, out: Words) -> bool:
     order = (np.array(ORDER)[row // 8] * 16 + row % 8 * 128).astype(np.uint64)
     stride = out.strides[0] // out.itemsize
     flat = as_strided(out, ((len(out) - 1) * stride + out.shape[1],), (out.itemsize,))
-    args = (blocks.reshape(-1), np.uint64(width), order, flat, np.uint64(stride))
+    args = (blocks.ravel(), np.uint64(width), order, flat, np.uint64(stride))
     loop = compiled.kernel("pack_bits", args)
     if loop is None:
         return False

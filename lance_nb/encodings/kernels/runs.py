@@ -19,7 +19,7 @@ def expand(values: Bytes, width: int, lengths: Ints) -> Bytes:
     """Return the bytes of all values, repeated."""
     if width in _WORDS:
         return np.repeat(values.view(f"u{width}"), lengths).view(np.uint8)
-    return np.repeat(values.reshape(-1, width), lengths, axis=0).reshape(-1)
+    return np.repeat(values.reshape(-1, width), lengths, axis=0).ravel()
 
 
 def sums(lengths: Ints, counts: Ints) -> Ints:

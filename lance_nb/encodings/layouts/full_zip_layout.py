@@ -203,7 +203,7 @@ class FullZipPage:
             definition = _words(np.ascontiguousarray(table[:, : self._control_bytes]))
             table = table[:, self._control_bytes :]
             check_levels(None, definition, self._layers)
-        flat = np.ascontiguousarray(table).reshape(-1)
+        flat = np.ascontiguousarray(table).ravel()
         values = FixedWidth(self._fixed_bytes * 8, rows.num_rows, flat)
         return self._page(values, None, definition)
 
@@ -232,11 +232,8 @@ class FullZipPage:
         if self._fixed_bytes:
             taken = ranges.concatenate(data, entries.value_starts, entries.value_sizes)
             return FixedWidth(self._fixed_bytes * 8, count, taken)
-        wide = self._layout.bits_per_offset == 64
-        offsets = np.zeros(count + 1, np.int64)
-        np.cumsum(entries.value_sizes, out=offsets[1:])
-        if not wide and int(offsets[-1]) > 2**31 - 1:
-            wide = True
+        offsets = ranges.starts_of(entries.value_sizes)
+        wide = self._layout.bits_per_offset == 64 or int(offsets[-1]) > 2**31 - 1
         gathered = ranges.concatenate(data, entries.value_starts, entries.value_sizes)
         return VariableWidth(count, offsets if wide else offsets.astype(np.int32), gathered)
 
@@ -251,8 +248,4 @@ class FullZipPage:
 
 def _words(control: Bytes) -> Levels:
     """Read control words that hold a definition level only."""
-    width = control.shape[1]
-    words = control.reshape(-1).view(f"<u{width}")
-    if width == 4 and words.size and int(words.max()) > 0xFFFF:
-        raise corrupt("definition levels of 16 bits", str(int(words.max())))
-    return words.astype(np.uint16)
+    return control.ravel().view(f"<u{control.shape[1]}").astype(np.uint16)

@@ -196,7 +196,7 @@ def _packed(block: PackedStruct, buffers: _Buffers) -> pb.ArrayEncoding:
         if len(parts.found) != 1 or _bits_inside(child) % 8:
             raise NotSupportedError("fields of packed structs have whole bytes and no nulls")
         columns.append(parts.found[0].reshape(block.num_values, -1))
-    rows: Bytes = np.concatenate(columns, axis=1).reshape(-1)
+    rows: Bytes = np.concatenate(columns, axis=1).ravel()
     packed = pb.PackedStruct(inner=inner, buffer=buffers.add(rows))
     return pb.ArrayEncoding(packed_struct=packed)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from lance_nb.encodings.encoding_options import EncodingOptions
@@ -58,6 +60,37 @@ def test_the_old_key_of_packed_structs_is_read_too() -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "least", "most"),
+    [
+        ("compression_level", -(2**31 - 1), 2**31 - 1),
+        ("dict_values_compression_level", -(2**31 - 1), 2**31 - 1),
+        ("dict_divisor", 1, 2**62),
+        ("dict_max_size", 1, 2**62),
+        ("minichunk_size", 1, 2**30),
+    ],
+)
+def test_integers_have_bounds(key: str, least: int, most: int) -> None:
+    for number in (least, most):
+        assert number in vars_of(read(**{key: str(number)}))
+    for number in (least - 1, most + 1):
+        with pytest.raises(InvalidInputError, match=f"from {least} to {most}"):
+            read(**{key: str(number)})
+
+
+def vars_of(options: EncodingOptions) -> list[object]:
+    return [getattr(options, one.name) for one in dataclasses.fields(options)]
+
+
+@pytest.mark.parametrize(("key", "least"), [("rle_threshold", "0.0"), ("dict_size_ratio", "1e-9")])
+def test_shares_go_up_to_one(key: str, least: str) -> None:
+    for text in (least, "1.0", "1"):
+        assert float(text) in vars_of(read(**{key: text}))
+    for text in ("-0.001", "1.001"):
+        with pytest.raises(InvalidInputError, match=r"from 0\.0 to 1\.0"):
+            read(**{key: text})
+
+
+@pytest.mark.parametrize(
     ("key", "value", "allowed"),
     [
         ("compression", "gzip", "none, lz4, zstd, fsst"),
@@ -84,8 +117,11 @@ def test_a_value_without_meaning_is_refused_with_what_is_allowed(
 
 def test_chunks_of_2_1_files_are_smaller_than_32_kib() -> None:
     assert read(minichunk_size="40000").chunk_bytes == 40_000
-    with pytest.raises(InvalidInputError, match=r"below 32768 in a 2\.1 file"):
-        read((2, 1), minichunk_size="40000")
+    assert read((2, 1), minichunk_size="32767").chunk_bytes == 32_767
+    for size in ("32768", "40000"):
+        with pytest.raises(InvalidInputError, match=r"below 32768 in a 2\.1 file"):
+            read((2, 1), minichunk_size=size)
+    assert read().chunk_bytes == 8184
 
 
 def test_items_of_dictionaries_are_compressed_from_2_2_on() -> None:

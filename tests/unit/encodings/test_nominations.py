@@ -9,7 +9,7 @@ import pytest
 from lance_nb.encodings.base import AllNull
 from lance_nb.encodings.choose import COMPRESSORS
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.statistics import LAST_RESORT, STRUCTURAL, WRAPPER, Measured
+from lance_nb.encodings.statistics import LAST_RESORT, STRUCTURAL, WRAPPER, Measured, saving
 from tests.support.compressing import V2_1, V2_2, measured
 
 ZSTD = EncodingOptions(file_version=(2, 2), compression="zstd")
@@ -28,6 +28,10 @@ BLOCKS = {
     "struct with bits": measured([{"a": True}] * COUNT, pa.struct([("a", pa.bool_())])),
     "nulls": Measured(AllNull(COUNT)),
 }
+# Bytes of 2000 numbers, of two blocks of 6 bits with their widths and without, of 4 runs (and 7
+# that long ones may be cut into), behind a length where they are a block.
+PLAIN, INLINE, PACKED = 2000 * 8, 2 * (6 * 128 + 8), 2 * 6 * 128
+RUNS, RUN_BLOCK = (4 + 7) * 9, (4 + 7 + 1) * 9 + 8
 FIXED = ("numbers", "runs", "three bytes", "bits")
 TEXTS = ("text", "much text")
 # The exact priority, or None for a saving, whichever.
@@ -38,13 +42,16 @@ TAKEN: dict[str, dict[str, int | None]] = {
     "variable chunks": dict.fromkeys(TEXTS, LAST_RESORT),
     "variable blocks": dict.fromkeys(TEXTS, LAST_RESORT),
     "variable values": dict.fromkeys(TEXTS, LAST_RESORT),
-    "out_of_line_bitpacking blocks": {"numbers": None, "runs": None},
-    "inline_bitpacking chunks": {"numbers": None},
+    "out_of_line_bitpacking blocks": {
+        "numbers": saving(PLAIN, PACKED),
+        "runs": saving(PLAIN, 62 * 128 + 976 * 8),
+    },
+    "inline_bitpacking chunks": {"numbers": saving(PLAIN, INLINE)},
     "inline_bitpacking blocks": {},
     "fsst chunks": {"much text": None},
     "fsst values": {"much text": None},
-    "rle chunks": {"runs": None},
-    "rle blocks": {"runs": None},
+    "rle chunks": {"runs": saving(PLAIN, RUNS)},
+    "rle blocks": {"runs": saving(PLAIN, RUN_BLOCK)},
     "byte_stream_split chunks": {},
     "general chunks": {},
     "general blocks": {},

@@ -99,6 +99,7 @@ def test_nesting_without_end_is_refused() -> None:
 
 
 def test_encodings_nest_as_deep_as_allowed() -> None:
+    assert MAX_DEPTH == 20
     encoding = flat(32)
     for _ in range(MAX_DEPTH - 1):
         encoding = general(LZ4, encoding)

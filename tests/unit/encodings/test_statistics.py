@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lance_nb.encodings.base import AllNull, DataBlock
 from lance_nb.encodings.leaf_blocks import from_arrow
 from lance_nb.encodings.statistics import (
     LAST_RESORT,
@@ -82,6 +83,46 @@ def test_repetitive_text_pays_and_random_letters_do_not() -> None:
     text = measured([f"the quick brown fox {i}" for i in range(3000)])
     before, after = text.fsst_sample
     assert after < before / 3
+
+
+@pytest.mark.parametrize(
+    ("length", "count", "sampled"),
+    [
+        (24, 10, 24 * 10),
+        (20, 3000, 16_384 // 20 * 20),
+        (1000, 100, 16 * 1000),
+        (5000, 100, 3 * 1024),  # of long strings, their beginning
+        (20_000, 10, 1024),
+        (0, 10, 0),
+    ],
+)
+def test_sixteen_kibibytes_of_text_are_sampled(length: int, count: int, sampled: int) -> None:
+    text = measured(["x" * length] * count)
+    assert text.fsst_sample[0] == sampled
+    assert text.frequent_pairs == (sampled > 0)
+
+
+def test_samples_are_spread_over_the_page() -> None:
+    rows = [letter * 20 for letter in "abcdefgh" for _ in range(1000)]
+    data, offsets = measured(rows)._text_sample(0.5)
+    assert sorted(set(data.tobytes().decode())) == list("abcdefgh")
+    assert np.diff(offsets).tolist() == [20] * 819
+
+
+@pytest.mark.parametrize(
+    ("block", "found"),
+    [
+        (from_arrow(pa.array([1, 2])), (64, 16, 8)),
+        (from_arrow(pa.array([True] * 9)), (1, 2, 1)),
+        (from_arrow(pa.array(["abc", ""])), (None, 3, 3)),
+        (from_arrow(pa.array([[1, 2]], pa.list_(pa.int16(), 2))), (32, 0, 4)),
+        (from_arrow(pa.array(["a", "b"]).dictionary_encode()), (32, 0, 4)),
+        (AllNull(3), (None, 0, 0)),
+    ],
+)
+def test_sizes_of_blocks(block: DataBlock, found: tuple[int | None, int, int]) -> None:
+    statistics = Measured(block)
+    assert (bits_per_value(block), statistics.size_bytes, statistics.widest_bytes) == found
 
 
 def page_of(words: list[str], seed: int, learned: Learned) -> Measured:

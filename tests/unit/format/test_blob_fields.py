@@ -76,6 +76,7 @@ def test_files_describe_five_parts_without_identity():
     }
     assert field.extension_name == ""
     assert set(field.metadata) == {"lance-encoding:packed", "lance-encoding:blob"}
+    assert not any(part.nullable for part in DESCRIPTION_V2)
 
 
 def test_other_fields_are_described_as_they_are():

@@ -238,3 +238,40 @@ def test_equal_fragments_have_equal_bytes() -> None:
     assert one == other
     assert one.to_bytes() == other.to_bytes()
     assert Fragment.from_bytes(one.to_bytes()) == one
+
+
+def test_numbers_that_json_leaves_out_are_zero() -> None:
+    found = DataFile.from_dict({"path": "x", "fields": [3]})
+    assert found == DataFile("x", (3,), (), 0, 0)
+    assert (found.file_version, found.size_bytes, found.base_id) == ((0, 0), 0, None)
+
+
+@pytest.mark.parametrize(
+    ("version", "legacy"),
+    [((0, 0), True), ((0, 2), True), ((0, 3), False), ((2, 0), False), ((2, 2), False)],
+)
+def test_files_up_to_0_2_are_legacy(version: tuple[int, int], legacy: bool) -> None:
+    assert DataFile("x", (0,), (), *version).is_legacy is legacy
+
+
+@pytest.mark.parametrize("where", ["", "file", "deletion"])
+def test_what_a_newer_writer_added_is_noticed_wherever_it_is(where: str) -> None:
+    newer = b"\xfa\x3f\x01x"  # field 1023
+    file = DataFile("x", (0,), (0,), 2, 2)
+    deletion = DeletionFile(1, 2, DeletionFileType.ARROW, 3)
+    plain = Fragment(0, (file, file), 10, deletion)
+    assert not plain.has_unknown_fields
+    assert not dataclasses.replace(plain, deletion_file=None).has_unknown_fields
+    changed = {
+        "": {"unknown": newer},
+        "file": {"files": (file, dataclasses.replace(file, unknown=newer))},
+        "deletion": {"deletion_file": dataclasses.replace(deletion, unknown=newer)},
+    }[where]
+    assert dataclasses.replace(plain, **changed).has_unknown_fields
+
+
+def test_parts_of_a_fragment_are_json_text() -> None:
+    plain = fragment(3, deleted=4)
+    assert plain.num_deletions == plain.num_deleted_rows == 4
+    assert plain.deletion_file is not None
+    assert json.loads(plain.deletion_file.json()) == plain.deletion_file.asdict()

@@ -15,12 +15,15 @@ from lance_nb.format.fragment_reuse import (
     REUSE_INDEX,
     DetailsFile,
     MovedGroup,
+    MovedRows,
     address_map,
     details_file,
     entries,
     follow,
     inline_details,
+    moved_rows,
     moves,
+    moves_of,
     new_fragment_ids,
     outside,
     with_entry,
@@ -75,6 +78,30 @@ def test_an_entry_says_which_rows_moved_and_between_which_fragments() -> None:
     assert len(entries(made)) == 2
     assert moves(without_entries(made, {0})) == [({0, 3}, {7})]
     assert moves(with_entry(b"", 9, [MovedGroup(rows, old, new)])) == [({0, 3}, {7})]
+
+
+def test_moved_rows_and_moves_are_told_oldest_first() -> None:
+    message = pb.FragmentReuseIndexDetails.FromString(details(SECOND, FIRST))
+    for number, entry in enumerate(message.inline.legacy_versions):
+        (group,) = entry.groups
+        group.changed_row_addrs = bytes([number])
+        for one in (*group.old_fragments, *group.new_fragments):
+            one.physical_rows = 10 * one.id
+    assert moved_rows(message.SerializeToString()) == [
+        MovedRows(b"\1", ((0, 0), (1, 10)), ((5, 50),)),
+        MovedRows(b"\0", ((5, 50), (2, 20)), ((6, 60),)),
+    ]
+    first, second = entries(details(FIRST, SECOND))
+    assert (moves_of(first), moves_of(second)) == ([({0, 1}, {5})], [({2, 5}, {6})])
+
+
+def test_only_details_of_this_index_have_a_file() -> None:
+    external = pb.FragmentReuseIndexDetails()
+    external.external.path = "details.bin"
+    other = replace(index(REUSE_INDEX), details=external.SerializeToString())
+    assert details_file(other) == DetailsFile("details.bin", 0, 0)
+    assert details_file(replace(other, name="other")) is None
+    assert details_file(replace(other, details=details(FIRST))) is None
 
 
 def test_indices_cover_the_successors_step_by_step() -> None:

@@ -29,6 +29,15 @@ def test_the_stretch_between_schema_and_version_is_found():
     assert data.count(bytes(found)) == 1
 
 
+@pytest.mark.parametrize(("count", "shared"), [(FEW_FRAGMENTS - 1, False), (FEW_FRAGMENTS, True)])
+def test_many_fragments_are_taken_from_the_message_as_they_lie(count: int, shared: bool):
+    data = _message(RAW[:count], version=7)
+    first, tail = FragmentWire(RAW[:count], data).pieces()
+    assert bytes(first) == _message(RAW[:count])
+    assert (isinstance(first, memoryview) and first.obj is data) is shared
+    assert tail == b""
+
+
 def test_offsets_that_are_zero_do_not_hide_it():
     data = _message(RAW, version=3, index_section=0, transaction_section=0)
     assert bytes(stretch(memoryview(data))) == _message(RAW)

@@ -101,6 +101,15 @@ def test_too_many_keys_of_such_types_say_nothing(monkeypatch: pytest.MonkeyPatch
     assert KeyFilter.from_pb(many.to_pb()) == many
 
 
+@pytest.mark.parametrize(("count", "exact"), [(100_000, True), (100_001, False)])
+def test_a_hundred_thousand_keys_are_told_exactly(count: int, exact: bool) -> None:
+    made = KeyFilter.of_keys([0], [pa.array(range(count), pa.timestamp("us"))])
+    assert (made.hashes is not None) is exact
+    half = KeyFilter((0,), tuple(range(count // 2)))
+    rest = KeyFilter((0,), tuple(range(count // 2, count)))
+    assert (KeyFilter.united([half, rest]).hashes is not None) is exact
+
+
 def test_united_filters_hold_the_keys_of_all() -> None:
     one, other = bloom(0), bloom(2, 3)
     both = KeyFilter.united([one, other])

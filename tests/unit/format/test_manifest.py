@@ -48,6 +48,10 @@ def test_every_field_round_trips(data: bytes):
     assert parsed.path == "x"
 
 
+def test_the_size_of_a_manifest_without_a_file_is_not_known():
+    assert Manifest.from_pb(manifest().to_pb()).size_bytes == 0
+
+
 def test_fields_left_out_stay_out():
     smallest = Manifest(1, Schema(()))
     parsed = parse_manifest(smallest.to_bytes(), "x")

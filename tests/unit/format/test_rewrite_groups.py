@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.rewrite_groups import ReplacedFragments, restored_version, rewrite_groups
 from lance_nb.transactions.operations.restore import Restore
@@ -34,6 +36,15 @@ def test_groups_of_old_transactions_are_read() -> None:
     assert rewrite_groups(_bytes(Rewrite((), legacy=legacy))) == (
         ReplacedFragments(*_both(legacy)),
     )
+
+
+@pytest.mark.parametrize(
+    "legacy", [RewriteGroup((fragment(1),), ()), RewriteGroup((), (fragment(2),))]
+)
+def test_a_group_of_an_old_transaction_may_have_one_side(legacy: RewriteGroup) -> None:
+    found = rewrite_groups(_bytes(Rewrite((), legacy=legacy)))
+    assert found == (ReplacedFragments(*_both(legacy)),)
+    assert rewrite_groups(_bytes(Rewrite(()))) == ()
 
 
 def test_rows_that_got_lost_are_noticed() -> None:

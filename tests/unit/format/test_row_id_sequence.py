@@ -58,6 +58,10 @@ def test_the_smallest_kind_is_chosen(values, kind: type):
     built = RowIdSequence.from_numpy(np.array(list(values), np.uint64))
     assert type(built.segments[0]) is kind
     assert built.to_numpy().tolist() == list(values)
+    (again,) = RowIdSequence.from_bytes(built.to_bytes(), physical_rows=len(values)).segments
+    assert type(again) is kind
+    assert len(again) == len(values)
+    assert again.to_numpy().tolist() == list(values)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +84,36 @@ def test_offsets_are_as_narrow_as_the_span_allows(base: int, span: int, arm: str
             "sorted_array" if values[0] < values[1] else "array"
         )
         assert RowIdSequence.from_bytes(built.to_bytes()).to_numpy().tolist() == values
+
+
+@pytest.mark.parametrize(
+    ("span", "count", "kind"),
+    [
+        (32, 2, RangeWithBitmap),  # two ids of 16 bits are no smaller
+        (33, 2, Values),
+        (33, 3, RangeWithBitmap),
+        (32, 30, RangeWithHoles),
+        (48, 45, RangeWithHoles),
+        (49, 45, RangeWithBitmap),
+        (2**16, 4096, RangeWithBitmap),
+        (2**16, 4095, Values),
+        (2**16 + 1, 2049, RangeWithBitmap),
+        (2**16 + 1, 2048, Values),
+    ],
+)
+def test_kinds_are_compared_by_their_bytes(span: int, count: int, kind: type):
+    ids = np.append(np.arange(count - 1), span - 1).astype(np.uint64)
+    built = RowIdSequence.from_numpy(ids + np.uint64(7)).segments[0]
+    assert type(built) is kind
+    assert built.to_numpy().tolist() == (ids + np.uint64(7)).tolist()
+
+
+@pytest.mark.parametrize("span", [71, 72, 73])
+def test_a_bitmap_has_a_bit_for_every_id_of_its_range(span: int):
+    ids = np.append(np.arange(0, span - 1, 2), span - 1).astype(np.uint64)
+    built = RowIdSequence.from_numpy(ids)
+    assert type(built.segments[0]) is RangeWithBitmap
+    assert RowIdSequence.from_bytes(built.to_bytes()).to_numpy().tolist() == ids.tolist()
 
 
 def test_the_worked_example_is_least_significant_bit_first():

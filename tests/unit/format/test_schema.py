@@ -276,3 +276,33 @@ def test_fields_without_an_id_may_share_a_name() -> None:
     assert schema.field_by_id(-1) is None
     with pytest.raises(CorruptFileError, match="'b' twice"):
         Schema.from_pb([*parts, message(2, -1, "b")], {})
+
+
+@pytest.mark.parametrize(
+    ("path", "segments"),
+    [
+        ("`a``b`", ["a`b"]),
+        ("`a````b`.`c.d`", ["a``b", "c.d"]),
+        ("`` ` ``", None),
+        ("````", ["`"]),
+        ("x.`y```", ["x", "y`"]),
+        ("`a``b", None),
+        ("`a`b", None),
+    ],
+)
+def test_a_doubled_backtick_is_one(path: str, segments: list[str] | None) -> None:
+    if segments is None:
+        with pytest.raises(InvalidInputError):
+            parse_column_path(path)
+    else:
+        assert parse_column_path(path) == segments
+
+
+def test_the_largest_id_of_no_fields_is_minus_one(schema: Schema) -> None:
+    assert Schema(()).max_field_id == -1
+    assert schema.max_field_id == len(list(schema.walk())) - 1
+    assert len(schema) == 5
+    assert [one.name for one in schema.leaves()] == [
+        "id", "a", "item", "key", "x", "p", "q", "v"
+    ]  # fmt: skip
+    assert [one.is_leaf for one in schema] == [True, False, False, False, True]

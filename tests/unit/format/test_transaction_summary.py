@@ -10,7 +10,11 @@ from lance_nb._pb import file, table
 from lance_nb._pb import transaction as pb
 from lance_nb.errors import CorruptFileError, LanceError
 from lance_nb.format.operation_details import DESCRIBERS, ITEMS_MAX, count_of
-from lance_nb.format.transaction_summary import operation_name, summarize_transaction
+from lance_nb.format.transaction_summary import (
+    cloned_place,
+    operation_name,
+    summarize_transaction,
+)
 from tests.support.manifests import flipped, fragment
 
 Op = pb.Transaction
@@ -178,3 +182,12 @@ def test_any_damage_is_a_lance_error_or_a_summary():
             except Exception as error:
                 text = f"{line}: {what} escaped as {type(error).__name__}"
                 raise AssertionError(text) from error
+
+
+def test_a_clone_names_the_folder_that_it_refers_to():
+    clone = Op(clone=Op.Clone(is_shallow=True, ref_path="/somewhere", ref_version=3))
+    assert cloned_place(clone.SerializeToString()) == "/somewhere"
+    assert cloned_place(Op(append=Op.Append()).SerializeToString()) is None
+    assert cloned_place(b"") is None
+    with pytest.raises(CorruptFileError):
+        cloned_place(b"\xff", "x")

@@ -43,7 +43,7 @@ class PackedStruct:
         children: list[DataBlock] = []
         position = 0
         for (bits, dims), width in zip(shapes, widths, strict=True):
-            column = np.ascontiguousarray(grid[:, position : position + width]).reshape(-1)
+            column = np.ascontiguousarray(grid[:, position : position + width]).ravel()
             children.append(_nested(column, bits, dims, rows.num_rows))
             position += width
         return Values(base.PackedStruct(rows.num_rows, tuple(children)))

@@ -7,7 +7,7 @@ import pytest
 
 from lance_nb.encodings.encoding_options import EncodingOptions
 from tests.property.encodings.reference_encoders import variable_block
-from tests.support.compressing import by_value, in_blocks, in_chunks, measured
+from tests.support.compressing import V2_2, by_value, in_blocks, in_chunks, measured
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string()])
@@ -29,6 +29,14 @@ def test_chunks_with_longer_strings_are_halved() -> None:
         for end, count in zip(ends, counts, strict=True)
     ]
     assert max(sizes) <= 16 * 1024
+
+
+def test_offsets_count_among_the_bytes_of_a_chunk() -> None:
+    longest = 2 * V2_2.chunk_bytes - 4 * 1024  # of the strings of 1024 values
+    for size, halved in ((longest, False), (longest + 1, True)):
+        first = ["a" * (size * (n + 1) // 1024 - size * n // 1024) for n in range(1024)]
+        counts = in_chunks("variable", measured(first + [""] * 40_960))[1]
+        assert counts == [512] * 2 * halved + [1024] * (41 - halved)
 
 
 def test_a_huge_string_does_not_keep_chunks_from_ending() -> None:

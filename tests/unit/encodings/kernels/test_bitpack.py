@@ -56,6 +56,15 @@ def test_trim_keeps_the_first_values_of_each_block() -> None:
     assert kept.tolist() == list(range(2053))
 
 
+def test_values_of_zero_bits_are_looked_for_in_front_of_their_chunk_at_most() -> None:
+    """The first chunk has nothing but its width; the next is not aligned with it."""
+    packs, _, values = packed(64, 13, 1, 3)
+    data = np.concatenate([np.zeros(8, np.uint8), packs])
+    starts, widths = np.array([8, 8 + 3]), np.array([0, 13])
+    found = bitpack.gather(data, starts, widths, np.array([1023, 5]), np.dtype("u8"))
+    assert found.tolist() == [0, values[0, 5]]
+
+
 def test_single_values_are_fetched_from_blocks_of_different_widths() -> None:
     first, _, values = packed(64, 13, 1, 8)
     second, _, others = packed(64, 64, 1, 8)

@@ -7,7 +7,7 @@ import pytest
 
 from lance_nb.encodings.kernels import bitpack, compiled, loops, pack
 from lance_nb.encodings.kernels.fsst_encode import encode, encode_symbols
-from lance_nb.encodings.kernels.fsst_symbols import train
+from lance_nb.encodings.kernels.fsst_symbols import build, train
 from tests.property.encodings.reference_encoders import pack_block
 
 SYMBOLS = np.zeros(256, np.uint64)
@@ -74,6 +74,20 @@ def test_blocks_are_packed_one_behind_the_other(bits: int, width: int) -> None:
     for block, row in zip(blocks, rows, strict=True):
         assert row[1:-1].tobytes() == pack_block(block.tolist(), bits, width)
         assert (row[0], row[-1]) == (7, 7)
+
+
+@pytest.mark.usefixtures("plain_loops")
+def test_bytes_without_a_symbol_are_escaped_by_the_loop_too() -> None:
+    symbol = np.array([int.from_bytes(b"abc", "little")], np.uint64)
+    matcher = build(symbol, np.array([3]))
+    data = np.frombuffer(b"abcabxabcz", np.uint8)
+    with np.errstate(over="ignore"), compiled.forced(compiled.Mode.ALWAYS):
+        codes, ends = encode(data, np.array([0, 6, 10]), matcher)
+        wide, wide_ends = encode_symbols(data, np.array([0, 6, 10]), matcher)
+    assert codes.tobytes() == b"\0\xffa\xffb\xffx\0\xffz"
+    assert ends.tolist() == [0, 7, 10]
+    assert wide.tolist() == [0, 256 + ord("a"), 256 + ord("b"), 256 + ord("x"), 0, 256 + ord("z")]
+    assert wide_ends.tolist() == [0, 4, 6]
 
 
 @pytest.mark.usefixtures("plain_loops")
