@@ -336,3 +336,63 @@ def test_a_struct_of_two_files_has_no_nulls_where_one_file_has_none() -> None:
     full = part(pa.array(["a", "b", "c"]), Level(3, None), Level(3, None))
     expected = [{"x": 1, "y": "a"}, {"x": None, "y": "b"}, {"x": 3, "y": "c"}]
     assert assemble(field_of(POINT), POINT, {1: [X], 2: [full]}, 3).to_pylist() == expected
+
+
+EMPTY = pa.struct([])
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_the_rows_of_an_empty_struct_stand_for_all_around_it(depth: int) -> None:
+    leaf = Leaf(0, "c", EMPTY, depth)
+    found = leaf_part(leaf, DecodedPage(PackedStruct(3, ()), None, None, (ITEM,)), 3)
+    assert [level.length for level in found.levels] == [3] * depth
+    assert found.values.to_pylist() == [{}] * 3
+
+
+def test_one_level_is_no_nesting_of_other_types() -> None:
+    with pytest.raises(CorruptFileError, match="2 nesting layers"):
+        leaf_part(Leaf(0, "c", pa.int32(), 2), page([ITEM], 3), 3)
+
+
+def test_leaves_of_two_files_tell_together_where_a_struct_is() -> None:
+    """One file has null structs where the other, written later, has some: those are there."""
+    first = part(pa.array([1, None, 3, None], "int32"), Level(4, mask(1, 0, 1, 0)), Level(4, None))
+    later = part(pa.array(["a", "b", None, None]), Level(4, mask(1, 1, 0, 0)), Level(4, None))
+    built = assemble(field_of(POINT), POINT, {1: [first], 2: [later]}, 4)
+    assert built.to_pylist() == [
+        {"x": 1, "y": "a"}, {"x": None, "y": "b"}, {"x": 3, "y": None}, None
+    ]  # fmt: skip
+    every = part(pa.array(["a", "b", "c", "d"]), Level(4, None), Level(4, None))
+    built = assemble(field_of(POINT), POINT, {1: [first], 2: [every]}, 4)
+    assert built.to_pylist() == [
+        {"x": 1, "y": "a"}, {"x": None, "y": "b"}, {"x": 3, "y": "c"}, {"x": None, "y": "d"}
+    ]  # fmt: skip
+
+
+def test_leaves_of_other_numbers_of_values_are_damage() -> None:
+    short = part(pa.array(["a", "b"]), Level(3, mask(1, 0)), Level(2, None))
+    with pytest.raises(CorruptFileError, match="3 values in every leaf"):
+        assemble(field_of(POINT), POINT, {1: [X], 2: [short]}, 3)
+
+
+def test_more_items_than_32_bits_count_need_large_lists() -> None:
+    level = Level(1, None, offsets(0, 2**31))
+    items = LeafPart((level, Level(2**31, None)), pa.nulls(2**31))
+    for kind, fits in ((pa.list_(pa.null()), False), (pa.large_list(pa.null()), True)):
+        if fits:
+            assert len(assemble(field_of(kind), kind, {1: [items]}, 1).chunk(0).values) == 2**31
+        else:
+            with pytest.raises(CorruptFileError, match="list items in one read"):
+                assemble(field_of(kind), kind, {1: [items]}, 1)
+    most = LeafPart((Level(1, None, offsets(0, 2**31 - 1)), Level(1, None)), pa.nulls(2**31 - 1))
+    kind = pa.list_(pa.null())
+    assert len(assemble(field_of(kind), kind, {1: [most]}, 1).chunk(0).values) == 2**31 - 1
+
+
+def test_extension_types_of_structs_are_wrapped_around_them() -> None:
+    kind = pa.struct([("x", pa.int32()), ("u", pa.uuid())])
+    ids = pa.array([b"0" * 16, None, b"1" * 16], pa.binary(16))
+    found = {1: [X], 2: [part(ids, Level(3, None), Level(3, None))]}
+    built = assemble(field_of(kind), kind, found, 3)
+    assert built.type == kind
+    assert built.chunk(0).field("u").storage.to_pylist() == ids.to_pylist()

@@ -65,6 +65,19 @@ def test_vectors_may_name_their_items_otherwise():
     assert fitted(array, kind).to_pylist() == [[1, 2], None]
 
 
+def test_dictionaries_of_text_fit_in_order_or_not():
+    kind = pa.dictionary(pa.int8(), pa.string())
+    keys = pa.array([1, None, 0], pa.int8())
+    for text, ordered in (("string", False), ("string", True), ("string_view", False)):
+        words = pa.array(["a", "b"], pa.string()).cast(text)
+        found = fitted(pa.DictionaryArray.from_arrays(keys, words, ordered=ordered), kind)
+        assert found.type == kind
+        assert found.to_pylist() == ["b", None, "a"]
+    large = pa.DictionaryArray.from_arrays(keys, pa.array(["a", "b"], pa.large_string()))
+    with pytest.raises(SchemaMismatchError, match="'c' has type"):
+        fitted(large, kind)
+
+
 @pytest.mark.parametrize(
     ("array", "kind"),
     [

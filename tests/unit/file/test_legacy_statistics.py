@@ -7,6 +7,7 @@ import pytest
 from lance_nb._pb import file as pb
 from lance_nb.errors import CorruptFileError
 from lance_nb.file.legacy_metadata import read_legacy_metadata
+from lance_nb.file.legacy_reader import LegacyReader
 from lance_nb.file.legacy_statistics import read_statistics
 from lance_nb.file.source import FileSource
 from tests.support.legacy_files import LegacyFile, node
@@ -56,3 +57,12 @@ def test_statistics_shorter_than_the_batches_are_refused() -> None:
 
     with pytest.raises(CorruptFileError):
         read_statistics(source, read_legacy_metadata(source))
+
+
+def test_a_listing_of_pages_has_their_statistics() -> None:
+    reader = LegacyReader(FileSource(BytesStore(file_with_statistics()), "old.lance"))
+    found = [
+        (one.column, one.page, one.null_count, one.min_value, one.max_value)
+        for one in reader.list_pages()
+    ]
+    assert found == [(3, 0, 0, "a", "b"), (3, 1, 1, None, None)]

@@ -9,7 +9,11 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.file.columns import Leaf, PackedField, leaves_of
 from lance_nb.file.reader import FileReader
+from lance_nb.file.writer import FileWriter
+from lance_nb.format.schema import Schema
+from lance_nb.storage.memory import MemoryStore, clear
 from tests.hostile.golden.generate import tables
 from tests.support.reading import BytesStore, Columns, positions_of, rows_of, same, single_rows
 
@@ -62,6 +66,45 @@ def test_a_wrong_size_in_the_manifest_is_refused() -> None:
     assert FileReader(BytesStore(data), "a.lance", len(data)).size_bytes == len(data)
     with pytest.raises(CorruptFileError, match="as the manifest says"):
         FileReader(BytesStore(data), "a.lance", len(data) + 1)
+
+
+def test_another_number_of_rows_than_the_manifest_says_is_refused() -> None:
+    reader = FileReader(BytesStore(golden("numbers", "2.2")), "a.lance")
+    columns = Columns(tables()["numbers"].schema)
+    leaves = list(leaves_of(columns.schema.field("full"), columns.types["full"], columns.owners))
+    assert reader.read_leaves(leaves, columns.owners, rows_of((0, 3)), 300)
+    for number in (299, 301):
+        with pytest.raises(CorruptFileError, match=f"{number} rows, as the manifest says"):
+            reader.read_leaves(leaves, columns.owners, rows_of((0, 3)), number)
+
+
+WIDE = pa.struct([("a", pa.int8()), ("b", pa.int16()), ("c", pa.int32())])
+PACKED = pa.schema([pa.field("s", WIDE, metadata={"packed": "true"}), pa.field("n", pa.int8())])
+
+
+@pytest.mark.parametrize("version", [(2, 1), (2, 2)])
+def test_some_fields_of_a_packed_struct_are_read(version: tuple[int, int]) -> None:
+    clear("reader")
+    store = MemoryStore("reader")
+    rows = [{"a": k, "b": -k, "c": 7 * k} for k in range(50)]
+    batch = pa.record_batch([pa.array(rows, WIDE), pa.array(range(50), pa.int8())], schema=PACKED)
+    schema = Schema.from_arrow(PACKED)
+    with FileWriter(store, "x", schema, file_version=version) as writer:
+        writer.write(batch)
+        writer.finish()
+    reader = FileReader(store, "x")
+    packed, plain = Leaf(0, "s", WIDE, 1), Leaf(4, "n", pa.int8(), 1)
+    ids = {"a": PackedField(1), "b": PackedField(2), "c": PackedField(3), "new": PackedField(9)}
+    for names in (["a", "b", "c"], ["c"], ["c", "a"], ["b", "new"]):
+        kinds = [pa.field(name, WIDE.field(name).type if name in WIDE.names else pa.string())
+                 for name in names]  # fmt: skip
+        leaf = Leaf(0, "s", pa.struct(kinds), 1, children=tuple(ids[name] for name in names))
+        found = reader.read_leaves([leaf, plain], {0: 0, 4: 1}, rows_of((3, 5)))
+        wanted = [{name: row.get(name) for name in names} for row in rows[3:5]]
+        assert found[0][0].values.to_pylist() == wanted
+        assert found[4][0].values.to_pylist() == [3, 4]
+    found = reader.read_leaves([packed], {0: 0}, rows_of((0, 50)))
+    assert found[0][0].values.to_pylist() == rows
 
 
 def test_more_rows_than_the_file_has_are_refused() -> None:

@@ -14,6 +14,8 @@ from lance_nb.errors import (
 )
 from lance_nb.file.reader import FileReader
 from lance_nb.file.writer import FileOptions, FileWriter, WrittenFile
+from lance_nb.format.blob_fields import with_blobs
+from lance_nb.format.checksums import FileSum, digest_of
 from lance_nb.format.schema import Schema
 from lance_nb.storage.memory import MemoryStore, clear
 from tests.support.reading import Columns, positions_of, rows_of
@@ -188,3 +190,44 @@ def test_sizes_are_positive(name: str):
     with pytest.raises(InvalidInputError, match=f"{name} must be positive, not 0"):
         FileOptions(**{name: 0})
     assert getattr(FileOptions(**{name: 1}), name) == 1
+
+
+@pytest.mark.parametrize("version", [(2, 0), (2, 1), (2, 2)])
+def test_extension_types_are_stored_as_their_storage(store: MemoryStore, version: tuple[int, int]):
+    ids = pa.array([b"0" * 16, None, b"1" * 16], pa.binary(16))
+    uuids = pa.ExtensionArray.from_storage(pa.uuid(), ids)
+    texts = pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a":1}', None, "[2]"]))
+    table = pa.table(
+        {
+            "u": uuids,
+            "j": texts,
+            "s": pa.StructArray.from_arrays([uuids, texts], ["u", "j"]),
+            "l": pa.ListArray.from_arrays(pa.array([0, 2, 2, 3], pa.int32()), uuids),
+        }
+    )
+    write(store, table, 2, file_version=version)
+    reader = FileReader(store, "x")
+    columns = Columns(table.schema, old=version == (2, 0))
+    for name in table.column_names:
+        found = columns.read(reader, name, rows_of((0, 3)))
+        assert found.type == table.schema.field(name).type
+        assert found.to_pylist() == table.column(name).to_pylist()
+
+
+def test_sums_are_taken_of_every_file_that_is_written(store: MemoryStore):
+    kind = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    table = pa.table([pa.array([b"x" * 70_000, b"y"], kind.type)], schema=pa.schema([kind]))
+    schema = Schema.from_arrow(with_blobs(table.schema, (2, 2)))
+    with FileWriter(store, "x", schema, options=FileOptions(checksums=True)) as writer:
+        assert writer.size_bytes == 0
+        writer.write(*table.to_batches())
+        assert writer.size_bytes > 0
+        written = writer.finish()
+        assert writer.size_bytes == written.size_bytes
+    paths = ["x", *written.sidecars]
+    assert len(paths) == 2
+    assert written.sums == tuple(
+        FileSum(path, digest_of(store.read(path)), store.size(path)) for path in paths
+    )
+    with FileWriter(store, "y", schema) as writer:
+        assert writer.finish().sums == ()
