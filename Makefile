@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-checksums bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-cells torture-kills torture-losses torture-replies reliability
+.PHONY: bench-checksums bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies reliability
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -199,7 +199,7 @@ race: $(VENV)/.stamp-test  ## 8 processes, ours and pylance's, commit 2,000 time
 simulate: $(VENV)/.stamp-test  ## many seeded histories of writers that meet and fail; HISTORIES=100000
 	$(PY) -m tests.concurrency.simulation $(or $(HISTORIES),100000) $(or $(SEED),1) --jobs $(JOBS) --keep
 
-torture: torture-kills torture-losses torture-cells torture-replies simulate race stateful reliability  ## all long runs; KILLS= STATES= CELLS= REPLIES= HISTORIES= COMMITS= RUNS= SEED=1
+torture: torture-kills torture-losses torture-cells torture-replies torture-datasets torture-files simulate race stateful reliability  ## all long runs; KILLS= STATES= CELLS= REPLIES= DAMAGES= FILES= HISTORIES= COMMITS= RUNS= SEED=1
 
 torture-kills: $(VENV)/.stamp-test  ## kill writers at every call that changes the disk; KILLS=2000 SEED=1
 	$(PY) -m tests.torture.kills $(or $(KILLS),2000) $(or $(SEED),1) --keep
@@ -212,6 +212,12 @@ torture-cells: $(VENV)/.stamp-test  ## one or two faults at the steps of every c
 
 torture-replies: $(VENV)/.stamp-test  ## each of six errors at every call to the disk; REPLIES=13400 SEED=1
 	$(PY) -m tests.concurrency.lost_replies $(or $(REPLIES),13400) $(or $(SEED),1) --jobs $(JOBS) --keep
+
+torture-datasets: $(VENV)/.stamp-test  ## damage whole datasets, call every verb of ours; DAMAGES=100000 SEED=1
+	$(PY) -m tests.hostile.whole $(or $(DAMAGES),100000) $(or $(SEED),1) --jobs $(JOBS) --keep
+
+torture-files: $(VENV)/.stamp-test  ## damage data files of every version and read them; FILES=150000 SEED=1
+	$(PY) -m tests.hostile.fuzz $(or $(FILES),150000) $(or $(SEED),1) --jobs $(JOBS) --keep
 
 reliability: $(VENV)/.stamp-test  ## write RELIABILITY.md from the stored results of long runs
 	$(PY) -m tests.torture.report

@@ -1,11 +1,11 @@
-"""Damage one data file many times and read it each time; a program of its own, so that a crash, a
+"""Damage data files many times and read them each time; a program of its own, so that a crash, a
 hang or eaten memory shows.
 
-    python -m tests.hostile.fuzz FIRST_SEED COUNT FILE...
+    python -m tests.hostile.fuzz 100000 [seed] [--jobs 2] [--seconds 900] [--keep] [--data FILE]
 
-Each seed stands for one damage: repeat one with COUNT 1. A line for each file counts the outcomes.
-Ends with 1 and the tracebacks if a reading takes too long, raises anything but a LanceError, or
-returns arrays that Arrow finds invalid.
+Each seed stands for one damage, of one file of ``golden`` or of those named: repeat one with a size
+of 1. Ends with 1 and the tracebacks if a reading takes too long, raises anything but a LanceError,
+or returns arrays that Arrow finds invalid.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import random
 import resource
 import signal
 import sys
-import time
 import traceback
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -32,8 +32,12 @@ from lance_nb.file.reader import FileReader
 from lance_nb.format.schema import Schema
 from tests.hostile.mutate import mutate
 from tests.support.reading import BytesStore, rows_of, same, single_rows
+from tests.torture import command
 
 SECONDS_MAX = 8.0  # of processor time; 0.3 on a quiet machine, but neighbours slow a processor down
+GOLDEN = Path(__file__).parent / "golden"
+CHUNK = 20_000
+FINDINGS_MAX = 20  # of one process, which then ends
 MEMORY_BYTES_MAX = 3 << 30  # of address space, interpreter and libraries included
 
 
@@ -110,41 +114,65 @@ def _stop(signum: int, frame: FrameType | None) -> None:
     raise TooSlow
 
 
-def main(first: int, count: int, *paths: str) -> int:
-    """Damage each file with ``count`` seeds; return the exit code."""
-    faulthandler.enable()
-    pa.array(["late"], mask=np.array([True]))  # pyarrow imports pandas here: not within a limit
-    files = {path: Golden(Path(path)) for path in paths}
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
-    signal.signal(signal.SIGPROF, _stop)
-    return 1 if sum(_damage(path, golden, first, count) for path, golden in files.items()) else 0
+class Files:
+    """The undamaged files, each read when its first case comes."""
 
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = paths
+        self._read: dict[Path, Golden] = {}
 
-def _damage(path: str, golden: Golden, first: int, count: int) -> int:
-    """Run the seeds on one file; return how many findings there were."""
-    outcomes: Counter[str] = Counter()
-    longest, bad = 0.0, 0
-    for seed in range(first, first + count):
-        start = time.process_time()
+    def path(self, seed: int) -> Path:
+        """Return the file that a seed damages."""
+        return self._paths[seed % len(self._paths)]
+
+    def outcome(self, seed: int) -> str:
+        """Damage a file, read it, and say how it went."""
+        path = self.path(seed)
+        if path not in self._read:
+            self._read[path] = Golden(path)
         signal.setitimer(signal.ITIMER_PROF, SECONDS_MAX)
         try:
-            outcomes[golden.outcome(seed)] += 1
-        except (Exception, TooSlow):  # noqa: BLE001 (whatever it is, it is a finding)
+            return self._read[path].outcome(seed)
+        finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-            print(f"FOUND seed {seed} of {path}", flush=True)
-            traceback.print_exc()
-            bad += 1
-            if bad == 20:
-                break
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        longest = max(longest, time.process_time() - start)
-    print(
-        f"{Path(path).name}: seeds {first}..{first + count - 1}: {dict(outcomes)}, "
-        f"longest {longest:.2f} s",
-        flush=True,
-    )
-    return bad
+
+
+def _start() -> None:
+    faulthandler.enable()
+    pa.array(["late"], mask=np.array([True]))  # pyarrow imports pandas here: not within a limit
+    signal.signal(signal.SIGPROF, _stop)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+
+
+def _work(run: command.Run) -> command.Found:
+    paths = [Path(one) for one in run.options.data] or sorted(GOLDEN.glob("*.lance"))
+
+    def share(seeds: range, tell: command.Tell) -> tuple[Counter[str], list[str]]:
+        files, counts, findings = Files(paths), Counter[str](), list[str]()
+        for seed in seeds:
+            tell(seed)
+            counts["cases"] += 1
+            try:
+                counts[f"end: {files.outcome(seed)}"] += 1
+            except (Exception, TooSlow):  # noqa: BLE001 (whatever it is, it is a finding)
+                trace = traceback.format_exc()[-1500:]
+                findings.append(f"seed {seed} of {files.path(seed).name}: {trace}")
+                if len(findings) == FINDINGS_MAX:
+                    break
+        return counts, findings
+
+    found = command.shared(run, share, CHUNK, _start)
+    ends = {key[5:]: found.pop(key) for key in list(found) if key.startswith("end: ")}
+    return {**found, "ends": ends}
+
+
+def main(arguments: list[str]) -> int:
+    """Damage files as often as asked; return the exit code."""
+    parser = command.arguments_of("tests.hostile.fuzz", "damaged files")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--data", action="append", default=[], help="a file; all of them without")
+    return command.run("hostile_files", parser, arguments, _work)
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]))
+    sys.exit(main(sys.argv[1:]))
