@@ -143,6 +143,8 @@ def _nearest(world: World, dataset: Any, rng: random.Random) -> None:
 
 def _blobs(world: World, dataset: Any, rng: random.Random) -> None:
     names, count = dataset.schema.names or ["x"], dataset.count_rows()
+    if "blob" not in names:
+        _take(world, dataset, rng)
     name = "blob" if "blob" in names else rng.choice(names)
     rows = sorted({rng.randrange(min(count, 2**40)) for _ in range(4)}) if count else []
     for file in dataset.take_blobs(name, indices=rows):
@@ -154,7 +156,7 @@ def _blobs(world: World, dataset: Any, rng: random.Random) -> None:
 
 
 def _fragments(world: World, dataset: Any, rng: random.Random) -> None:
-    for fragment in dataset.get_fragments()[:4]:
+    for fragment in dataset.get_fragments()[:2]:
         fragment.count_rows()
         repr(fragment), repr(fragment.metadata), fragment.data_files(), fragment.deletion_file()
         tried(lambda one=fragment: check_table(one.to_table(limit=5)))
@@ -472,7 +474,7 @@ def _first_screen(world: World, _: Any, rng: random.Random) -> None:
 
 
 FIRST_LOOKS: dict[str, tuple[float, Look]] = {
-    "verify": (0.4, _verify),
+    "verify": (0.35, _verify),
     "plan_repair": (0.3, _plan),
     "first screen": (0.6, _first_screen),
 }
@@ -484,7 +486,7 @@ LOOKS: dict[str, tuple[float, Look]] = {
     "take": (4, _take),
     "nearest": (1.5, _nearest),
     "blobs": (1.5, _blobs),
-    "fragments": (0.8, _fragments),
+    "fragments": (0.5, _fragments),
     "data file": (1, _data_file),
     "sql": (0.1, _sql),
     "history": (1.5, _history),
@@ -494,13 +496,13 @@ LOOKS: dict[str, tuple[float, Look]] = {
     "old version": (2, _old_version),
     "diff": (2, _diff),
     "changes": (0.5, _changes),
-    "bisect": (0.2, _bisect),
+    "bisect": (0.1, _bisect),
     "described": (2, _described),
     "indices": (2, _indices),
-    "inspect": (0.7, _inspect),
+    "inspect": (0.5, _inspect),
     "space": (0.6, _space),
     "screen": (0.5, _screen),
-    "snapshot": (0.04, _snapshot),
+    "snapshot": (0.015, _snapshot),
     "requests": (2, _requests),
     "magic": (1, _magic),
     "values": (1, _values),

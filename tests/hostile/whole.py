@@ -127,6 +127,8 @@ class Worlds:
                 ends = _call_all(world, case)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
+        if touched := world.touched():
+            raise ShownError(f"changed beside the dataset: {touched}")
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         if grown > GROWTH_KB_MAX:
             raise TooLargeError(f"{grown >> 10} MB more in memory")

@@ -33,6 +33,11 @@ RELEASED = (
 IN_FOLDERS = ("ours_2_2", "clone", "pylance_14_0_2/history")
 NAMES = (*WRITTEN, *WRITTEN, *RELEASED, *(f"folder:{one}" for one in IN_FOLDERS))
 
+# What damaged paths name, beside the dataset and beside the folder around it: never to be touched.
+CANARIES = ("x", "b", "data/x.lance")
+# Where verbs write beside the dataset when they are asked to.
+TARGETS = ("clone.lance/", "more/", "base/")
+
 Files = dict[str, bytes]
 Change = Mapping[str, bytes | None]  # by path; None: the file is gone
 
@@ -51,6 +56,8 @@ class World:
         if not self._in_memory:
             found = _moved(found, f"memory://{self._host}", top)
         self.rest = {path: data for path, data in found.items() if not path.startswith("d.lance/")}
+        self.rest |= dict.fromkeys(CANARIES, b"canary")
+        self._around = None if self._in_memory else scratch
         self.files = {
             path.removeprefix("d.lance/"): data
             for path, data in sorted(found.items())
@@ -72,10 +79,17 @@ class World:
             if found is not None:
                 _write(home, path, found)
 
-    def read(self) -> Files:
-        """Return the files as they are now."""
-        home = open_store(self.uri)
-        return {one.name: bytes(home.read(one.name)) for one in home.list_recursive("")}
+    def touched(self) -> list[str]:
+        """Return the files beside the dataset that were changed, removed or made."""
+        store = open_store(self.top)
+        names = [one.name for one in store.list_recursive("")]
+        beside = {one for one in names if not one.startswith(("d.lance/", *TARGETS))}
+        expected = {one for one in self.rest if not one.startswith(TARGETS)}
+        found = sorted(beside ^ expected)
+        found += [one for one in self.rest.keys() & set(names) if store.read(one) != self.rest[one]]
+        if self._around is not None:
+            found += [one.name for one in self._around.iterdir() if one.name[:8] != "hostile-"]
+        return found
 
 
 def _write(home: Store, path: str, data: bytes) -> None:
