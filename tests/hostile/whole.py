@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import base64
 import faulthandler
+import importlib
 import json
+import pkgutil
 import random
 import resource
 import signal
@@ -31,6 +33,7 @@ from typing import Any
 
 import pyarrow as pa
 
+import lance_nb
 from lance_nb.errors import LanceError
 from tests.hostile.changes import CHANGES, FIRST_CHANGES
 from tests.hostile.damage import damage
@@ -42,7 +45,7 @@ from tests.torture import command
 SECONDS_MAX = 10.0  # of processor time, for one case
 MEMORY_BYTES_MAX = 2 << 30  # of what a process may write to
 GROWTH_KB_MAX = 1 << 20  # of the most that a process had in memory, in one case
-CHUNK = 5000
+CHUNK = 2000
 FINDINGS_MAX = 20  # of one process, which then ends
 
 
@@ -171,6 +174,15 @@ def _stop(signum: int, frame: FrameType | None) -> None:
     raise TooSlow
 
 
+def _import_all() -> None:
+    """Import what verbs import when they are called: once, before the children are forked."""
+    for module in pkgutil.walk_packages(lance_nb.__path__, "lance_nb."):
+        if ".spark" not in module.name and ".demo" not in module.name:
+            importlib.import_module(module.name)
+    for name in ("duckdb", "pandas", "pyarrow.compute", "pyarrow.dataset"):
+        importlib.import_module(name)
+
+
 def _start() -> None:
     faulthandler.enable()
     pa.set_cpu_count(1)
@@ -235,6 +247,7 @@ def _work(run: command.Run) -> command.Found:
                     print(case, ends, sep="\n")
         return counts, findings
 
+    _import_all()
     found = command.shared(run, share, CHUNK, _start)
     ends = {key[5:]: found.pop(key) for key in list(found) if key.startswith("end: ")}
     verbs = {key[6:]: found.pop(key) for key in list(found) if key.startswith("verb: ")}
