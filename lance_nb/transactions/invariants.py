@@ -58,6 +58,11 @@ def _damage(manifest: Manifest, indices: tuple[IndexMetadata, ...]) -> list[str]
         *_list_problems(there, manifest),
         *_flag_problems(manifest, there.fresh),
         *(text for one in there.fresh for text in _fragment_problems(one, manifest)),
+        *(
+            f"fragment {one.id} has no number of rows"
+            for one in there.fresh
+            if not one.physical_rows
+        ),
         *_index_problems(there),
     ]
 

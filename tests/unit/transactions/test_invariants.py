@@ -116,3 +116,13 @@ def test_a_restored_version_may_be_the_damaged_one() -> None:
     versions.built[1] = replace(versions.built[1], indices=(index("i", 0),) * 2)
     with pytest.raises(CorruptFileError, match="same uuid"):
         versions.apply(Restore(1))
+
+
+def test_a_fragment_that_was_never_counted_is_damage() -> None:
+    """Rows are counted in the file then, and a deletion file would say more than there are."""
+    versions, built = appended()
+    uncounted = replace(versions.fragment(0), physical_rows=0)
+    current = replace(versions.manifest, fragments=FragmentList.of([uncounted]))
+    fresh = (deleted(uncounted, 3),)
+    with pytest.raises(CorruptFileError, match="fragment 0 has no number of rows"):
+        check_invariants(replace(built, fresh=fresh), replace(versions.context(), current=current))
