@@ -27,7 +27,6 @@ from typing import (
 import numpy as np
 import pyarrow as pa
 
-from lance_nb import table
 from lance_nb.code_lines import Python
 from lance_nb.dataset import display
 from lance_nb.dataset.base_paths import DatasetBasePath, as_values
@@ -764,7 +763,9 @@ class LanceDataset(OpenedVersion):
 
             rows = ds.take_rows([0, 3], columns=["id"])
         """
-        return self.take(table.row_id_index.positions_of_ids(self._snapshot, row_ids), columns)
+        from lance_nb.table import row_id_index
+
+        return self.take(row_id_index.positions_of_ids(self._snapshot, row_ids), columns)
 
     def take_blobs(
         self,
@@ -784,8 +785,10 @@ class LanceDataset(OpenedVersion):
 
             first = ds.take_blobs("image", indices=[0])[0]
         """
-        positions = table.row_id_index.choose_positions(self._snapshot, ids, addresses, indices)
-        return table.blobs.open_blobs(self._snapshot, blob_column, positions, buffer_size)
+        from lance_nb.table import blobs, row_id_index
+
+        positions = row_id_index.choose_positions(self._snapshot, ids, addresses, indices)
+        return blobs.open_blobs(self._snapshot, blob_column, positions, buffer_size)
 
     def read_blobs(
         self,
@@ -806,10 +809,12 @@ class LanceDataset(OpenedVersion):
 
             pairs = ds.read_blobs("image", indices=[0, 1])
         """
-        positions = table.row_id_index.choose_positions(self._snapshot, ids, addresses, indices)
-        found = table.blobs.addressed_blobs(self._snapshot, blob_column, positions)
+        from lance_nb.table import blobs, row_id_index
+
+        positions = row_id_index.choose_positions(self._snapshot, ids, addresses, indices)
+        found = blobs.addressed_blobs(self._snapshot, blob_column, positions)
         parts = [None if file is None else (file, 0, file.size()) for _, file in found]
-        payloads = table.blobs.read_parts(parts)
+        payloads = blobs.read_parts(parts)
         return [(address, data) for (address, _), data in zip(found, payloads, strict=True)]
 
     def read_blob_ranges(
@@ -829,11 +834,13 @@ class LanceDataset(OpenedVersion):
 
             parts = ds.read_blob_ranges("image", [(0, 2, 5)], selector="indices")
         """
+        from lance_nb.table import blobs
+
         if selector not in {"ids", "addresses", "indices"}:
             raise InvalidInputError(
                 f"selector must be one of 'ids', 'addresses', or 'indices', got {selector!r}"
             )
-        return table.blobs.read_ranges(self._snapshot, blob_column, list(requests), selector)
+        return blobs.read_ranges(self._snapshot, blob_column, list(requests), selector)
 
     def sample(
         self,
@@ -911,7 +918,8 @@ class LanceDataset(OpenedVersion):
 
             files = ds.all_files().read_all()
         """
-        files = table.files
+        from lance_nb.table import files
+
         return pa.RecordBatchReader.from_batches(files.ALL, files.all_files(self._session.root))
 
     def tracked_files(
@@ -923,16 +931,18 @@ class LanceDataset(OpenedVersion):
         """List the files that the versions of this branch refer to, from ``min_version`` on.
 
         ``progress`` is called with the versions done and those there are. The columns are in
-        lance_nb.table.files. Example::
+        lance_nb.files. Example::
 
             files = ds.tracked_files().read_all()
         """
+        from lance_nb.table import files
+
         log = self._session.log(self.branch)
         numbers = [one for one in log.numbers() if min_version is None or one >= min_version]
-        found = table.files.tracked_files(
+        found = files.tracked_files(
             numbers, lambda one: self._session.load(Target(self.branch, one)), progress
         )
-        return pa.RecordBatchReader.from_batches(table.files.TRACKED, found)
+        return pa.RecordBatchReader.from_batches(files.TRACKED, found)
 
     # --- versions, tags and branches --------------------------------------------------------------
 
@@ -1067,7 +1077,7 @@ class LanceDataset(OpenedVersion):
     ) -> Diff:
         """Compare version ``a`` with version ``b`` (this one when it is left out).
 
-        Both are what ``checkout_version`` takes, or text as in lance_nb.table.diff.ends
+        Both are what ``checkout_version`` takes, or text as in lance_nb.diff.ends
         ("HEAD~2", a branch, "branch:12"), or an opened version of the same dataset. ``key`` names
         the columns that tell rows apart; without it stable row ids do, or the unenforced primary
         key, or the row's address (see ``Diff.identity``). Reads the two manifests; every level of
@@ -1078,9 +1088,11 @@ class LanceDataset(OpenedVersion):
             ds.delete("id = 5")
             changes = ds.diff(1)
         """
+        from lance_nb.table import diff
+
         left = self._compared(a)
         right = self._snapshot if b is None else self._compared(b)
-        return table.diff.make_diff(self._session, left, right, key)
+        return diff.make_diff(self._session, left, right, key)
 
     def delta(
         self,
@@ -1111,12 +1123,14 @@ class LanceDataset(OpenedVersion):
         """Stream every change after version ``begin`` up to ``end`` (this one if left out).
 
         One row per insert and delete, two per update (its old and its new values), version by
-        version: see lance_nb.table.diff.feed. Rows are told apart by stable row ids, by ``key`` or
+        version: see lance_nb.diff.feed. Rows are told apart by stable row ids, by ``key`` or
         by the unenforced primary key. Raises InvalidInputError where there is none of them, or when
         ``begin`` is not in the past of ``end``; VersionNotFoundError for a version cleaned up.
         """
+        from lance_nb.table import diff
+
         versions = self._compared(begin), self._snapshot if end is None else self._compared(end)
-        feed = table.diff.make_feed(self._session, versions, columns, key, batch_size)
+        feed = diff.make_feed(self._session, versions, columns, key, batch_size)
         return feed.reader()
 
     def row_history(
@@ -1133,14 +1147,18 @@ class LanceDataset(OpenedVersion):
         may have had in an earlier version), or by a key such as ``{"id": 7}``. The result is
         iterated newest first and worked out step by step; ``.steps()`` lists all, oldest first. A
         row that was deleted is found all the same while the versions that had it are there; see
-        lance_nb.table.diff.biography for what an address can tell. ``columns`` limits the values.
+        lance_nb.diff.biography for what an address can tell. ``columns`` limits the values.
 
         Raises InvalidInputError, ColumnNotFoundError, NotFoundError.
         """
+        from lance_nb.table import diff
+
         named = row_id, address, key
-        return table.diff.find_history(self._session, self._snapshot, named, columns)
+        return diff.find_history(self._session, self._snapshot, named, columns)
 
     def _compared(self, ref: Ref | OpenedVersion) -> Snapshot:
+        from lance_nb.table import diff
+
         if isinstance(ref, OpenedVersion):
             session, snapshot = ref.opened
             if session.root.uri != self._session.root.uri:
@@ -1149,7 +1167,7 @@ class LanceDataset(OpenedVersion):
                     "diff compares versions of one dataset"
                 )
             return snapshot
-        target = table.diff.target_of(self._session, ref, self.branch)
+        target = diff.target_of(self._session, ref, self.branch)
         if (target.branch, target.version) == (self.branch, self.version):
             return self._snapshot
         return self._session.load(target)
@@ -1569,7 +1587,9 @@ class LanceDataset(OpenedVersion):
 
     def list_indices(self) -> list[dict[str, Any]]:
         """List the segments of the secondary indices of this version, as pylance does."""
-        return table.indices.list_indices(self._snapshot)
+        from lance_nb.table import indices
+
+        return indices.list_indices(self._snapshot)
 
     def describe_indices(self) -> list[IndexDescription]:
         """Describe every index with all its segments: type, fields, rows and fragments covered.
@@ -1578,7 +1598,9 @@ class LanceDataset(OpenedVersion):
 
             names = [index.name for index in ds.describe_indices()]
         """
-        return table.indices.describe_indices(self._snapshot)
+        from lance_nb.table import indices
+
+        return indices.describe_indices(self._snapshot)
 
     def index_statistics(self, index_name: str) -> dict[str, Any]:
         """Return pylance's statistics of an index, as far as the manifest tells.
@@ -1586,14 +1608,18 @@ class LanceDataset(OpenedVersion):
         What is inside the files of the index is not read; the entry ``not_read`` names it. Raises
         IndexNotFoundError (a KeyError).
         """
-        return table.indices.statistics(self._snapshot, index_name)
+        from lance_nb.table import indices
+
+        return indices.statistics(self._snapshot, index_name)
 
     def index_coverage(self, index_name: str | None = None) -> pa.Table:
         """Tell for every index (or one) and fragment whether it is covered, and by which segments.
 
-        The columns are ``lance_nb.table.indices.COVERAGE``. Raises IndexNotFoundError.
+        The columns are ``lance_nb.indices.COVERAGE``. Raises IndexNotFoundError.
         """
-        return table.indices.coverage(self._snapshot, index_name)
+        from lance_nb.table import indices
+
+        return indices.coverage(self._snapshot, index_name)
 
     def remap_row_addrs(self, addrs: pa.Array) -> pa.Array | None:
         """Follow row addresses through the compactions that the fragment-reuse index remembers.
@@ -1601,7 +1627,9 @@ class LanceDataset(OpenedVersion):
         Rows that are gone become null, addresses that no compaction moved stay. None when there is
         no such index. Raises InvalidInputError for what are no addresses.
         """
-        return table.row_moves.remap_row_addrs(self._snapshot, addrs)
+        from lance_nb.table import row_moves
+
+        return row_moves.remap_row_addrs(self._snapshot, addrs)
 
     def drop_index(self, name: str) -> None:
         """Drop an index by its name, all segments; its files stay until a clean-up.
@@ -1624,7 +1652,9 @@ class LanceDataset(OpenedVersion):
         index_segments: Iterable[Any] | None = None,
     ) -> NoReturn:
         """Raise NotSupportedError: files of indices are not read. Raises IndexNotFoundError."""
-        table.indices.segments_of(self._snapshot, name)
+        from lance_nb.table import indices
+
+        indices.segments_of(self._snapshot, name)
         raise NotSupportedError(
             f"index {name!r} cannot be loaded ahead: scans here do not read the files of indices, "
             "so there is nothing to keep in memory"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from lance_nb import table
 from lance_nb.dataset.opening import (
     check_refused,
     check_session,
@@ -330,6 +329,8 @@ class LanceFragment:
         columns: Columns,
         row_columns: Sequence[str],
     ) -> pa.Table:
+        from lance_nb.table import blob_scan, take
+
         snapshot = self._dataset.opened[1]
         first = next(first_rows(snapshot, [self._metadata]))
         wanted = np.asarray(indices, np.int64)
@@ -345,12 +346,12 @@ class LanceFragment:
 
             return take_columns(snapshot, columns, wanted + first)
         projection = project_nested(snapshot.manifest.schema, columns, row_columns)
-        rows = table.take.take_rows(snapshot, projection, wanted + first)
-        schema = table.blob_scan.binary_schema(projection)
+        rows = take.take_rows(snapshot, projection, wanted + first)
+        schema = blob_scan.binary_schema(projection)
         if schema.equals(rows.schema):
             return rows
         batches = [
-            table.blob_scan.batch_with_payloads(snapshot, projection, batch, self.fragment_id)
+            blob_scan.batch_with_payloads(snapshot, projection, batch, self.fragment_id)
             for batch in rows.to_batches()
         ]
         return pa.Table.from_batches(batches, schema)

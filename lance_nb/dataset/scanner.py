@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import pyarrow as pa
 
-from lance_nb import table
 from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.blob_fields import BLOB_KEY, BLOB_V2_EXTENSION
@@ -188,7 +187,9 @@ class LanceScanner:
         if blob_mode == "bytes":
             payloads = replace(self._options, blob_payloads=True)
             return LanceScanner(self._version, payloads).to_table().to_pandas(**options)
-        rows, files = table.blob_scan.with_files(self._snapshot, self._options)
+        from lance_nb.table.blob_scan import with_files
+
+        rows, files = with_files(self._snapshot, self._options)
         frame = rows.to_pandas(**options)
         for name, opened in files.items():
             frame[name] = opened
@@ -250,7 +251,9 @@ class LanceScanner:
     def _countable(self) -> ScanRequest | BlobScan:
         """Return the plan that can be counted and explained."""
         if isinstance(self._request, PlainScan):
-            return table.scan_request.plan_request(self._snapshot, self._options)
+            from lance_nb.table.scan_request import plan_request
+
+            return plan_request(self._snapshot, self._options)
         return self._request
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -281,10 +284,14 @@ class _Costs:
 def _planned(version: OpenedVersion, options: ScanOptions) -> PlainScan | ScanRequest | BlobScan:
     snapshot = version.opened[1]
     if options.blob_payloads:
-        return table.blob_scan.plan_blob_scan(snapshot, options)
+        from lance_nb.table.blob_scan import plan_blob_scan
+
+        return plan_blob_scan(snapshot, options)
     if options.is_plain:
         return plan_plain(snapshot, options)
-    return table.scan_request.plan_request(snapshot, options)
+    from lance_nb.table.scan_request import plan_request
+
+    return plan_request(snapshot, options)
 
 
 def _restored(

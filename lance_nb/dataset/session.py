@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lance_nb import table
 from lance_nb.dataset.base_paths import created_bases, trusted_bases
 from lance_nb.dataset.storage_access import IOCounter
 from lance_nb.errors import DatasetNotFoundError, LanceError, NotSupportedError
@@ -140,13 +139,17 @@ class Session:
     def refs(self) -> RefFiles:
         """The tags and branches, with what has been read of them."""
         if not self._ref_files:
-            self._ref_files.append(table.ref_files.RefFiles(self.root))
+            from lance_nb.table.ref_files import RefFiles
+
+            self._ref_files.append(RefFiles(self.root))
         return self._ref_files[0]
 
     def log(self, branch: str | None) -> VersionLog:
         """Return the versions of a branch, with what has been read of them."""
         if branch not in self.logs:
-            self.logs[branch] = table.history.VersionLog(self.home(branch), branch)
+            from lance_nb.table.history import VersionLog
+
+            self.logs[branch] = VersionLog(self.home(branch), branch)
         return self.logs[branch]
 
     def load(self, target: Target) -> Snapshot:
@@ -203,8 +206,10 @@ def open_session(
     bases = trusted_bases(allow_bases)
     root: Store
     if external.is_configured(uri, storage_options):
-        root = external.opening.open_root(uri, storage_options, bases)
-        asked = "" if external.opening.is_plain(uri) else str(uri)
+        from lance_nb.transactions.external import opening
+
+        root = opening.open_root(uri, storage_options, bases)
+        asked = "" if opening.is_plain(uri) else str(uri)
     else:
         root, asked = open_store(uri, storage_options, bases), ""
     if check:

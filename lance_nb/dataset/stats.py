@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_nb import table
 from lance_nb.dataset.opened import OpenedVersion, VersionPart
 from lance_nb.dataset.refs import Tags
 from lance_nb.table.scan_plan import counts_of
@@ -81,11 +80,15 @@ class LanceStats:
         ``progress`` (ours) is called with fragments done and fragments in all. Raises
         CorruptFileError, ObjectNotFoundError.
         """
-        return table.data_statistics.data_statistics(self._dataset.opened[1], progress)
+        from lance_nb.table import data_statistics
+
+        return data_statistics.data_statistics(self._dataset.opened[1], progress)
 
     def index_stats(self, index_name: str) -> dict[str, Any]:
         """Return what ``LanceDataset.index_statistics`` returns. Raises IndexNotFoundError."""
-        return table.indices.statistics(self._dataset.opened[1], index_name)
+        from lance_nb.table import indices
+
+        return indices.statistics(self._dataset.opened[1], index_name)
 
 
 class Inspection(VersionPart):
@@ -93,21 +96,31 @@ class Inspection(VersionPart):
 
     def versions(self) -> pa.Table:
         """One row per version of the branch: time, operation, message, counts, tags."""
+        from lance_nb.table import history
+
         log = self._session.log(self._snapshot.branch)
-        return table.history.versions_table(log, Tags(*self._version.opened).list())
+        return history.versions_table(log, Tags(*self._version.opened).list())
 
     def fragments(self) -> pa.Table:
         """One row per fragment: rows, deletions, files, bytes."""
-        return table.inspect.fragments(self._snapshot)
+        from lance_nb.table import inspect
+
+        return inspect.fragments(self._snapshot)
 
     def data_files(self) -> pa.Table:
         """One row per data file: fragment, path, version, bytes, columns."""
-        return table.inspect.data_files(self._snapshot)
+        from lance_nb.table import inspect
+
+        return inspect.data_files(self._snapshot)
 
     def columns(self) -> pa.Table:
         """One row per field: id, dotted name, logical type, nullability, files that hold it."""
-        return table.inspect.columns(self._snapshot)
+        from lance_nb.table import inspect
+
+        return inspect.columns(self._snapshot)
 
     def pages(self, path: str) -> pa.Table:
         """One row per page of a data file: rows, bytes, encoding."""
-        return table.inspect.pages(self._snapshot, path)
+        from lance_nb.table import inspect
+
+        return inspect.pages(self._snapshot, path)

@@ -14,7 +14,6 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from lance_nb import file
 from lance_nb.encodings.base import Rows
 from lance_nb.errors import CorruptFileError
 from lance_nb.file.columns import Leaf, LeafPart
@@ -125,5 +124,7 @@ def _opened(store: Store, source: FileSource, size_bytes: int) -> DataFileReader
         expected = f"{size_bytes} bytes as the manifest says"
         raise CorruptFileError(source.path, None, expected, f"{source.size_bytes} bytes")
     if is_legacy:
-        return file.legacy_reader.LegacyReader(source)
+        from lance_nb.file.legacy_reader import LegacyReader
+
+        return LegacyReader(source)
     return FileReader(store, path, size_bytes, source)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lance_nb import file
 from lance_nb.encodings.base import Rows
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.columns import Leaf, LeafPart, as_written, leaf_part, narrowed
@@ -64,7 +63,9 @@ class FileReader:
         self._arrays: ArrayReader | None = None
         if self.file_version < (2, 1):
             file_buffers = [(start, start + size) for start, size in self.global_buffers()]
-            self._arrays = file.array_reader.ArrayReader(self._source, self._column, file_buffers)
+            from lance_nb.file.array_reader import ArrayReader
+
+            self._arrays = ArrayReader(self._source, self._column, file_buffers)
 
     @property
     def size_bytes(self) -> int:
@@ -179,15 +180,17 @@ class FileReader:
 
     def list_pages(self) -> Iterator[PageListing]:
         """List the pages of every column, from the metadata alone."""
+        from lance_nb.file.page_listing import PageListing, describe
+
         for column in range(self.num_columns):
             for number, page in enumerate(self.column_metadata(column).pages):
-                yield file.page_listing.PageListing(
+                yield PageListing(
                     column,
                     number,
                     page.num_rows,
                     sum(page.buffer_sizes),
                     min(page.buffer_offsets, default=None),
-                    file.page_listing.describe(page),
+                    describe(page),
                 )
 
     def _table(self, start: int, count: int) -> list[tuple[int, int]]:

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lance_nb import file
 from lance_nb.encodings.base import Rows
 from lance_nb.errors import CorruptFileError, NotSupportedError, ObjectNotFoundError
 from lance_nb.file.columns import Leaf, LeafPart, assemble, leaves_of
@@ -54,8 +53,11 @@ def read_rows(
     for number, file_leaves in plan.wanted.items():
         reader = open_file(snapshot, fragment, fragment.files[number])
         owners: Mapping[int, int] = plan.owners[number]
-        if reader.file_version < (2, 0) and isinstance(reader, file.legacy_reader.LegacyReader):
-            owners = reader.own_ids(fragment.files[number].fields)
+        if reader.file_version < (2, 0):
+            from lance_nb.file.legacy_reader import LegacyReader
+
+            if isinstance(reader, LegacyReader):
+                owners = reader.own_ids(fragment.files[number].fields)
         found |= _read_leaves(reader, file_leaves, owners, (rows, expected))
     return [
         _assemble(fragment, plan, number, found, rows.num_rows) for number in range(len(columns))

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lance_nb import table
 from lance_nb.table.projection import Projection, project, remembered, with_dictionaries
 from lance_nb.table.scan import scan_batches, scan_table
 from lance_nb.table.scan_options import ScanOptions
@@ -37,7 +36,9 @@ class PlainScan:
     def table(self) -> pa.Table:
         """Read the result into one table."""
         if self._is_of_tiny_fragments:
-            return table.tiny_fragments.scan_tiny(self.snapshot, self.projection)
+            from lance_nb.table.tiny_fragments import scan_tiny
+
+            return scan_tiny(self.snapshot, self.projection)
         return scan_table(self.snapshot, self.projection, self._tasks())
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -51,7 +52,9 @@ class PlainScan:
             return False
         if len(self.snapshot.manifest.fragments) < MANY_FRAGMENTS:
             return False
-        return table.tiny_fragments.is_worth_it(self.snapshot, self.projection)
+        from lance_nb.table.tiny_fragments import is_worth_it
+
+        return is_worth_it(self.snapshot, self.projection)
 
     def _tasks(self) -> Iterator[FragmentTask]:
         options = self.options

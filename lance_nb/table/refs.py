@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lance_nb import format as formats
 from lance_nb.errors import (
     CorruptFileError,
     FormatError,
@@ -70,18 +69,22 @@ def branch_names(root: Store) -> list[str]:
 
 def read_tag(root: Store, name: str) -> Tag:
     """Read one tag. Raises RefNotFoundError."""
+    from lance_nb.format.refs import Tag
+
     path = layout.tag_path(name)
     try:
-        return formats.refs.Tag.from_bytes(root.read(path), f"{root.uri}/{path}")
+        return Tag.from_bytes(root.read(path), f"{root.uri}/{path}")
     except ObjectNotFoundError as exc:
         raise _missing(root, path, "tag", name) from exc
 
 
 def read_branch(root: Store, name: str) -> Branch:
     """Read one branch. Raises RefNotFoundError."""
+    from lance_nb.format.refs import Branch
+
     path = layout.branch_path(name)
     try:
-        return formats.refs.Branch.from_bytes(root.read(path), f"{root.uri}/{path}")
+        return Branch.from_bytes(root.read(path), f"{root.uri}/{path}")
     except ObjectNotFoundError as exc:
         raise _missing(root, path, "branch", name) from exc
 
@@ -157,7 +160,9 @@ def branch_store(root: Store, branch: str | None) -> Store:
 def _check_branch(root: Store, name: str | None) -> str | None:
     if name is None or name == MAIN:
         return None
-    formats.refs.check_branch_name(name)
+    from lance_nb.format.refs import check_branch_name
+
+    check_branch_name(name)
     # Its own file is looked for, as there may be hundreds; another writer may spell the name of
     # the file otherwise.
     if not root.exists(layout.branch_path(name)) and name not in branch_names(root):

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_nb import table
 from lance_nb.encodings.arrow_parts import one_batch
 from lance_nb.encodings.base import Ints, Rows
 from lance_nb.encodings.kernels.memory import from_integers
@@ -172,15 +171,15 @@ def read_task(snapshot: Snapshot, projection: Projection, task: FragmentTask) ->
 
 def wanted_rows(snapshot: Snapshot, fragment: Fragment, start: int, stop: int) -> LiveRows:
     """Turn live positions into physical ranges, given the fragment's deletions; start < stop."""
-    vector = None
-    if fragment.deletion_file is not None:
-        count = confirmed_rows(snapshot, fragment)
-        vector = table.deletions.read_deletions(
-            snapshot.locations, snapshot.deletions, fragment, count
-        )
+    if fragment.deletion_file is None:
+        return LiveRows(one_range(start, stop))
+    from lance_nb.table.deletions import live_span, read_deletions
+
+    count = confirmed_rows(snapshot, fragment)
+    vector = read_deletions(snapshot.locations, snapshot.deletions, fragment, count)
     if vector is None:
         return LiveRows(one_range(start, stop))
-    span = table.deletions.live_span(vector, start, stop)
+    span = live_span(vector, start, stop)
     return LiveRows(one_range(span.start, span.stop), span.mask)
 
 
@@ -200,19 +199,21 @@ def row_columns(
     wanted = projection.row_columns
     if not wanted:
         return {}
+    from lance_nb.table import row_ids
+
     physical = live.physical
     found = {}
     if ROW_ADDRESS in wanted:
         found[ROW_ADDRESS] = from_integers(row_addresses(fragment, physical))
     if ROW_ID in wanted:
-        ids = table.row_ids.fragment_row_ids(snapshot, fragment)
+        ids = row_ids.fragment_row_ids(snapshot, fragment)
         chosen = row_addresses(fragment, physical) if ids is None else ids[physical]
         found[ROW_ID] = from_integers(chosen)
     if CREATED_AT in wanted:
-        created = table.row_ids.created_at_versions(snapshot, fragment)
+        created = row_ids.created_at_versions(snapshot, fragment)
         found[CREATED_AT] = from_integers(created[physical])
     if LAST_UPDATED_AT in wanted:
-        updated = table.row_ids.last_updated_at_versions(snapshot, fragment)
+        updated = row_ids.last_updated_at_versions(snapshot, fragment)
         found[LAST_UPDATED_AT] = from_integers(updated[physical])
     if ROW_OFFSET in wanted:
         count = physical.size

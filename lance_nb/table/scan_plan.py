@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lance_nb import table
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
@@ -124,7 +123,8 @@ def num_live_rows(snapshot: Snapshot, fragment: Fragment) -> int:
         return count
     if fragment.row_ids is None and fragment.num_deleted_rows:
         return count - fragment.num_deleted_rows
-    deletions = table.deletions
+    from lance_nb.table import deletions
+
     known = snapshot.deletions.length(deletions.key_of(snapshot.locations, fragment.deletion_file,
                                                        fragment.id))  # fmt: skip
     if known is not None:

@@ -15,7 +15,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from lance_nb import table
 from lance_nb.encodings.base import Ints
 from lance_nb.format.fragment import Fragment
 from lance_nb.storage.threads import cpu_count, run_side_by_side
@@ -92,6 +91,8 @@ def windows_of(
 
 def promising(snapshot: Snapshot, windows: Iterable[Window], condition: Filter) -> Iterator[Window]:
     """Yield windows without the rows that statistics rule out."""
+    from lance_nb.table.page_pruning import rows_that_may_pass
+
     known: tuple[Fragment | None, np.ndarray | None] = (None, None)
     for window in windows:
         fragment = window.fragment
@@ -99,7 +100,7 @@ def promising(snapshot: Snapshot, windows: Iterable[Window], condition: Filter) 
             yield window
             continue
         if known[0] is not fragment:  # ids may repeat
-            known = (fragment, table.page_pruning.rows_that_may_pass(
+            known = (fragment, rows_that_may_pass(
                 snapshot, fragment, condition))  # fmt: skip
         may_pass = known[1]
         physical = window.physical()

@@ -17,7 +17,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from lance_nb import table
 from lance_nb.encodings.base import Ints
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment, RowIdMeta
@@ -129,7 +128,9 @@ def _write(writer: FragmentWriter, rows: pa.Table) -> None:
 
 
 def _row_ids(snapshot: Snapshot, matches: Matches) -> np.ndarray:
-    ids = table.row_ids.fragment_row_ids(snapshot, matches.fragment)
+    from lance_nb.table import row_ids
+
+    ids = row_ids.fragment_row_ids(snapshot, matches.fragment)
     return np.zeros(0, np.uint64) if ids is None else ids[matches.physical]
 
 

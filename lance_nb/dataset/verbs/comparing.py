@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lance_nb import table
 from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.dataset.scanner import LanceScanner, ScanOptions
 from lance_nb.dataset.session import Session
@@ -92,6 +91,8 @@ class DatasetDelta:
 
     def _diff(self) -> Diff | None:
         """Compare the two versions; None when the first is the nothing before version 1."""
+        from lance_nb.table import diff
+
         begin, end = self.begin_version, self.end_version
         if begin > end:
             raise InvalidInputError(f"begin version {begin} is newer than end version {end}")
@@ -100,12 +101,12 @@ class DatasetDelta:
         branch = self.snapshot.branch
         a, b = (self.session.load(Target(branch, version)) for version in (begin, end))
         for one in (a, b):
-            if not table.diff.has_row_ids(one):
+            if not diff.has_row_ids(one):
                 raise InvalidInputError(
                     f"deleted row ids require stable row ids, version {one.version} does not use "
                     "them; ds.diff(a, b, key=[columns]) finds deleted rows by a key"
                 )
-        return table.diff.make_diff(self.session, a, b, ROW_ID)
+        return diff.make_diff(self.session, a, b, ROW_ID)
 
 
 def make_delta(

@@ -10,19 +10,14 @@ with URL one of ``sqlite:////path/manifests.db``, ``redis://host:6379/0``, ``pos
 and ``dynamodb://table?region=eu-central-1``. Everybody who writes to a table must use the same
 manifest store; who only reads may do without and sees finished versions, at most one commit late.
 
-``opening`` (loaded when one is asked for) makes the store of such a dataset.
+``lance_nb.transactions.external.opening`` opens such a dataset.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from lance_nb.transactions.external import opening as opening
+from typing import Any
 
 OPTION = "manifest_store"
 
@@ -32,12 +27,3 @@ def is_configured(uri: str | os.PathLike[str], storage_options: Mapping[str, Any
     if storage_options and storage_options.get(OPTION):
         return True
     return isinstance(uri, str) and "+ddb:" in uri.partition("//")[0].lower()
-
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> ModuleType:
-        """Load what most datasets do without."""
-        if name != "opening":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return import_module(f"{__name__}.{name}")
