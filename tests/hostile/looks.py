@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import pickle
 import random
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -256,6 +257,23 @@ def _bisect(world: World, dataset: Any, rng: random.Random) -> None:
     repr(dataset.bisect(statement))
 
 
+def _opening(world: World, dataset: Any, rng: random.Random) -> None:
+    """Open in the other ways: with checksums, by tag, branch and time, from a pickle."""
+    allow = {"allow_bases": [world.top]}
+    way = rng.randrange(5)
+    if way == 0:
+        check_table(lance_nb.dataset(world.uri, check=True, **allow).to_table())
+    elif way == 1:
+        ref = rng.choice(("first", "newest", "side/deep", ("side/deep", None), ("side", 3), 2))
+        check_table(lance_nb.dataset(world.uri, ref, **allow).to_table())
+    elif way == 2:
+        lance_nb.dataset(world.uri, asof=rng.choice(("2023-01-01", "2027-01-01")), **allow)
+    elif way == 3:
+        pickle.loads(pickle.dumps(dataset)).count_rows()  # noqa: S301
+    else:
+        dataset.checkout_latest()
+
+
 def _described(world: World, dataset: Any, rng: random.Random) -> None:
     check_repr(dataset)
     repr(dataset.stats()), dataset.stats.dataset_stats()
@@ -480,9 +498,9 @@ FIRST_LOOKS: dict[str, tuple[float, Look]] = {
 }
 LOOKS: dict[str, tuple[float, Look]] = {
     **FIRST_LOOKS,
-    "scan": (4, _scan),
+    "scan": (3, _scan),
     "scanner": (4, _scanner),
-    "filter": (4, _filter),
+    "filter": (3, _filter),
     "take": (4, _take),
     "nearest": (1.5, _nearest),
     "blobs": (1.5, _blobs),
@@ -494,10 +512,11 @@ LOOKS: dict[str, tuple[float, Look]] = {
     "transactions": (1.5, _transactions),
     "refs": (1, _refs),
     "old version": (2, _old_version),
-    "diff": (2, _diff),
+    "diff": (1.5, _diff),
     "changes": (0.5, _changes),
     "bisect": (0.1, _bisect),
     "described": (2, _described),
+    "opening": (1, _opening),
     "indices": (2, _indices),
     "inspect": (0.5, _inspect),
     "space": (0.6, _space),
