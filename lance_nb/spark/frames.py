@@ -26,7 +26,6 @@ from lance_nb.spark.plan import Plan
 from lance_nb.spark.progress import Watch
 from lance_nb.spark.run import RunOptions
 from lance_nb.spark.types import new_schema, readable_schema, to_spark
-from lance_nb.spark.worker import ARRIVAL, Arrival, settle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,13 +51,11 @@ class WritePartition:
 
     rows: NewRows
     counter: RowCounter
-    arrival: Arrival = ARRIVAL
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the partition and return the metadata of its fragments."""
         found = self.rows.write_of_spark(batches)
         self.counter.add(rows_of(found))
-        settle()
         yield made(found)
 
 
@@ -97,7 +94,6 @@ class ReadParts:
     """What a Python worker runs to read parts whose numbers it is given."""
 
     parts: tuple[Any, ...]
-    arrival: Arrival = ARRIVAL
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Turn numbers of parts into their rows, as Spark wants them."""
@@ -106,7 +102,6 @@ class ReadParts:
             for at in batch.column(0).to_pylist():
                 for rows in self.parts[at].batches():
                     yield to_spark(rows, schema)
-        settle()
 
 
 def frame_of_parts(parts: Sequence[Any], spark: SparkSession) -> DataFrame:

@@ -30,7 +30,6 @@ from lance_nb.spark.run import RunOptions
 from lance_nb.spark.sessions import is_connect, num_cores
 from lance_nb.spark.tasks.merge import Clauses, check, file_options
 from lance_nb.spark.types import fitted, fitted_schema
-from lance_nb.spark.worker import ARRIVAL, Arrival, settle
 from lance_nb.table.projection import ROW_ADDRESS
 from lance_nb.table.scan_plan import live_counts
 from lance_nb.transactions.merge_insert_clauses import MergeClauses
@@ -57,7 +56,6 @@ class MergeBucket:
     place: Place
     clauses: Clauses
     counter: RowCounter
-    arrival: Arrival = ARRIVAL
 
     def __call__(self, source: pa.Table, target: pa.Table) -> pa.Table:
         """Merge the bucket; an error of ours is sent back as a value."""
@@ -67,7 +65,6 @@ class MergeBucket:
             raise  # may pass by itself: Spark tries the task again
         except LanceError as error:
             found = error
-        settle()
         return made_table(found)
 
     def merged(self, source: pa.Table, target: pa.Table) -> MergePlan:

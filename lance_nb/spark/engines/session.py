@@ -28,7 +28,6 @@ from lance_nb.spark.engines.job import RowCounter, SparkJob
 from lance_nb.spark.packing import partitions
 from lance_nb.spark.plan import Task
 from lance_nb.spark.sessions import num_cores
-from lance_nb.spark.worker import ARRIVAL, Arrival, settle
 from lance_nb.storage.sync_later import synced_together
 
 if TYPE_CHECKING:
@@ -47,7 +46,6 @@ class RunTasks:
     payload: bytes
     groups: tuple[tuple[int, ...], ...]
     counter: RowCounter
-    arrival: Arrival = ARRIVAL
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Turn numbers of groups into the outcomes of their tasks.
@@ -59,7 +57,6 @@ class RunTasks:
             for batch in batches:
                 for number in batch.column(0).to_pylist():
                     yield from self._outcomes(tasks, self.groups[number])
-        settle()
 
     def _outcomes(
         self, tasks: tuple[Task, ...], group: tuple[int, ...]

@@ -37,7 +37,6 @@ from lance_nb.spark import source
 from lance_nb.spark.source.options import SourceOptions
 from lance_nb.spark.source.rows import ReadPlan, metadata_table
 from lance_nb.spark.types import readable_schema, to_spark
-from lance_nb.spark.worker import ARRIVAL, settle
 
 if TYPE_CHECKING:
     from lance_nb.spark.source.streaming import ChangeReader, LanceStreamReader
@@ -128,7 +127,6 @@ class LanceReader(DataSourceReader):
 
     def __init__(self, plan: ReadPlan) -> None:
         self._plan = plan
-        self._arrival = ARRIVAL
 
     @property
     def spark_schema(self) -> StructType:
@@ -147,7 +145,6 @@ class LanceReader(DataSourceReader):
         """Read one part."""
         if isinstance(partition, FragmentsPartition):
             yield from self._plan.batches(partition.fragment_ids)
-            settle()
 
 
 class TableReader(DataSourceReader):
@@ -155,7 +152,6 @@ class TableReader(DataSourceReader):
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
-        self._arrival = ARRIVAL
 
     @property
     def spark_schema(self) -> StructType:
@@ -188,12 +184,10 @@ class LanceWriter(DataSourceArrowWriter):
 
     def __init__(self, write: SourceWrite) -> None:
         self._write = write
-        self._arrival = ARRIVAL
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPartition:
         """Write one partition."""
         made = self._write.rows.write_of_spark(iterator)
-        settle()
         return WrittenPartition(made)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -209,12 +203,10 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, write: SourceWrite) -> None:
         self._write = write
-        self._arrival = ARRIVAL
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPartition:
         """Write one partition of a batch."""
         made = self._write.rows.write_of_spark(iterator)
-        settle()
         task = TaskContext.get()
         return WrittenPartition(made, None if task is None else task.getLocalProperty(_QUERY_ID))
 

@@ -25,7 +25,6 @@ from pyspark.sql.types import StructType
 
 from lance_nb.spark.source.changes import WHOLE, ChangePart, ChangePlan
 from lance_nb.spark.source.options import SourceOptions
-from lance_nb.spark.worker import ARRIVAL
 
 _VERSION = "version"
 
@@ -42,7 +41,6 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, plan: ChangePlan, options: SourceOptions) -> None:
         self._plan = plan
-        self._arrival = ARRIVAL
         self._starting = options.starting_version
         self._at_once = options.number("maxversionspertrigger")
         self._last: int | None = None
@@ -95,7 +93,6 @@ class ChangeReader(DataSourceReader):
 
     def __init__(self, plan: ChangePlan, start: int, end: int) -> None:
         self._plan = plan
-        self._arrival = ARRIVAL
         self._between = start, end
 
     @property
