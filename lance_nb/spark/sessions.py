@@ -27,9 +27,6 @@ from lance_nb.errors import NotSupportedError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Spark asks each Arrow value whether it is null, and Arrow each time whether its place is within
-# the buffer: half of what a scan costs. All batches come from pyarrow, checked.
-_UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 # Milliseconds that a Python worker keeps memory which Arrow has freed (mimalloc: 10 by default), as
 # long as Spark keeps a worker that has nothing to do: else every task has its buffers cleared anew.
 _KEEP_FREED_MS = 60_000
@@ -39,8 +36,6 @@ _LOCAL: Mapping[str, str] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    "spark.driver.extraJavaOptions": _UNCHECKED,
-    "spark.executor.extraJavaOptions": _UNCHECKED,
     "spark.executorEnv.MIMALLOC_PURGE_DELAY": str(_KEEP_FREED_MS),
 }
 _CONNECT = "pyspark.sql.connect"
