@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_nb.spark.arrow_batches import counted_rows
 from lance_nb.spark.engine import TaskProgress, rows_of
 from lance_nb.spark.engines.job import RowCounter, SparkJob
 from lance_nb.spark.new_rows import Destination, NewRows, Wanted
@@ -69,8 +68,7 @@ def plan_frame(target: Destination, frame: DataFrame, wanted: Wanted = APPEND) -
     def gather(options: RunOptions, watch: Watch) -> list[Any]:
         counter = RowCounter(frame.sparkSession)
         job = frame.mapInArrow(WritePartition(rows, counter), MADE_DDL)
-        with counted_rows(frame):
-            return collected(job, counter, options, watch)
+        return collected(job, counter, options, watch)
 
     return replace(rows.plan(wanted.mode, "a DataFrame"), gather=gather)
 

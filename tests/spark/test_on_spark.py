@@ -25,7 +25,6 @@ from lance_nb.errors import (
     SchemaMismatchError,
     StorageError,
 )
-from lance_nb.spark.arrow_batches import counted_rows
 from lance_nb.spark.engine import TaskProgress
 from lance_nb.spark.engines.session import SparkEngine
 from tests.house.source import ROOT
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = MARKS
-ARROW_KEYS = ("maxBytesPerBatch", "maxRecordsPerBatch")
 
 
 @pytest.fixture
@@ -107,22 +105,6 @@ def test_a_frame_is_written_appended_and_overwritten(
     made = spark.write(frame.where("id < 3"), new, mode="overwrite")
     assert sorted(made.to_table()["id"].to_pylist()) == [0, 1, 2]
     assert by_pylance(new).num_rows == 3
-
-
-def test_rows_of_a_known_width_are_not_weighed_while_a_job_of_ours_runs(
-    session: SparkSession,
-) -> None:
-    def sizes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for one in batches:
-            yield pa.RecordBatch.from_pydict({"rows": [one.num_rows]})
-
-    frame = session.range(0, 5000, 1, 1)
-    said = {key: session.conf.get(f"spark.sql.execution.arrow.{key}") for key in ARROW_KEYS}
-    with counted_rows(frame):
-        found = frame.mapInArrow(sizes, "rows long").collect()
-        assert session.conf.get("spark.sql.execution.arrow.maxBytesPerBatch") == str(2**31 - 1)
-    assert [row["rows"] for row in found] == [2048, 2048, 904]
-    assert said == {key: session.conf.get(f"spark.sql.execution.arrow.{key}") for key in ARROW_KEYS}
 
 
 def test_lists_become_vectors_again(session: SparkSession, uri: str, tmp_path: Path) -> None:
