@@ -1,47 +1,38 @@
-"""Large work leaves the notebook's process: plan, run tasks on an engine, commit once.
+"""Run large operations as tasks, in this process or on Spark, and commit them once.
 
 ::
 
     from lance_nb import spark as lance_spark
 
-    lance_spark.append(ds, "exports/*.parquet")           where: explain(plan) says, engine= decides
+    lance_spark.append(ds, "exports/*.parquet")           explain(plan) says on which engine
     lance_spark.delete(ds, "label IS NULL", engine="spark")
     lance_spark.write(frame, "photos.lance", mode="create")
     lance_spark.register(session)                         spark.read.format("lance_nb").load(uri)
 
-Names are loaded when they are used: every Python worker of Spark imports this package.
+Public names are imported on first use: every Python worker of Spark imports this package, and most
+of its modules are needed on the driver only.
 
-Needs the extra ``spark`` and Java 17 for the engine "spark" and the data source; the engine "local"
+The engine "spark" and the data source need the extra ``spark`` and Java 17; the engine "local"
 needs neither. No engine starts processes that run the user's script again.
 """
 
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lance_nb.spark.background import Job, jobs, submit
-    from lance_nb.spark.dispatch import choose, explain
+    from lance_nb.spark.background_jobs import Job, RunProgress, jobs, submit
+    from lance_nb.spark.dataframes import plan_frame, read, register, register_views
     from lance_nb.spark.engine import TaskProgress
-    from lance_nb.spark.frames import plan_frame
     from lance_nb.spark.journal import forget, resume, unfinished
-    from lance_nb.spark.merging import MergeRun, merge, plan_upsert, update_columns, upsert
-    from lance_nb.spark.progress import RunProgress
-    from lance_nb.spark.registration import read, register, register_views
-    from lance_nb.spark.run import run_edits
-    from lance_nb.spark.sessions import find_session, start_session, why_not
-    from lance_nb.spark.tasks.casting import plan_cast
-    from lance_nb.spark.tasks.clone import plan_clone
-    from lance_nb.spark.tasks.columns import plan_columns
-    from lance_nb.spark.tasks.compaction import plan_compaction
-    from lance_nb.spark.tasks.counting import plan_count
-    from lance_nb.spark.tasks.deletion import plan_delete
-    from lance_nb.spark.tasks.differences import plan_diff
-    from lance_nb.spark.tasks.files import plan_append
-    from lance_nb.spark.tasks.indexing import plan_index
-    from lance_nb.spark.tasks.merge import plan_merge
-    from lance_nb.spark.tasks.update import plan_update
-    from lance_nb.spark.verbs import (
+    from lance_nb.spark.merge_insert import (
+        MergeRun,
+        merge,
+        plan_merge,
+        plan_upsert,
+        update_columns,
+        upsert,
+    )
+    from lance_nb.spark.operations import (
         append,
         backfill,
         clone,
@@ -55,6 +46,13 @@ if TYPE_CHECKING:
         update,
         write,
     )
+    from lance_nb.spark.run import choose, explain, run_edits
+    from lance_nb.spark.sessions import find_session, start_session, why_not
+    from lance_nb.spark.tasks.columns import plan_cast, plan_columns
+    from lance_nb.spark.tasks.diff import plan_diff
+    from lance_nb.spark.tasks.files import plan_append
+    from lance_nb.spark.tasks.maintenance import plan_clone, plan_compaction, plan_index
+    from lance_nb.spark.tasks.rows import plan_count, plan_delete, plan_update
 
 __all__ = [
     "Job",
@@ -105,47 +103,34 @@ __all__ = [
     "write",
 ]
 
-_WHERE = {
-    "background": "Job jobs submit",
-    "dispatch": "choose explain",
+_EXPORTS = {
+    "dataframes": "plan_frame read register register_views",
     "engine": "TaskProgress",
-    "frames": "plan_frame",
+    "background_jobs": "Job RunProgress jobs submit",
     "journal": "forget resume unfinished",
-    "merging": "MergeRun merge plan_upsert update_columns upsert",
-    "progress": "RunProgress",
-    "registration": "read register register_views",
-    "run": "run_edits",
-    "sessions": "find_session start_session why_not",
-    "tasks.casting": "plan_cast",
-    "tasks.clone": "plan_clone",
-    "tasks.columns": "plan_columns",
-    "tasks.compaction": "plan_compaction",
-    "tasks.counting": "plan_count",
-    "tasks.deletion": "plan_delete",
-    "tasks.differences": "plan_diff",
-    "tasks.files": "plan_append",
-    "tasks.indexing": "plan_index",
-    "tasks.merge": "plan_merge",
-    "tasks.update": "plan_update",
-    "verbs": (
+    "merge_insert": "MergeRun merge plan_merge plan_upsert update_columns upsert",
+    "operations": (
         "append backfill clone compact count create_scalar_index delete diff diff_frame statistics "
         "update write"
     ),
+    "run": "choose explain run_edits",
+    "sessions": "find_session start_session why_not",
+    "tasks.columns": "plan_cast plan_columns",
+    "tasks.diff": "plan_diff",
+    "tasks.files": "plan_append",
+    "tasks.maintenance": "plan_clone plan_compaction plan_index",
+    "tasks.rows": "plan_count plan_delete plan_update",
 }
-_MODULES = {name: module for module, names in _WHERE.items() for name in names.split()}
+_MODULES = {name: module for module, names in _EXPORTS.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name from its module."""
+    """Import the module of a public name when the name is first used."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(_loaded(_MODULES[name]), name)
-
-
-def _loaded(name: str) -> ModuleType:
-    return import_module(f"{__name__}.{name}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    """List the names."""
+    """List the public names."""
     return sorted({*globals(), *__all__})

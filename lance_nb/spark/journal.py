@@ -1,46 +1,59 @@
-"""The journal: results of tasks, kept until their commit is known to have happened.
+"""Keep the results of tasks until their commit is known to have succeeded.
 
-When the kernel dies, or a commit's outcome is unknown, the work of the tasks is not lost: the plan
-and its results lie in the user's cache folder, and are committed again under the same operation id,
-which commits nothing twice.
+If the kernel dies, or the outcome of a commit is unknown, the work of the tasks is not lost: the
+plan and its results are stored in the user's cache folder and can be committed again under the same
+operation id, which makes the commit idempotent.
 
-Layout: ``<cache>/lance_nb/jobs/<operation id>.json``, two lines: what it is, with the SHA-256 of
-the rest; then plan, results and label (journal_values.py). The folder and its files are the user's
-alone (private_folder.py).
+Layout: ``<cache>/lance_nb/jobs/<operation id>.json`` has two lines: a header with the SHA-256 of
+the second line; then plan, results and label as JSON. Plain values stand for themselves, a tuple is
+an array, and everything else is an object whose ``"is"`` names its type::
 
-Safety: nothing in an entry runs or chooses code. Credentials are not kept: ``resume`` is given them
-again, or finds them in the environment. An entry that is damaged, not ours or of another release
-is listed with the reason, and hides no other.
+    {"is": "Addition", "fields": {"fragments": [...]}}         a dataclass of ours, field by field
+    {"is": "Fragment", "bytes": "<base64>"}                    the protobuf message of the format
+    {"is": "dict", "items": [[key, value], ...]}               also "list", "frozenset"
+    {"is": "bytes", "bytes": "<base64>"}
+    {"is": "function", "name": "commit_edits"}                 one of a fixed set
 
-Limits: results above ``ENTRY_BYTES_MAX`` are not kept; their commit is made all the same. Entries
-of older versions were pickles, which are never read: they are listed, and can be forgotten.
+Security: only the listed types are read, so an entry cannot choose code to run. Folder and files
+are accessible to the user alone (private_folder.py). Credentials are not stored: ``resume`` takes
+them as arguments or reads them from the environment. A damaged entry, or one of another release, is
+listed with the reason and does not hide the others.
+
+Limits: results above ``ENTRY_BYTES_MAX`` are not stored, and are committed without an entry.
+Entries of older releases were pickles, which are never read; they are listed and can be removed.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lance_nb.code_lines import Python
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.public_location import public_uri
-from lance_nb.errors import InvalidInputError, StorageError
-from lance_nb.spark.journal_values import Given, from_json, to_json
-from lance_nb.spark.place import Place
-from lance_nb.spark.plan import Label, Plan
+from lance_nb.dataset.public_location import PublicLocation, public_uri
+from lance_nb.errors import FormatError, InternalError, InvalidInputError, StorageError
+from lance_nb.format.deletion_vector import DeletionVector
+from lance_nb.format.fragment import DeletionFileType, Fragment
+from lance_nb.spark.plan import Label, PinnedVersion, Plan
 from lance_nb.spark.private_folder import PrivateFolder
+from lance_nb.spark.tasks.maintenance import CommitCopy
+from lance_nb.transactions.fragment_writer import WriteOptions
 
 if TYPE_CHECKING:
     from lance_nb.storage.registry import StorageOptions
 
 ENTRY_BYTES_MAX = 256 * 1024**2
-FORMAT = 1
+FORMAT = 2
 _NEW, _OLD = ".json", ".pickle"
 _SPARK = Python("lance_nb.spark")
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -49,9 +62,9 @@ _USER_INFO = re.compile(r"//[^/@\s]*:[^/@\s]*@")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Work that is done and not known to be committed: ``verb`` and ``detail`` of the dataset.
+    """An operation whose tasks are done and whose commit is not known to have succeeded.
 
-    ``problem`` says why it cannot be resumed, and what to do; "" if it can.
+    ``problem`` says why it cannot be resumed, and what to do instead; "" if it can be.
     """
 
     operation_id: str
@@ -67,21 +80,18 @@ class Entry:
 
 
 def check() -> None:
-    """Refuse a folder that is not the user's alone, before work is done that it shall keep.
-
-    Raises StorageError.
-    """
+    """Check the folder before the work whose results it will keep. Raises StorageError."""
     _folder().check()
 
 
 def keep(plan: Plan, results: Sequence[Any], label: Label) -> Entry | None:
-    """Write an entry, durably, before its commit is tried; None when it is too large to be kept.
+    """Write an entry durably before its commit; return None if it is too large.
 
     Raises StorageError.
     """
     plan = replace(plan, detail=_USER_INFO.sub("//***@", plan.detail))
-    entry = Entry(plan.operation_id, plan.verb, plan.detail, public_uri(plan.place.uri))
-    body = to_json((_kept(plan), tuple(results), label))
+    entry = Entry(plan.operation_id, plan.verb, plan.detail, public_uri(plan.pinned.uri))
+    body = to_json((_plan_fields(plan), tuple(results), label))
     head = {
         "format": FORMAT, "operation_id": entry.operation_id, "verb": entry.verb,
         "detail": entry.detail, "uri": entry.uri, "sha256": hashlib.sha256(body).hexdigest(),
@@ -94,9 +104,9 @@ def keep(plan: Plan, results: Sequence[Any], label: Label) -> Entry | None:
 
 
 def forget(operation_id: str) -> None:
-    """Remove an entry: its commit happened, or is given up. Its files are left to cleanup.
+    """Remove an entry; cleanup removes its data files if they were not committed.
 
-    Raises InvalidInputError for what is no operation id, StorageError.
+    Raises InvalidInputError for a malformed operation id, StorageError.
     """
     folder = _folder()
     folder.remove(_name(operation_id))
@@ -104,10 +114,10 @@ def forget(operation_id: str) -> None:
 
 
 def unfinished() -> list[Entry]:
-    """List the entries whose commit is not known to have happened, the oldest first.
+    """List the operations whose commit is not known to have succeeded, oldest first.
 
-    Also those that cannot be resumed, with the reason. Raises StorageError for a folder that is
-    not the user's alone.
+    Entries that cannot be resumed are listed with the reason. Raises StorageError if other users
+    can access the folder.
     """
     found = []
     for name in _folder().names():
@@ -123,16 +133,16 @@ def resume(
     storage_options: StorageOptions | None = None,
     target_storage_options: StorageOptions | None = None,
 ) -> LanceDataset:
-    """Commit an entry, if it is not committed already, and return the version it made.
+    """Commit an unfinished operation and return the version. Idempotent.
 
-    Credentials are not kept: ``storage_options`` are those of the dataset, and
-    ``target_storage_options`` those of the copy that a clone makes, if they differ. What is not
-    given is looked for in the environment. Example::
+    Credentials are not kept: pass ``storage_options`` of the dataset, and for a clone
+    ``target_storage_options`` of the copy if they differ. Other values are read from the
+    environment. Example::
 
         lance_nb.spark.resume(id, storage_options={"key": key, "secret": secret})
 
-    Raises InvalidInputError when there is no such entry, or it cannot be resumed, or options are
-    missing, and what ``Plan.commit`` raises.
+    Raises InvalidInputError if there is no such operation, it cannot be resumed, or options are
+    missing, and the exceptions of ``Plan.commit``.
     """
     read = _read(operation_id, _NEW) or _read(operation_id, _OLD)
     if read is None:
@@ -142,8 +152,8 @@ def resume(
     if entry.problem:
         raise InvalidInputError(f"operation {entry}")
     target = storage_options if target_storage_options is None else target_storage_options
-    given = Given(storage_options, target)
-    plan, results, label = _taken_apart(operation_id, from_json(body, given))
+    given = ResumeOptions(storage_options, target)
+    plan, results, label = _decoded_plan(operation_id, from_json(body, given))
     if given.missing:
         raise InvalidInputError(_missing(entry, given))
     made = plan.commit(results, label)
@@ -152,14 +162,14 @@ def resume(
 
 
 def _read(operation_id: str, suffix: str) -> tuple[Entry, bytes] | None:
-    """Read an entry and what it holds; None if it is not there."""
+    """Read an entry and its body; None if there is none."""
     folder, name = _folder(), _name(operation_id, suffix)
     if suffix == _OLD:
         return (Entry(operation_id, problem=_old(operation_id)), b"") if folder.has(name) else None
     try:
         data = folder.read(name, ENTRY_BYTES_MAX)
     except StorageError as error:
-        return Entry(operation_id, problem=_useless(operation_id, str(error))), b""
+        return Entry(operation_id, problem=_cannot_resume(operation_id, str(error))), b""
     if data is None:
         return None
     line, _, body = data.partition(b"\n")
@@ -167,67 +177,67 @@ def _read(operation_id: str, suffix: str) -> tuple[Entry, bytes] | None:
         head = json.loads(line)
         if head["format"] != FORMAT:
             problem = f"it has format {head['format']!r}, and this release writes {FORMAT}"
-            return Entry(operation_id, problem=_useless(operation_id, problem)), b""
+            return Entry(operation_id, problem=_cannot_resume(operation_id, problem)), b""
         is_whole = head["sha256"] == hashlib.sha256(body).hexdigest()
         verb, detail, uri = (str(head[key]) for key in ("verb", "detail", "uri"))
         is_whole = is_whole and head["operation_id"] == operation_id
     except (ValueError, TypeError, KeyError, RecursionError):
         verb = detail = uri = ""
         is_whole = False
-    problem = "" if is_whole else _useless(operation_id, "it is damaged")
+    problem = "" if is_whole else _cannot_resume(operation_id, "it is damaged")
     return Entry(operation_id, verb, detail, uri, problem), body
 
 
-def _useless(operation_id: str, reason: str) -> str:
+def _cannot_resume(operation_id: str, reason: str) -> str:
     removed = _SPARK.attribute("forget").call(operation_id)
     return (
-        f"cannot be resumed: {reason}. Look in the history whether its transaction is there, do "
-        f"the work again if not, and remove it: {removed.code}"
+        f"cannot be resumed: {reason}. Check the history for its transaction, repeat the operation "
+        f"if it is not there, and remove the entry: {removed.code}"
     )
 
 
 def _old(operation_id: str) -> str:
-    return _useless(
-        operation_id, "it was written by an older version, as a pickle, which is never read"
-    )
+    return _cannot_resume(operation_id, "it is a pickle of an older release, which is never read")
 
 
-def _kept(plan: Plan) -> dict[str, Any]:
-    """Return what a commit needs of a plan."""
+def _plan_fields(plan: Plan) -> dict[str, Any]:
+    """Return the fields of a plan that its commit needs."""
     return {
         "verb": plan.verb,
         "detail": plan.detail,
-        "place": plan.place,
+        "pinned": plan.pinned,
         "finish": plan.finish,
-        "is_empty_too": plan.is_empty_too,
+        "commits_without_results": plan.commits_without_results,
         "operation_id": plan.operation_id,
     }
 
 
-def _taken_apart(operation_id: str, found: Any) -> tuple[Plan, tuple[Any, ...], Label]:
-    """Check what was read, and make the plan of it. Raises InvalidInputError."""
+def _decoded_plan(operation_id: str, found: Any) -> tuple[Plan, tuple[Any, ...], Label]:
+    """Check a decoded entry and return its plan. Raises InvalidInputError."""
     try:
         kept, results, label = found
         plan = Plan(**kept, tasks=())
-        is_sound = isinstance(label, Label) and isinstance(plan.place, Place)
+        is_sound = isinstance(label, Label) and isinstance(plan.pinned, PinnedVersion)
     except (TypeError, ValueError):
         is_sound = False
     if not is_sound or plan.operation_id != operation_id or not callable(plan.finish):
-        raise InvalidInputError(f"operation {operation_id}: {_useless(operation_id, 'it is odd')}")
+        raise InvalidInputError(
+            f"operation {operation_id}: {_cannot_resume(operation_id, 'its content is invalid')}"
+        )
     return plan, results, label
 
 
-def _missing(entry: Entry, given: Given) -> str:
-    """Say which options are missing, and how to give them."""
+def _missing(entry: Entry, given: ResumeOptions) -> str:
+    """List the missing storage options, and how to pass them."""
     listed = "; ".join(
         f"{what} (or the environment variable {' or '.join(names)})"
         for what, names in given.missing.items()
     )
     return (
-        f"operation {entry} cannot be finished yet: credentials are not kept, and these are "
-        f"missing: {listed}. Give them as storage_options={{...}} to "
+        f"operation {entry} cannot be resumed yet: credentials are not kept, and these are "
+        f"missing: {listed}. Pass them as storage_options={{...}} to "
         f"{_SPARK.attribute('resume').call(entry.operation_id).code}, and as "
-        "target_storage_options={...} for the copy that a clone makes if it has others"
+        "target_storage_options={...} for the copy that a clone makes, if it needs others"
     )
 
 
@@ -239,6 +249,225 @@ def _name(operation_id: str, suffix: str = _NEW) -> str:
 
 def _folder() -> PrivateFolder:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "")
-    if not cache.is_absolute():  # "should be ignored", says the specification of the variable
+    if not cache.is_absolute():  # the XDG specification says to ignore a relative path
         cache = Path.home() / ".cache"
     return PrivateFolder(cache, "lance_nb", "jobs")
+
+
+# What decoding raises for JSON of another structure.
+_DECODE_ERRORS = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+_ROWS_MAX = 2**32  # of a fragment: offsets are 32 bits
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeOptions:
+    """Storage options with the credentials, for the dataset and for the copy that a clone makes.
+
+    ``missing`` collects the options that are still unknown, with the environment variables that
+    can provide them.
+    """
+
+    options: StorageOptions | None = field(default=None, repr=False)
+    target_options: StorageOptions | None = field(default=None, repr=False)
+    missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def to_json(value: Any) -> bytes:
+    """Encode a value. Raises InternalError for a type that is not listed."""
+    return json.dumps(_encoded(value), separators=(",", ":")).encode()
+
+
+def from_json(data: bytes, given: ResumeOptions) -> Any:
+    """Decode a value.
+
+    Raises InvalidInputError for data that ``to_json`` of this release does not write.
+    """
+    try:
+        return _decoded(json.loads(data), given)
+    except (*_DECODE_ERRORS, FormatError) as error:
+        raise InvalidInputError(
+            f"this release of lance_nb cannot read the entry: {error!r}"
+        ) from error
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def _encoded(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple):
+        return [_encoded(one) for one in value]
+    if isinstance(value, np.generic):
+        return _encoded(value.item())
+    for kind, encode in _ENCODERS.items():
+        if isinstance(value, kind):
+            return {"is": _name_of(kind), **encode(value)}
+    if is_dataclass(value) and _types().get(type(value).__name__) is type(value):
+        found = {one.name: _encoded(getattr(value, one.name)) for one in fields(value) if one.init}
+        return {"is": type(value).__name__, "fields": found}
+    name = getattr(value, "__name__", "")
+    if name and _functions().get(name) is value:
+        return {"is": "function", "name": name}
+    raise InternalError(f"the journal cannot store a value of type {type(value).__name__}")
+
+
+def _name_of(kind: type) -> str:
+    return "dict" if kind is Mapping else kind.__name__
+
+
+def _encoded_version(pinned: PinnedVersion) -> dict[str, Any]:
+    location = PublicLocation.of(pinned.uri, dict(pinned.storage_options))
+    return {
+        "location": _encoded_location(location),
+        "version": pinned.version,
+        "branch": pinned.branch,
+        "allow_bases": list(pinned.allow_bases),
+        "stamp": pinned.stamp,
+        "reads_checked": pinned.reads_checked,
+    }
+
+
+def _encoded_copy(copy: CommitCopy) -> dict[str, Any]:
+    location = PublicLocation.of(copy.target, dict(copy.target_options))
+    return {"location": _encoded_location(location)}
+
+
+def _encoded_location(location: PublicLocation) -> dict[str, Any]:
+    return {
+        "uri": location.uri,
+        "options": _encoded(dict(location.options or {})),
+        "withheld": [list(path) for path in location.withheld],
+    }
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def _bytes(text: Any) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
+_ENCODERS: dict[Any, Callable[[Any], dict[str, Any]]] = {
+    bytes: lambda value: {"bytes": _text(value)},
+    list: lambda value: {"items": [_encoded(one) for one in value]},
+    frozenset: lambda value: {"items": [_encoded(one) for one in sorted(value)]},
+    Mapping: lambda value: {"items": [[_encoded(k), _encoded(v)] for k, v in value.items()]},
+    Fragment: lambda value: {"bytes": _text(value.to_bytes())},
+    DeletionVector: lambda value: {"bytes": _text(value.to_bytes(DeletionFileType.BITMAP))},
+    PinnedVersion: _encoded_version,
+    CommitCopy: _encoded_copy,
+    # The commit needs only the version, and the other fields may hold open stores.
+    WriteOptions: lambda value: {"file_version": list(value.file_version)},
+}
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def _decoded(value: Any, given: ResumeOptions) -> Any:
+    if isinstance(value, list):
+        return tuple(_decoded(one, given) for one in value)
+    if not isinstance(value, dict):
+        return value
+    name = value["is"]
+    if name in _DECODERS:
+        return _DECODERS[name](value, given)
+    if name == "function":
+        return _functions()[value["name"]]
+    found = {str(key): _decoded(one, given) for key, one in value["fields"].items()}
+    return _types()[name](**found)
+
+
+def _decoded_version(value: dict[str, Any], given: ResumeOptions) -> PinnedVersion:
+    uri, options = _resolved(value["location"], given, given.options)
+    bases = tuple(value["allow_bases"])
+    checked = value["reads_checked"]
+    return PinnedVersion(
+        uri, value["version"], value["branch"], options, bases, value["stamp"], checked
+    )
+
+
+def _decoded_copy(value: dict[str, Any], given: ResumeOptions) -> CommitCopy:
+    return CommitCopy(*_resolved(value["location"], given, given.target_options))
+
+
+def _resolved(
+    kept: dict[str, Any], given: ResumeOptions, options: StorageOptions | None
+) -> tuple[str, tuple[tuple[str, Any], ...]]:
+    """Add the credentials to a URI and its options, or record what is missing."""
+    withheld = tuple(tuple(path) for path in kept["withheld"])
+    location = PublicLocation(kept["uri"], _decoded(kept["options"], given), withheld)
+    missing = location.missing(options)
+    given.missing.update(missing)
+    uri, found = (location.uri, None) if missing else location.resolve(options)
+    return uri, tuple(sorted((found or {}).items()))
+
+
+def _vector(value: dict[str, Any]) -> DeletionVector:
+    return DeletionVector.from_bytes(
+        _bytes(value["bytes"]), DeletionFileType.BITMAP, physical_rows=_ROWS_MAX
+    )
+
+
+_DECODERS: dict[str, Callable[[dict[str, Any], ResumeOptions], Any]] = {
+    "bytes": lambda value, _: _bytes(value["bytes"]),
+    "list": lambda value, given: [_decoded(one, given) for one in value["items"]],
+    "frozenset": lambda value, given: frozenset(_decoded(one, given) for one in value["items"]),
+    "dict": lambda value, given: {
+        _decoded(key, given): _decoded(one, given) for key, one in value["items"]
+    },
+    "Fragment": lambda value, _: Fragment.from_bytes(_bytes(value["bytes"])),
+    "DeletionVector": lambda value, _: _vector(value),
+    "PinnedVersion": _decoded_version,
+    "CommitCopy": _decoded_copy,
+    "WriteOptions": lambda value, _: WriteOptions(file_version=tuple(value["file_version"])),
+}
+
+
+# --- the listed types -----------------------------------------------------------------------------
+
+
+@cache
+def _types() -> dict[str, type]:
+    """Return the dataclasses that are stored field by field."""
+    from lance_nb.format.field import Field, Keys
+    from lance_nb.format.index_metadata import IndexFile, IndexMetadata
+    from lance_nb.format.key_filter import KeyFilter
+    from lance_nb.format.merged_logs import MergedLog
+    from lance_nb.format.schema import Schema
+    from lance_nb.spark.plan import Label
+    from lance_nb.spark.row_writer import CommitRows, RowWriter
+    from lance_nb.spark.tasks.columns import FilledFragments
+    from lance_nb.spark.tasks.maintenance import (
+        BuiltSegment,
+        CommitRewrites,
+        CommitSegments,
+        Copied,
+    )
+    from lance_nb.transactions.column_rewrite import ColumnRewrite
+    from lance_nb.transactions.compaction_options import CompactionOptions
+    from lance_nb.transactions.compaction_run import Rewritten
+    from lance_nb.transactions.deletion_plan import DeletionPlan, FragmentDeletion
+    from lance_nb.transactions.merge_insert_plan import MergePlan
+    from lance_nb.transactions.row_rewrite import RowRewrite
+    from lance_nb.transactions.staged import Addition
+    from lance_nb.transactions.stream_mark import StreamMark
+
+    listed = (
+        Addition, BuiltSegment, ColumnRewrite, CommitRewrites, CommitRows, CommitSegments,
+        CompactionOptions, Copied, DeletionPlan, Field, FilledFragments, FragmentDeletion,
+        IndexFile, IndexMetadata, KeyFilter, Keys, Label, MergePlan, MergedLog, Rewritten,
+        RowRewrite, RowWriter, Schema, StreamMark,
+    )  # fmt: skip
+    return {one.__name__: one for one in listed}
+
+
+@cache
+def _functions() -> dict[str, Callable[..., Any]]:
+    """Return the functions that commit a plan."""
+    from lance_nb.spark.plan import commit_edits
+    from lance_nb.spark.tasks.columns import commit_columns
+
+    return {one.__name__: one for one in (commit_edits, commit_columns)}

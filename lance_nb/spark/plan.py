@@ -1,52 +1,70 @@
-"""Plan, tasks, commit: how large work is taken apart and put together again.
+"""Plan: a pinned version, the tasks that read it, and the commit of their results.
 
-A plan pins a version and cuts the work into tasks. A task is a value that can be sent anywhere; it
+A plan pins a version and divides the work into tasks. A task is a value that can be pickled; it
 reads the pinned version, writes only new files, and returns metadata, not data. An engine runs the
-tasks. What all of them return becomes one transaction, with the pinned version as its read version
-and the plan's ``operation_id`` as its uuid, so that committing it again commits nothing twice.
+tasks. Their results become one transaction with the pinned version as its read version and the
+plan's ``operation_id`` as its uuid, which makes the commit idempotent. Concurrent changes are
+detected by that commit and nowhere else.
 
-Files of tasks that failed or lost a race belong to no version; cleanup finds them. Nothing is ever
-deleted after a commit was tried.
+Tasks get neighbouring fragments of about ``TASK_BYTES`` together. A Spark partition costs 10 to
+50 ms besides its work, so small tasks share one, as small files do in Spark's own scans: the limits
+are those of ``spark.sql.files.maxPartitionBytes`` and ``spark.sql.files.openCostInBytes``.
 
+Files of tasks that failed or lost a race belong to no version; cleanup removes them. Nothing is
+deleted after a commit was attempted.
+
+Limits: storage options are sent to the executors unchanged, credentials included.
 Source: lance_nb.transactions.staged (edits), lance_nb.transactions.commit (the three outcomes).
 """
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Protocol
 
-from lance_nb.dataset import LanceDataset
+import numpy as np
+
+from lance_nb.dataset import LanceDataset, LanceFragment
+from lance_nb.dataset.opened import check_stamp, stamp_of
+from lance_nb.dataset.session import Session, open_session
+from lance_nb.dataset.verbs import deleting
 from lance_nb.dataset.verbs.committing import commit_staged
-from lance_nb.spark.place import Place
+from lance_nb.errors import VersionNotFoundError
+from lance_nb.format.fragment import Fragment
+from lance_nb.table.refs import Target
+from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.operation import BuildOptions
 from lance_nb.transactions.staged import StagedWrite, combine
 from lance_nb.transactions.stream_mark import StreamMark
 
-# Nothing is chosen: what the dataset has is kept.
+# No build option is set, so those of the dataset are kept.
 KEPT = BuildOptions()
 
 
 class Task(Protocol):
-    """One piece of the work: a frozen value that pickles."""
+    """One part of an operation: a frozen value that can be pickled."""
 
     @property
     def size_bytes(self) -> int:
-        """About how many bytes it reads and writes."""
+        """The estimated bytes that it reads and writes."""
         ...
 
     def run(self) -> Any:
-        """Do it and return what is to be committed, None for nothing. Raises LanceError."""
+        """Run the task; return what is to be committed, None for nothing. Raises LanceError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a commit says about itself."""
+    """The message and properties of a commit."""
 
     message: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
@@ -54,14 +72,14 @@ class Label:
 
 
 class Finish(Protocol):
-    """Commits what the tasks of a plan returned, as one transaction."""
+    """Commit the results of a plan as one transaction."""
 
     def __call__(self, plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset: ...
 
 
 def commit_edits(plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset:
-    """Commit edits: rows added, deleted and rewritten."""
-    _, snapshot = plan.place.open()
+    """Commit row edits: additions, deletions, rewrites."""
+    _, snapshot = plan.pinned.open()
     return commit_write(plan, combine(snapshot, results), label)
 
 
@@ -69,62 +87,231 @@ def commit_write(
     plan: Plan, staged: StagedWrite, label: Label, build: BuildOptions = KEPT
 ) -> LanceDataset:
     """Commit one staged write under the plan's operation id."""
-    session = plan.place.session()
+    session = plan.pinned.session()
     environment = replace(Environment(), new_uuid=lambda: plan.operation_id)
     build = replace(build, mark=label.mark)
     options = CommitOptions(message=label.message, environment=environment, build=build)
     properties = dict(label.properties)
     return LanceDataset.from_opened(
-        session, commit_staged(session, plan.place.branch, staged, options, properties)
+        session, commit_staged(session, plan.pinned.branch, staged, options, properties)
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be done. ``verb`` names it, ``detail`` says more in one line.
+    """An operation as tasks and a commit. ``verb`` names it, ``detail`` describes it in one line.
 
-    ``gather`` gets results in another way than by tasks: by a job of Spark's over a DataFrame.
-    ``settle`` does here what can only be done when all tasks are: it may write files, and what it
-    returns is committed. ``is_empty_too``: there is something to commit without any result.
-    ``as_edits`` turns results that are no edits of a stage into such.
+    ``run_job`` replaces the tasks: it runs a Spark job over a DataFrame and returns the results.
+    ``finalize`` runs on the driver after the last task; it may write files, and its return value
+    is committed. ``commits_without_results``: commit even if no task returned anything.
+    ``as_edits`` turns the results into edits for a stage, where they are not edits already.
     """
 
     verb: str
     detail: str
-    place: Place
+    pinned: PinnedVersion
     tasks: tuple[Task, ...]
     finish: Finish = commit_edits
-    gather: Callable[[Any, Any], list[Any]] | None = None
-    settle: Callable[[Plan, Sequence[Any]], list[Any]] | None = None
-    is_empty_too: bool = False
+    run_job: Callable[[Any, Any], list[Any]] | None = None
+    finalize: Callable[[Plan, Sequence[Any]], list[Any]] | None = None
+    commits_without_results: bool = False
     as_edits: Callable[[Plan, Sequence[Any]], list[Any]] | None = None
     operation_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
     def size_bytes(self) -> int:
-        """About how many bytes all tasks read and write."""
+        """The estimated bytes that all tasks read and write."""
         return sum(task.size_bytes for task in self.tasks)
 
-    def settled(self, results: Sequence[Any]) -> list[Any]:
-        """Turn what all tasks returned into what is committed."""
-        return list(results) if self.settle is None else self.settle(self, results)
+    def finalized(self, results: Sequence[Any]) -> list[Any]:
+        """Turn the results of all tasks into those to commit."""
+        return list(results) if self.finalize is None else self.finalize(self, results)
 
     def edits(self, results: Sequence[Any]) -> list[Any]:
-        """Turn what ``run_edits`` returned into edits of a stage; of nothing comes nothing."""
+        """Turn the results of ``run_edits`` into edits for a stage."""
         return (
             list(results) if self.as_edits is None or not results else self.as_edits(self, results)
         )
 
     def commit(self, results: Sequence[Any], label: Label = Label()) -> LanceDataset:
-        """Commit what the tasks returned as one transaction; return the new version.
+        """Commit the results of the tasks as one transaction; return the new version.
 
-        Without any result nothing is committed and the pinned version is returned. Calling it
-        again, after an unknown outcome too, commits nothing twice. Raises CommitConflictError,
+        Without results nothing is committed and the pinned version is returned. The call is
+        idempotent, also after an unknown outcome. Raises CommitConflictError,
         RetryableCommitConflictError, CommitStateUnknownError, StorageError; NotFoundError if
-        another dataset is in its place now.
+        the dataset was replaced by another one.
         """
         found = [one for one in results if one is not None]
-        if not found and not self.is_empty_too:
-            return self.place.dataset()
-        self.place.check()
+        if not found and not self.commits_without_results:
+            return self.pinned.dataset()
+        self.pinned.check()
         return self.finish(self, found, label)
+
+
+_CACHED_VERSIONS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedVersion:
+    """A dataset at one version, as a value that can be pickled and sent to workers.
+
+    ``branch`` None is main; version 0 means that there is no dataset yet. ``stamp`` identifies the
+    pinned version by number, time and transaction, so that a dataset which was deleted and created
+    again in the same folder is refused. It is kept when ``version`` is replaced by another version
+    of the dataset, which is then not compared. ``reads_checked``: verify the checksum of each file
+    before it is read.
+    """
+
+    uri: str
+    version: int
+    branch: str | None = None
+    storage_options: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
+    allow_bases: tuple[str, ...] = ()
+    stamp: str = ""
+    reads_checked: bool = False
+
+    @classmethod
+    def of(cls, dataset: LanceDataset) -> PinnedVersion:
+        """Pin the version of an open dataset."""
+        return cls.at(*dataset.opened)
+
+    @classmethod
+    def at(cls, session: Session, snapshot: Snapshot | None) -> PinnedVersion:
+        """Pin a version, or the folder of a dataset that is to be created."""
+        uri = session.uri
+        return cls(
+            uri if "://" in uri else str(Path(uri).absolute()),
+            0 if snapshot is None else snapshot.version,
+            None if snapshot is None else snapshot.branch,
+            _frozen(session.storage_options),
+            session.trusted_bases,
+            stamp="" if snapshot is None else stamp_of(snapshot.manifest),
+            reads_checked=session.checks is not None,
+        )
+
+    @property
+    def options_json(self) -> str | None:
+        """The storage options as JSON, the form of the data source option."""
+        return json.dumps(dict(self.storage_options)) if self.storage_options else None
+
+    @property
+    def bases_json(self) -> str | None:
+        """The allowed bases as JSON, because a path may contain commas."""
+        return json.dumps(self.allow_bases) if self.allow_bases else None
+
+    def session(self) -> Session:
+        """Open the folder without reading anything."""
+        options = dict(self.storage_options) or None
+        return open_session(self.uri, options, self.allow_bases, check=self.reads_checked)
+
+    def open(self) -> tuple[Session, Snapshot]:
+        """Open the version; the last few are cached, so a worker opens each once.
+
+        Raises DatasetNotFoundError, VersionNotFoundError, StorageError; NotFoundError if the
+        dataset was replaced by another one.
+        """
+        return _opened(self)
+
+    def check(self) -> None:
+        """Check that the version is still the one that was pinned, if it exists.
+
+        Raises NotFoundError, StorageError.
+        """
+        if self.version:
+            with suppress(VersionNotFoundError):
+                _opened.__wrapped__(self)
+
+    def dataset(self) -> LanceDataset:
+        """Open the version as a dataset."""
+        return LanceDataset.from_opened(*self.open())
+
+    def fragments(self, ids: Collection[int]) -> list[LanceFragment]:
+        """Open some fragments of the version."""
+        return [one for one in self.dataset().get_fragments() if one.fragment_id in ids]
+
+
+def _frozen(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted((options or {}).items()))
+
+
+@lru_cache(maxsize=_CACHED_VERSIONS)
+def _opened(pinned: PinnedVersion) -> tuple[Session, Snapshot]:
+    options = dict(pinned.storage_options) or None
+    session = open_session(pinned.uri, options, pinned.allow_bases, check=pinned.reads_checked)
+    snapshot = session.load(Target(pinned.branch, pinned.version))
+    if pinned.stamp.startswith(f"{pinned.version} "):
+        check_stamp(snapshot, pinned.stamp, pinned.uri)
+    return session, snapshot
+
+
+TASK_BYTES = 128 * 1024**2
+OPEN_BYTES = 4 * 1024**2
+_LEAST_BYTES = 2 * OPEN_BYTES  # of a partition, even if cores stay idle
+
+
+def fragment_bytes(fragment: Fragment) -> int:
+    """Return the bytes of the data files of a fragment, as far as recorded."""
+    return sum(file.size_bytes or 0 for file in fragment.files)
+
+
+def fragment_groups(
+    snapshot: Snapshot, task_bytes: int = TASK_BYTES
+) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Group the fragments of a version for tasks of about ``task_bytes``: ids and total bytes."""
+    return group_fragments(snapshot.manifest.fragments, task_bytes)
+
+
+def group_fragments(
+    fragments: Iterable[Fragment], task_bytes: int
+) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Group adjacent fragments: their ids and total bytes."""
+    ids: list[int] = []
+    size = 0
+    for fragment in fragments:
+        weight = fragment_bytes(fragment)
+        if ids and size + weight > task_bytes:
+            yield tuple(ids), size
+            ids, size = [], 0
+        ids.append(fragment.id)
+        size += weight
+    if ids:
+        yield tuple(ids), size
+
+
+def select_fragments(snapshot: Snapshot, ids: tuple[int, ...]) -> list[Fragment]:
+    """Return the fragments with these ids."""
+    wanted = set(ids)
+    return [one for one in snapshot.manifest.fragments if one.id in wanted]
+
+
+def group_tasks(sizes: Sequence[int], num_cores: int) -> list[tuple[int, ...]]:
+    """Group adjacent tasks into Spark partitions; return the task numbers of each.
+
+    With enough tasks the number of partitions is a multiple of ``num_cores``. A partition is not
+    much larger than ``TASK_BYTES`` unless a single task is.
+    """
+    weights = np.asarray(sizes, np.float64) + OPEN_BYTES
+    total = weights.sum()
+    rounds = max(-(-total // (TASK_BYTES * num_cores)), 1)
+    count = int(min(rounds * num_cores, max(total // _LEAST_BYTES, 1), len(sizes)))
+    middles = np.cumsum(weights) - weights / 2
+    groups = (middles * (count / total)).astype(np.int64)
+    ends = np.flatnonzero(np.diff(groups)) + 1
+    return [tuple(one.tolist()) for one in np.split(np.arange(len(sizes)), ends)]
+
+
+# Called with the pinned version, fragment ids, the filter, and the bytes of these fragments.
+MakeTask = Callable[[PinnedVersion, tuple[int, ...], str, int], Task]
+
+
+def plan_where(
+    what: str, task: MakeTask, dataset: LanceDataset, predicate: str, task_bytes: int
+) -> Plan:
+    """Plan an operation on the rows that pass a filter. Raises PredicateError."""
+    _, snapshot = dataset.opened
+    deleting.check(snapshot, predicate)
+    pinned = PinnedVersion.of(dataset)
+    tasks = tuple(
+        task(pinned, ids, predicate, size) for ids, size in fragment_groups(snapshot, task_bytes)
+    )
+    return Plan(what, f"where {predicate}", pinned, tasks)

@@ -1,14 +1,13 @@
-"""A folder of files that only this user reads and writes, for what must outlive the process.
+"""A folder that only the current user can read and write, for files that outlive the process.
 
-Nothing in it is believed to be ours because of its name: folder and files must belong to the user,
-must not be writable by others and must not be symbolic links. The folder has mode 700 and its files
-600; of one that is ours and too open, the mode is corrected, but a file that others could write is
-refused. All steps go through the descriptor of the opened folder, so that it cannot be exchanged in
-between.
+A name is no proof of ownership: the folder and its files must belong to the user, must not be
+writable by others and must not be symbolic links. The folder has mode 700 and its files 600. A mode
+that is too open is corrected, except that a file which others could write is refused. All steps use
+the descriptor of the opened folder, so that it cannot be replaced in between.
 
-Writes are whole or not there: a new file of its own name, fsync, rename, fsync of the folder.
+Writes are atomic and durable: temporary file, fsync, rename, fsync of the folder.
 
-Limits: for systems with owners and modes of files (not Windows). Access lists are not looked at.
+Limits: for systems with file owners and modes (not Windows). Access control lists are not checked.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ _BASE_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _TEMPORARY = ".tmp-"
-_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-_IS_LINK = {errno.ELOOP, errno.ENOTDIR}
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_LINK_ERRORS = {errno.ELOOP, errno.ENOTDIR}
 _ELSEWHERE = "remove it, or set XDG_CACHE_HOME to another folder of your own"
 _OLD_S = 24 * 3600.0
 
 
 class PrivateFolder:
-    """``base/parts[0]/parts[1]/...``, of which ``base`` is taken as it is. Opened for each call."""
+    """The folder ``base/parts[0]/parts[1]/...``, opened per call; ``base`` is not checked."""
 
     def __init__(self, base: Path, *parts: str) -> None:
         self._base = base
@@ -44,28 +43,28 @@ class PrivateFolder:
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """The path of the folder."""
         return self._base.joinpath(*self._parts)
 
     def check(self) -> None:
-        """Make it if it is not there. Raises StorageError when it is not the user's alone."""
+        """Create the folder if needed. Raises StorageError if other users can access it."""
         with self._made():
             pass
 
     def names(self) -> list[str]:
-        """List the files, the oldest first; without temporary ones. Raises StorageError."""
+        """List the files, oldest first, without temporary files. Raises StorageError."""
         with self._opened() as folder:
             if folder is None:
                 return []
             found = []
             for name in _listed(folder):
-                with suppress(FileNotFoundError):  # removed meanwhile
+                with suppress(FileNotFoundError):  # removed by another process
                     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
                     found.append((status.st_mtime_ns, name))
         return [name for _, name in sorted(found) if not name.startswith(_TEMPORARY)]
 
     def read(self, name: str, size_bytes_max: int) -> bytes | None:
-        """Read a file; None if it is not there. Raises StorageError for one that is not ours."""
+        """Read a file; None if there is none. Raises StorageError if it may not be the user's."""
         with self._opened() as folder:
             if folder is None:
                 return None
@@ -78,7 +77,7 @@ class PrivateFolder:
                 raise StorageError(path, _reason(error)) from error
             try:
                 _check_file(path, os.fstat(file))
-                with _as_ours(Path(path)), os.fdopen(file, "rb", closefd=False) as opened:
+                with _storage_errors(Path(path)), os.fdopen(file, "rb", closefd=False) as opened:
                     data = opened.read(size_bytes_max + 1)
             finally:
                 os.close(file)
@@ -87,13 +86,13 @@ class PrivateFolder:
         return data
 
     def has(self, name: str) -> bool:
-        """Tell whether there is a file, or anything else, of that name. Raises StorageError."""
+        """Whether a file, or anything else, has that name. Raises StorageError."""
         with self._opened() as folder:
             return folder is not None and _holds(folder, name)
 
     def write(self, name: str, data: bytes) -> None:
         """Create or replace a file, durably. Raises StorageError."""
-        with self._made() as folder, _as_ours(self.path / name):
+        with self._made() as folder, _storage_errors(self.path / name):
             _remove_old(folder)
             temporary = f"{_TEMPORARY}{uuid.uuid4().hex}"
             file = os.open(temporary, _CREATE_FLAGS, 0o600, dir_fd=folder)
@@ -110,23 +109,23 @@ class PrivateFolder:
             os.fsync(folder)
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a link of that name, if there is one. Raises StorageError."""
-        with self._opened() as folder, _as_ours(self.path / name):
+        """Remove a file or link if it exists. Raises StorageError."""
+        with self._opened() as folder, _storage_errors(self.path / name):
             if folder is not None:
                 with suppress(FileNotFoundError):
                     os.unlink(name, dir_fd=folder)
 
     @contextmanager
     def _made(self) -> Iterator[int]:
-        """Open the folder, which is made if it is not there."""
-        with _as_ours(self._base):
+        """Open the folder; create it if needed."""
+        with _storage_errors(self._base):
             self._base.mkdir(parents=True, exist_ok=True)
         folder = os.open(self._base, _BASE_FLAGS)
         try:
             path = self._base
             for part in self._parts:
                 path /= part
-                with _as_ours(path), suppress(FileExistsError):
+                with _storage_errors(path), suppress(FileExistsError):
                     os.mkdir(part, 0o700, dir_fd=folder)
                 folder = _inside(folder, path, is_last=part == self._parts[-1])
             yield folder
@@ -135,7 +134,7 @@ class PrivateFolder:
 
     @contextmanager
     def _opened(self) -> Iterator[int | None]:
-        """Open the folder; None if it is not there."""
+        """Open the folder; None if there is none."""
         try:
             folder = os.open(self._base, _BASE_FLAGS)
         except OSError:
@@ -155,8 +154,8 @@ class PrivateFolder:
 
 
 def _inside(above: int, path: Path, *, is_last: bool) -> int:
-    """Open a folder in another one, which is closed instead of it. Raises StorageError."""
-    with _as_ours(path):
+    """Open a folder below another one, and close that one. Raises StorageError."""
+    with _storage_errors(path):
         folder = os.open(path.name, _FOLDER_FLAGS, dir_fd=above)
     _check_folder(path, folder, is_last=is_last)
     os.close(above)
@@ -164,13 +163,13 @@ def _inside(above: int, path: Path, *, is_last: bool) -> int:
 
 
 def _check_folder(path: Path, folder: int, *, is_last: bool) -> None:
-    """Refuse a folder of somebody else; correct the mode of one of ours. Closes a refused one."""
+    """Refuse a folder of another user, closing it; correct the mode of our own."""
     is_ours = False
     try:
-        with _as_ours(path):
+        with _storage_errors(path):
             status = os.fstat(folder)
             _check_owner(str(path), status)
-            wanted = 0o700 if is_last else stat.S_IMODE(status.st_mode) & ~_BY_OTHERS
+            wanted = 0o700 if is_last else stat.S_IMODE(status.st_mode) & ~_WRITABLE_BY_OTHERS
             if stat.S_IMODE(status.st_mode) != wanted:
                 os.fchmod(folder, wanted)
         is_ours = True
@@ -183,11 +182,13 @@ def _check_file(path: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise StorageError(path, "it is not a regular file")
     _check_owner(path, status)
-    if status.st_mode & _BY_OTHERS:
+    if status.st_mode & _WRITABLE_BY_OTHERS:
         mode = stat.S_IMODE(status.st_mode)
-        raise StorageError(path, f"other users can write it (mode {mode:o}): it may not be ours")
+        raise StorageError(
+            path, f"other users can write to it (mode {mode:o}): it may not be yours"
+        )
     if status.st_nlink > 1:
-        raise StorageError(path, "it has a second name elsewhere: it may not be ours")
+        raise StorageError(path, "it has another hard link: it may not be yours")
 
 
 def _check_owner(path: str, status: os.stat_result) -> None:
@@ -195,7 +196,7 @@ def _check_owner(path: str, status: os.stat_result) -> None:
     if status.st_uid != mine:
         raise StorageError(
             path,
-            f"it belongs to user {status.st_uid}, not to user {mine} who runs this; {_ELSEWHERE}",
+            f"it belongs to user {status.st_uid}, not to the current user {mine}; {_ELSEWHERE}",
         )
 
 
@@ -213,7 +214,7 @@ def _listed(folder: int) -> list[str]:
 
 
 def _remove_old(folder: int) -> None:
-    """Remove what writes have left behind that were killed long ago."""
+    """Remove temporary files of writers that were killed long ago."""
     for name in _listed(folder):
         if name.startswith(_TEMPORARY):
             with suppress(OSError):
@@ -223,8 +224,8 @@ def _remove_old(folder: int) -> None:
 
 
 @contextmanager
-def _as_ours(path: Path) -> Iterator[None]:
-    """Turn errors of the system into ours. Several of ours are OSErrors as well."""
+def _storage_errors(path: Path) -> Iterator[None]:
+    """Raise StorageError for an OSError. Several errors of ours are OSErrors themselves."""
     try:
         yield
     except StorageError:
@@ -234,6 +235,6 @@ def _as_ours(path: Path) -> Iterator[None]:
 
 
 def _reason(error: OSError) -> str:
-    if error.errno in _IS_LINK:
-        return f"it is a symbolic link, which is not followed, or no folder; {_ELSEWHERE}"
+    if error.errno in _LINK_ERRORS:
+        return f"it is a symbolic link, which is not followed, or not a folder; {_ELSEWHERE}"
     return f"{error.strerror or error}; {_ELSEWHERE}"

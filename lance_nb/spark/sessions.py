@@ -1,15 +1,15 @@
-"""Finds a SparkSession, or starts one; never stops one that others started.
+"""Find a SparkSession, or start one. Sessions that others started are never stopped.
 
-``getActiveSession`` is per thread and finds nothing in another thread of the same kernel, so the
-session that the process made and the name ``spark`` of the notebook are looked at as well.
+``getActiveSession`` is per thread and finds nothing in other threads of the same kernel, so the
+session of this process and the notebook variable ``spark`` are tried as well.
 
-A session that is started here is local: it must run its Python workers with this interpreter, which
+A session that is started here is local and runs its Python workers with this interpreter, which
 Spark does not do by itself in a virtual environment. Starting takes 5 to 10 seconds, so it is done
-when asked for, or for work that is worth it.
+on request, or for plans that are large enough.
 
-Limits: Spark 4 needs Java 17 or newer. ``spark.python.unix.domain.socket.enabled`` is left off:
-with it, each worker that was idle for a minute ends with a traceback, which a notebook shows.
-Source: PySpark 4.3; guides measured there: start-up, thread-local sessions, PYSPARK_PYTHON.
+Limits: Spark 4 needs Java 17 or newer. ``spark.python.unix.domain.socket.enabled`` stays off: with
+it, every worker that was idle for a minute ends with a traceback, which a notebook shows.
+Source: PySpark 4.3.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from lance_nb.errors import NotSupportedError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Milliseconds that a Python worker keeps memory which Arrow has freed (mimalloc: 10 by default), as
-# long as Spark keeps a worker that has nothing to do: else every task has its buffers cleared anew.
-_KEEP_FREED_MS = 60_000
+# Milliseconds until mimalloc returns freed memory to the system (default: 10). Spark keeps idle
+# workers for a minute; with the default every task pays for new zeroed pages, which made appends of
+# files 1.5 times slower (tests/benchmarks/spark.py).
+_PURGE_DELAY_MS = 60_000
 _LOCAL: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    "spark.executorEnv.MIMALLOC_PURGE_DELAY": str(_KEEP_FREED_MS),
+    "spark.executorEnv.MIMALLOC_PURGE_DELAY": str(_PURGE_DELAY_MS),
 }
 _CONNECT = "pyspark.sql.connect"
 MIN_JAVA = 17
@@ -44,7 +45,7 @@ MANY_CORES = 1024
 
 
 def find_session(namespace: Mapping[str, Any] | None = None) -> SparkSession | None:
-    """Return a session that is there: active, made by this process, or named ``spark``."""
+    """Return a running session: the active one, that of this process, or the variable ``spark``."""
     if "pyspark" not in sys.modules:
         return None
     from pyspark.sql import SparkSession
@@ -59,10 +60,10 @@ def find_session(namespace: Mapping[str, Any] | None = None) -> SparkSession | N
 def start_session(name: str = "lance_nb", **config: str) -> SparkSession:
     """Start a local session that runs its workers with this interpreter.
 
-    ``config`` are Spark's own keys with ``__`` for dots: ``spark__master="spark://host:7077"`` goes
-    to a cluster, ``spark__remote="local[2]"`` starts Spark Connect; without either, the server that
-    SPARK_REMOTE names is taken where it is set. Raises NotSupportedError when
-    PySpark or Java is missing, with what to install.
+    ``config`` has Spark's keys with ``__`` for dots: ``spark__master="spark://host:7077"`` connects
+    to a cluster, ``spark__remote="local[2]"`` starts Spark Connect. Without either, the server in
+    SPARK_REMOTE is used if it is set. Raises NotSupportedError with what to install if PySpark or
+    Java is missing.
     """
     problem = why_not()
     if problem is not None:
@@ -80,17 +81,17 @@ def start_session(name: str = "lance_nb", **config: str) -> SparkSession:
 
 
 def why_not() -> str | None:
-    """Say in one line why Spark cannot be started here; None when it can."""
+    """Return in one line why Spark cannot be started here; None if it can."""
     try:
-        import pyspark  # noqa: F401 - asked for, nothing more
+        import pyspark  # noqa: F401 - tested for presence
     except ImportError:
         return "PySpark is not installed: pip install 'lance-nb[spark]'"
-    if (remote() or "").startswith("sc://"):  # Java is where the server is
+    if (remote() or "").startswith("sc://"):  # Java runs on the server
         return None
     found = java()
     version = None if found is None else _version(found)
     if found is None or (version is not None and version < MIN_JAVA):
-        there = "there is none" if found is None else f"{found} is Java {version}"
+        there = "none was found" if found is None else f"{found} is Java {version}"
         return (
             f"Spark needs Java {MIN_JAVA} or newer, and {there}: install a JRE (Debian and Ubuntu: "
             "apt install openjdk-17-jre-headless; conda: conda install openjdk=17) or set JAVA_HOME"
@@ -99,12 +100,12 @@ def why_not() -> str | None:
 
 
 def remote() -> str | None:
-    """Return the Spark Connect server that the environment names."""
+    """Return the Spark Connect server in SPARK_REMOTE."""
     return os.environ.get("SPARK_REMOTE") or None
 
 
 def _version(program: str) -> int | None:
-    """Return the release that a Java says of itself beside its programs, None if it does not."""
+    """Return the major version in the ``release`` file of a Java installation, None without one."""
     for folder in Path(program).resolve().parents[1:3]:
         try:
             text = (folder / "release").read_text(encoding="utf-8")
@@ -116,7 +117,7 @@ def _version(program: str) -> int | None:
 
 
 def java() -> str | None:
-    """Return the Java program that Spark would start."""
+    """Return the path of the Java program that Spark would start."""
     home = os.environ.get("JAVA_HOME")
     inside = Path(home) / "bin" / "java" if home else None
     if inside is not None and inside.is_file():
@@ -125,17 +126,17 @@ def java() -> str | None:
 
 
 def is_connect(session: object) -> bool:
-    """Whether a session talks to a Spark Connect server; told without importing that half."""
+    """Whether a session is of Spark Connect. Does not import PySpark."""
     return any(one.__module__.startswith(_CONNECT) for one in type(session).__mro__)
 
 
 def num_cores(session: SparkSession) -> int:
-    """Return how many tasks run at once; a great many for Connect, which does not tell."""
+    """Return how many tasks run in parallel; ``MANY_CORES`` on Connect, which does not tell."""
     return MANY_CORES if is_connect(session) else int(session.sparkContext.defaultParallelism)
 
 
 def is_local(session: SparkSession) -> bool:
-    """Whether the executors are this machine's own cores."""
+    """Whether the executors run on this machine."""
     return not is_connect(session) and (session.sparkContext.master or "").startswith("local")
 
 

@@ -1,10 +1,10 @@
-"""Arrow as Lance has it, and Arrow as Spark takes and gives it.
+"""Convert between the Arrow types of a dataset and those that Spark uses.
 
-Reading: Spark checks the first batch against its own schema to the letter: names, order, types, and
-every field nullable.
+Read: Spark compares the first batch with its own schema exactly: names, order, types, and every
+field nullable.
 
 =======================================  =======================================
-in the dataset                           for Spark
+in the dataset                           in Spark
 =======================================  =======================================
 fixed-size list, large list              list, its values named ``element``
 large and view forms of string, binary   string, binary
@@ -12,19 +12,19 @@ fixed-size binary                        binary
 uint8, uint16, uint32                    int16, int32, int64
 uint64                                   decimal(20, 0)
 float16                                  float32
-timestamp of any unit                    timestamp in microseconds (what is finer
-                                         is cut off); with a zone: in UTC
+timestamp of any unit                    timestamp in microseconds, truncated;
+                                         with a time zone: in UTC
 date64                                   date32
 time32, time64                           int32, int64, in the unit of the column
-dictionary                               its values
+dictionary                               its value type
 =======================================  =======================================
 
-Writing: batches are cast back to the dataset's schema, so a list of the right length becomes a
-fixed-size list again. For a new dataset the hints in ``StructField.metadata`` decide:
-``{"lance_nb.dimension": 64}`` makes an array of floats a vector, ``lance-encoding:*`` keys go to
-the field (``{"lance-encoding:blob": "true"}`` makes bytes a blob).
+Write: batches are cast back to the schema of the dataset, so a list of the right length becomes a
+fixed-size list again. For a new dataset, hints in ``StructField.metadata`` choose the types:
+``{"lance_nb.dimension": 64}`` makes an array of floats a vector, and ``lance-encoding:*`` keys are
+copied to the field (``{"lance-encoding:blob": "true"}`` makes bytes a blob).
 
-Source: PySpark 4.3 (``pyspark.sql.pandas.types``), measured.
+Source: ``pyspark.sql.pandas.types`` of PySpark 4.3.
 """
 
 from __future__ import annotations
@@ -64,18 +64,19 @@ _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 
 
 def readable_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the schema that Spark sees. Raises NotSupportedError for a type it has not."""
+    """Return the schema that Spark sees. Raises NotSupportedError for an unsupported type."""
     return pa.schema([pa.field(one.name, readable_type(one.type, one.name)) for one in schema])
 
 
 def readable_type(kind: pa.DataType, column: str) -> pa.DataType:
-    """Return what Spark reads a type as. Raises NotSupportedError."""
+    """Return the type that Spark reads a type as. Raises NotSupportedError."""
     for fits, found in _SAME_FOR_ALL:
         if fits(kind):
             return found
     if any(fits(kind) for fits in _REFUSED):
         raise NotSupportedError(
-            f"column {column!r}: Spark has no type for {kind}; leave it out with columns=..."
+            f"column {column!r}: Spark has no type for {kind}; leave the column out with "
+            "columns=..."
         )
     if pa.types.is_dictionary(kind):
         return readable_type(kind.value_type, column)
@@ -92,9 +93,9 @@ def readable_type(kind: pa.DataType, column: str) -> pa.DataType:
 
 
 def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Cast a batch of the dataset to what ``readable_schema`` promised.
+    """Cast a batch of the dataset to the types of ``readable_schema``.
 
-    Raises NotSupportedError for a value that Spark cannot hold: a time of the year 300,000.
+    Raises NotSupportedError for a value out of range in Spark, such as a time in the year 300,000.
     """
     columns = [
         _readable(column, field) for column, field in zip(batch.columns, schema, strict=True)
@@ -113,13 +114,13 @@ def _readable(column: pa.Array, field: pa.Field) -> pa.Array:
         return column.cast(options=CastOptions(field.type, allow_time_truncate=True))
     except pa.ArrowInvalid as error:
         raise NotSupportedError(
-            f"column {field.name!r}: Spark cannot hold a value of {column.type}: {error}; leave it "
-            "out with columns=..."
+            f"column {field.name!r}: a value of type {column.type} is out of range in Spark: "
+            f"{error}; leave the column out with columns=..."
         ) from error
 
 
 def from_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Cast a batch of Spark's to a dataset's schema; columns are found by name.
+    """Cast a batch of Spark to the schema of a dataset; columns are matched by name.
 
     Raises SchemaMismatchError with the column that does not fit.
     """
@@ -128,7 +129,9 @@ def from_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         at = batch.schema.get_field_index(field.name)
         if at < 0:
             if not field.nullable:
-                raise SchemaMismatchError(f"column {field.name!r} is missing and may not be null")
+                raise SchemaMismatchError(
+                    f"column {field.name!r} is missing, and it is not nullable"
+                )
             columns.append(pa.nulls(batch.num_rows, field.type))
             continue
         columns.append(_cast(batch.column(at), field))
@@ -140,17 +143,18 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
         found = _as_blob(column, field.type) if _is_blob(field.type) else column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaMismatchError(
-            f"column {field.name!r}: values of type {column.type} do not fit {field.type}: {error}"
+            f"column {field.name!r}: cannot cast values of type {column.type} to {field.type}: "
+            f"{error}"
         ) from error
     if found.null_count and not field.nullable:
         raise SchemaMismatchError(
-            f"column {field.name!r} has {found.null_count:,} nulls and may have none"
+            f"column {field.name!r} has {found.null_count:,} nulls, but it is not nullable"
         )
     return found
 
 
 def _stored(kind: pa.DataType) -> pa.DataType:
-    """Look behind an extension type: blobs have one where somebody registered it."""
+    """Return the storage type; blobs have an extension type if it is registered."""
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
@@ -160,7 +164,7 @@ def _is_blob(kind: pa.DataType) -> bool:
 
 
 def _as_blob(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return bytes as the blobs that they become; what is a blob already is cast."""
+    """Convert bytes to blobs; cast a column of blobs."""
     if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
         return column.cast(kind)
     parts = [column.cast(pa.large_binary()), pa.nulls(len(column), pa.string())]
@@ -168,8 +172,8 @@ def _as_blob(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return blobs if blobs.type == kind else pa.ExtensionArray.from_storage(kind, blobs)
 
 
-def with_marked_bytes(rows: pa.RecordBatchReader, schema: Schema) -> pa.RecordBatchReader:
-    """Mark bytes as blobs where the dataset has blobs: Parquet and Spark have no type for them."""
+def bytes_as_blobs(rows: pa.RecordBatchReader, schema: Schema) -> pa.RecordBatchReader:
+    """Mark bytes as blobs for blob columns: Parquet and Spark have no blob type."""
     blobs = {one.name: one.logical_type for one in schema if is_blob(one)}
     fields = []
     for one in rows.schema:
@@ -184,15 +188,15 @@ def with_marked_bytes(rows: pa.RecordBatchReader, schema: Schema) -> pa.RecordBa
     return rows if wanted.equals(rows.schema, check_metadata=True) else rows.cast(wanted)
 
 
-def fitted_schema(names: Sequence[str], schema: pa.Schema) -> pa.Schema:
-    """Return some columns of a dataset, nullable as Spark has them. Raises SchemaMismatchError."""
+def dataset_fields(names: Sequence[str], schema: pa.Schema) -> pa.Schema:
+    """Return some fields of a dataset, nullable as in Spark. Raises SchemaMismatchError."""
     _check_known(names, schema)
     return pa.schema([schema.field(name).with_nullable(True) for name in names])
 
 
-def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Cast a table of Spark's to the columns of a dataset. Raises SchemaMismatchError."""
-    wanted = fitted_schema(table.column_names, schema)
+def cast_to_dataset(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Cast a table of Spark to the types of a dataset. Raises SchemaMismatchError."""
+    wanted = dataset_fields(table.column_names, schema)
     batches = table.combine_chunks().to_batches()
     return pa.Table.from_batches([from_spark(one, wanted) for one in batches], wanted)
 
@@ -212,7 +216,7 @@ def _check_known(names: Sequence[str], schema: pa.Schema) -> None:
 
 
 def new_schema(schema: StructType) -> pa.Schema:
-    """Return the schema of a new dataset for a DataFrame's, hints in its metadata obeyed."""
+    """Return the schema of a new dataset for a DataFrame, with the hints in its metadata."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     arrow: pa.Schema = to_arrow_schema(schema, timezone="UTC")
@@ -224,7 +228,7 @@ def new_schema(schema: StructType) -> pa.Schema:
 
 
 def _own(kind: pa.DataType) -> pa.DataType:
-    """Name list values ``item``, as Lance's other writers do."""
+    """Name list values ``item``, as pylance does."""
     if pa.types.is_list(kind):
         return pa.list_(pa.field("item", _own(kind.value_type), kind.value_field.nullable))
     if pa.types.is_struct(kind):

@@ -14,7 +14,7 @@ code knows the others. ``--rows`` scales both tables, ``--only`` takes one. File
 there, as an installed wheel has them.
 
 ``--dispatch`` times appends and updates of growing size by every engine: the sizes in
-``lance_nb/spark/dispatch.py`` come from there.
+``lance_nb/spark/run.py`` come from there.
 
 Measured with Spark 4.3.0 on two cores of a shared machine; ratios to what Spark does by itself with
 the same files, wall / processor, medians of nine turns:

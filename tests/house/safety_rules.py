@@ -17,9 +17,8 @@ PICKLES = frozenset(
 # Between a driver and the workers it has started: tasks go out and outcomes come back in messages
 # of PySpark's own, which are pickles themselves. Who could change them runs code there already.
 PICKLES_IN_MEMORY = (
-    "lance_nb/spark/engines/session.py",  # tasks and outcomes
-    "lance_nb/spark/frames.py",  # what workers made of a DataFrame
-    "lance_nb/spark/travelling.py",  # functions of a notebook, and plain values
+    "lance_nb/spark/spark_engine.py",  # tasks and outcomes
+    "lance_nb/spark/serialization.py",  # functions of a notebook, plain values, results
 )
 # What has bytes from anywhere but this process and its workers.
 READERS = frozenset(

@@ -11,8 +11,8 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import CommitConflictError
-from lance_nb.spark.new_rows import NewRows, Wanted
 from lance_nb.spark.plan import Label
+from lance_nb.spark.row_writer import RowWriter, WriteSettings
 from lance_nb.transactions.stream_mark import StreamMark
 from tests.support.requirements import require_pylance
 
@@ -33,7 +33,7 @@ def uri(tmp_path: Path) -> str:
 
 def write(at: Any, batch: int) -> None:
     """Commit ten rows as a batch."""
-    rows = NewRows.of(at, numbers(0, 1).schema, Wanted())
+    rows = RowWriter.of(at, numbers(0, 1).schema, WriteSettings())
     made = rows.write(numbers(100 * batch, 100 * batch + 10))
     rows.plan("stream", "x").commit([made], Label(mark=StreamMark("s", batch)))
 

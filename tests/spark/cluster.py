@@ -54,8 +54,8 @@ def cluster(folder: Path) -> Iterator[str]:
         stack.enter_context(daemon(folder, "master", master))
         time.sleep(5)  # a worker that finds no master waits longer before it tries again
         for name in ("worker-1", "worker-2"):
-            place = ["-d", str(folder / name), "--host", "127.0.0.1", "--webui-port", "0"]
-            command = ["worker.Worker", "-c", "1", "-m", "1g", *place, url]
+            pinned = ["-d", str(folder / name), "--host", "127.0.0.1", "--webui-port", "0"]
+            command = ["worker.Worker", "-c", "1", "-m", "1g", *pinned, url]
             stack.enter_context(daemon(folder, name, command))
         yield url
 

@@ -29,7 +29,7 @@ def frame_of(session: SparkSession, table: pa.Table) -> DataFrame:
 def test_an_upsert_on_spark_does_what_it_does_here(
     session: SparkSession, tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lance_nb.spark.packing.TASK_BYTES", 1)
+    monkeypatch.setattr("lance_nb.spark.plan.TASK_BYTES", 1)
     made = []
     for name in ("here", "there"):
         (tmp_path / name).mkdir()
@@ -57,8 +57,10 @@ def test_an_upsert_on_spark_does_what_it_does_here(
 def test_a_small_upsert_does_not_become_hundreds_of_fragments(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lance_nb.spark.shuffle._partitions", lambda _: 200)  # Spark's own number
-    monkeypatch.setattr("lance_nb.spark.shuffle._LEAST_ROWS", 1)
+    monkeypatch.setattr(
+        "lance_nb.spark.merge_insert._partitions", lambda _: 200
+    )  # Spark's own number
+    monkeypatch.setattr("lance_nb.spark.merge_insert._LEAST_ROWS", 1)
     uri = written(tmp_path)
     before = len(lance_nb.dataset(uri).get_fragments())
     parquet.write_table(CHANGED, tmp_path / "changed.parquet")
@@ -83,7 +85,7 @@ def test_what_is_wrong_with_a_frame_changes_nothing(session: SparkSession, tmp_p
 def test_keys_meet_whatever_their_type_is_in_spark(
     session: SparkSession, tmp_path: Path, num_buckets: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lance_nb.spark.shuffle.bucket_count", lambda *_: num_buckets)
+    monkeypatch.setattr("lance_nb.spark.merge_insert.bucket_count", lambda *_: num_buckets)
     uri = str(tmp_path / "keys.lance")
     types = [("a", pa.uint16()), ("b", pa.large_string()), ("c", pa.int32())]
     target = pa.table({"a": [1, 2, None], "b": ["x", "y", "z"], "c": [1, 2, 3]}).cast(

@@ -26,7 +26,7 @@ from lance_nb.errors import (
     StorageError,
 )
 from lance_nb.spark.engine import TaskProgress
-from lance_nb.spark.engines.session import SparkEngine
+from lance_nb.spark.spark_engine import SparkEngine
 from tests.house.source import ROOT
 from tests.spark.data import MARKS, NUM_ROWS, by_pylance, rows, written
 from tests.support.plain_script import PLAIN
@@ -56,7 +56,7 @@ VERBS: dict[str, Callable[[str, Any], LanceDataset]] = {
 def test_a_verb_on_spark_does_what_it_does_here(
     session: SparkSession, tmp_path: Path, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lance_nb.spark.packing.TASK_BYTES", 1)
+    monkeypatch.setattr("lance_nb.spark.plan.TASK_BYTES", 1)
     parquet.write_table(rows(NUM_ROWS, NUM_ROWS + 500), tmp_path / "more.parquet")
     found = []
     for at, on in enumerate([{"engine": "local"}, {"engine": "spark", "spark": session}]):
@@ -73,7 +73,7 @@ def test_a_verb_on_spark_does_what_it_does_here(
 def test_copies_comparisons_and_measures_on_spark(
     session: SparkSession, tmp_path: Path, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lance_nb.spark.packing.TASK_BYTES", 1)
+    monkeypatch.setattr("lance_nb.spark.plan.TASK_BYTES", 1)
     on: dict[str, Any] = {"engine": "spark", "spark": session}
     copy = spark.clone(uri, tmp_path / "copy.lance", **on)
     assert by_pylance(copy.uri) == by_pylance(uri)
@@ -98,7 +98,7 @@ def test_a_frame_is_written_appended_and_overwritten(
         spark.write(frame, new)
     said = spark.explain(spark.plan_frame(made, frame))
     assert "tasks: one for each partition of the DataFrame" in said
-    assert "engine: spark (a DataFrame stays on Spark)" in said
+    assert "engine: spark (a DataFrame is processed by Spark)" in said
     made = spark.write(frame.limit(5), made, mode="append", message="five more")
     assert (made.version, made.count_rows()) == (2, NUM_ROWS + 5)
     assert made.history(1)[0].message == "five more"

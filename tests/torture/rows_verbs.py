@@ -10,8 +10,8 @@ import pyarrow as pa
 
 import lance_nb
 from lance_nb.errors import CommitConflictError
-from lance_nb.spark.new_rows import NewRows, Wanted
 from lance_nb.spark.plan import Label
+from lance_nb.spark.row_writer import RowWriter, WriteSettings
 from lance_nb.transactions.stream_mark import StreamMark
 from tests.torture.verb import (
     Verb,
@@ -161,7 +161,7 @@ def _fragment_update(place: str) -> None:
 
 def _stream(place: str) -> None:
     dataset = opened(place)
-    planned = NewRows.of(dataset, rows(0).schema, Wanted("append"))
+    planned = RowWriter.of(dataset, rows(0).schema, WriteSettings("append"))
     addition = planned.write(rows(100))
     label = Label(mark=StreamMark("stream", 3))
     with suppress(CommitConflictError):  # the batch is there already

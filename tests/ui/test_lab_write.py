@@ -74,12 +74,12 @@ def test_staged_edits_are_previewed_committed_and_seen(
 
 SPARK = """
 import pathlib, shutil, time, types, lance, pyarrow as pa, lance_nb
-from lance_nb.spark import dispatch, sessions
-from lance_nb.spark.engines.inline import InlineEngine
+from lance_nb.spark import run, sessions
+from lance_nb.spark.engine import LocalEngine
 shutil.rmtree("elsewhere.lance", ignore_errors=True)
 lance.write_dataset(pa.table({"id": range(900), "word": ["a"] * 900}), "elsewhere.lance",
                     max_rows_per_file=300)
-class Gated(InlineEngine):  # Spark, but its tasks run here; what they return waits for the test
+class Gated(LocalEngine):  # Spark, but its tasks run here; what they return waits for the test
     name = "spark"
     def __init__(self, spark): pass
     def run(self, tasks, report, stop):
@@ -88,9 +88,9 @@ class Gated(InlineEngine):  # Spark, but its tasks run here; what they return wa
             while not pathlib.Path("go").exists() and not stop():
                 time.sleep(0.05)
         return super().run(tasks, told, stop)
-dispatch.SparkEngine = Gated
+run.SparkEngine = Gated
 session = types.SimpleNamespace(sparkContext=types.SimpleNamespace(master="local[2]"), version="4")
-sessions.find_session = dispatch.find_session = lambda *_: session
+sessions.find_session = run.find_session = lambda *_: session
 lance_nb.explore("elsewhere.lance")
 """
 

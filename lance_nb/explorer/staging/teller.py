@@ -15,7 +15,7 @@ from lance_nb.explorer.messages import Progress
 
 
 class RunProgress(Protocol):
-    """How far a run on an engine is; see lance_nb.spark.progress."""
+    """How far a run on an engine is; see lance_nb.spark.background_jobs."""
 
     @property
     def phase(self) -> str: ...

@@ -1,6 +1,6 @@
 """Where the work of a card runs, or would run, and why.
 
-Source: lance_nb.spark.dispatch (``choose``), lance_nb.spark.sessions.
+Source: lance_nb.spark.run (``choose``), lance_nb.spark.sessions.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from lance_nb.explorer.models import text
 from lance_nb.magic.answer import Answer, answer_of_records
 from lance_nb.magic.desk import Desk
 from lance_nb.magic.verb import Verb, argument
-from lance_nb.spark.dispatch import SESSION_BYTES, START_BYTES
 from lance_nb.spark.journal import Entry
+from lance_nb.spark.run import SESSION_BYTES, START_BYTES
 from lance_nb.storage.registry import StorageOptions
 
 _ID_CHARS = 8

@@ -1,16 +1,18 @@
-"""``format("lance_nb")``: batches and streams, read and written, in Spark's Python API.
+"""``format("lance_nb")``: batches and streams in Spark's Python data source API.
 
-Reading pins the version when the DataFrame is made; every partition opens exactly that one. Writing
-returns metadata from the tasks and commits once, in a Python process beside the driver. ``abort``
-never deletes: Spark calls it after a commit that failed for whatever reason, a lost answer
-included, and the files may be part of a version by then.
+Reading pins the version when the DataFrame is made; every partition opens exactly that version.
+Writing returns metadata from the tasks and commits once, in a Python process beside the driver.
+``abort`` never deletes files: Spark also calls it after a commit whose reply was lost, and the
+files may be part of a version by then.
 
-A batch of a stream that an earlier run committed is not committed again: see ``writing``. Which
-stream it is, Spark tells its tasks: the id in the metadata of the query's checkpoint.
+Streams: Spark stores the offsets, ``{"version": v}``, in its checkpoint, so a restarted query
+resumes there. A first query without ``startingVersion`` begins with all existing rows. A batch that
+an earlier run committed is not committed again (sink.py); the stream is identified by the query id
+in the metadata of its checkpoint, which Spark passes to its tasks.
 
 Not supported: ``pushFilters`` (in PySpark 4.3 a pushed filter leaks into other scans of the same
-DataFrame: wrong results; use option ``filter``), save modes other than append and overwrite, SQL
-time travel, UPDATE/DELETE/MERGE (use ``lance_nb.spark``).
+DataFrame and returns wrong rows; use option ``filter``), save modes other than append and
+overwrite, SQL time travel, UPDATE/DELETE/MERGE (use ``lance_nb.spark``).
 Source: ``pyspark.sql.datasource`` of PySpark 4.3.
 """
 
@@ -27,24 +29,29 @@ from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceReader,
     DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
 )
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+)
 from pyspark.sql.types import StructType
 
-from lance_nb.spark import source
 from lance_nb.spark.source.options import SourceOptions
-from lance_nb.spark.source.rows import ReadPlan, metadata_table
+from lance_nb.spark.source.scan import ReadPlan, metadata_table
 from lance_nb.spark.types import readable_schema, to_spark
 
 if TYPE_CHECKING:
-    from lance_nb.spark.source.streaming import ChangeReader, LanceStreamReader
-    from lance_nb.spark.source.writing import SourceWrite
+    from lance_nb.spark.source.change_feed import ChangePart, ChangePlan
+    from lance_nb.spark.source.sink import SourceWrite
     from lance_nb.transactions.staged import Addition
 
-
-# What Spark's StreamExecution sets for the jobs of a query: the id in its checkpoint's metadata.
+# Set by Spark's StreamExecution for the jobs of a query: the id in the metadata of its checkpoint.
 _QUERY_ID = "sql.streaming.queryId"
 
 
@@ -59,33 +66,37 @@ class LanceSource(DataSource):
     _pinned: LanceReader | TableReader | ChangeReader | None = None
 
     def schema(self) -> StructType:
-        """Pin a version and return its schema as Spark sees it.
+        """Pin a version and return its schema in the types of Spark.
 
-        Spark keeps this object as it is then, and asks it for readers.
+        Spark pickles this object afterwards, and asks the copy for readers.
         """
         self._pinned = self._planned()
         return self._pinned.spark_schema
 
     def reader(self, schema: StructType) -> LanceReader | TableReader | ChangeReader:
-        """Return the reader; columns that a user's schema leaves out are not read."""
-        return (self._pinned or self._planned()).narrowed(schema)
+        """Return the reader; only the columns in ``schema`` are read."""
+        return (self._pinned or self._planned()).select_columns(schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:
         """Return the writer."""
         return LanceWriter(self._write(schema, overwrite))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:  # noqa: N802
-        """Return the sink of a stream."""
+        """Return the writer of a stream."""
         return LanceStreamWriter(self._write(schema, overwrite))
 
     def streamReader(self, schema: StructType) -> LanceStreamReader:  # noqa: N802
-        """Return the source of a stream."""
+        """Return the reader of a stream."""
         options = self._options()
-        plan = source.changes.ChangePlan.of(options).only(schema.names)
-        return source.streaming.LanceStreamReader(plan, options)
+        from lance_nb.spark.source.change_feed import ChangePlan  # not needed by most reads
+
+        plan = ChangePlan.of(options).select(schema.names)
+        return LanceStreamReader(plan, options)
 
     def _write(self, schema: StructType, overwrite: bool) -> SourceWrite:
-        return source.writing.plan_write(self._options(), schema, overwrite=overwrite)
+        from lance_nb.spark.source.sink import plan_write  # not needed by reads
+
+        return plan_write(self._options(), schema, overwrite=overwrite)
 
     def _options(self) -> SourceOptions:
         return SourceOptions.of(dict(self.options))
@@ -93,10 +104,12 @@ class LanceSource(DataSource):
     def _planned(self) -> LanceReader | TableReader | ChangeReader:
         options = self._options()
         if options.is_set("readchangefeed"):
-            plan = source.changes.ChangePlan.of(options)
+            from lance_nb.spark.source.change_feed import ChangePlan
+
+            plan = ChangePlan.of(options)
             start = options.starting_version or 1
-            end = options.number("endingversion") or plan.place.version
-            return source.streaming.ChangeReader(plan, start - 1 if start > 0 else end, end)
+            end = options.number("endingversion") or plan.pinned.version
+            return ChangeReader(plan, start - 1 if start > 0 else end, end)
         table = options.get("table")
         if table is None:
             return LanceReader(ReadPlan.of(options))
@@ -107,7 +120,7 @@ class LanceSource(DataSource):
 
 
 class LanceAlias(LanceSource):
-    """The same under the name that other writers of Lance use."""
+    """The data source under the name that other Lance connectors use."""
 
     @classmethod
     def name(cls) -> str:
@@ -123,7 +136,7 @@ class FragmentsPartition(InputPartition):
 
 
 class LanceReader(DataSourceReader):
-    """Reads the fragments of a pinned version."""
+    """Read the fragments of a pinned version."""
 
     def __init__(self, plan: ReadPlan) -> None:
         self._plan = plan
@@ -133,12 +146,12 @@ class LanceReader(DataSourceReader):
         """The schema as Spark's type."""
         return from_arrow_schema(self._plan.schema)
 
-    def narrowed(self, schema: StructType) -> LanceReader:
-        """Read only the columns that a schema names."""
-        return LanceReader(self._plan.only(schema.names))
+    def select_columns(self, schema: StructType) -> LanceReader:
+        """Return a reader of only the columns in ``schema``."""
+        return LanceReader(self._plan.select(schema.names))
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Cut the version into parts; at least one, as Spark wants it."""
+        """Return the partitions of the version, at least one."""
         return [FragmentsPartition(ids) for ids in self._plan.parts()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -148,7 +161,7 @@ class LanceReader(DataSourceReader):
 
 
 class TableReader(DataSourceReader):
-    """Reads a table that is there already."""
+    """Read a metadata table, which is in memory."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
@@ -158,29 +171,29 @@ class TableReader(DataSourceReader):
         """The schema as Spark's type."""
         return from_arrow_schema(self._table.schema)
 
-    def narrowed(self, schema: StructType) -> TableReader:
-        """Read only the columns that a schema names."""
+    def select_columns(self, schema: StructType) -> TableReader:
+        """Return a reader of only the columns in ``schema``."""
         return TableReader(self._table.select(schema.names))
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the one part."""
+        """Return the only partition."""
         return [InputPartition(0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read it."""
+        """Return the table."""
         yield from self._table.to_batches()
 
 
 @dataclass
 class WrittenPartition(WriterCommitMessage):
-    """What one task wrote, None for a partition without rows; the id of the query it ran for."""
+    """The files that one task wrote (None without rows), and the id of its streaming query."""
 
     made: Addition | None
     stream: str | None = None
 
 
 class LanceWriter(DataSourceArrowWriter):
-    """Writes a DataFrame as one version."""
+    """Write a DataFrame as one version."""
 
     def __init__(self, write: SourceWrite) -> None:
         self._write = write
@@ -191,15 +204,15 @@ class LanceWriter(DataSourceArrowWriter):
         return WrittenPartition(made)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Commit what all tasks wrote."""
+        """Commit the files of all tasks."""
         self._write.commit(_made(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Delete nothing: see the module."""
+        """Do nothing: the files may be committed, see the module docstring."""
 
 
 class LanceStreamWriter(DataSourceStreamArrowWriter):
-    """Writes every batch of a stream as one version."""
+    """Write each batch of a stream as one version."""
 
     def __init__(self, write: SourceWrite) -> None:
         self._write = write
@@ -211,14 +224,114 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         return WrittenPartition(made, None if task is None else task.getLocalProperty(_QUERY_ID))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Commit a batch, unless an earlier run has."""
+        """Commit a batch, unless an earlier run has committed it."""
         told: Sequence[Any] = messages
         streams = {one.stream for one in told if one is not None and one.stream}
         self._write.commit_batch(_made(messages), batchId, min(streams, default=None))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Delete nothing: see the module."""
+        """Do nothing: the files may be committed, see the module docstring."""
 
 
 def _made(messages: Sequence[Any]) -> list[Addition | None]:
     return [message.made for message in messages if message is not None]
+
+
+_VERSION = "version"
+_WHOLE_DATASET = -1  # the offset before every version: see change_feed
+
+
+@dataclass(frozen=True)
+class ChangePartition(InputPartition):
+    """The part that one task reads, None for nothing."""
+
+    part: ChangePart | None
+
+
+class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Read a stream, version by version."""
+
+    def __init__(self, plan: ChangePlan, options: SourceOptions) -> None:
+        self._plan = plan
+        self._starting = options.starting_version
+        self._at_once = options.number("maxversionspertrigger")
+        self._last: int | None = None
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        """Return the offset at which a new query begins."""
+        if self._starting is None:
+            return {_VERSION: _WHOLE_DATASET}
+        latest = self._plan.numbers()[-1]
+        return {_VERSION: latest if self._starting < 0 else self._starting - 1}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return the most versions of a batch, as a limit of files: Spark has no other limit."""
+        return ReadAllAvailable() if self._at_once is None else ReadMaxFiles(self._at_once)
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        """Return the offset at which the next batch ends."""
+        numbers = self._plan.numbers()
+        latest = numbers[-1] if self._last is None else min(numbers[-1], self._last)
+        begin = start[_VERSION]
+        if begin >= 0 and isinstance(limit, ReadMaxFiles):
+            latest = min(latest, begin + limit.max_files)
+        return {_VERSION: max(latest, begin)}
+
+    def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
+        """Return the newest version."""
+        return {_VERSION: self._plan.numbers()[-1]}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Ignore versions that are committed from now on."""
+        self._last = self._plan.numbers()[-1]
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """Return the partitions of a batch."""
+        return partitions_of(self._plan, start[_VERSION], end[_VERSION])
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one part."""
+        yield from rows_of(self._plan, partition)
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Do nothing: versions are kept until cleanup."""
+
+    def stop(self) -> None:
+        """Do nothing: no resources are held."""
+
+
+class ChangeReader(DataSourceReader):
+    """Read the change feed after one version, up to another."""
+
+    def __init__(self, plan: ChangePlan, start: int, end: int) -> None:
+        self._plan = plan
+        self._between = start, end
+
+    @property
+    def spark_schema(self) -> StructType:
+        """The schema as Spark's type."""
+        return from_arrow_schema(self._plan.schema)
+
+    def select_columns(self, schema: StructType) -> ChangeReader:
+        """Return a reader of only the columns in ``schema``."""
+        return ChangeReader(self._plan.select(schema.names), *self._between)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the partitions, at least one."""
+        return partitions_of(self._plan, *self._between) or [ChangePartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one part."""
+        yield from rows_of(self._plan, partition)
+
+
+def partitions_of(plan: ChangePlan, start: int, end: int) -> list[InputPartition]:
+    """Return one Spark partition for each part of some versions."""
+    found: list[Any] = [ChangePartition(one) for one in plan.parts(start, end)]
+    return found
+
+
+def rows_of(plan: ChangePlan, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """Read one part; Spark passes a dummy partition if there are none."""
+    if isinstance(partition, ChangePartition) and partition.part is not None:
+        yield from plan.batches(partition.part)

@@ -3,31 +3,32 @@
 ======================  ==========================================================================
 option                  meaning
 ======================  ==========================================================================
-``path``                the dataset; what ``load`` and ``save`` are given
+``path``                the dataset; the argument of ``load`` and ``save``
 ``version``             a version number (also ``versionAsOf``)
 ``timestampAsOf``       the newest version at that time (main branch)
 ``branch``, ``tag``     a branch (with ``version``, a version of it), or a tag
-``columns``             names, separated by commas: only these are read
-``filter``              SQL that rows must pass; evaluated by lance_nb, before Spark
+``columns``             column names, separated by commas: only these are read
+``filter``              SQL filter, evaluated by lance_nb before rows reach Spark
 ``withRowId``           "true" adds ``_rowid``; ``withRowAddress`` adds ``_rowaddr``
-``table``               a metadata table in place of the rows: history, fragments, files, columns,
-                        tags, branches, indices, transactions
+``table``               read a metadata table instead of the rows: history, fragments, files,
+                        columns, tags, branches, indices, transactions
 ``storageOptions``      a JSON object for fsspec
 ``allowBases``          other folders that the dataset may refer to, separated by commas, or a
                         JSON list of them
-``readChangeFeed``      "true" reads changes after ``startingVersion`` - 1, up to ``endingVersion``
-                        (default: the newest); ``key`` names columns that tell rows apart
+``readChangeFeed``      "true" reads the changes from ``startingVersion`` to ``endingVersion``
+                        (default: the newest); ``key`` names the columns that identify a row
 ``startingVersion``     the first version that a stream reads; "latest" begins with the next one
-``maxVersionsPerTrigger``  how many versions a batch of a stream may have
-``skipChangeCommits``   "true": a stream of appended rows passes over versions that change rows
-``queryId``             a name for a stream, which the history shows (writing streams only)
-``txnAppId``, ``txnVersion``  a batch write that is known: of an application (any text), a write
-                        whose number (each higher than the one before) is there already is skipped
-``maxRowsPerFile``      writing: a new data file begins after so many rows (also
+``maxVersionsPerTrigger``  the most versions in one batch of a stream
+``skipChangeCommits``   "true": a stream of appended rows skips versions that change rows
+``queryId``             a name for a stream, shown in the history (writing streams only)
+``txnAppId``, ``txnVersion``  makes a batch write idempotent: application and number of the write;
+                        a write whose number is not above the last one is skipped
+``maxRowsPerFile``      writing: the most rows in a data file (also
                         ``maxBytesPerFile``, ``dataStorageVersion``, ``enableStableRowIds``)
 ======================  ==========================================================================
 
-Spark lowers the keys; an unknown one is refused, so that a misspelt filter is not ignored.
+Spark converts the keys to lower case. Unknown keys are refused, so that a misspelled filter is not
+ignored.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _NUMBERS = {"maxrowsperfile": "max_rows_per_file", "maxbytesperfile": "max_bytes
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """Options as Spark gives them: lower-case keys, values of text."""
+    """Options as Spark passes them: lower-case keys, text values."""
 
     values: tuple[tuple[str, str], ...]
 
@@ -69,7 +70,7 @@ class SourceOptions:
         for key in lowered:
             if key not in _KNOWN:
                 raise InvalidInputError(
-                    f"option {key!r} is not one of {', '.join(sorted(_KNOWN - {'paths'}))}"
+                    f"unknown option {key!r}; options: {', '.join(sorted(_KNOWN - {'paths'}))}"
                 )
         return cls(tuple(sorted(lowered.items())))
 
@@ -79,12 +80,12 @@ class SourceOptions:
 
     @property
     def path(self) -> str:
-        """The dataset. Raises InvalidInputError when there is none."""
+        """The path of the dataset. Raises InvalidInputError if it is missing."""
         found = self.get("path")
         if found is None:
             raise InvalidInputError(
-                "the path of a dataset is missing: spark.read.format('lance_nb').load(path); "
-                "tables of Spark's catalog lose it, make a temporary view instead"
+                "the path of the dataset is missing: use spark.read.format('lance_nb').load(path). "
+                "Tables of Spark's catalog lose the path; create a temporary view instead"
             )
         return found
 
@@ -99,7 +100,7 @@ class SourceOptions:
         except ValueError as error:
             raise InvalidInputError(f"storageOptions is not JSON: {error}") from error
         if not isinstance(found, dict):
-            raise InvalidInputError("storageOptions is a JSON object")
+            raise InvalidInputError("storageOptions must be a JSON object")
         return found
 
     @property
@@ -108,11 +109,11 @@ class SourceOptions:
         return None if self.get("columns") is None else list(self.names("columns"))
 
     def names(self, key: str) -> tuple[str, ...]:
-        """Return an option that is names, separated by commas."""
+        """Return the names of an option, separated by commas."""
         return tuple(one.strip() for one in (self.get(key) or "").split(",") if one.strip())
 
     def bases(self) -> tuple[str, ...]:
-        """Return option ``allowBases``: places separated by commas, or a JSON list of them."""
+        """Return option ``allowBases``: folders separated by commas, or a JSON list of them."""
         text = (self.get("allowbases") or "").strip()
         if not text.startswith("["):
             return self.names("allowbases")
@@ -121,28 +122,28 @@ class SourceOptions:
         except json.JSONDecodeError as exc:
             raise InvalidInputError(f"allowBases {text!r} is not a JSON list: {exc}") from exc
         if not all(isinstance(one, str) for one in found):
-            raise InvalidInputError(f"allowBases {text!r} is not a list of places")
+            raise InvalidInputError(f"allowBases {text!r} is not a list of folders")
         return tuple(found)
 
     def number(self, key: str) -> int | None:
-        """Return an option that is a positive number. Raises InvalidInputError."""
+        """Return an option as a positive number. Raises InvalidInputError."""
         text = self.get(key)
         if text is None:
             return None
         if _number(text, key) < 1:
-            raise InvalidInputError(f"{key} is at least 1, not {text}")
+            raise InvalidInputError(f"{key} must be at least 1, not {text}")
         return _number(text, key)
 
     @property
     def starting_version(self) -> int | None:
-        """The first version to read, -1 for those that are not there yet."""
+        """The first version to read, -1 for "latest"."""
         if (self.get("startingversion") or "").lower() == "latest":
             return -1
         return self.number("startingversion")
 
     @property
     def files(self) -> dict[str, Any]:
-        """How data files are written. Raises InvalidInputError."""
+        """Options of ``write_dataset`` for data files. Raises InvalidInputError."""
         found: dict[str, Any] = {}
         for key, name in _NUMBERS.items():
             value = self.number(key)
@@ -153,13 +154,14 @@ class SourceOptions:
 
     @property
     def mark(self) -> StreamMark | None:
-        """The batch that a batch write is. Raises InvalidInputError."""
+        """The application and number of an idempotent batch write. Raises InvalidInputError."""
         app, version = self.get("txnappid"), self.get("txnversion")
         if app is None and version is None:
             return None
         if app is None or version is None:
             raise InvalidInputError(
-                "txnAppId and txnVersion go together: the application, and the number of the write"
+                "txnAppId (the application) and txnVersion (the number of the write) must be set "
+                "together"
             )
         return StreamMark(app, _number(version, "txnVersion"))
 
@@ -168,11 +170,13 @@ class SourceOptions:
         return (self.get(key) or "false").lower() == "true"
 
     def open(self) -> LanceDataset:
-        """Open the version that the options name. Raises VersionNotFoundError, RefNotFoundError."""
+        """Open the version of the options. Raises VersionNotFoundError, RefNotFoundError."""
         version = self.get("version") or self.get("versionasof")
         moment, branch, tag = self.get("timestampasof"), self.get("branch"), self.get("tag")
         if sum(one is not None for one in (version or branch, moment, tag)) > 1:
-            raise InvalidInputError("give one of version (with branch), timestampAsOf and tag")
+            raise InvalidInputError(
+                "set only one of version (optionally with branch), timestampAsOf and tag"
+            )
         number = None if version is None else _number(version)
         ref = (branch, number) if branch is not None else tag if tag is not None else number
         return open_dataset(
@@ -183,6 +187,6 @@ class SourceOptions:
 
 def _number(text: str, key: str = "version") -> int:
     if not text.isdecimal():
-        hint = "; a tag goes to option 'tag'" if key == "version" else ""
+        hint = "; use option 'tag' for a tag" if key == "version" else ""
         raise InvalidInputError(f"{key} {text!r} is not a number{hint}")
     return int(text)

@@ -1,1 +1,1 @@
-"""What tasks do: one file per kind of edit."""
+"""The tasks of each kind of operation."""

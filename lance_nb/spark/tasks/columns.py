@@ -1,7 +1,8 @@
-"""Add columns fragment by fragment: each task writes one column file beside the others.
+"""Add or cast columns: each task writes one column file for each of its fragments.
 
-Values are SQL expressions, or a function of record batches; the function travels to the workers by
-cloudpickle, so that one that is written in a notebook arrives.
+New values come from SQL expressions, or from a function of record batches. A function is sent to
+the workers by cloudpickle, so one that is defined in a notebook arrives too.
+Source: lance_nb.dataset.verbs.schema_evolution; ``LanceDataset.alter_columns`` of pylance 14.0.2.
 """
 
 from __future__ import annotations
@@ -14,19 +15,25 @@ import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs import schema_evolution
-from lance_nb.dataset.verbs.column_values import options_of, values_of
-from lance_nb.dataset.verbs.schema_evolution import FragmentValues
+from lance_nb.dataset.verbs.column_values import CastColumns, options_of, values_of
+from lance_nb.dataset.verbs.schema_evolution import FragmentValues, look
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
-from lance_nb.spark.packing import TASK_BYTES, chosen, pack
-from lance_nb.spark.place import Place
-from lance_nb.spark.plan import Label, Plan, commit_write
-from lance_nb.spark.travelling import Travelling
+from lance_nb.spark.plan import (
+    TASK_BYTES,
+    Label,
+    PinnedVersion,
+    Plan,
+    commit_write,
+    fragment_groups,
+    select_fragments,
+)
+from lance_nb.spark.serialization import PickledValue
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.column_files import extend_schema, write_columns
 from lance_nb.transactions.operations.merge import Merge
-from lance_nb.transactions.schema_change import preserves_nullability
+from lance_nb.transactions.schema_change import Alteration, preserves_nullability
 from lance_nb.transactions.staged import StagedWrite
 
 Values = Mapping[str, str] | Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -34,7 +41,7 @@ Values = Mapping[str, str] | Callable[[pa.RecordBatch], pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class FilledFragments:
-    """Fragments with their new column files, and the schema that they have then."""
+    """Fragments with their new column files, and the new schema."""
 
     fragments: tuple[Fragment, ...]
     schema: Schema
@@ -45,42 +52,42 @@ class FilledFragments:
         return sum(one.physical_rows for one in self.fragments)
 
 
-def filled(
+def fill_fragments(
     snapshot: Snapshot, part: Schema, values: FragmentValues, ids: tuple[int, ...], after: Schema
 ) -> FilledFragments:
-    """Write ``part`` for some fragments; ``after`` is the schema that they have then."""
+    """Write the columns ``part`` of some fragments; ``after`` is the new schema."""
     home, options = snapshot.locations.home, options_of(snapshot)
     made = [
         write_columns(home, one, part, values.batches(one), options)
-        for one in chosen(snapshot, ids)
+        for one in select_fragments(snapshot, ids)
     ]
     return FilledFragments(tuple(made), after)
 
 
 @dataclass(frozen=True, slots=True)
 class FillColumns:
-    """Compute columns for these fragments of the pinned version."""
+    """Compute new columns for some fragments."""
 
-    place: Place
+    pinned: PinnedVersion
     fragment_ids: tuple[int, ...]
-    values: Travelling
+    values: PickledValue
     read_columns: tuple[str, ...] | None
     size_bytes: int
 
     @property
     def calls_user_code(self) -> bool:
-        """Whether it calls a function of the user's, of which one call is made at a time."""
+        """Whether it calls a user function, which must not run in parallel threads."""
         return callable(self.values.value)
 
     def run(self) -> FilledFragments:
         """Write the column files."""
-        _, snapshot = self.place.open()
+        _, snapshot = self.pinned.open()
         values = values_of(
             snapshot, self.values.value, columns=self.read_columns, batch_size=None,
             reader_schema=None,
         )  # fmt: skip
         schema, part = extend_schema(snapshot.manifest, values.schema)
-        return filled(snapshot, part, values, self.fragment_ids, schema)
+        return fill_fragments(snapshot, part, values, self.fragment_ids, schema)
 
 
 def plan_columns(
@@ -94,29 +101,30 @@ def plan_columns(
     _, snapshot = dataset.opened
     if not callable(values) and not isinstance(values, Mapping):
         raise InvalidInputError(
-            'a backfill takes expressions, {"area": "width * height"}, or a function of batches'
+            'expected SQL expressions such as {"area": "width * height"}, or a function of batches'
         )
     checked = values_of(snapshot, values, columns=read_columns, batch_size=None, reader_schema=None)
     extend_schema(snapshot.manifest, checked.schema)
-    place = Place.of(dataset)
-    said = Travelling.of(dict(values) if isinstance(values, Mapping) else values)
+    pinned = PinnedVersion.of(dataset)
+    said = PickledValue.of(dict(values) if isinstance(values, Mapping) else values)
     columns = None if read_columns is None else tuple(read_columns)
     tasks = tuple(
-        FillColumns(place, ids, said, columns, size) for ids, size in pack(snapshot, task_bytes)
+        FillColumns(pinned, ids, said, columns, size)
+        for ids, size in fragment_groups(snapshot, task_bytes)
     )
     detail = ", ".join(checked.schema.names)
-    return Plan("add_columns", detail, place, tasks, commit_columns, as_edits=stage_columns)
+    return Plan("add_columns", detail, pinned, tasks, commit_columns, as_edits=stage_columns)
 
 
 def commit_columns(plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset:
-    """Commit the new columns of all fragments."""
-    merge = _merge_of(plan.place.open()[1], results)
-    return commit_write(plan, StagedWrite(plan.place.version, merge), label)
+    """Commit the new columns of all fragments as one version."""
+    merge = _merge_of(plan.pinned.open()[1], results)
+    return commit_write(plan, StagedWrite(plan.pinned.version, merge), label)
 
 
 def stage_columns(plan: Plan, results: Sequence[Any]) -> list[Any]:
-    """Return the new columns of all fragments as an edit that is not committed."""
-    snapshot = plan.place.open()[1]
+    """Return the new columns of all fragments as one edit for a stage."""
+    snapshot = plan.pinned.open()[1]
     return [schema_evolution.replacement(snapshot, _merge_of(snapshot, results))]
 
 
@@ -126,3 +134,46 @@ def _merge_of(snapshot: Snapshot, results: Sequence[Any]) -> Merge:
     keeps = preserves_nullability(snapshot.manifest.schema, schema)
     fragments = tuple(filled[one.id] for one in snapshot.manifest.fragments)
     return Merge(fragments, schema, preserves_nullability=keeps)
+
+
+@dataclass(frozen=True, slots=True)
+class CastFragments:
+    """Cast columns of some fragments.
+
+    ``part`` are the columns with their new field ids, ``after`` is the new schema.
+    """
+
+    pinned: PinnedVersion
+    fragment_ids: tuple[int, ...]
+    part: Schema
+    after: Schema
+    size_bytes: int
+
+    def run(self) -> FilledFragments:
+        """Write the column files. Raises PredicateError for a value out of range."""
+        _, snapshot = self.pinned.open()
+        values = CastColumns(snapshot, self.part)
+        return fill_fragments(snapshot, self.part, values, self.fragment_ids, self.after)
+
+
+def plan_cast(
+    dataset: LanceDataset, types: Mapping[str, pa.DataType], *, task_bytes: int = TASK_BYTES
+) -> Plan:
+    """Plan to cast columns, given by dotted paths; no tasks if nothing changes.
+
+    Raises as ``LanceDataset.alter_columns`` does.
+    """
+    if not types:
+        raise InvalidInputError("name the columns to cast and their types: {'price': pa.float32()}")
+    _, snapshot = dataset.opened
+    asked = [Alteration.of({"path": path, "data_type": one}) for path, one in types.items()]
+    wanted = look(snapshot, asked)
+    pinned, cast = PinnedVersion.of(dataset), wanted.cast
+    cut = () if cast is None else fragment_groups(snapshot, task_bytes)
+    tasks = tuple(
+        CastFragments(pinned, ids, cast.part, wanted.schema, size)
+        for ids, size in cut
+        if cast is not None
+    )
+    detail = ", ".join(f"{path} to {one}" for path, one in types.items())
+    return Plan("cast", detail, pinned, tasks, commit_columns, as_edits=stage_columns)

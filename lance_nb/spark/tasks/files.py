@@ -1,9 +1,9 @@
-"""Rows from files or another Lance dataset: a worker reads its part itself.
+"""Write rows from files or from another dataset: each task reads its part itself.
 
-Data does not pass through the JVM, which makes this several times cheaper than a DataFrame.
+The data does not pass through the JVM, which makes this several times cheaper than a DataFrame.
 
-Layout of a part: a file and the range of its row groups (Parquet) or record batches (Arrow), or a
-dataset and the ids of its fragments.
+A part is a file and a range of its row groups (Parquet) or record batches (Arrow), or a dataset and
+the ids of some of its fragments.
 """
 
 from __future__ import annotations
@@ -18,24 +18,22 @@ import pyarrow as pa
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.errors import InvalidInputError
-from lance_nb.spark.new_rows import Destination, NewRows, Wanted
-from lance_nb.spark.packing import TASK_BYTES, chosen, pack
-from lance_nb.spark.place import Place
-from lance_nb.spark.plan import Plan
+from lance_nb.spark.plan import TASK_BYTES, PinnedVersion, Plan, fragment_groups, select_fragments
+from lance_nb.spark.row_writer import Destination, RowWriter, WriteSettings
 from lance_nb.transactions.staged import Addition
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
 _ARROW = (".arrow", ".feather", ".ipc")
-# Large batches are not copied together to fill a page; the memory of larger ones would be new each
-# time, which costs more.
+# Large batches fill a page without being concatenated; above this size the allocator returns the
+# memory of each batch to the system, which costs more.
 _BATCH_BYTES = 32 * 1024**2
 _WIDE_BATCH_BYTES = 64 * 1024**2
 _MANY_ROWS = 524_288
 _SOME_ROWS = 65_536
 _FEW_ROWS = 1024
-_READ_BYTES = 64 * 1024  # of a column at a time, instead of all columns of a row group at once
+_READ_BYTES = 64 * 1024  # of one column at a time, instead of a whole row group
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
 
 
@@ -57,7 +55,7 @@ class ParquetRows:
         file = self._file()
         return pa.RecordBatchReader.from_batches(file.schema_arrow, self._decoded(file))
 
-    def written(self, rows: NewRows) -> Addition | None:
+    def written(self, rows: RowWriter) -> Addition | None:
         """Write the rows."""
         return rows.write(self.batches())
 
@@ -67,8 +65,8 @@ class ParquetRows:
             yield from file.iter_batches(batch_rows(file, groups), row_groups=groups)
         except (pa.ArrowException, OSError) as error:
             if getattr(error, "errno", None) is not None:
-                raise  # the disk's or the network's: may pass, so Spark tries the task again
-            raise InvalidInputError(f"{self.path} cannot be decoded: {error}") from error
+                raise  # an I/O error, possibly transient: Spark retries the task
+            raise InvalidInputError(f"cannot decode Parquet file {self.path}: {error}") from error
 
     def _file(self) -> ParquetFile:
         from pyarrow import parquet
@@ -95,7 +93,7 @@ class ArrowRows:
         found = (file.get_batch(at) for at in range(self.start, self.stop))
         return pa.RecordBatchReader.from_batches(file.schema, found)
 
-    def written(self, rows: NewRows) -> Addition | None:
+    def written(self, rows: RowWriter) -> Addition | None:
         """Write the rows."""
         return rows.write(self.batches())
 
@@ -104,18 +102,18 @@ class ArrowRows:
 class DatasetRows:
     """Some fragments of another dataset, at a pinned version."""
 
-    place: Place
+    pinned: PinnedVersion
     fragment_ids: tuple[int, ...]
     size_bytes: int
 
     def schema(self) -> pa.Schema:
         """Return the columns."""
-        return self.place.dataset().schema
+        return self.pinned.dataset().schema
 
-    def written(self, rows: NewRows) -> Addition | None:
+    def written(self, rows: RowWriter) -> Addition | None:
         """Write the rows."""
-        _, snapshot = self.place.open()
-        return rows.copy(snapshot, chosen(snapshot, self.fragment_ids))
+        _, snapshot = self.pinned.open()
+        return rows.copy(snapshot, select_fragments(snapshot, self.fragment_ids))
 
 
 Rows = ParquetRows | ArrowRows | DatasetRows
@@ -125,7 +123,7 @@ Rows = ParquetRows | ArrowRows | DatasetRows
 class WriteRows:
     """Write some rows as new fragments."""
 
-    rows: NewRows
+    rows: RowWriter
     part: Rows
 
     @property
@@ -139,10 +137,10 @@ class WriteRows:
 
 
 def batch_rows(file: ParquetFile, groups: list[int]) -> int:
-    """Return how many rows a batch of some row groups may have.
+    """Return the number of rows per batch for some row groups.
 
-    The file tells how large its values are, but for strings in a dictionary: what becomes of those
-    is seen in a few rows.
+    The metadata tells the size of values, except for dictionary-encoded strings, whose decoded size
+    is estimated from the first rows.
     """
     groups = [at for at in groups if file.metadata.row_group(at).num_rows]
     if not groups:
@@ -167,7 +165,7 @@ def batch_rows(file: ParquetFile, groups: list[int]) -> int:
 
 
 def _seen_width(file: ParquetFile, group: int, columns: list[str]) -> float:
-    """Return the bytes that some columns have in each of the first rows of a row group."""
+    """Return the bytes per row of some columns, from the first rows of a row group."""
     if not columns:
         return 0.0
     few = next(file.iter_batches(_FEW_ROWS, row_groups=[group], columns=columns))
@@ -180,23 +178,23 @@ Source = str | Sequence[str] | LanceDataset
 def plan_append(dataset: LanceDataset, source: Source, *, task_bytes: int = TASK_BYTES) -> Plan:
     """Plan an append from files (paths or patterns) or another dataset.
 
-    Raises InvalidInputError when there is no such file or its kind is not known.
+    Raises InvalidInputError if no file matches or a file has another format.
     """
-    return plan_rows(dataset, source, Wanted(), task_bytes=task_bytes)
+    return plan_write(dataset, source, WriteSettings(), task_bytes=task_bytes)
 
 
-def plan_rows(
-    target: Destination, source: Source, wanted: Wanted, *, task_bytes: int = TASK_BYTES
+def plan_write(
+    target: Destination, source: Source, wanted: WriteSettings, *, task_bytes: int = TASK_BYTES
 ) -> Plan:
     """Plan to append, overwrite with or create from files or another dataset (``*.lance``).
 
-    A new schema is that of the first file. Raises InvalidInputError when there is no such file or
-    its kind is not known, DatasetAlreadyExistsError.
+    A new dataset gets the schema of the first file. Raises InvalidInputError if no file matches or
+    a file has another format, DatasetAlreadyExistsError.
     """
     if isinstance(source, str) and source.rstrip("/").endswith(".lance"):
         source = open_dataset(source)
     parts = list(_parts(source, task_bytes))
-    rows = NewRows.of(target, _schema(source, parts), wanted)
+    rows = RowWriter.of(target, _schema(source, parts), wanted)
     tasks = tuple(WriteRows(rows, part) for part in parts)
     return rows.plan(wanted.mode, f"from {_named(source)}", tasks)
 
@@ -205,15 +203,15 @@ def _schema(source: Source, parts: Sequence[Rows]) -> pa.Schema:
     if isinstance(source, LanceDataset):
         return source.schema
     if not parts:
-        raise InvalidInputError(f"the files of {_named(source)} have no rows")
+        raise InvalidInputError(f"the files {_named(source)} have no rows")
     return parts[0].schema()
 
 
 def _parts(source: Source, task_bytes: int) -> Iterator[Rows]:
     if isinstance(source, LanceDataset):
-        other = Place.of(source)
+        other = PinnedVersion.of(source)
         _, snapshot = source.opened
-        for ids, size in pack(snapshot, task_bytes):
+        for ids, size in fragment_groups(snapshot, task_bytes):
             yield DatasetRows(other, ids, size)
         return
     for path in _paths(source):
@@ -223,7 +221,7 @@ def _parts(source: Source, task_bytes: int) -> Iterator[Rows]:
             yield from _parquet_parts(path, task_bytes)
         else:
             wanted = ".parquet, .arrow, .feather or .ipc"
-            raise InvalidInputError(f"{path}: only files that end with {wanted} are read")
+            raise InvalidInputError(f"cannot read {path}: the file name must end with {wanted}")
 
 
 def _paths(source: str | Sequence[str]) -> list[str]:
@@ -233,7 +231,7 @@ def _paths(source: str | Sequence[str]) -> list[str]:
         at = Path(pattern).absolute()
         found = sorted(Path(at.anchor).glob(str(at.relative_to(at.anchor))))
         if not found:
-            raise InvalidInputError(f"there is no file {pattern!r}")
+            raise InvalidInputError(f"no file matches {pattern!r}")
         paths += map(str, found)
     return paths
 
@@ -244,7 +242,7 @@ def _parquet_parts(path: str, task_bytes: int) -> Iterator[ParquetRows]:
     try:
         about = parquet.read_metadata(path)
     except pa.ArrowException as error:
-        raise InvalidInputError(f"{path} is not a whole Parquet file: {error}") from error
+        raise InvalidInputError(f"{path} is not a valid Parquet file: {error}") from error
     sizes = [about.row_group(at).total_byte_size for at in range(about.num_row_groups)]
     for start, stop, size in _ranges(sizes, task_bytes):
         yield ParquetRows(path, start, stop, size)
@@ -254,14 +252,14 @@ def _arrow_parts(path: str, task_bytes: int) -> Iterator[ArrowRows]:
     try:
         count = pa.ipc.open_file(pa.memory_map(path)).num_record_batches
     except pa.ArrowException as error:
-        raise InvalidInputError(f"{path} is not an Arrow file: {error}") from error
+        raise InvalidInputError(f"{path} is not a valid Arrow file: {error}") from error
     each = Path(path).stat().st_size // max(count, 1)
     for start, stop, size in _ranges([each] * count, task_bytes):
         yield ArrowRows(path, start, stop, size)
 
 
 def _ranges(sizes: Sequence[int], most: int) -> Iterator[tuple[int, int, int]]:
-    """Group neighbours until a group weighs ``most``: start, stop, bytes."""
+    """Group adjacent items of up to ``most`` bytes: start, stop, bytes."""
     start = size = 0
     for at, weight in enumerate(sizes):
         if at > start and size + weight > most:

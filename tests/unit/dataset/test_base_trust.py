@@ -18,7 +18,7 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.base_paths import VARIABLE, split_list, trusted_bases
 from lance_nb.errors import BasePathError, InvalidInputError
 from lance_nb.magic.command_line import main
-from lance_nb.spark.place import Place
+from lance_nb.spark.plan import PinnedVersion
 
 ROWS = pa.table({"id": range(6)})
 
@@ -112,7 +112,7 @@ def test_handles_take_their_bases_to_other_processes(
     by_environment = lance_nb.dataset(clone.uri)
     monkeypatch.delenv(VARIABLE)
     sent = [
-        (pickle.dumps(handle), pickle.dumps(Place.of(handle)))
+        (pickle.dumps(handle), pickle.dumps(PinnedVersion.of(handle)))
         for handle in (clone, in_process, by_environment)
     ]
     as_another_process()

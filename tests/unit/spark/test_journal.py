@@ -117,7 +117,7 @@ def test_a_pickle_of_an_older_version_is_named_and_never_read(
     (folder / "0-old.pickle").write_bytes(pickle.dumps(Harmful()))
     old, new = sorted(spark.unfinished(), key=lambda one: one.operation_id)
     assert old.operation_id == "0-old"
-    assert "written by an older version, as a pickle, which is never read" in str(old)
+    assert "it is a pickle of an older release, which is never read" in str(old)
     assert "cannot be resumed" in str(old)
     assert "lance_nb.spark.forget" in str(old)
     with pytest.raises(InvalidInputError, match="never read"):
@@ -152,7 +152,7 @@ def of_another_operation(path: Path) -> None:
 
 def of_a_later_format(path: Path) -> None:
     head, body = path.read_bytes().split(b"\n")
-    path.write_bytes(json.dumps({**json.loads(head), "format": 2}).encode() + b"\n" + body)
+    path.write_bytes(json.dumps({**json.loads(head), "format": 3}).encode() + b"\n" + body)
 
 
 def for_all(path: Path) -> None:
@@ -175,8 +175,8 @@ DAMAGES = {
     flip: "it is damaged",
     empty: "it is damaged",
     of_another_operation: "it is damaged",
-    of_a_later_format: "it has format 2, and this release writes 1",
-    for_all: "other users can write it",
+    of_a_later_format: "it has format 3, and this release writes 2",
+    for_all: "other users can write to it",
     as_link: "symbolic link",
     as_fifo: "not a regular file",
 }
@@ -191,7 +191,7 @@ def test_a_damaged_entry_is_listed_with_the_reason_and_hides_no_other(
     by_id = {one.operation_id: one for one in spark.unfinished()}
     assert by_id.keys() == {bad, good}
     assert DAMAGES[damage] in str(by_id[bad])
-    assert "Look in the history" in str(by_id[bad])
+    assert "Check the history" in str(by_id[bad])
     with pytest.raises(InvalidInputError, match="cannot be resumed"):
         spark.resume(bad)
     assert spark.resume(good).count_rows() == 95

@@ -1,18 +1,21 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import parquet
 
 import lance_nb
 from lance_nb import spark
 from lance_nb.dataset import LanceDataset
-from lance_nb.errors import InvalidInputError, PredicateError, SchemaMismatchError
-from lance_nb.spark.engines.inline import InlineEngine
-from lance_nb.spark.plan import Plan
+from lance_nb.errors import InvalidInputError, NotFoundError, PredicateError, SchemaMismatchError
+from lance_nb.spark.engine import LocalEngine
+from lance_nb.spark.plan import TASK_BYTES, PinnedVersion, Plan, group_tasks
 from tests.unit.spark.conftest import rows
 
 
@@ -21,7 +24,7 @@ def done(plan: Plan) -> LanceDataset:
     tasks = [pickle.loads(pickle.dumps(task)) for task in plan.tasks]  # noqa: S301
     for task in tasks:
         task.run()
-    results = InlineEngine().run(tasks, lambda _: None, lambda: False)
+    results = LocalEngine().run(tasks, lambda _: None, lambda: False)
     return plan.commit(pickle.loads(pickle.dumps(results)))  # noqa: S301
 
 
@@ -102,7 +105,7 @@ def test_nothing_to_do_makes_no_version(dataset: LanceDataset) -> None:
 
 def test_committing_twice_commits_once(dataset: LanceDataset, files: str) -> None:
     plan = spark.plan_append(dataset, files)
-    results = InlineEngine().run(plan.tasks, lambda _: None, lambda: False)
+    results = LocalEngine().run(plan.tasks, lambda _: None, lambda: False)
     first = plan.commit(results)
     again = plan.commit(results)
     assert again.version == first.version
@@ -140,3 +143,69 @@ def test_a_file_of_other_columns_is_refused_before_any_task(
     parquet.write_table(pa.table({"other": [1]}), tmp_path / "x.parquet")
     with pytest.raises(SchemaMismatchError):
         spark.plan_append(dataset, str(tmp_path / "x.parquet"))
+
+
+def test_a_dataset_made_anew_is_another_one(dataset: LanceDataset) -> None:
+    old = PinnedVersion.of(dataset)
+    assert old.dataset().count_rows() == 100
+    shutil.rmtree(dataset.uri)
+    made = lance_nb.write_dataset(rows(0, 7), dataset.uri)
+    for number in range(2, dataset.version + 1):
+        made.update_config({"version": str(number)})
+    assert made.version == old.version
+    new = pickle.loads(pickle.dumps(PinnedVersion.of(made)))  # noqa: S301
+    assert new.dataset().to_table() == rows(0, 7)
+    with pytest.raises(NotFoundError, match=r"deleted and made anew.*plan again"):
+        old.check()
+
+
+def test_what_was_planned_is_not_committed_to_a_dataset_made_anew(dataset: LanceDataset) -> None:
+    plan = spark.plan_delete(dataset, "id < 50")
+    results = spark.run_edits(plan, engine="local")
+    shutil.rmtree(dataset.uri)
+    made = lance_nb.write_dataset(rows(0, 7), dataset.uri)
+    for number in range(2, dataset.version + 1):
+        made.update_config({"version": str(number)})
+    with pytest.raises(NotFoundError, match="deleted and made anew"):
+        plan.commit(results)
+    assert lance_nb.dataset(dataset.uri).to_table() == rows(0, 7)
+
+
+MB = 1024**2
+
+
+def weights(groups: list[tuple[int, ...]], sizes: list[int]) -> list[int]:
+    return [sum(sizes[at] for at in one) for one in groups]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "num_cores", "wanted"),
+    [
+        ([22 * MB] * 4, 2, [2, 2]),  # one round for each core
+        ([22 * MB] * 4, 4, [1, 1, 1, 1]),
+        ([21 * MB, 23 * MB, 22 * MB, 22 * MB], 2, [2, 2]),  # files are never quite alike
+        ([MB] * 1000, 2, [25] * 40),  # many small files: 128 MB each, with what opening costs
+        ([TASK_BYTES] * 5, 2, [1] * 5),
+        ([0] * 3, 64, [3]),  # too little for more
+        ([5], 8, [1]),
+    ],
+)
+def test_small_tasks_share_a_partition(sizes: list[int], num_cores: int, wanted: list[int]) -> None:
+    found = group_tasks(sizes, num_cores)
+    assert [len(one) for one in found] == wanted
+
+
+@given(
+    st.lists(st.integers(0, 10**10), min_size=1, max_size=200),
+    st.integers(1, 1024),
+)
+def test_every_task_is_in_one_partition_in_order(sizes: list[int], num_cores: int) -> None:
+    found = group_tasks(sizes, num_cores)
+    assert [at for one in found for at in one] == list(range(len(sizes)))
+    assert all(found)
+
+
+@given(st.lists(st.integers(MB, TASK_BYTES), min_size=1, max_size=300), st.integers(1, 32))
+def test_no_partition_is_much_larger_than_a_task_may_be(sizes: list[int], num_cores: int) -> None:
+    found = group_tasks(sizes, num_cores)
+    assert max(weights(found, sizes)) <= 2 * TASK_BYTES

@@ -89,7 +89,7 @@ def test_a_folder_of_somebody_else_is_refused(
         return os.stat_result([*found[:4], found.st_uid + 1, *found[5:]])
 
     monkeypatch.setattr(os, "fstat", another)
-    with pytest.raises(StorageError, match=r"belongs to user \d+, not to user .*XDG_CACHE_HOME"):
+    with pytest.raises(StorageError, match=r"belongs to user \d+, not .*XDG_CACHE_HOME"):
         call(folder)
 
 
@@ -99,9 +99,9 @@ def test_a_folder_that_is_a_link_is_refused(
     folder: PrivateFolder, tmp_path: Path, call: Callable[..., object], depth: int
 ) -> None:
     folder.write("x", b"1")
-    place = folder.path if depth == 2 else folder.path.parent
-    place.rename(tmp_path / "elsewhere")
-    place.symlink_to(tmp_path / "elsewhere")
+    pinned = folder.path if depth == 2 else folder.path.parent
+    pinned.rename(tmp_path / "elsewhere")
+    pinned.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StorageError, match="symbolic link, which is not followed"):
         call(folder)
     (found,) = (tmp_path / "elsewhere").rglob("x")
@@ -127,7 +127,7 @@ def test_a_file_that_is_a_link_is_neither_read_nor_written(
 def test_a_file_that_others_could_write_is_refused(folder: PrivateFolder, opened: int) -> None:
     folder.write("x", b"1")
     (folder.path / "x").chmod(opened)
-    with pytest.raises(StorageError, match="other users can write it"):
+    with pytest.raises(StorageError, match="other users can write to it"):
         folder.read("x", MAX)
 
 
@@ -150,7 +150,7 @@ def test_a_file_of_somebody_else_is_refused(
 def test_what_is_no_file_of_its_own_is_refused(folder: PrivateFolder, tmp_path: Path) -> None:
     folder.write("x", b"1")
     os.link(folder.path / "x", tmp_path / "second")
-    with pytest.raises(StorageError, match="second name"):
+    with pytest.raises(StorageError, match="hard link"):
         folder.read("x", MAX)
     os.mkfifo(folder.path / "pipe")
     with pytest.raises(StorageError, match="not a regular file"):

@@ -39,7 +39,7 @@ def test_a_retryable_conflict_plans_again(
     commit, tried = Plan.commit, []
 
     def meets_another(plan: Plan, *args: Any) -> LanceDataset:
-        tried.append(plan.place.version)
+        tried.append(plan.pinned.version)
         if len(tried) == 1:
             lance_nb.dataset(dataset.uri).insert(rows(0, 1))
             raise RetryableCommitConflictError("another writer")
@@ -115,7 +115,7 @@ def test_the_engine_is_chosen_by_size(
     dataset: LanceDataset, megabytes: int, tasks: int, engine: str, chosen: str
 ) -> None:
     empty = spark.plan_delete(dataset, "id = 1")
-    plan = Plan("delete", "x", empty.place, (Weight(megabytes * 2**20 // tasks),) * tasks)
+    plan = Plan("delete", "x", empty.pinned, (Weight(megabytes * 2**20 // tasks),) * tasks)
     assert spark.choose(plan, engine).name == chosen
     said = spark.explain(plan, engine)
     assert f"engine: {chosen}" in said
@@ -124,7 +124,7 @@ def test_the_engine_is_chosen_by_size(
 
 @pytest.fixture
 def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lance_nb.spark.dispatch.find_session", lambda: None)
+    monkeypatch.setattr("lance_nb.spark.run.find_session", lambda: None)
 
 
 @pytest.mark.parametrize(
@@ -132,10 +132,14 @@ def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     [(100, "local[2]", "local"), (200, "local[2]", "spark"), (200, "spark://host", "spark")],
 )
 def test_a_session_that_is_there_is_used(
-    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch, megabytes: int, master: str, chosen: str
+    dataset: LanceDataset,
+    monkeypatch: pytest.MonkeyPatch,
+    megabytes: int,
+    master: str,
+    chosen: str,
 ) -> None:
     session = SimpleNamespace(sparkContext=SimpleNamespace(master=master))
-    monkeypatch.setattr("lance_nb.spark.dispatch.find_session", lambda: session)
+    monkeypatch.setattr("lance_nb.spark.run.find_session", lambda: session)
     empty = spark.plan_delete(dataset, "id = 1")
     plan = replace(empty, tasks=(Weight(megabytes * 2**20 // 2),) * 2)
     assert spark.choose(plan).name == chosen
@@ -146,7 +150,7 @@ def test_a_server_that_is_named_is_taken_for_very_large_work(
     dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     empty = spark.plan_delete(dataset, "id = 1")
-    plan = Plan("delete", "x", empty.place, (Weight(2**30),) * 5)
+    plan = Plan("delete", "x", empty.pinned, (Weight(2**30),) * 5)
     assert spark.choose(plan).name == "local"
     monkeypatch.setenv("SPARK_REMOTE", "sc://host")
     assert "SPARK_REMOTE names a server" in spark.explain(plan)
@@ -156,9 +160,9 @@ def test_a_server_that_is_named_is_taken_for_very_large_work(
 def test_wrong_names_are_refused(dataset: LanceDataset) -> None:
     with pytest.raises(InvalidInputError, match="not one of auto, local, spark"):
         spark.delete(dataset, "id = 1", engine="dask")
-    with pytest.raises(InvalidInputError, match=r"no engine 'pool' any more.* engine='local'"):
+    with pytest.raises(InvalidInputError, match=r"engine 'pool' was removed.* engine='local'"):
         spark.delete(dataset, "id = 1", engine="pool")
-    with pytest.raises(InvalidInputError, match="no option 'engin'"):
+    with pytest.raises(InvalidInputError, match="unknown option 'engin'"):
         spark.delete(dataset, "id = 1", engin="local")
 
 

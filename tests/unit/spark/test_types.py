@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import NotSupportedError, SchemaMismatchError
-from lance_nb.spark.new_rows import NewRows, Wanted
-from lance_nb.spark.types import check_names, fitted, from_spark, readable_schema, to_spark
+from lance_nb.spark.row_writer import RowWriter, WriteSettings
+from lance_nb.spark.types import cast_to_dataset, check_names, from_spark, readable_schema, to_spark
 
 NESTED = [("v", pa.large_list(pa.list_(pa.uint8(), 2))), ("n", pa.uint32())]
 TABLE = pa.table(
@@ -45,7 +45,7 @@ def test_every_type_becomes_one_that_spark_has_and_comes_back() -> None:
 
 
 def test_what_spark_has_not_is_refused_with_the_column() -> None:
-    with pytest.raises(NotSupportedError, match=r"'far'.*leave it out"):
+    with pytest.raises(NotSupportedError, match=r"'far'.*leave the column out"):
         readable_schema(pa.schema([("far", pa.decimal256(60, 1))]))
 
 
@@ -72,17 +72,17 @@ def test_missing_columns_become_null_and_unknown_ones_are_refused() -> None:
 def test_tables_of_spark_get_the_types_of_the_dataset() -> None:
     schema = pa.schema([("id", pa.int32()), ("v", pa.list_(pa.float32(), 2)), ("x", pa.int8())])
     given = pa.table({"v": [[1.0, 2.0]], "id": [7]})
-    made = fitted(given, schema)
+    made = cast_to_dataset(given, schema)
     assert made.schema.types == [pa.list_(pa.float32(), 2), pa.int32()]
     assert made.to_pylist() == given.to_pylist()
     with pytest.raises(SchemaMismatchError, match="no column 'y'"):
-        fitted(pa.table({"y": [1]}), schema)
+        cast_to_dataset(pa.table({"y": [1]}), schema)
 
 
 def test_bytes_become_blobs_where_the_hint_says_so(tmp_path: Path) -> None:
     hinted = pa.field("b", pa.binary(), metadata={"lance-encoding:blob": "true"})
     schema = pa.schema([("id", pa.int64()), hinted])
-    rows = NewRows.of(str(tmp_path / "x.lance"), schema, Wanted())
+    rows = RowWriter.of(str(tmp_path / "x.lance"), schema, WriteSettings())
     given = pa.record_batch({"id": [1, 2], "b": pa.array([b"bytes", None], pa.binary())})
     made = rows.plan("create", "").commit([rows.write_of_spark([given])])
     assert made.take_blobs("b", indices=[0])[0].readall() == b"bytes"

@@ -9,8 +9,8 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import CommitConflictError, InvalidInputError
-from lance_nb.spark.new_rows import NewRows, Wanted
 from lance_nb.spark.plan import Label
+from lance_nb.spark.row_writer import RowWriter, WriteSettings
 from lance_nb.transactions.stream_mark import StreamMark
 
 _NUMBERS = count()
@@ -28,7 +28,7 @@ def dataset() -> LanceDataset:
 
 def write(dataset: LanceDataset, mark: StreamMark, mode: str = "append") -> LanceDataset:
     """Commit one row of a stream, planned on the version at hand."""
-    rows = NewRows.of(dataset, numbers(0, 1).schema, Wanted(mode))
+    rows = RowWriter.of(dataset, numbers(0, 1).schema, WriteSettings(mode))
     return rows.plan("stream", "x").commit([rows.write(numbers(100, 101))], Label(mark=mark))
 
 

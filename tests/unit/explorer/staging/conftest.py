@@ -16,8 +16,8 @@ from lance_nb.explorer.staging.card import Card
 from lance_nb.explorer.staging.deck import Deck, deck_of
 from lance_nb.explorer.staging.teller import Teller
 from lance_nb.explorer.staging.wishes import Wish
-from lance_nb.spark import dispatch, sessions
-from lance_nb.spark.engines.inline import InlineEngine
+from lance_nb.spark import run, sessions
+from lance_nb.spark.engine import LocalEngine
 
 _NUMBERS = count()
 MORE = pa.table({"id": [100, 101], "price": [1.0, 2.0]})
@@ -48,15 +48,15 @@ def session(monkeypatch: pytest.MonkeyPatch) -> object:
     """A session of Spark's whose tasks run in this process."""
     found = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]"), version="4")
 
-    class Here(InlineEngine):
+    class Here(LocalEngine):
         name = "spark"
 
         def __init__(self, spark: object) -> None:
             assert spark is found
 
     monkeypatch.setattr(sessions, "find_session", lambda *_: found)
-    monkeypatch.setattr(dispatch, "find_session", lambda: found)
-    monkeypatch.setattr(dispatch, "SparkEngine", Here)
+    monkeypatch.setattr(run, "find_session", lambda: found)
+    monkeypatch.setattr(run, "SparkEngine", Here)
     return found
 
 

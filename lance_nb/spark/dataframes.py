@@ -1,0 +1,239 @@
+"""Read a dataset as a Spark DataFrame, write a DataFrame, register ``format("lance_nb")``.
+
+Write: each partition of the DataFrame is written to new fragments where it is computed, with
+``mapInArrow``. Only the metadata of the fragments returns to the driver, which commits all of them
+as one version.
+
+Limits: every non-empty partition makes at least one fragment, so repartition a DataFrame of
+thousands of small partitions first. After a shuffle there may be fewer partitions than expected,
+because adaptive query execution coalesces small ones.
+Source: ``DataFrame.mapInArrow`` of PySpark 4.3.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.spark.background_jobs import ProgressReporter
+from lance_nb.spark.engine import TaskProgress, rows_of
+from lance_nb.spark.plan import PinnedVersion, Plan
+from lance_nb.spark.row_writer import Destination, RowWriter, WriteSettings
+from lance_nb.spark.run import RunOptions
+from lance_nb.spark.serialization import RESULT_DDL, result_batch, result_of_row
+from lance_nb.spark.sessions import find_session, is_connect, start_session
+from lance_nb.spark.source.options import SourceOptions
+from lance_nb.spark.source.scan import ReadPart, ReadPlan
+from lance_nb.spark.spark_engine import RowCounter, SparkJob
+from lance_nb.spark.types import new_schema, readable_schema, to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+APPEND = WriteSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class WritePartition:
+    """The function that a Python worker runs to write a partition."""
+
+    rows: RowWriter
+    counter: RowCounter
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write the partition and yield the metadata of its fragments."""
+        found = self.rows.write_of_spark(batches)
+        self.counter.add(rows_of(found))
+        yield result_batch(found)
+
+
+def plan_frame(target: Destination, frame: DataFrame, wanted: WriteSettings = APPEND) -> Plan:
+    """Plan to append a DataFrame, to overwrite with it, or to create a dataset from it.
+
+    Raises DatasetAlreadyExistsError, SchemaMismatchError.
+    """
+    rows = RowWriter.of(target, new_schema(frame.schema), wanted)
+
+    def run_job(options: RunOptions, watch: ProgressReporter) -> list[Any]:
+        counter = RowCounter(frame.sparkSession)
+        job = frame.mapInArrow(WritePartition(rows, counter), RESULT_DDL)
+        return collect_results(job, counter, options, watch)
+
+    return replace(rows.plan(wanted.mode, "a DataFrame"), run_job=run_job)
+
+
+def collect_results(
+    job: DataFrame, counter: RowCounter, options: RunOptions, watch: ProgressReporter
+) -> list[Any]:
+    """Run a job whose rows are pickled results, and return the results."""
+
+    def tell(num_done: int, num_tasks: int, num_rows: int) -> None:
+        watch.tasks(TaskProgress(num_done, num_tasks, 0, 0, num_rows))
+
+    action = SparkJob(job.sparkSession, "lance_nb: write a DataFrame", job.collect)
+    found = action.finish(counter, tell, options.is_stopped)
+    results = [result_of_row(row) for row in found]
+    num_rows = sum(rows_of(one) for one in results)
+    watch.tasks(TaskProgress(len(results), len(results), 0, 0, num_rows))
+    return results
+
+
+@dataclass(frozen=True, slots=True)
+class ReadParts:
+    """The function that a Python worker runs to read parts, given by their numbers."""
+
+    parts: tuple[Any, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of each part in the types of Spark."""
+        schema = readable_schema(self.parts[0].schema())
+        for batch in batches:
+            for at in batch.column(0).to_pylist():
+                for rows in self.parts[at].batches():
+                    yield to_spark(rows, schema)
+
+
+def dataframe_of_parts(parts: Sequence[Any], spark: SparkSession) -> DataFrame:
+    """Return a DataFrame with one partition per part, an object with ``schema`` and ``batches``."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = from_arrow_schema(readable_schema(parts[0].schema()))
+    numbers = spark.range(0, len(parts), 1, numPartitions=len(parts))
+    return numbers.mapInArrow(ReadParts(tuple(parts)), schema)
+
+
+def is_dataframe(value: object) -> bool:
+    """Whether a value is a Spark DataFrame. Does not import PySpark."""
+    return any(
+        one.__module__.startswith("pyspark.sql") and one.__name__ == "DataFrame"
+        for one in type(value).__mro__
+    )
+
+
+ALIAS = "lance"
+_SOURCE = "lance_nb.spark.source"
+_REFS = ("version", "versionasof", "timestampasof", "branch", "tag")
+# The registered alias of each session, cached because finding it out costs a query.
+_ALIASES: WeakKeyDictionary[SparkSession, str | None] = WeakKeyDictionary()
+
+
+def register(spark: SparkSession) -> str | None:
+    """Register ``format("lance_nb")``, and ``format("lance")`` if that name is free.
+
+    Returns "lance" if that name is registered to lance_nb, None if another source has it, such as
+    lance-spark. Spark may have discovered ``lance_nb`` by itself; that is not an error.
+    """
+    from lance_nb.spark.source.data_source import LanceAlias, LanceSource  # needs PySpark
+
+    _register(spark, LanceSource)
+    if spark not in _ALIASES:
+        answer = _error_of_source(spark, ALIAS)
+        if "DATA_SOURCE_NOT_FOUND" in answer:
+            _register(spark, LanceAlias)
+            answer = _SOURCE
+        _ALIASES[spark] = ALIAS if _SOURCE in answer else None
+    return _ALIASES[spark]
+
+
+def _register(spark: SparkSession, kind: Any) -> None:
+    from pyspark.errors import AnalysisException
+
+    try:
+        spark.dataSource.register(kind)
+    except AnalysisException as error:  # Spark has discovered it already
+        if "ALREADY_EXISTS" not in (error.getCondition() or ""):
+            raise
+
+
+def _error_of_source(spark: SparkSession, name: str) -> str:
+    """Return the error of a source for a path that does not exist; ours contains its module."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        return str(spark.read.format(name).load("nowhere").columns)
+    except (PySparkException, Py4JJavaError) as error:  # the latter on a classic session
+        return str(error).replace("/", ".")
+
+
+def read(
+    target: Destination,
+    *,
+    spark: SparkSession | None = None,
+    columns: list[str] | None = None,
+    filter: str | None = None,
+    **options: Any,
+) -> DataFrame:
+    """Read a dataset as a DataFrame; other options as ``lance_nb.spark.source.options`` lists them.
+
+    Without ``spark``, the running session is used; a local one is started if there is none. The
+    version is pinned by this call. ``count()`` of this DataFrame reads all of its
+    columns; ``lance_nb.spark.count`` counts from the manifest.
+
+    Rows are read with ``mapInArrow``: the JVM spends a third less time on a batch than for a data
+    source. On Connect, and for metadata tables and change feeds, ``format("lance_nb")`` is used.
+    """
+    session = spark or find_session() or start_session()
+    wanted: Mapping[str, Any] = {
+        "columns": None if columns is None else ",".join(columns),
+        "filter": filter,
+        **options,
+    }
+    said = {name.lower(): _text(value) for name, value in wanted.items() if value is not None}
+    if isinstance(target, LanceDataset):
+        said = _pinned(said, target)
+        said["path"] = PinnedVersion.of(target).uri
+    else:
+        said["path"] = os.fspath(target)
+    if is_connect(session) or not {"table", "readchangefeed"}.isdisjoint(said):
+        from lance_nb.spark.source.data_source import LanceSource
+
+        _register(session, LanceSource)
+        return session.read.format("lance_nb").options(**said).load()
+    plan = ReadPlan.of(SourceOptions.of(said))
+    return dataframe_of_parts([ReadPart(plan, ids) for ids in plan.parts()], session)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _pinned(said: dict[str, str], dataset: LanceDataset) -> dict[str, str]:
+    """Add the version of an open dataset. Raises InvalidInputError if another one is given."""
+    if given := [name for name in _REFS if name in said]:
+        raise InvalidInputError(f"the dataset is open at a version already: leave out {given[0]!r}")
+    pinned = PinnedVersion.of(dataset)
+    ref = {"branch": pinned.branch, "version": str(pinned.version)}
+    stored = {"storageoptions": pinned.options_json, "allowbases": pinned.bases_json}
+    return {key: text for key, text in {**stored, **said, **ref}.items() if text}
+
+
+def register_views(spark: SparkSession, root: str) -> list[str]:
+    """Create a temporary view for every dataset in a local folder; return their names.
+
+    ``photos.lance`` becomes the view ``photos``. Raises InvalidInputError if ``root`` is not a
+    folder, NotSupportedError on Spark Connect, whose server may not see the folder.
+    """
+    if is_connect(spark):
+        raise NotSupportedError(
+            "register_views() lists a local folder, which a Spark Connect server may not see; "
+            "use read() for each dataset"
+        )
+    folder = Path(root)
+    if not folder.is_dir():
+        raise InvalidInputError(f"{root!r} is not a folder")
+    names = []
+    for path in sorted(folder.iterdir()):
+        if (path / "_versions").is_dir():
+            name = path.name.removesuffix(".lance").replace("-", "_").replace(".", "_")
+            read(str(path), spark=spark).createOrReplaceTempView(name)
+            names.append(name)
+    return names

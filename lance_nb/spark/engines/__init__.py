@@ -1,1 +1,0 @@
-"""Where tasks run: in this process, or on Spark. One file each."""

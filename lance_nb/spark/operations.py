@@ -1,0 +1,242 @@
+"""The operations that users call: each plans, runs the plan on an engine, commits one version.
+
+``engine`` is "auto", "local" or "spark"; ``explain`` shows which one a plan gets and why. A Spark
+DataFrame is always processed by Spark. ``progress`` is called with a ``RunProgress``; ``stop`` is
+called between tasks, and True cancels the run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import pyarrow as pa
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.dataset import dataset as open_dataset
+from lance_nb.dataset.functions import write_dataset
+from lance_nb.spark.dataframes import dataframe_of_parts, is_dataframe, plan_frame
+from lance_nb.spark.row_writer import Destination, WriteSettings
+from lance_nb.spark.run import RunOptions, run, run_edits, run_once
+from lance_nb.spark.sessions import find_session, start_session
+from lance_nb.spark.tasks.columns import Values, plan_columns
+from lance_nb.spark.tasks.diff import plan_diff
+from lance_nb.spark.tasks.files import Source, plan_append, plan_write
+from lance_nb.spark.tasks.maintenance import (
+    plan_clone,
+    plan_compaction,
+    plan_index,
+    plan_statistics,
+    sum_statistics,
+)
+from lance_nb.spark.tasks.rows import plan_count, plan_delete, plan_update
+from lance_nb.table.data_statistics import DataStatistics
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def append(
+    target: Destination,
+    source: Source | DataFrame,
+    *,
+    message: str | None = None,
+    **options: Any,
+) -> LanceDataset:
+    """Append files (paths, patterns), another dataset, or a DataFrame; return the new version.
+
+    Options: ``engine``, ``spark``, ``progress``, ``stop``. Raises SchemaMismatchError,
+    InvalidInputError, RunCancelledError, CommitStateUnknownError.
+    """
+    if _is_files(source):
+        made = RunOptions.of(message, options)
+        return run(_opened(target), lambda base: plan_append(base, source), made)
+    return write(source, target, mode="append", message=message, **options)
+
+
+def delete(
+    target: Destination, predicate: str, *, message: str | None = None, **options: Any
+) -> LanceDataset:
+    """Delete the rows that pass a filter; options as in ``append``. Raises PredicateError."""
+    return run(
+        _opened(target), lambda base: plan_delete(base, predicate), RunOptions.of(message, options)
+    )
+
+
+def update(
+    target: Destination,
+    updates: Mapping[str, str],
+    where: str | None = None,
+    *,
+    message: str | None = None,
+    **options: Any,
+) -> LanceDataset:
+    """Update columns of the rows that pass a filter; options as in ``append``."""
+    return run(
+        _opened(target),
+        lambda base: plan_update(base, updates, where),
+        RunOptions.of(message, options),
+    )
+
+
+def backfill(
+    target: Destination,
+    values: Values,
+    read_columns: Sequence[str] | None = None,
+    *,
+    message: str | None = None,
+    **options: Any,
+) -> LanceDataset:
+    """Add columns from SQL expressions or a function of batches; options as in ``append``."""
+    return run(
+        _opened(target),
+        lambda base: plan_columns(base, values, read_columns),
+        RunOptions.of(message, options),
+    )
+
+
+def compact(
+    target: Destination, *, message: str | None = None, compaction: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> LanceDataset:  # fmt: skip
+    """Compact fragments; ``compaction`` are the arguments of ``compact_files``."""
+    wanted = dict(compaction or {})
+    return run(
+        _opened(target),
+        lambda base: plan_compaction(base, **wanted),
+        RunOptions.of(message, options),
+    )
+
+
+def write(
+    source: Any,
+    target: Destination,
+    mode: str = "create",
+    *,
+    message: str | None = None,
+    enable_stable_row_ids: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    files: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> LanceDataset:
+    """Write rows as one version. ``mode`` is "create", "append" or "overwrite".
+
+    ``source`` is a Spark DataFrame, paths of files, an open dataset, or anything that
+    ``lance_nb.write_dataset`` takes, which is then written in this process. ``files``: arguments
+    of ``write_dataset`` for data files. Other options as in ``append``.
+    Raises DatasetAlreadyExistsError, SchemaMismatchError, CommitConflictError,
+    CommitStateUnknownError.
+    """
+    wanted = WriteSettings(mode, None, storage_options, enable_stable_row_ids, dict(files or {}))
+    how = RunOptions.of(message, options)
+    if is_dataframe(source):
+        return run_once(plan_frame(target, source, wanted), how)
+    if _is_files(source):
+        return run_once(plan_write(target, source, wanted), how)
+    return write_dataset(
+        source, target, mode=mode, commit_message=message, storage_options=storage_options,
+        enable_stable_row_ids=enable_stable_row_ids, **wanted.files,
+    )  # fmt: skip
+
+
+def clone(
+    target: Destination,
+    copy: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    message: str | None = None,
+    **options: Any,
+) -> LanceDataset:
+    """Copy a version with all its files into a new dataset; options as in ``append``.
+
+    Raises DatasetAlreadyExistsError, InvalidInputError.
+    """
+    plan = plan_clone(_opened(target), copy, storage_options)
+    return run_once(plan, RunOptions.of(message, options))
+
+
+def diff(
+    target: Destination,
+    a: Any,
+    b: Any = None,
+    *,
+    key: Sequence[str] | str | None = None,
+    columns: Sequence[str] | None = None,
+    **options: Any,
+) -> pa.Table:
+    """Return the rows that differ between version ``a`` and ``b`` (None: the current version).
+
+    Columns and arguments as in ``LanceDataset.diff(...).rows()``, in no order; options as in
+    ``append``. The result is held in memory; ``diff_frame`` returns a DataFrame.
+    """
+    parts = run_edits(plan_diff(_opened(target), a, b, key=key, columns=columns), **options)
+    return pa.concat_tables(parts)
+
+
+def diff_frame(
+    target: Destination,
+    a: Any,
+    b: Any = None,
+    *,
+    key: Sequence[str] | str | None = None,
+    columns: Sequence[str] | None = None,
+    spark: SparkSession | None = None,
+) -> DataFrame:
+    """Return the rows of ``diff`` as a Spark DataFrame, which is evaluated lazily."""
+    plan = plan_diff(_opened(target), a, b, key=key, columns=columns)
+    return dataframe_of_parts(plan.tasks, spark or find_session() or start_session())
+
+
+def count(target: Destination, filter: str | None = None, **options: Any) -> int:
+    """Count rows: from the manifest, or those that pass a filter, reading only its columns.
+
+    Only the latter needs an engine; options as in ``append``. ``count()`` of a DataFrame reads all
+    of its columns: PySpark's Python data source API has no pushdown of counts.
+    """
+    dataset = _opened(target)
+    if filter is None:
+        return int(dataset.count_rows())
+    return sum(one.num_rows for one in run_edits(plan_count(dataset, filter), **options))
+
+
+def create_scalar_index(
+    target: Destination,
+    column: str,
+    index_type: str = "BTREE",
+    name: str | None = None,
+    *,
+    replace: bool = True,
+    message: str | None = None,
+    **options: Any,
+) -> LanceDataset:
+    """Build a BTREE index, one segment per task; options as in ``append``.
+
+    pylance uses the index; filters of lance_nb do not. Raises ColumnNotFoundError,
+    InvalidInputError, and NotSupportedError for other index types, which pylance builds.
+    """
+    return run(
+        _opened(target),
+        lambda base: plan_index(base, column, index_type, name, replace=replace),
+        RunOptions.of(message, options),
+    )
+
+
+def statistics(target: Destination, **options: Any) -> DataStatistics:
+    """Return the bytes of every field on disk, as ``ds.stats.data_stats()`` does.
+
+    The metadata of files is read by the tasks; options as in ``append``.
+    """
+    dataset = _opened(target)
+    return sum_statistics(dataset, run_edits(plan_statistics(dataset), **options))
+
+
+def _is_files(source: Any) -> TypeGuard[Source]:
+    """Whether tasks can read the source: paths, or a dataset."""
+    if isinstance(source, str | LanceDataset):
+        return True
+    return isinstance(source, list | tuple) and all(isinstance(one, str) for one in source)
+
+
+def _opened(target: Destination) -> LanceDataset:
+    return target if isinstance(target, LanceDataset) else open_dataset(target)

@@ -1,0 +1,192 @@
+"""Write rows to new files of a dataset, and plan their commit: append, overwrite or create.
+
+Files, datasets, DataFrames, Spark's data source writers and streams all write rows through here.
+
+===========  =======================  ===========================================
+mode         the dataset exists       the dataset does not exist
+===========  =======================  ===========================================
+create       refused, also if it is   version 1
+             created meanwhile
+append       Append                   version 1
+overwrite    Overwrite: a new         version 1
+             version, whose schema
+             may differ
+===========  =======================  ===========================================
+
+Source: lance_nb.transactions.fragment_writer; operations Append and Overwrite.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.dataset.opening import destination
+from lance_nb.dataset.verbs.committing import NO_PROPERTIES
+from lance_nb.dataset.verbs.input_data import reader_of
+from lance_nb.dataset.verbs.writing import WriteRequest, check_mode
+from lance_nb.errors import DatasetAlreadyExistsError, NotSupportedError
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.schema import Schema
+from lance_nb.spark.plan import Label, PinnedVersion, Plan, commit_write
+from lance_nb.spark.types import bytes_as_blobs, check_names, from_spark
+from lance_nb.table.blob_copies import BlobCopies
+from lance_nb.table.filtered_scan import quoted
+from lance_nb.table.projection import ROW_ADDRESS
+from lance_nb.table.refs import Target
+from lance_nb.table.scan_options import ScanOptions
+from lance_nb.table.scan_request import plan_request
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.table.storage_version import storage_version
+from lance_nb.transactions.fragment_writer import (
+    FragmentWriter,
+    WriteOptions,
+    copying,
+    write_fragments,
+)
+from lance_nb.transactions.input_schema import new_schema, writable_part
+from lance_nb.transactions.operation import DEFAULT_FILE_VERSION, BuildOptions
+from lance_nb.transactions.operations.append import Append
+from lance_nb.transactions.operations.overwrite import Overwrite
+from lance_nb.transactions.staged import Addition, StagedWrite
+
+Destination = str | os.PathLike[str] | LanceDataset
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSettings:
+    """How rows are written.
+
+    ``files`` are arguments of ``write_dataset`` for data files: ``max_rows_per_file``,
+    ``max_bytes_per_file``, ``data_storage_version``.
+    """
+
+    mode: str = "append"
+    branch: str | None = None
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+    stable_row_ids: bool = False
+    files: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RowWriter:
+    """Write rows for a dataset: its pinned version, schema with field ids, file options, mode."""
+
+    pinned: PinnedVersion
+    schema: Schema
+    options: WriteOptions
+    mode: str
+    stable_row_ids: bool = False
+
+    @classmethod
+    def of(cls, target: Destination, schema: pa.Schema, wanted: WriteSettings) -> RowWriter:
+        """Open the target, and decide how rows of this schema are written.
+
+        Raises DatasetAlreadyExistsError, SchemaMismatchError, InvalidInputError.
+        """
+        check_mode(wanted.mode)
+        session, current = destination(target, wanted.storage_options)
+        if current is not None and wanted.branch is not None:
+            current = session.load(Target(wanted.branch, None))
+        if current is not None and wanted.mode == "create":
+            raise DatasetAlreadyExistsError(
+                f"a dataset exists at {session.root.uri!r}; use mode='append' to add rows, or "
+                "mode='overwrite' to replace its rows in a new version"
+            )
+        request = WriteRequest(**wanted.files)
+        kept = None if current is None else storage_version(current.manifest)
+        is_new = current is None or wanted.mode == "overwrite"
+        asked = request.data_storage_version if is_new else None
+        config = NO_PROPERTIES if current is None else current.manifest.config
+        options = request.write_options(asked or kept or DEFAULT_FILE_VERSION, config=config)
+        if current is None or is_new:
+            own = new_schema(schema, options.file_version)
+        else:
+            own = current.manifest.schema
+            check_names(schema, own.to_arrow())
+        mode = "create" if current is None and wanted.mode == "append" else wanted.mode
+        return cls(PinnedVersion.at(session, current), own, options, mode, wanted.stable_row_ids)
+
+    def write(self, rows: Any) -> Addition | None:
+        """Write rows to new files; None without rows. In blob columns, bytes become blobs."""
+        home = self.pinned.session().home(self.pinned.branch)
+        source = bytes_as_blobs(reader_of(rows), self.schema)
+        made = write_fragments(source, self.schema, home, self.options)
+        return Addition(tuple(made)) if made else None
+
+    def copy(self, snapshot: Snapshot, fragments: Sequence[Fragment]) -> Addition | None:
+        """Copy the rows of some fragments of another dataset; blob payloads are copied by file.
+
+        External blobs stay references. Raises SchemaMismatchError, NotSupportedError for a
+        reference relative to a base path that this dataset does not have.
+        """
+        source = snapshot.manifest.schema
+        part = writable_part(source.to_arrow(), self.schema)
+        copies = BlobCopies(snapshot)
+        if copies:
+            self._check_bases(snapshot)
+        home = self.pinned.session().home(self.pinned.branch)
+        columns = [*(quoted([one]) for one in source.names), ROW_ADDRESS]
+        scan = ScanOptions(columns, fragments=tuple(fragments))
+        with FragmentWriter(part, home, copying(self.options, copies)) as writer:
+            for batch in plan_request(snapshot, scan).batches():
+                rows = copies.batch(batch, batch.column(ROW_ADDRESS).to_numpy())
+                writer.write(rows.drop_columns([ROW_ADDRESS]))
+            made = writer.finish()
+        return Addition(tuple(made)) if made else None
+
+    def _check_bases(self, source: Snapshot) -> None:
+        mine = self.pinned.open()[1].manifest.base_paths if self.pinned.version else ()
+        for base in source.manifest.base_paths:
+            if not base.is_dataset_root and base not in mine:
+                raise NotSupportedError(
+                    f"the blobs of {source.manifest.path} may lie below its base path "
+                    f"{base.path!r}, which this dataset does not have with id {base.id}: copy the "
+                    "whole dataset with lance_nb.spark.clone, or add the base path"
+                )
+
+    def write_of_spark(self, batches: Iterable[pa.RecordBatch]) -> Addition | None:
+        """Cast batches of Spark to the types of the dataset and write them."""
+        rows = (one for one in batches if one.num_rows)
+        first = next(rows, None)
+        if first is None:
+            return None
+        arrow = self.schema.to_arrow()
+
+        def cast() -> Iterator[pa.RecordBatch]:
+            yield from_spark(first, arrow)
+            for batch in rows:
+                yield from_spark(batch, arrow)
+
+        return self.write(pa.RecordBatchReader.from_batches(arrow, cast()))
+
+    def plan(self, verb: str, detail: str, tasks: tuple[Any, ...] = ()) -> Plan:
+        """Return a plan that commits the additions of this writer."""
+        finish = CommitRows(self)
+        return Plan(
+            verb, detail, self.pinned, tasks, finish, commits_without_results=self.mode != "append"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRows:
+    """Commit the rows that tasks have written as one version."""
+
+    rows: RowWriter
+
+    def __call__(self, plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset:
+        """Commit. Raises CommitConflictError, CommitStateUnknownError, StorageError."""
+        made = tuple(one for result in results for one in result.fragments)
+        operation: Append | Overwrite = Append(made)
+        if self.rows.mode != "append":
+            operation = Overwrite(self.rows.schema, made)
+        staged = StagedWrite(plan.pinned.version, operation, new_fragments=made)
+        version = "{}.{}".format(*self.rows.options.file_version)
+        is_new = self.rows.mode != "append"
+        build = BuildOptions(version if is_new else None, self.rows.stable_row_ids)
+        return commit_write(plan, staged, label, build)

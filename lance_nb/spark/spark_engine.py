@@ -1,0 +1,284 @@
+"""Run tasks on a Spark session, classic or Connect. Task descriptors are sent, data is not.
+
+``spark.range(n, numPartitions=n)`` makes one partition per group of tasks, ``mapInArrow`` runs the
+tasks in a Python worker, and ``collect`` returns the results to the driver, which commits.
+
+A task that raises a storage error does not fail the other tasks of its partition: it runs again in
+a partition of its own, where Spark retries it as often as the session is configured to.
+
+Progress: the status tracker of a classic session, filtered by job group. On Connect, progress
+events of the whole session, so that concurrent actions are counted too. Rows come from an
+accumulator, which Connect does not have.
+
+Cancel: the job group on a classic session (``interruptTag`` does not reach ``mapInArrow`` there),
+the tag on Connect. A request that arrives before Spark knows the job is lost, so it is repeated.
+
+Limits: Connect does not report the number of cores, so only very small tasks share a partition
+there. lance_nb must be installed where the executors run. LanceErrors are returned as values and
+raised here unchanged; other exceptions arrive as text.
+Source: PySpark 4.3 (``DataFrame.mapInArrow``, ``SparkContext.setJobGroup``, ``statusTracker``,
+``registerProgressHandler``, ``interruptTag``).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import pickle
+import re
+import sys
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lance_nb.errors import LanceError, NotSupportedError, RunCancelledError, StorageError
+from lance_nb.spark.engine import (
+    Report,
+    Stop,
+    estimated_progress,
+    progress_of_results,
+    rows_of,
+    run_task,
+)
+from lance_nb.spark.plan import Task, group_tasks
+from lance_nb.spark.sessions import is_connect, num_cores
+from lance_nb.storage.sync_later import synced_together
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SCHEMA = pa.schema([("task", pa.int64()), ("outcome", pa.binary())])
+
+
+@dataclass(frozen=True, slots=True)
+class RunTasks:
+    """The function that a Python worker runs: groups of tasks, given by their numbers.
+
+    All tasks are in one pickle, so that shared values are sent once.
+    """
+
+    payload: bytes
+    groups: tuple[tuple[int, ...], ...]
+    counter: RowCounter
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the tasks of each group and yield their outcomes.
+
+        Raises StorageError if files cannot be made durable: Spark then retries the partition.
+        """
+        tasks: tuple[Task, ...] = pickle.loads(self.payload)  # noqa: S301 - the driver's own
+        with synced_together():  # a partition that fails here returns no outcomes
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from self._outcomes(tasks, self.groups[number])
+
+    def _outcomes(
+        self, tasks: tuple[Task, ...], group: tuple[int, ...]
+    ) -> Iterator[pa.RecordBatch]:
+        for at in group:
+            found = _outcome(tasks[at], is_alone=len(group) == 1)
+            self.counter.add(rows_of(found))
+            row = {"task": [at], "outcome": [pickle.dumps(found)]}
+            yield pa.RecordBatch.from_pydict(row, _SCHEMA)
+
+
+def _outcome(task: Task, *, is_alone: bool) -> Any:
+    try:
+        return run_task(task)
+    except StorageError as error:
+        if is_alone:
+            raise  # possibly transient: Spark retries the task
+        return error  # retried without the other tasks of the partition
+    except LanceError as error:
+        return error
+
+
+class SparkEngine:
+    """Run tasks on a session. The settings of the session are not changed."""
+
+    name = "spark"
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def run(self, tasks: Sequence[Task], report: Report, stop: Stop) -> list[Any]:
+        """Run the tasks, small ones together; retry each that raised a storage error alone."""
+        counter = RowCounter(self._spark)
+        groups = group_tasks([one.size_bytes for one in tasks], num_cores(self._spark))
+
+        def tell(num_done: int, num_rows: int) -> None:
+            report(estimated_progress(tasks, num_done, num_rows))
+
+        outcomes = self._outcomes(tasks, groups, counter, tell, stop)
+        failed = [(at,) for at, found in outcomes.items() if isinstance(found, StorageError)]
+        if failed:
+            outcomes |= self._outcomes(tasks, failed, counter, tell, stop)
+        for outcome in outcomes.values():
+            if isinstance(outcome, LanceError):
+                raise outcome
+        report(progress_of_results(tasks, outcomes))
+        return [outcomes[at] for at in range(len(tasks))]
+
+    def _outcomes(
+        self,
+        tasks: Sequence[Task],
+        groups: Sequence[tuple[int, ...]],
+        counter: RowCounter,
+        tell: Callable[[int, int], object],
+        stop: Stop,
+    ) -> dict[int, Any]:
+        """Run each group of tasks in a partition of its own; return the outcomes by task number."""
+        from pyspark.sql.pandas.types import from_arrow_schema  # PySpark may be missing
+
+        work = RunTasks(pickle.dumps(tuple(tasks)), tuple(groups), counter)
+        numbers = self._spark.range(0, len(groups), 1, numPartitions=len(groups))
+        job = numbers.mapInArrow(work, from_arrow_schema(_SCHEMA))
+        others = len(tasks) - sum(map(len, groups))
+
+        def tell_tasks(num_done: int, _: int, num_rows: int) -> None:
+            tell(others + sum(map(len, groups[:num_done])), num_rows)
+
+        what = f"lance_nb: {len(tasks) - others} x {type(tasks[0]).__name__}"
+        rows = SparkJob(self._spark, what, job.collect).finish(counter, tell_tasks, stop)
+        return {row["task"]: pickle.loads(bytes(row["outcome"])) for row in rows}  # noqa: S301
+
+
+_FIRST_S = 0.5  # a status request costs the driver some milliseconds
+_POLL_S = 0.25
+# Skips a handled import error, which precedes the exception that it caused.
+_NO_MODULE = re.compile(
+    r"ModuleNotFoundError: No module named '([\w.]{1,80})'(?!\s+(?:During handling|The above))"
+)
+_OWN = ("lance_nb", "pyarrow", "numpy", "google", "pyroaring")  # imported by every task
+# Called with tasks done, tasks in total, and rows counted so far.
+OnProgress = Callable[[int, int, int], None]
+
+
+def _cannot_import(module: str) -> str:
+    """Explain a missing module: one that lance_nb needs, or one that a user function needs."""
+    top = module.partition(".")[0]
+    here = top in sys.modules or importlib.util.find_spec(top) is not None
+    said = f"Spark's Python workers cannot import {module!r}"
+    python = "Set os.environ['PYSPARK_PYTHON'] = sys.executable before the session is started"
+    if top in _OWN:
+        return (
+            f"{said}: they run a different Python. {python}; on a cluster, install "
+            "lance_nb where the executors run"
+        )
+    if here:
+        return (
+            f"{said}, which your function imports and which is installed here. For a package: "
+            f"{python}; on a cluster, install {top} where the executors run. For a module of your "
+            "own: send it with "
+            "spark.addArtifacts(path, pyfile=True)"
+        )
+    return (
+        f"{said}, which your function uses, and this Python cannot either. Install {top} where the "
+        "executors run, or correct the import"
+    )
+
+
+class RowCounter:
+    """Counts rows where tasks run; ``value`` here is what finished tasks have counted.
+
+    On Connect it counts nothing.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._sum: Any = None if is_connect(spark) else spark.sparkContext.accumulator(0)
+
+    def add(self, num_rows: int) -> None:
+        """Count rows; for tasks."""
+        if self._sum is not None:
+            self._sum.add(num_rows)
+
+    @property
+    def value(self) -> int:
+        """The rows counted; for the driver."""
+        return 0 if self._sum is None else int(self._sum.value)
+
+
+class SparkJob:
+    """A Spark action that was not started. ``what`` is its description in the Spark UI."""
+
+    def __init__(self, spark: SparkSession, what: str, action: Callable[[], Any]) -> None:
+        self._spark = spark
+        self._what = what
+        self._action = action
+        self._group = f"lance_nb-{uuid.uuid4()}"
+        self._stages: dict[int, tuple[int, int]] = {}
+
+    def finish(self, counter: RowCounter, tell: OnProgress, stop: Stop) -> Any:
+        """Run the action in a thread, report its progress, and return its result.
+
+        Raises RunCancelledError, NotSupportedError if the workers cannot import a module, and
+        the exceptions of the action.
+        """
+        told = (0, 0, 0)
+        with ExitStack() as stack:
+            self._listen(stack)
+            threads = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix=self._group))
+            job = threads.submit(self._run)
+            patience = _FIRST_S
+            try:
+                while not wait([job], timeout=patience).done:
+                    patience = _POLL_S
+                    now = (*self._num_done(), counter.value)
+                    if now != told:
+                        told = now
+                        tell(*now)
+                    if stop():
+                        raise RunCancelledError(now[0], now[1])
+            finally:
+                if not job.done():  # stopped, or KeyboardInterrupt
+                    self._cancel(job)
+            missing = _NO_MODULE.search(str(job.exception()))
+            if missing is None:
+                return job.result()
+            raise NotSupportedError(_cannot_import(missing.group(1))) from job.exception()
+
+    def _run(self) -> Any:
+        # Job groups and tags are per thread, so they are set in the thread of the action.
+        if is_connect(self._spark):
+            self._spark.addTag(self._group)
+        else:
+            self._spark.sparkContext.setJobGroup(self._group, self._what, interruptOnCancel=True)
+        return self._action()
+
+    def _listen(self, stack: ExitStack) -> None:
+        """Collect progress events on Connect, which has no status tracker."""
+        if not is_connect(self._spark):
+            return
+        session: Any = self._spark
+
+        def note(stages: Any, *_: Any, **_more: Any) -> None:
+            for one in stages or ():
+                self._stages[one.stage_id] = one.num_completed_tasks, one.num_tasks
+
+        session.registerProgressHandler(note)
+        stack.callback(session.removeProgressHandler, note)
+
+    def _num_done(self) -> tuple[int, int]:
+        if not is_connect(self._spark):
+            tracker = self._spark.sparkContext.statusTracker()
+            for job in tracker.getJobIdsForGroup(self._group):
+                about = tracker.getJobInfo(job)
+                for stage in about.stageIds if about else ():
+                    found = tracker.getStageInfo(stage)
+                    if found is not None:
+                        self._stages[stage] = found.numCompletedTasks, found.numTasks
+        counts = list(self._stages.values())
+        return sum(done for done, _ in counts), sum(of for _, of in counts)
+
+    def _cancel(self, job: Future[Any]) -> None:
+        """Cancel the job; repeat the request, because one sent too early is lost."""
+        while not job.done():
+            if is_connect(self._spark):
+                self._spark.interruptTag(self._group)
+            else:
+                self._spark.sparkContext.cancelJobGroup(self._group)
+            wait([job], timeout=_POLL_S)

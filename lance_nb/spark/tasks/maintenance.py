@@ -1,0 +1,310 @@
+"""Compaction, scalar indices, clones and storage statistics.
+
+Compaction: a task is one of the compaction tasks of the dataset.
+
+Index: every task sorts the column of some fragments into an index segment. All segments share the
+index's name and are added by one commit; a lookup searches each of them. Rows that are written
+later are found by scanning, until pylance optimizes the index.
+
+Clone: tasks copy files; the commit writes the first version of the copy, and until then its folder
+is no dataset. A retried task replaces the files that it has copied. Tags, branches and older
+versions are not copied, as in ``LanceDataset.deep_clone``.
+
+Source: lance_nb.dataset.verbs.indexing, lance_nb.transactions.cloning,
+lance_nb.table.data_statistics.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.dataset.session import open_session
+from lance_nb.dataset.verbs import compaction, indexing
+from lance_nb.dataset.verbs.branching import clone_places
+from lance_nb.dataset.verbs.indexing import KIND, Wanted
+from lance_nb.format.checksums import wants_checksums
+from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.spark.plan import (
+    TASK_BYTES,
+    Label,
+    PinnedVersion,
+    Plan,
+    commit_write,
+    fragment_bytes,
+    fragment_groups,
+    select_fragments,
+)
+from lance_nb.storage.registry import open_store
+from lance_nb.table.data_statistics import DataStatistics, FieldStatistics, data_statistics
+from lance_nb.table.refs import Target
+from lance_nb.transactions.checksum_records import CopiedSums
+from lance_nb.transactions.cloning import FileCopy, commit_clone, copy_file, files_to_copy
+from lance_nb.transactions.commit_options import CommitOptions
+from lance_nb.transactions.compaction import CompactionTask
+from lance_nb.transactions.compaction_options import CompactionOptions
+from lance_nb.transactions.compaction_run import Rewritten
+from lance_nb.transactions.environment import Environment
+from lance_nb.transactions.staged import StagedWrite
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteFragments:
+    """Rewrite the fragments of one compaction task."""
+
+    pinned: PinnedVersion
+    task: CompactionTask
+    options: CompactionOptions
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes that it reads, and about as many that it writes."""
+        return 2 * sum(fragment_bytes(one) for one in self.task.fragments)
+
+    def run(self) -> Rewritten:
+        """Write the new files."""
+        session, snapshot = self.pinned.open()
+        return compaction.execute(session, snapshot, self.task, self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRewrites:
+    """Commit the rewritten fragments."""
+
+    options: CompactionOptions
+
+    def __call__(self, plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset:
+        """Commit; a concurrent change of these fragments is a conflict."""
+        session, _ = plan.pinned.open()
+        made, _ = compaction.commit(session, plan.pinned.branch, results, self.options)
+        return LanceDataset.from_opened(session, made)
+
+
+@dataclass(frozen=True, slots=True)
+class StageRewrites:
+    """Turn all rewritten fragments into one edit for a stage."""
+
+    options: CompactionOptions
+
+    def __call__(self, plan: Plan, results: Sequence[Any]) -> list[Any]:
+        """Return the edit."""
+        return [compaction.staged(results, self.options)]
+
+
+def plan_compaction(dataset: LanceDataset, **options: Any) -> Plan:
+    """Plan a compaction; options as those of ``ds.optimize.compact_files``."""
+    _, snapshot = dataset.opened
+    wanted = CompactionOptions.of(options, snapshot.manifest.config)
+    pinned = PinnedVersion.of(dataset)
+    tasks = tuple(
+        RewriteFragments(pinned, one, wanted) for one in compaction.plan(snapshot, wanted)
+    )
+    finish, as_edits = CommitRewrites(wanted), StageRewrites(wanted)
+    return Plan("compact", f"{len(tasks)} groups", pinned, tasks, finish, as_edits=as_edits)
+
+
+# Many segments slow down lookups, so a task gets more bytes than other tasks.
+SEGMENT_BYTES = 8 * TASK_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltSegment:
+    """A segment whose files are written."""
+
+    index: IndexMetadata
+    num_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSegment:
+    """Build the index segment of some fragments."""
+
+    pinned: PinnedVersion
+    wanted: Wanted
+    fragment_ids: tuple[int, ...]
+    size_bytes: int
+
+    def run(self) -> BuiltSegment:
+        """Write the files of the segment."""
+        _, snapshot = self.pinned.open()
+        fragments = select_fragments(snapshot, self.fragment_ids)
+        return BuiltSegment(*indexing.write_segment(snapshot, self.wanted, fragments))
+
+
+@dataclass(frozen=True, slots=True)
+class CommitSegments:
+    """Commit the segments; they replace those that the index had."""
+
+    name: str
+
+    def __call__(self, plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset:
+        """Commit. Raises RetryableCommitConflictError after a concurrent change of the rows."""
+        _, snapshot = plan.pinned.open()
+        segments = [one.index for one in results]
+        operation = indexing.operation_of(snapshot, self.name, segments)
+        return commit_write(plan, StagedWrite(plan.pinned.version, operation), label)
+
+
+def plan_index(
+    dataset: LanceDataset,
+    column: str,
+    index_type: str = KIND,
+    name: str | None = None,
+    *,
+    replace: bool = True,
+    task_bytes: int = SEGMENT_BYTES,
+) -> Plan:
+    """Plan an index on a column, by default named ``<column>_idx``.
+
+    Raises ColumnNotFoundError, InvalidInputError (unsupported column type, or the name exists),
+    NotSupportedError (an index type other than BTREE; a nested column).
+    """
+    _, snapshot = dataset.opened
+    uri, kind = dataset.uri, str(index_type)
+    wanted = indexing.check(snapshot, uri, column, kind, name, replace=replace)
+    pinned = PinnedVersion.of(dataset)
+    tasks = tuple(
+        BuildSegment(pinned, wanted, ids, size)
+        for ids, size in fragment_groups(snapshot, task_bytes)
+    )
+    detail = f"{wanted.name} on {column}"
+    return Plan("create_index", detail, pinned, tasks, CommitSegments(wanted.name))
+
+
+_Options = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """The number and bytes of copied files."""
+
+    num_files: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFiles:
+    """Copy some files; each is the URI of a store, a path in it, and a path below the target."""
+
+    files: tuple[tuple[str, str, str], ...]
+    source_options: _Options
+    target: str
+    target_options: _Options
+    size_bytes: int
+    allow_bases: tuple[str, ...] = ()
+    checksums: bool = False
+
+    def run(self) -> Copied:
+        """Copy the files durably."""
+        home = open_store(self.target, dict(self.target_options) or None)
+        size = 0
+        sums = CopiedSums() if self.checksums else None
+        for uri, path, target in self.files:
+            store = open_store(uri, dict(self.source_options) or None, self.allow_bases)
+            size += copy_file(store, path, home, target, sums)
+        if sums is not None:
+            sums.write(home)
+        return Copied(len(self.files), size)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitCopy:
+    """Commit the first version of the copy."""
+
+    target: str
+    target_options: _Options
+
+    def __call__(self, plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset:
+        """Commit. Raises DatasetAlreadyExistsError."""
+        session, _ = plan.pinned.open()
+        stored = dict(self.target_options)
+        ref = Target(plan.pinned.branch, plan.pinned.version)
+        source, version, destination, made = clone_places(session, ref, self.target, stored)
+        environment = replace(Environment(), new_uuid=lambda: plan.operation_id)
+        options = CommitOptions(message=label.message, environment=environment)
+        done = commit_clone(source, version, destination, options, is_shallow=False)
+        return LanceDataset.from_opened(made, made.snapshot(done.manifest, None))
+
+
+def plan_clone(
+    dataset: LanceDataset,
+    target: str | os.PathLike[str],
+    storage_options: Mapping[str, Any] | None = None,
+    *,
+    task_bytes: int = TASK_BYTES,
+) -> Plan:
+    """Plan a deep clone. Raises DatasetAlreadyExistsError, InvalidInputError."""
+    session, snapshot = dataset.opened
+    options = session.storage_options if storage_options is None else storage_options
+    ref = Target(snapshot.branch, snapshot.version)
+    source, version, destination, _ = clone_places(session, ref, target, options)
+    target_uri = open_session(target, options).root.uri
+    mine = tuple(sorted((session.storage_options or {}).items()))
+    theirs = tuple(sorted((options or {}).items()))
+    checksums = wants_checksums(snapshot.manifest.config)
+    tasks = tuple(
+        CopyFiles(files, mine, target_uri, theirs, size, session.trusted_bases, checksums)
+        for files, size in _packed(files_to_copy(source, version, destination), task_bytes)
+    )
+    finish = CommitCopy(target_uri, theirs)
+    return Plan(
+        "clone",
+        f"to {target_uri}",
+        PinnedVersion.of(dataset),
+        tasks,
+        finish,
+        commits_without_results=True,
+    )
+
+
+def _packed(
+    copies: Sequence[FileCopy], task_bytes: int
+) -> Iterator[tuple[tuple[tuple[str, str, str], ...], int]]:
+    files: list[tuple[str, str, str]] = []
+    size = 0
+    for one in copies:
+        weight = one.store.size(one.path)
+        if files and size + weight > task_bytes:
+            yield tuple(files), size
+            files, size = [], 0
+        files.append((one.store.uri, one.path, one.target))
+        size += weight
+    if files:
+        yield tuple(files), size
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureFragments:
+    """Measure some fragments; reads the metadata of their files and the blob descriptions."""
+
+    pinned: PinnedVersion
+    fragment_ids: tuple[int, ...]
+    size_bytes: int
+
+    def run(self) -> DataStatistics:
+        """Return the bytes of each field."""
+        _, snapshot = self.pinned.open()
+        return data_statistics(snapshot, among=select_fragments(snapshot, self.fragment_ids))
+
+
+def plan_statistics(dataset: LanceDataset, *, task_bytes: int = TASK_BYTES) -> Plan:
+    """Plan storage statistics; nothing is committed."""
+    _, snapshot = dataset.opened
+    pinned = PinnedVersion.of(dataset)
+    tasks = tuple(
+        MeasureFragments(pinned, ids, size) for ids, size in fragment_groups(snapshot, task_bytes)
+    )
+    return Plan("statistics", dataset.name, pinned, tasks)
+
+
+def sum_statistics(dataset: LanceDataset, parts: Sequence[DataStatistics]) -> DataStatistics:
+    """Sum the statistics of all tasks, in schema order."""
+    sizes = {one.id: (0, 0) for one in dataset.lance_schema.tree.walk()}
+    for part in parts:
+        for one in part.fields:
+            stored, payloads = sizes[one.id]
+            sizes[one.id] = stored + one.bytes_on_disk, payloads + one.payload_bytes
+    return DataStatistics([FieldStatistics(one, *pair) for one, pair in sizes.items()])

@@ -1,0 +1,173 @@
+"""Batches of streams, committed without Spark."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lance_nb
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import InvalidInputError
+from lance_nb.spark.plan import Label
+from lance_nb.spark.row_writer import RowWriter, WriteSettings
+from lance_nb.spark.source import sink as sink_module
+from lance_nb.spark.source.options import SourceOptions
+from lance_nb.spark.source.sink import BATCH, QUERY, STREAM, SourceWrite
+from lance_nb.table.history import VersionLog
+from lance_nb.transactions.stream_mark import StreamMark
+from tests.unit.spark.conftest import rows
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The versions whose transactions were looked at."""
+    found: list[int] = []
+    real = VersionLog.transaction
+
+    def noted(log: VersionLog, version: int) -> Any:
+        found.append(version)
+        return real(log, version)
+
+    monkeypatch.setattr(VersionLog, "transaction", noted)
+    return found
+
+
+def sink(uri: str, query_id: str | None = None, mark: StreamMark | None = None) -> SourceWrite:
+    """What a query makes anew for every batch."""
+    made = RowWriter.of(uri, rows(0, 1).schema, WriteSettings())
+    return SourceWrite(made, made.plan("append", "a DataFrame"), query_id, mark)
+
+
+def written(write: SourceWrite, at: int) -> Sequence[Any]:
+    """What the tasks of a batch return: ten rows."""
+    return [write.rows.write(rows(at, at + 10)), None]
+
+
+def batch(
+    uri: str, number: int, stream: str | None = "s", query_id: str | None = None
+) -> int | None:
+    write = sink(uri, query_id)
+    return write.commit_batch(written(write, 1000 + 10 * number), number, stream)
+
+
+def test_a_batch_is_committed_once(
+    dataset: LanceDataset, caplog: pytest.LogCaptureFixture, looked_at: list[int]
+) -> None:
+    assert [batch(dataset.uri, number) for number in (0, 1, 1, 0, 2)] == [2, 3, None, None, 4]
+    assert lance_nb.dataset(dataset.uri).count_rows() == 130
+    assert [one.levelno for one in caplog.records] == [logging.WARNING] * 2
+    assert "skipped batch 1 of stream s" in caplog.text
+    assert looked_at == []
+    newest = lance_nb.dataset(dataset.uri)
+    assert newest.version_info(4).properties.items() >= {STREAM: "s", BATCH: "2"}.items()
+
+
+def test_a_replay_after_a_cleanup_is_skipped(dataset: LanceDataset) -> None:
+    batch(dataset.uri, 0)
+    batch(dataset.uri, 1)
+    other = lance_nb.dataset(dataset.uri)
+    for at in range(5):
+        other.delete(f"id = {at}")
+    other.cleanup_old_versions(older_than=timedelta(0))
+    assert len(other.versions()) == 1
+    assert batch(dataset.uri, 1) is None
+    assert lance_nb.dataset(dataset.uri).count_rows() == 115
+
+
+def test_another_checkpoint_is_another_stream(dataset: LanceDataset) -> None:
+    assert batch(dataset.uri, 0, "first", "q") == 2
+    assert batch(dataset.uri, 0, "second", "q") == 3
+    assert batch(dataset.uri, 0, "first", "q") is None
+    newest = lance_nb.dataset(dataset.uri)
+    assert newest.config() == {"lance_nb.stream.first": "0", "lance_nb.stream.second": "0"}
+    assert newest.version_info(3).properties[QUERY] == "q"
+
+
+def test_a_query_without_an_id_goes_by_its_name(dataset: LanceDataset) -> None:
+    assert batch(dataset.uri, 0, None, "q") == 2
+    assert batch(dataset.uri, 0, None, "q") is None
+    with pytest.raises(InvalidInputError, match=r"option\('queryId', NAME\)"):
+        batch(dataset.uri, 0, None)
+
+
+def old(dataset: LanceDataset, name: str, number: int) -> None:
+    """Commit a batch as earlier releases did: without a mark."""
+    write = sink(dataset.uri)
+    plan = write.rows.plan("stream", f"batch {number}")
+    plan.commit(written(write, 500), Label(None, ((STREAM, name), (BATCH, str(number)))))
+
+
+def test_a_stream_of_an_earlier_release_goes_on(
+    dataset: LanceDataset, looked_at: list[int]
+) -> None:
+    for number in (3, 4):
+        old(dataset, "q", number)
+    dataset.checkout_latest().delete("id = 0")
+    assert batch(dataset.uri, 4, "s", "q") is None
+    assert batch(dataset.uri, 5, "s", "q") == 5
+    assert looked_at == [4, 3, 4, 3]  # until one of the stream is found
+    assert [batch(dataset.uri, 5, "s", "q"), batch(dataset.uri, 6, "s", "q")] == [None, 6]
+    assert len(looked_at) == 4
+
+
+def test_looking_for_an_unmarked_stream_is_bounded_and_said(
+    dataset: LanceDataset,
+    looked_at: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(sink_module, "LOOKED_AT", 3)
+    old(dataset, "q", 4)
+    for at in range(3):
+        dataset.checkout_latest().delete(f"id = {at}")
+    assert batch(dataset.uri, 4, "s", "q") == 6
+    assert looked_at == [5, 4, 3]
+    assert "begins with batch 4, and neither the config" in caplog.text
+
+
+def test_a_fresh_checkpoint_under_an_old_name_loses_nothing(dataset: LanceDataset) -> None:
+    old(dataset, "q", 0)
+    assert batch(dataset.uri, 0, "s", "q") == 3
+
+
+def test_the_first_batch_makes_the_dataset(tmp_path: Path) -> None:
+    uri = str(tmp_path / "new.lance")
+    first, again = sink(uri), sink(uri)
+    assert first.commit_batch(written(first, 0), 0, "s") == 1
+    assert again.commit_batch(written(again, 0), 0, "s") is None
+    empty = sink(uri)
+    assert empty.commit_batch([None], 1, "s") == 2
+    newest = lance_nb.dataset(uri)
+    assert (newest.count_rows(), newest.config()) == (10, {"lance_nb.stream.s": "1"})
+
+
+def test_a_batch_write_is_known_by_application_and_number(
+    dataset: LanceDataset, looked_at: list[int]
+) -> None:
+    def write(version: str) -> int | None:
+        options = SourceOptions.of({"txnAppId": "nightly", "txnVersion": version})
+        made = sink(dataset.uri, None, options.mark)
+        return made.commit(written(made, 100))
+
+    assert [write(number) for number in ("7", "7", "6", "8")] == [2, None, None, 3]
+    assert lance_nb.dataset(dataset.uri).config() == {"lance_nb.stream.nightly": "8"}
+    assert looked_at == []
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"txnAppId": "a"}, "set together"),
+        ({"txnVersion": "1"}, "set together"),
+        ({"txnAppId": "a", "txnVersion": "x"}, "txnVersion 'x' is not a number"),
+        ({"txnAppId": "", "txnVersion": "1"}, "id of a stream"),
+    ],
+)
+def test_half_a_transaction_id_is_refused(options: dict[str, str], problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        _ = SourceOptions.of(options).mark
