@@ -35,7 +35,7 @@ def to_dictionary(measured: Measured, options: EncodingOptions) -> Dictionary | 
     if isinstance(block, Dictionary):
         return block
     plain = _plain_bytes(measured, options)
-    if plain is None or measured.num_values < _LEAST_VALUES or options.dict_divisor == 0:
+    if plain is None or measured.num_values < _LEAST_VALUES:
         return None
     if options.compression == "none":
         return None

@@ -75,7 +75,7 @@ def _pack_compiled(blocks: Words, width: int, out: Words) -> bool:
     """Pack with the compiled loop if it pays; tell whether it ran."""
     if not compiled.pays(blocks.nbytes * _SAVED_SECONDS):
         return False
-    if out.strides[1] != out.itemsize or not blocks.flags.c_contiguous:
+    if not blocks.flags.c_contiguous:
         return False
     word_bits = blocks.dtype.itemsize * 8
     row = np.arange(word_bits)

@@ -99,6 +99,7 @@ def test_a_dictionary_is_smaller_by_the_ratio(
         (100, 51, None, False),
         (100, 25, 4, True),
         (100, 26, 4, False),
+        (100, 60, 1, True),
         (5000, 1, None, True),
     ],
 )

@@ -59,6 +59,20 @@ def test_statistics_shorter_than_the_batches_are_refused() -> None:
         read_statistics(source, read_legacy_metadata(source))
 
 
+def test_statistics_of_no_batches_have_no_rows() -> None:
+    made = LegacyFile([node(3, "t", "string")], [])
+    own = LegacyFile([], [0, 0], bytearray(made.body))
+    own.fields = [node(0, "3", "struct", nullable=False), node(1, "null_count", "int64", 0)]
+    made.statistics = pb.Metadata.Statistics(
+        schema=own.fields, fields=[0, 1], page_table_position=len(own.body)
+    )
+    made.body += own.page_table(1, [0, 1])
+    opened = FileSource(BytesStore(made.finish()), "old.lance")
+    found = read_statistics(opened, read_legacy_metadata(opened))
+    assert found is not None
+    assert (found.num_rows, found.column_names) == (0, ["3"])
+
+
 def test_a_listing_of_pages_has_their_statistics() -> None:
     reader = LegacyReader(FileSource(BytesStore(file_with_statistics()), "old.lance"))
     found = [

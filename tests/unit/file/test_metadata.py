@@ -12,6 +12,7 @@ from lance_nb.file.metadata import (
     ARRAY_ENCODING_URL,
     PAGE_LAYOUT_URL,
     PageMetadata,
+    constant_page,
     parse_column,
     parse_descriptor,
 )
@@ -151,3 +152,56 @@ def test_the_descriptor_says_rows_and_fields() -> None:
     message.length = 2**49
     with pytest.raises(CorruptFileError, match="rows"):
         parse_descriptor(memoryview(message.SerializeToString()))
+
+
+def constant(**more: object) -> file2.ColumnMetadata:
+    """Return a column of one constant page of ten rows."""
+    layout = encodings21.ConstantLayout(inline_value=b"\1\2", layers=[1])
+    found = encodings21.PageLayout(constant_layout=layout)
+    page = file2.Page(length=10, encoding=encoding(value=found.SerializeToString()))
+    return file2.ColumnMetadata(encoding=encoding("/x"), pages=[page], **more)
+
+
+def value_of(message: file2.ColumnMetadata, num_rows: int = 10) -> bytes | None:
+    return constant_page(memoryview(message.SerializeToString()), num_rows)
+
+
+def test_the_value_of_a_constant_page_is_in_its_message() -> None:
+    assert value_of(constant()) == b"\1\2"
+    assert value_of(constant(), 9) is None
+    two = constant()
+    two.pages.append(two.pages[0])
+    assert value_of(two) is None
+    bare = constant()
+    bare.ClearField("encoding")
+    assert value_of(bare) is None
+    for name in ("buffer_offsets", "buffer_sizes"):
+        stored = constant()
+        getattr(stored.pages[0], name).append(1)
+        assert value_of(stored) is None
+    other = constant()
+    other.pages[0].encoding.CopyFrom(encoding("/y", b""))
+    assert value_of(other) is None
+    assert constant_page(memoryview(b"\xff\xff"), 10) is None
+
+
+@pytest.mark.parametrize(
+    ("layers", "value", "found"),
+    [([1], b"", None), ([3], b"a", b"a"), ([1, 5], b"a", None), ([], b"a", None)],
+)
+def test_constant_pages_of_lists_or_without_a_value_are_left_to_the_reader(
+    layers: list[int], value: bytes, found: bytes | None
+) -> None:
+    message = constant()
+    layout = encodings21.ConstantLayout(inline_value=value, layers=layers)
+    page = encodings21.PageLayout(constant_layout=layout)
+    message.pages[0].encoding.CopyFrom(encoding(value=page.SerializeToString()))
+    assert value_of(message) == found
+
+
+def test_a_page_may_end_where_the_file_does() -> None:
+    message = column(10)
+    message.pages[0].buffer_sizes[1] = SIZE - 128
+    assert parsed(message).pages[0].buffer_sizes[1] == SIZE - 128
+    message.pages[0].length = 2**48
+    assert parsed(message).num_rows == 2**48

@@ -124,3 +124,38 @@ def test_values_of_the_wrong_width_are_refused() -> None:
     offsets = np.zeros(2, np.int32)
     with pytest.raises(CorruptFileError):
         codecs.decode_values(encoding, VariableWidth(1, offsets, np.zeros(0, np.uint8)))
+
+
+def test_a_list_holds_its_bitmaps_at_least() -> None:
+    inner = fixed_size_list(9, constant(None), has_validity=True)
+    encoding = fixed_size_list(2, inner, has_validity=True)  # a byte and 18 bits
+    whole = codecs.decode_values(encoding, FixedWidth(32, 2, np.zeros(8, np.uint8)))
+    assert whole.items.items == AllNull(36)
+    for bits in (24, 31, 28):
+        with pytest.raises(CorruptFileError):
+            codecs.decode_values(encoding, FixedWidth(bits, 2, np.zeros(8, np.uint8)))
+
+
+def test_only_an_outer_layer_may_have_a_bitmap_in_single_values() -> None:
+    encoding = fixed_size_list(2, fixed_size_list(2, flat(8)), has_validity=True)
+    data = np.frombuffer(b"\x01abcd\x02efgh", np.uint8)
+    block = codecs.decode_values(encoding, FixedWidth(40, 2, data))
+    assert booleans(block.validity, 4) == [True, False, False, True]
+    assert block.items.validity is None
+    assert block.items.items.data.tobytes() == b"abcdefgh"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "can"),
+    [
+        (fixed_size_list(3, flat(8)), True),
+        (fixed_size_list(8, flat(1)), True),
+        (fixed_size_list(3, flat(1)), False),
+        (fixed_size_list(4, fixed_size_list(2, flat(1))), True),
+        (fixed_size_list(3, flat(8), has_validity=True), False),
+        (fixed_size_list(2, fixed_size_list(3, flat(8), has_validity=True)), False),
+        (fixed_size_list(3, constant(None)), False),
+    ],
+)
+def test_lists_of_whole_bytes_are_fetched(encoding, can: bool) -> None:
+    assert codecs.can_gather(encoding) is can

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lance_nb.encodings.base import FixedWidth, VariableWidth, single_chunk
+from lance_nb.encodings.base import (
+    ChunkBuffer,
+    Chunks,
+    FixedWidth,
+    VariableWidth,
+    Wanted,
+    single_chunk,
+)
 from lance_nb.encodings.registry import codecs
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from tests.property.encodings.reference_encoders import booleans, chunks_of, flat, integers
@@ -76,3 +83,19 @@ def test_compression_inside_the_message_is_refused() -> None:
     encoding.flat.data.scheme = 1
     with pytest.raises(NotSupportedError, match="buffer compression"):
         codecs.decode_chunks(encoding, chunks_of([[b"1234"]], [1]))
+
+
+@pytest.mark.parametrize(
+    ("bits", "position", "size"), [(1, 7, 1), (1, 8, 2), (1, 15, 2), (8, 3, 4), (24, 1, 6)]
+)
+def test_a_value_that_is_fetched_lies_in_its_chunk(bits: int, position: int, size: int) -> None:
+    wanted = Wanted(np.array([0]), np.array([position]))
+    data = np.full(64, 255, np.uint8)
+    for short in (0, 1):
+        buffer = ChunkBuffer(data, np.array([3]), np.array([size - short]))
+        chunks = Chunks((buffer,), np.array([position + 1]))
+        if short:
+            with pytest.raises(CorruptFileError, match=f"{bits}-bit values"):
+                codecs.gather(flat(bits), chunks, wanted)
+        else:
+            assert codecs.gather(flat(bits), chunks, wanted).num_values == 1

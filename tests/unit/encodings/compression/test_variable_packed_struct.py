@@ -113,3 +113,9 @@ def test_only_the_per_value_role_exists() -> None:
         codecs.decode_chunks(encoding(FIXED), chunks_of([[b"ab"]], [1]))
     with pytest.raises(CorruptFileError):
         codecs.decode_values(encoding(FIXED), FixedWidth(16, 1, np.zeros(2, np.uint8)))
+
+
+def test_strings_have_offsets_as_wide_as_their_lengths() -> None:
+    block = codecs.decode_values(encoding(SHORT, LONG), values(row(1, b"ab", b"xyz")[2:]))
+    assert [child.offsets.dtype for child in block.children] == [np.int32, np.int64]
+    assert children(block) == [[b"ab"], [b"xyz"]]

@@ -66,3 +66,11 @@ def test_it_stays_away_where_little_is_saved() -> None:
     plain = EncodingOptions(file_version=(2, 2), compression="none")
     assert not PACKING.nominate_chunks(measured(small), plain)
     assert not PACKING.nominate_blocks(measured(small), np.array([1000, 1000]), V2_2)
+
+
+@pytest.mark.parametrize(("bits", "taken"), [(288, False), (287, True)])
+def test_it_comes_where_more_than_99_thousandths_are_saved(bits: int, taken: bool) -> None:
+    """Ten blocks of words of 32 bits: at 288 bits of 320, with the widths, 99 are saved."""
+    widths = np.full(10, bits // 10) + (np.arange(10) < bits % 10)
+    values = np.repeat((1 << widths) - 1, 1024).astype(np.uint32)
+    assert bool(PACKING.nominate_chunks(measured(values), V2_2)) == taken

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lance_nb.encodings.kernels import bitpack
+from lance_nb.encodings.kernels import bitpack, compiled
 from lance_nb.encodings.kernels.compiled import Mode, forced
 from tests.property.encodings.reference_encoders import pack_block
 
@@ -73,3 +73,17 @@ def test_single_values_are_fetched_from_blocks_of_different_widths() -> None:
     widths = np.array([13, 64, 0, 64])
     found = bitpack.gather(data, starts, widths, np.array([1023, 77, 5, 0]), np.dtype("u8"))
     assert found.tolist() == [values[0, 1023], others[0, 77], 0, others[0, 0]]
+
+
+def test_the_compiled_loop_is_asked_for_aligned_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(compiled, "kernel", lambda name, _args: asked.append(name))
+    for gap, shift, found in ((8, 0, ["unpack_bits"]), (6, 2, []), (4, 0, ["unpack_bits"])):
+        asked.clear()
+        data, starts, expected = packed(32, 7, 3, gap)
+        data = np.concatenate((np.zeros(shift, np.uint8), data))[shift:]
+        out = np.empty_like(expected)
+        with forced(Mode.ALWAYS):
+            bitpack.unpack(data, starts, 7, out)
+        assert asked == found
+        assert np.array_equal(out, expected)

@@ -160,3 +160,39 @@ def test_one_thread_makes_all_loops_ready_and_a_dead_one_is_replaced() -> None:
     state.thread = threading.Thread()  # was never started
     compiled._ask(state, ("add", 1), "add", ())  # asked for already
     assert not state.thread.is_alive()
+
+
+def test_whether_numba_is_there_is_known_without_importing_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        compiled.importlib.util, "find_spec", lambda name: (name == "numba") or None
+    )
+    assert compiled.is_available()
+    monkeypatch.setattr(compiled.importlib.util, "find_spec", lambda _name: None)
+    assert not compiled.is_available()
+
+
+def test_tuples_and_numbers_of_other_kinds_are_other_arguments() -> None:
+    words = np.zeros(3, np.uint64)
+    alike = [((words, words), 1), ((words[:2], words), 7)]
+    assert compiled._kind(alike[0]) == compiled._kind(alike[1])
+    for other in (((words, words.astype(np.int64)), 1), ((words,), 1), ((words, words), 1.0),
+                  ((words, words[::2]), 1), ((words, words.reshape(1, 3)), 1)):  # fmt: skip
+        assert compiled._kind(other) != compiled._kind(alike[0])
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_child_keeps_what_is_ready_unless_loops_are_being_made(busy: bool) -> None:
+    state = compiled._state
+    state.mode, state.missed_seconds = Mode.ALWAYS, 0.75
+    state.ready["x",] = None
+    state.thread = threading.current_thread() if busy else None
+    compiled._give_up_after_fork()
+    fresh = compiled._state
+    assert fresh is not state
+    assert fresh.thread is None
+    assert fresh.mode is (Mode.NEVER if busy else Mode.ALWAYS)
+    assert fresh.ready == ({} if busy else {("x",): None})
+    assert fresh.missed_seconds == (0.0 if busy else 0.75)
+    assert (fresh.dispatchers is state.dispatchers) is not busy

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_nb.encodings.kernels import fsst
+from lance_nb.encodings.kernels import compiled, fsst, loops
 from lance_nb.encodings.kernels.compiled import Mode, forced
 from lance_nb.errors import CorruptFileError
 
@@ -152,3 +152,35 @@ def test_a_code_just_beyond_the_symbols_is_refused_beside_escapes(mode: Mode, co
         with forced(mode):
             _, data = fsst.decode(literal, offsets, SYMBOLS)
         assert data.tobytes() == bytes([code]) + TEXTS[199]
+
+
+@pytest.mark.parametrize("missing", ["measure_fsst", "measure_escaped_fsst", "decode_fsst"])
+@pytest.mark.parametrize("codes", [[0, 1, 2], [0, 255, 7, 1]])
+def test_numpy_decodes_until_both_loops_are_there(
+    missing: str, codes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kernel(name: str, _args: object) -> object:
+        return None if name == missing else getattr(loops, name)
+
+    monkeypatch.setattr(compiled, "kernel", kernel)
+    raw = np.array(codes, np.uint8)
+    with forced(Mode.ALWAYS):
+        ends, data = fsst.decode(raw, np.array([0, 1, raw.size], np.int32), SYMBOLS)
+    assert data.tobytes() == expected(raw)
+    assert ends.tolist() == [0, int(LENGTHS[0]), data.size]
+
+
+@MODES
+@pytest.mark.parametrize(("code", "sound"), [(199, True), (200, False), (254, False)])
+@pytest.mark.parametrize("around", [[], [255, 7]])
+def test_codes_beside_escapes_have_symbols(
+    mode: Mode, code: int, sound: bool, around: list[int]
+) -> None:
+    raw = np.array([*around, code, *around], np.uint8)
+    offsets = np.array([0, raw.size], np.int32)
+    with forced(mode):
+        if sound:
+            assert fsst.decode(raw, offsets, SYMBOLS)[1].tobytes() == expected(raw)
+        else:
+            with pytest.raises(CorruptFileError, match="codes below 200"):
+                fsst.decode(raw, offsets, SYMBOLS)

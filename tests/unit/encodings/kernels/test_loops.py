@@ -55,6 +55,24 @@ def test_bits_are_unpacked() -> None:
     assert out.tolist() == values
 
 
+@pytest.mark.parametrize(("bits", "width"), [(8, 8), (16, 3), (32, 17), (64, 33), (64, 64)])
+def test_blocks_anywhere_are_unpacked(bits: int, width: int) -> None:
+    rng = np.random.default_rng(width)
+    values = rng.integers(0, (1 << width) - 1, (2, 1024), np.uint64, endpoint=True)
+    values = values.astype(f"u{bits // 8}")
+    size = 1024 * width // bits
+    words = np.concatenate(
+        [np.full(3, 7, values.dtype)]
+        + [np.frombuffer(pack_block(row.tolist(), bits, width), values.dtype) for row in values]
+    )
+    out = np.zeros(2048, values.dtype)
+    order = bitpack._first_values(bits).astype(np.uint64)
+    starts = np.array([3 + size, 3], np.uint64)
+    with np.errstate(over="ignore"):
+        loops.unpack_bits(words, starts, np.uint64(width), order, out)
+    assert np.array_equal(out.reshape(2, 1024), values[::-1])
+
+
 @pytest.fixture
 def plain_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let callers run the loops without the compiler."""

@@ -46,3 +46,21 @@ def test_the_readers_kernel_undoes_it(bits: int, width: int, mode: compiled.Mode
 
 def test_no_bits_are_no_words() -> None:
     pack.pack(np.zeros((2, 1024), np.uint32), 0, np.empty((2, 0), np.uint32))
+
+
+def test_the_compiled_loop_is_asked_for_blocks_back_to_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(compiled, "kernel", lambda name, _args: asked.append(name))
+    blocks = random_blocks(32, 7, 3)
+    apart = np.zeros((3, 1030), np.uint32)
+    apart[:, 6:] = blocks
+    for given, found in ((blocks, ["pack_bits"]), (apart[:, 6:], [])):
+        out = np.zeros((3, 230), np.uint32)[:, 6:]
+        asked.clear()
+        with compiled.forced(compiled.Mode.ALWAYS):
+            pack.pack(given, 7, out)
+        assert asked == found
+        for block, packed in zip(blocks, out, strict=True):
+            assert packed.tobytes() == pack_block(block.tolist(), 32, 7)

@@ -108,3 +108,54 @@ def test_places_of_payloads_are_pairs():
     assert text.count("bits_per_value: 64") == 2
     assert np.frombuffer(bytes.fromhex(buffers[0]), "<u8").tolist() == [64, 90, 1, 0]
     assert bytes.fromhex("1a040a020a00") == BLOB_COLUMN
+
+
+@pytest.mark.parametrize(
+    ("items", "data"),
+    [
+        (pa.array([5, 6], pa.int16()), "050006000000"),
+        (pa.array([b"abc", b"def"], pa.binary(3)), b"abcdef\0\0\0".hex()),
+    ],
+)
+def test_a_null_item_of_fixed_width_is_zeros(items: pa.Array, data: str):
+    keys = pa.array([1, None, 0], pa.int8())
+    text, buffers = shown(encode_array(pa.DictionaryArray.from_arrays(keys, items)))
+    assert text.endswith("num_dictionary_items: 3 }")
+    assert buffers[0] == "010200"
+    assert buffers[1:] == ["03", data]
+
+
+def test_bits_with_nulls_have_no_dictionary():
+    keys = pa.array([1, None], pa.int8())
+    flags = pa.DictionaryArray.from_arrays(keys, pa.array([True, False]))
+    with pytest.raises(NotSupportedError, match="a dictionary of such values"):
+        encode_array(flags)
+
+
+def test_a_dictionary_has_room_for_null_up_to_the_last_key():
+    values = pa.array([str(k) for k in range(127)])
+    keys = pa.array([126, None], pa.int8())
+    text, buffers = shown(encode_array(pa.DictionaryArray.from_arrays(keys, values)))
+    assert text.endswith("num_dictionary_items: 128 }")
+    assert buffers[0] == "7e7f"
+
+
+def test_lists_without_rows_and_with_nulls_only():
+    text, _ = shown(encode_lists(np.zeros(0, np.int64), None))
+    assert text == f"list {{ offsets {{ {ENDS} }} null_offset_adjustment: 1 }}"
+    _, buffers = shown(encode_lists(np.zeros(2, np.int64), np.ones(2, bool)))
+    assert np.frombuffer(bytes.fromhex(buffers[0]), "<u8").tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows"),
+    [
+        (pa.struct([("s", pa.struct([("a", pa.int8())]))]), [{"s": {"a": 1}}]),
+        (pa.struct([("b", pa.bool_())]), [{"b": True}]),
+        (pa.struct([("l", pa.list_(pa.bool_(), 8))]), [{"l": [True] * 8}]),
+        (pa.struct([("t", pa.string())]), [{"t": "x"}]),
+    ],
+)
+def test_packed_structs_have_fields_of_whole_bytes(kind: pa.DataType, rows: list[object]):
+    with pytest.raises(NotSupportedError):
+        encode_array(pa.array(rows, kind))
