@@ -10,7 +10,9 @@ among forked processes: a child that dies or hangs is a finding, and names its s
 from __future__ import annotations
 
 import argparse
+import importlib
 import multiprocessing
+import pkgutil
 import shlex
 import time
 from collections import Counter
@@ -23,6 +25,7 @@ from tests.torture.results import keep
 
 FAILURE_CHARS_MAX = 2000
 HANGS_S = 120.0  # without a new seed: a child is ended
+SHARES = 6  # of the verbs, for each process: it starts pylance once for a share
 VERB_HANGS_S = 900.0  # without a new verb, of which each is killed some 100 times
 
 Found = dict[str, Any]
@@ -213,13 +216,24 @@ def each_verb(run: Run, names: Sequence[str], make: Callable[[int], VerbRun], si
     verbs: Counter[str] = Counter()
     last = run.seed - 1
     run.hangs_s, run.label = VERB_HANGS_S, names.__getitem__
+    chunk = max(1, len(names) // (run.jobs * SHARES))
+    _import_all()
     while verbs.total() < run.size and not run.is_over():
         last += 1
-        found, _ = _shared(run, _work_of(names, last, make), range(len(names)), 1)
+        found, _ = _shared(run, _work_of(names, last, make), range(len(names)), chunk)
         for (kind, name), count in ((key.split(":", 1), count) for key, count in found.items()):
             (ends if kind == "end" else verbs)[name] += count
     counts: Found = {size: verbs.total(), "ends": dict(ends), "verbs": dict(verbs)}
     return run.result(counts, (run.seed, last))
+
+
+def _import_all() -> None:
+    """Import what children would each import anew; nothing is run, so no thread is started."""
+    importlib.import_module("pandas")
+    for package in ("dataset", "encodings", "file", "format", "storage", "table", "transactions"):
+        path = importlib.import_module(f"lance_nb.{package}").__path__
+        for one in pkgutil.walk_packages(path, f"lance_nb.{package}."):
+            importlib.import_module(one.name)
 
 
 def _work_of(names: Sequence[str], seed: int, make: Callable[[int], VerbRun]) -> Work:

@@ -1,9 +1,9 @@
 """Writers that are killed at every call that changes the disk: SIGKILL, nothing is tidied up.
 
 A forked child makes one change and dies at its Nth call: before it, after it, or when half of a
-write is done; N counts from 1 until the verb ends without dying. Afterwards ours and pylance see
-the state before or the one after. Once for each set of files that is left: the verb can be
-repeated; ``verify`` finds no error; pylance appends a row; a clean-up leaves no file that nobody
+write is done; N counts from 1 to the last call that the verb makes undisturbed. Afterwards ours and
+pylance see the state before or the one after. Once for each set of files that is left: the verb can
+be repeated; ``verify`` finds no error; pylance appends a row; a clean-up leaves no file that nobody
 needs.
 
     python -m tests.torture.kills 2000 [seed] [--verb NAME] [--jobs 2]
@@ -22,6 +22,7 @@ import threading
 import time
 import traceback
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ from tests.torture.looking import (
     left_behind,
     look,
 )
-from tests.torture.verb import Verb, make
+from tests.torture.verb import make
 from tests.torture.verbs import VERBS
 
 CHANGING = (
@@ -58,7 +59,7 @@ MOMENTS = ("before", "after", "short")
 CHILD_S_MAX = 30
 JUDGED_SHARE = 0.3  # of the states whose files were left before; of others all
 LANDED = ("after", "landed")  # ends at which the verb is not repeated
-CALLS_MAX = 2000  # a verb that makes more ends in a finding of its own
+PER_VERB = 1000  # more than any verb makes calls
 ENDED, RAISED = 0, 3
 _RANDOM = re.compile(r"[0-9a-f-]{20,}|(?<=data/)[01]+[0-9a-f]+")
 
@@ -94,19 +95,11 @@ def _write_half(name: str, arguments: Any) -> None:
     os.write(arguments[0], data[: len(data) // 2])
 
 
-def calls_of(verb: Verb, place: str) -> list[str]:
-    """Make the change without dying; return the calls."""
-    calls: list[str] = []
-    with in_place_of_os(WatchedSystem(CHANGING, Killer(0, "", calls))):
-        verb.act(place)
-    return calls
-
-
-def killed(verb: Verb, place: str, number: int, moment: str) -> bool:
-    """Make the change in a child that dies; tell whether it did (or had ended before)."""
+def killed(act: Callable[[], Any]) -> bool:
+    """Make a change in a child that dies; tell whether it did (or had ended before)."""
     child = os.fork()
     if not child:
-        _in_child(verb, place, number, moment)
+        _in_child(act)
     end = time.monotonic() + CHILD_S_MAX
     done, status = os.waitpid(child, os.WNOHANG)
     while not done:
@@ -133,10 +126,9 @@ def _files_of(folder: Path) -> str:
     return str(sorted(found))
 
 
-def _in_child(verb: Verb, place: str, number: int, moment: str) -> None:
+def _in_child(act: Callable[[], Any]) -> None:
     try:
-        with in_place_of_os(WatchedSystem(CHANGING, Killer(number, moment, []))):
-            verb.act(place)
+        act()
     except BaseException:  # noqa: BLE001 (a child may not go on as its parent)
         traceback.print_exc()
         os._exit(RAISED)
@@ -157,12 +149,22 @@ class Case:
         self.verb.prepare(f"{self._source}/t.lance")
         place = self.copied("whole")
         self.before = self.seen(place + self.verb.at)
-        self.calls = calls_of(self.verb, place)
+        self.calls: list[str] = []
+        self.watched_act(place, Killer(0, "", self.calls))
         self.after = look(place + self.verb.at)
         assert (self.before != self.after) == self.verb.commits, f"{name}: {self.before}"
         # What a verb leaves that verify calls an error, as the tag of a branch that is deleted.
         self.errors = errors_of(place + self.verb.at) if self.after else []
         shutil.rmtree(folder / "whole")
+
+    def killer(self, number: int, moment: str) -> Killer:
+        """Return what ends the process at a call."""
+        return Killer(number, moment, [])
+
+    def watched_act(self, place: str, killer: Killer) -> None:
+        """Make the change, while every call that changes something goes through ``killer``."""
+        with in_place_of_os(WatchedSystem(CHANGING, killer)):
+            self.verb.act(place)
 
     def copied(self, name: str) -> str:
         """Copy the dataset, under hard links: files are never changed in place."""
@@ -196,12 +198,13 @@ class Case:
         """Kill once and look; return what the end state was. Raises AssertionError."""
         place = self.copied("round")
         at = place + self.verb.at
-        if not killed(self.verb, place, number, moment):
+        killer = self.killer(number, moment)
+        if not killed(lambda: self.watched_act(place, killer)):
             shutil.rmtree(self._folder / "round")
             return "ended"
         found = self.seen(at)
         end = self.end_of(found)
-        files = _files_of(self._folder / "round")
+        files = self.left()
         is_new = files not in self._examined
         is_judged = is_new or self._chance.random() < JUDGED_SHARE
         if is_judged and end != "refused" and (end != "before" or self.verb.foreign_before):
@@ -230,10 +233,18 @@ class Case:
             return
         problems = errors_of(at)
         assert problems in ([], self.errors), f"verify: {problems}"
-        count = judge.ask("append", at)
+        count = self.append(judge, at)
         assert count == len(look(at)["main"]["rows"]), "a row that pylance appends is not seen"
         orphans = left_behind(at)
         assert not orphans, f"{end}; after a clean-up there are {orphans}"
+
+    def left(self) -> str:
+        """Describe what a dead writer left."""
+        return _files_of(self._folder / "round")
+
+    def append(self, judge: Judge, at: str) -> int:
+        """Append a row, after all that; return how many there are."""
+        return int(judge.ask("append", at))
 
     def repeat(self, place: str) -> None:
         """Make the change again; what it makes may be there already."""
@@ -246,8 +257,10 @@ class Case:
 class Kills:
     """A run: its counts, and what it found."""
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int, per_verb: int) -> None:
         self._judge = Judge()
+        self._chance = random.Random(seed)
+        self._per_verb = per_verb
         self.ends: Counter[str] = Counter()
         self.verbs: Counter[str] = Counter()
         self.failures: list[str] = []
@@ -262,16 +275,26 @@ class Kills:
         began, before = time.perf_counter(), self.verbs[name]
         with tempfile.TemporaryDirectory(dir=memory, ignore_cleanup_errors=True) as folder:
             case = Case(name, seed, Path(folder) / "case")
-            for moment in MOMENTS:
-                for number in range(1, CALLS_MAX):
-                    end = self._once(case, f"{name}, seed {seed}", number, moment)
-                    if end == "ended":
-                        break
+            for moment, number in self._cells(case):
+                end = self._once(case, f"{name}, seed {seed}", number, moment)
+                if end != "ended":  # it made fewer calls this time
                     self.ends[end] += 1
                     self.verbs[name] += 1
         seconds = time.perf_counter() - began
         print(
             f"{name}, seed {seed}: {self.verbs[name] - before} kills, {seconds:.1f} s", flush=True
+        )
+
+    def _cells(self, case: Case) -> Iterator[tuple[str, int]]:
+        """Yield every moment of every call, or ``per_verb`` of them."""
+        writes = [one for one in case.calls if one.startswith("write")]
+        cells = [
+            (moment, number)
+            for moment in MOMENTS
+            for number in range(1, len(writes if moment == "short" else case.calls) + 1)
+        ]
+        yield from (
+            cells if len(cells) <= self._per_verb else self._chance.sample(cells, self._per_verb)
         )
 
     def _once(self, case: Case, where: str, number: int, moment: str) -> str:
@@ -286,7 +309,11 @@ class Kills:
 
 def work(run: command.Run) -> command.Found:
     """Kill until the size is reached and every verb is through; return the counts."""
-    return command.each_verb(run, run.options.verb or list(VERBS), lambda _: Kills(), "rounds")
+
+    def make(seed: int) -> Kills:
+        return Kills(seed, run.options.per_verb)
+
+    return command.each_verb(run, run.options.verb or list(VERBS), make, "rounds")
 
 
 def main(arguments: list[str]) -> int:
@@ -294,6 +321,7 @@ def main(arguments: list[str]) -> int:
     parser = command.arguments_of("tests.torture.kills", "kills")
     parser.add_argument("--verb", action="append", choices=list(VERBS))
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--per-verb", type=int, default=PER_VERB, help="kills at most")
     return command.run("kills", parser, arguments, work)
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 import lance_nb
+from lance_nb.dataset.session import open_session
 from lance_nb.format.layout import QUARANTINE
-from lance_nb.storage.registry import open_store
 from lance_nb.table import refs
-from tests.torture.verb import AT_ONCE, Verb, opened, rows
+from tests.torture.verb import AT_ONCE, OPTIONS, Verb, opened, rows
 
 SHORT = 20  # characters at most of a manifest's name in the first naming scheme
 NOTHING: dict[str, Any] = {}
@@ -27,7 +27,7 @@ State = dict[str, Any]
 
 def look(place: str) -> State:
     """Return what a reader sees: every version of every branch, tags, settings of the newest."""
-    root = open_store(place)
+    root = open_session(place, OPTIONS).root
     names = [one for one in root.list_names("_versions") if one.endswith(".manifest")]
     if not names:
         return NOTHING
@@ -137,7 +137,8 @@ def unnumbered(state: State) -> State:
 
 def errors_of(place: str) -> list[str]:
     """Return what ``verify`` calls an error."""
-    report = lance_nb.verify(place, allow_bases=[str(Path(place).parent)])
+    bases = [str(Path(place).parent)]
+    report = lance_nb.verify(place, storage_options=OPTIONS, allow_bases=bases)
     return [str(one) for one in report.of("error")]
 
 
@@ -148,7 +149,8 @@ def left_behind(place: str) -> list[str]:
     for name in (None, *main.branches.names()):
         dataset = main if name is None else main.checkout_version((name, None))
         dataset.cleanup_old_versions(AT_ONCE, **options)
-    report = lance_nb.verify(place, values=False, allow_bases=[str(Path(place).parent)])
+    bases = [str(Path(place).parent)]
+    report = lance_nb.verify(place, values=False, storage_options=OPTIONS, allow_bases=bases)
     strays = [
         str(one)
         for one in Path(place).rglob(".tmp*")

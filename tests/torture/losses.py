@@ -193,7 +193,11 @@ class Disk:
 
 
 def _is_reachable(path: str, found: dict[str, int]) -> bool:
-    return all(found.get(str(folder)) == 0 for folder in Path(path).parents)
+    while path != "/":
+        path = path.rpartition("/")[0] or "/"
+        if found.get(path) != 0:
+            return False
+    return True
 
 
 class Losses:

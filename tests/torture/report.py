@@ -44,6 +44,24 @@ ROWS: dict[str, tuple[str, str, str]] = {
             "unreadable. Here: reads a sample of our states"
         ),
     ),
+    "beside": (
+        "pylance commits while a writer of ours is at it, which is then killed",
+        "{rounds:,} kills, {num_verbs} verbs",
+        "takes part: none of its commits is lost or doubled",
+    ),
+    **{
+        f"stores_{kind}": (
+            f"Writers killed while they commit through a manifest store: {title}",
+            "{rounds:,} kills, {num_verbs} verbs",
+            "reads every state from the folder alone",
+        )
+        for kind, title in (
+            ("sqlite", "SQLite"),
+            ("redis", "Redis"),
+            ("postgresql", "PostgreSQL"),
+            ("dynamodb", "DynamoDB (moto)"),
+        )
+    },
     "fault_cells": (
         "Every step of a change fails, in memory: each fault alone, then with a second one",
         "{cells:,} cells",
@@ -53,6 +71,11 @@ ROWS: dict[str, tuple[str, str, str]] = {
         "Every call to the disk reports each of six errors, before or after it did its work",
         "{cells:,} cells",
         "measured before: 33 of 33 cells readable",
+    ),
+    "replies_lost_twice": (
+        "As the row above, and the next call fails too",
+        "{cells:,} cells",
+        "not run",
     ),
     "histories": (
         "Simulated histories of 3 to 5 writers with crashes, lost replies, late arrivals",

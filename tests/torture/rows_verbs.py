@@ -14,6 +14,7 @@ from lance_nb.spark.plan import Label
 from lance_nb.spark.row_writer import RowWriter, WriteSettings
 from lance_nb.transactions.stream_mark import StreamMark
 from tests.torture.verb import (
+    OPTIONS,
     Verb,
     add_checksums,
     blobs,
@@ -198,16 +199,24 @@ def _blobs(place: str) -> Any:
     return opened(f"{place}-blobs")
 
 
+def _create(place: str) -> None:
+    lance_nb.write_dataset(rows(0), f"{place}-new", storage_options=OPTIONS)
+
+
+def _append_three_files(place: str) -> None:
+    lance_nb.write_dataset(
+        rows(100), place, mode="append", max_rows_per_file=4, storage_options=OPTIONS
+    )
+
+
 ROWS_VERBS: dict[str, Verb] = {
-    "create": Verb(lambda place: lance_nb.write_dataset(rows(0), f"{place}-new"), at="-new"),
+    "create": Verb(_create, at="-new"),
     "create with checksums": Verb(
         lambda place: lance_nb.write_dataset(rows(0), f"{place}-new", checksums=True), at="-new"
     ),
     "create in another base": Verb(_create_with_base, at="-new"),
     "append": Verb(_append),
-    "append of three files": Verb(
-        lambda place: lance_nb.write_dataset(rows(100), place, mode="append", max_rows_per_file=4)
-    ),
+    "append of three files": Verb(_append_three_files),
     "append to a branch": Verb(lambda place: branch(place).insert(rows(100)), branched),
     "append to an indexed dataset": Verb(_append, indexed),
     "append with checksums": Verb(_append, add_checksums),

@@ -19,7 +19,7 @@ KILLED = ("append", "cleanup_old_versions", "create_branch", "tags.update", "mer
 @pytest.mark.slow
 def test_a_killed_writer_leaves_the_state_before_or_after() -> None:
     require_pylance()
-    output = run("tests.torture.kills", *KILLED)
+    output = run("tests.torture.kills", *KILLED, most=20)
     assert "'rounds': " in output
 
 
@@ -31,13 +31,31 @@ LOST = ("create", "append", "tags.delete", "branches.delete", "migrate_manifest_
 def test_a_power_failure_leaves_the_state_before_or_after() -> None:
     """Found by it: new folders, deleted tags, branches and old names were not synced."""
     require_pylance()
-    output = run("tests.torture.losses", *LOST)
+    output = run("tests.torture.losses", *LOST, most=80)
     assert "'states': " in output
 
 
-def run(module: str, *verbs: str) -> str:
+@pytest.mark.interop
+@pytest.mark.slow
+def test_a_commit_of_pylance_beside_a_killed_writer_is_there_once() -> None:
+    require_pylance()
+    output = run("tests.torture.beside", "append", "update", "compact")
+    assert "'died': " in output
+
+
+@pytest.mark.interop
+@pytest.mark.slow
+def test_a_commit_through_a_manifest_store_is_finished_by_the_next_opener() -> None:
+    """Found by it: a drop that was killed between manifests could not be repeated."""
+    require_pylance()
+    output = run("tests.torture.stores", "append", "create_branch", "drop", most=10)
+    assert "'after': " in output
+
+
+def run(module: str, *verbs: str, most: int | None = None) -> str:
     """Run a part in a process of its own: it forks, and so must have no threads of other tests."""
     said = [part for one in verbs for part in ("--verb", one)]
+    said += [] if most is None else ["--per-verb", str(most)]
     command = [sys.executable, "-m", module, "1", "1", *said]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600

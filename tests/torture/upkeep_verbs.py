@@ -8,6 +8,7 @@ from typing import Any
 import lance_nb
 from tests.torture.verb import (
     AT_ONCE,
+    OPTIONS,
     Verb,
     add_checksums,
     branch,
@@ -126,7 +127,7 @@ def _undo(place: str) -> None:
 
 
 def _drop(place: str) -> None:
-    lance_nb.LanceDataset.drop(f"{place}-stable", ignore_not_found=True)
+    lance_nb.LanceDataset.drop(f"{place}-stable", OPTIONS, ignore_not_found=True)
 
 
 UPKEEP_VERBS: dict[str, Verb] = {

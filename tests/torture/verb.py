@@ -19,6 +19,8 @@ import lance_nb
 
 Act = Callable[[str], Any]
 AT_ONCE = timedelta(0)
+# Storage options of every dataset: empty, or those that name a manifest store.
+OPTIONS: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +81,17 @@ def make(place: str, seed: int) -> None:
         data_storage_version=chance.choice(("2.0", "2.1", "2.2")),
         enable_stable_row_ids=chance.random() < 0.5,
         enable_v2_manifest_paths=chance.random() < 0.75,
+        storage_options=OPTIONS,
     )
-    dataset = lance_nb.dataset(place)
+    dataset = opened(place)
     dataset.insert(rows(50))
     dataset.delete("id = 3")
 
 
 def opened(place: str) -> Any:
     """Open the newest version of main."""
-    return lance_nb.dataset(place, allow_bases=[str(Path(place).parent)])
+    bases = [str(Path(place).parent)]
+    return lance_nb.dataset(place, storage_options=OPTIONS, allow_bases=bases)
 
 
 def branch(place: str) -> Any:
@@ -103,7 +107,7 @@ def branched(place: str) -> None:
 def stable(place: str) -> None:
     """Write a dataset with stable row ids beside it."""
     options: dict[str, Any] = {"max_rows_per_file": 10, "enable_stable_row_ids": True}
-    lance_nb.write_dataset(rows(0, 30), f"{place}-stable", **options)
+    lance_nb.write_dataset(rows(0, 30), f"{place}-stable", storage_options=OPTIONS, **options)
     opened(f"{place}-stable").delete("id = 3")
 
 

@@ -57,10 +57,10 @@ def drop(
     branches = {_branch_folder(one) for one in files if one.startswith(_TREE)}
     manifests = [one for one in files if one.startswith(f"{VERSIONS}/") and one != HINT_PATH]
     _delete(root, sorted({*files} - {*manifests}))
-    _delete(root, manifests)
     for folder in branches - {""}:
         forget_versions(root.child(folder))
-    forget_versions(root)
+    forget_versions(root)  # before the manifests, else their store would call for them again
+    _delete(root, manifests)
     prune(root)
 
 

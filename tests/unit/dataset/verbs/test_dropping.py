@@ -63,20 +63,29 @@ class _PowerSwitch:
         return real(*arguments, **options)
 
 
-def test_a_drop_that_was_interrupted_can_be_repeated(rows, tmp_path: Path) -> None:
-    """The hint went after the last manifest: without one, the next drop refused the rest."""
+@pytest.mark.parametrize("has_store", [False, True])
+def test_a_drop_that_was_interrupted_can_be_repeated(
+    rows, tmp_path: Path, *, has_store: bool
+) -> None:
+    """The hint went after the last manifest: without one, the next drop refused the rest.
+
+    A manifest store named a manifest that was gone, so the rest was no dataset.
+    """
+    options = {"manifest_store": f"sqlite:///{tmp_path}/m.db"} if has_store else {}
+    place = tmp_path / "in" / "d"
+    place.parent.mkdir()
     number = 0
     while True:
         number += 1
-        made = lance_nb.write_dataset(rows, tmp_path / "d")
+        made = lance_nb.write_dataset(rows, place, storage_options=options)
         made.delete("id = 1")
         switch = _PowerSwitch(number)
         try:
             with in_place_of_os(WatchedSystem(("unlink",), switch)):
-                LanceDataset.drop(tmp_path / "d")
+                LanceDataset.drop(place, options)
         except KeyboardInterrupt:
-            LanceDataset.drop(tmp_path / "d", ignore_not_found=True)
-            assert list(tmp_path.iterdir()) == []
+            LanceDataset.drop(place, options, ignore_not_found=True)
+            assert list(place.parent.iterdir()) == []
             continue
         assert number > 6
         return
