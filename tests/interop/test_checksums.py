@@ -96,3 +96,26 @@ def test_clones_of_pylance(uri: str, tmp_path: Path) -> None:
     assert counts(deep) == (0, 3)  # pylance does not copy what it does not know
     assert lance_nb.dataset(deep).add_checksums().num_files == 3
     assert counts(deep) == (3, 0)
+
+
+def test_damage_is_told_of_our_files_and_never_of_those_of_pylance(uri: str) -> None:
+    root = Path(uri)
+    lance.write_dataset(rows(100), uri, mode="append")
+    lance.dataset(uri).delete("id = 51")
+    known = {one for one in root.rglob("*") if one.parent.name in ("data", "_deletions")}
+    lance_nb.dataset(uri).insert(rows(150))
+    lance_nb.dataset(uri).delete("id = 151")
+    files = {one for one in root.rglob("*") if one.parent.name in ("data", "_deletions")}
+    assert len(files - known) == 2
+    assert counts(uri) == (5, 2)
+    for path in files:
+        data = bytearray(path.read_bytes())
+        data[9] ^= 1
+        path.write_bytes(data)
+
+    report = lance_nb.verify(uri, values=False, checksums=True)
+
+    wrong = {one.path for one in report.findings if one.code == "checksum-wrong"}
+    assert len(wrong) == 5
+    assert {one.relative_to(root).as_posix() for one in files - known} < wrong
+    assert report.num_files_without_checksum == 2
