@@ -2251,8 +2251,8 @@ class LanceDataset(OpenedVersion):
         ids, files of indices, and every value of every column (``values=False`` leaves these out).
         Files are compared with their checksums where they have some (see ``add_checksums``), unless
         ``checksums`` is False or left out together with the values. ``sample`` reads the content of
-        some files only, chosen by chance: a share (0.1) or a number of them (100); the report says
-        how much that was, and the ``seed``, which chooses the same files again.
+        some files only, chosen by chance: about a share of the bytes (0.1) or a number of files
+        (100); the report says how much that was, and the ``seed``, which chooses them again.
         Damage is listed, not raised, unless ``raise_on_error``. ``progress`` is called with steps
         done and steps to do. Raises InvalidInputError for another ``sample``. Example::
 

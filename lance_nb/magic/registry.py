@@ -31,14 +31,15 @@ GROUPS: Mapping[str, tuple[Verb, ...]] = {
 VERBS: Mapping[str, Verb] = {verb.name: verb for group in GROUPS.values() for verb in group}
 # Words that people try first.
 ALIASES: Mapping[str, str] = {"versions": "log", "history": "log", "checkout": "at", "goto": "at",
-                              "query": "sql", "branches": "branch", "tags": "tag"}  # fmt: skip
+                              "query": "sql", "branches": "branch", "tags": "tag",
+                              "verify": "doctor"}  # fmt: skip
 # Words that are not verbs here, and what does what they say.
 _MEANT: Mapping[str, str] = {
     "append": "stage append", "insert": "stage append", "add": "stage append",
     "delete": "stage delete", "update": "stage update", "overwrite": "stage overwrite",
     "undo": "revert HEAD", "rollback": "restore HEAD~1", "reset": "discard",
     "ls": "fragments", "files": "fragments", "cat": "head", "columns": "schema",
-    "info": "show", "blame": "row", "verify": "doctor", "optimize": "compact",
+    "info": "show", "blame": "row", "optimize": "compact",
     "cleanup": "clean", "vacuum": "clean", "save": "export", "count": "show",
 }  # fmt: skip
 

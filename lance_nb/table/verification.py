@@ -86,8 +86,9 @@ def verify(
 ) -> Verification:
     """Look at everything; ``values`` False leaves out decoding. ``tick`` is called per version.
 
-    ``checksums`` False leaves out comparing files with their sums. ``sample``: of how many files
-    the content is read (see verification_sample.py). Raises InvalidInputError for another number.
+    ``checksums`` False leaves out comparing files with their sums. ``sample``: of which share
+    of the bytes, or how many files, the content is read (see verification_sample.py). Raises
+    InvalidInputError for another number.
     """
     progress = _Progress()
     progress.sums = ChecksumChecks() if checksums else None

@@ -1,13 +1,15 @@
 """A sample of the files of a dataset, for a verification that does not read all of it.
 
-Every file is as likely as any other. The same seed and the same files give the same sample.
+Files are taken in an order that chance decides, until they have the share of the bytes that was
+asked for. So a large file counts for what it costs to read, no file is too large to be chosen, and
+what is read is more than asked for by less than one file. The same seed and the same files give the
+same sample.
 """
 
 from __future__ import annotations
 
-import math
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lance_nb.errors import InvalidInputError
@@ -26,16 +28,21 @@ class Sample:
     size_bytes_in_all: int
     seed: int
 
+    @property
+    def share(self) -> float:
+        """How much of the bytes of all files is read, up to 1.0."""
+        return self.size_bytes / self.size_bytes_in_all if self.size_bytes_in_all else 1.0
+
     def __str__(self) -> str:
-        share = self.size_bytes / self.size_bytes_in_all if self.size_bytes_in_all else 1.0
         return (
             f"a sample of {self.num_files:,} of {self.num_files_in_all:,} files, "
-            f"{share:.1%} of their bytes, seed {self.seed}"
+            f"{self.size_bytes:,} of {self.size_bytes_in_all:,} bytes ({self.share:.1%}), "
+            f"seed {self.seed}"
         )
 
 
 def choose_sample(sizes: Mapping[str, int], wanted: float, seed: int | None = None) -> Sample:
-    """Choose files by chance: a number of them (an int), or a share (a float up to 1.0).
+    """Choose files by chance: a share of the bytes (a float up to 1.0), or a number of files.
 
     ``sizes`` are sizes in bytes by identity. Without ``seed`` one is drawn, and told in the result.
     Raises InvalidInputError for another number.
@@ -43,12 +50,27 @@ def choose_sample(sizes: Mapping[str, int], wanted: float, seed: int | None = No
     is_share = isinstance(wanted, float)
     if isinstance(wanted, bool) or not (0 < wanted <= 1 if is_share else wanted >= 1):
         raise InvalidInputError(
-            f"sample is a number of files (1, 2, ...) or a share of them (above 0.0, up to 1.0), "
-            f"not {wanted!r}"
+            f"sample is a share of the bytes (above 0.0, up to 1.0) or a number of files "
+            f"(1, 2, ...), not {wanted!r}"
         )
     seed = random.SystemRandom().randrange(_SEED_MAX) if seed is None else seed
-    names = sorted(sizes)
-    count = min(math.ceil(wanted * len(names)) if is_share else int(wanted), len(names))
-    chosen = frozenset(random.Random(seed).sample(names, count))  # noqa: S311 (no secret)
+    order = sorted(sizes)
+    random.Random(seed).shuffle(order)  # noqa: S311 (no secret)
+    total = sum(sizes.values())
+    chosen = _until(order, sizes, wanted * total) if is_share else order[: int(wanted)]
+    if wanted == 1 and is_share:
+        chosen = order  # files of no bytes too
     read = sum(sizes[one] for one in chosen)
-    return Sample(chosen, count, len(names), read, sum(sizes.values()), seed)
+    return Sample(frozenset(chosen), len(chosen), len(order), read, total, seed)
+
+
+def _until(order: Sequence[str], sizes: Mapping[str, int], size_bytes: float) -> list[str]:
+    """Return the first files in the order that have so many bytes together, at least one."""
+    chosen: list[str] = []
+    read = 0
+    for one in order:
+        if chosen and read >= size_bytes:
+            break
+        chosen.append(one)
+        read += sizes[one]
+    return chosen

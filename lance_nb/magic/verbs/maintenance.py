@@ -20,6 +20,7 @@ from lance_nb.magic.desk import Desk, label
 from lance_nb.magic.verb import URI, Verb, argument
 from lance_nb.shown_text import visible, visible_lines
 from lance_nb.table.verification_report import Verification
+from lance_nb.table.verification_sample import Sample
 from lance_nb.transactions.repair_plan import DEFAULT_AGE, RepairStep
 
 
@@ -48,13 +49,20 @@ def doctor(desk: Desk, said: Namespace) -> Answer:
         return _repair(desk, said)
     if said.yes or said.nobody_writes:
         raise InvalidInputError("--yes and --nobody-writes go with --repair")
-    dataset, found = _verified(desk, said.uri, values=not said.quick)
+    if said.quick and said.sample is not None:
+        raise InvalidInputError("--quick reads no content of files: there is nothing to --sample")
+    if said.seed is not None and said.sample is None:
+        raise InvalidInputError("--seed goes with --sample")
+    share = None if said.sample is None else _share(said.sample)
+    reading = {"values": not said.quick, "sample": share, "seed": said.seed}
+    dataset, found = _verified(desk, said.uri, reading)
     looked = (
         f"{text.plural(found.num_versions, 'version')}, "
         f"{text.plural(found.num_fragments, 'fragment')}, "
         f"{text.plural(found.num_data_files, 'data file')}, "
-        f"{text.plural(found.num_values, 'value')} read"
+        f"{text.plural(found.num_values, 'value')} read; checksums: {found.checksums}"
     )
+    part = [] if found.sample is None else [f"content read: {found.sample}"]
     advice = _advice(desk, dataset)
     if found.num_orphans:
         advice.append(
@@ -73,7 +81,7 @@ def doctor(desk: Desk, said: Namespace) -> Answer:
         for one in table
     ]
     name = label(dataset) if dataset is not None else text.name(found.uri)
-    lines = [f"{found.verdict}: {looked}", *_opening(found), *advice]
+    lines = [f"{found.verdict}: {looked}", *part, *_opening(found), *advice]
     answer = answer_of_records(f"Health of {name}", records, lines=lines)
     data = {
         "ok": found.ok,
@@ -83,18 +91,42 @@ def doctor(desk: Desk, said: Namespace) -> Answer:
         "versions": found.num_versions,
         "data_files": found.num_data_files,
         "values_read": found.num_values,
+        "files_checked": found.num_files_checked,
+        "files_without_checksum": found.num_files_without_checksum,
+        "sample": None if found.sample is None else _sample(found.sample),
     }
     return Answer(found, answer.picture, data, exit_code=0 if found.ok else 1)
 
 
+def _sample(sample: Sample) -> dict[str, Any]:
+    return {
+        "seed": sample.seed, "share": sample.share,
+        "files": sample.num_files, "files_in_all": sample.num_files_in_all,
+        "bytes": sample.size_bytes, "bytes_in_all": sample.size_bytes_in_all,
+    }  # fmt: skip
+
+
+def _share(word: str) -> float:
+    """Read ``10%`` or ``0.1``. Raises InvalidInputError for what is no share."""
+    try:
+        share = float(word.removesuffix("%")) / (100 if word.endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise InvalidInputError(
+            f"--sample is a share of the bytes, 10% or 0.1, not {text.name(word)!r}"
+        )
+    return share
+
+
 def _verified(
-    desk: Desk, uri: str | None, *, values: bool
+    desk: Desk, uri: str | None, reading: Mapping[str, Any]
 ) -> tuple[LanceDataset | None, Verification]:
     """Verify the dataset in hand or another; it need not be one that can be opened."""
     known = desk.dataset if uri is None else desk.namespace.get(uri)
     if isinstance(known, LanceDataset):
-        return known, known.verify(values=values)
-    found = verify(str(uri), values=values)
+        return known, known.verify(**reading)
+    found = verify(str(uri), **reading)
     if found.opened_version is None:
         return None, found
     try:
@@ -256,6 +288,12 @@ VERBS = (
                 "uri", nargs="?", means=URI, help="another dataset, also one that does not open"
             ),
             argument("--quick", action="store_true", help="do not decode values"),
+            argument(
+                "--sample",
+                metavar="SHARE",
+                help="read the content of some files only: 10% or 0.1 of all bytes, by chance",
+            ),
+            argument("--seed", type=int, help="choose the same files as --sample did with it"),
             argument("--repair", action="store_true", help="show what can be mended, and ask"),
             argument("--yes", action="store_true", help="do it without asking"),
             argument(

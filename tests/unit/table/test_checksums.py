@@ -226,7 +226,7 @@ def test_a_sample_reads_some_files_and_says_how_much(uri: str) -> None:
 
 @pytest.mark.parametrize("sample", [0, 0.0, -1, 1.5, True], ids=str)
 def test_a_sample_of_another_size_is_refused(uri: str, sample: float) -> None:
-    with pytest.raises(InvalidInputError, match="sample is a number of files"):
+    with pytest.raises(InvalidInputError, match="sample is a share of the bytes"):
         lance_nb.verify(uri, sample=sample)
 
 

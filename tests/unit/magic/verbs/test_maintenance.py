@@ -38,6 +38,32 @@ def test_the_doctor_finds_damage_and_says_so_to_a_shell(
     assert victim.name in capsys.readouterr().out
 
 
+def test_the_doctor_reads_a_share_of_the_bytes_and_says_which(
+    lance: Lance, uri: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", uri, "--sample", "30%", "--seed", "5", "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)["sample"]
+    assert first["seed"] == 5
+    assert 0.3 <= first["share"] < 1
+    assert first["share"] == first["bytes"] / first["bytes_in_all"]
+    assert lance("doctor --sample 0.3 --seed 5").data["sample"] == first
+
+    shown = lance("verify --sample 30% --seed 5").picture.text
+
+    assert f"content read: a sample of {first['files']} of {first['files_in_all']} files" in shown
+    assert f"({first['share']:.1%}), seed 5" in shown
+    assert lance("doctor").data["sample"] is None
+
+
+@pytest.mark.parametrize("words", ["--sample 0", "--sample 101%", "--sample x", "--sample nan",
+                                   "--quick --sample 0.5", "--seed 3"])  # fmt: skip
+def test_a_sample_that_is_none_is_refused(
+    uri: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", uri, *words.split()]) == 2
+    assert "--sample" in capsys.readouterr().err
+
+
 def test_a_compaction_makes_a_version_when_there_is_something_to_do(
     lance: Lance, shell: InteractiveShell
 ) -> None:
