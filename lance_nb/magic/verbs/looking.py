@@ -103,7 +103,7 @@ def export(desk: Desk, said: Namespace) -> Answer:
     dataset = desk.at(said.ref)
     path = Path(said.path)
     batches = dataset.scanner(columns=columns, filter=said.where).to_reader()
-    rows = write_file(path, batches)
+    rows = write_file(path, batches, formulas=said.formulas)
     line = f"{text.plural(rows, 'row')}, {text.size(path.stat().st_size)}"
     return answer_of_lines(f"Wrote {text.line(path)}", [line], value=path, data={"rows": rows})
 
@@ -152,7 +152,17 @@ VERBS = (
         "export",
         "write rows to a Parquet, CSV or Arrow file",
         export,
-        (argument("path", help="the file; its ending says the format"), _AT, _COLUMNS, _WHERE),
+        (
+            argument("path", help="the file; its ending says the format"),
+            _AT,
+            _COLUMNS,
+            _WHERE,
+            argument(
+                "--formulas",
+                action="store_true",
+                help="CSV: no apostrophe before texts that spreadsheets run (= + - @)",
+            ),
+        ),
         "export photos.parquet tag:v1",
     ),
 )

@@ -31,6 +31,8 @@ def test_export_writes_files_others_read(lance: Lance, tmp_path: Path) -> None:
     assert parquet.read_table(tmp_path / "x.parquet")["id"].to_pylist() == [0, 1, 2, 3]
     lance(f"export {tmp_path}/x.csv --columns id")
     assert len((tmp_path / "x.csv").read_text().splitlines()) == 50
+    lance(f"export {tmp_path}/y.csv --columns id --formulas")
+    assert (tmp_path / "y.csv").read_text() == (tmp_path / "x.csv").read_text()
     with pytest.raises(UsageError, match="the ending says the format"):
         lance(f"export {tmp_path}/x.xls")
 
