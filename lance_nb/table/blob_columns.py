@@ -63,19 +63,13 @@ def scanned_form(field: Field, arrow: pa.Field) -> pa.Field:
     if is_blob(field):
         return _description(field, arrow)
     if len(field.children) == 1 and is_list(arrow.type):
-        item = arrow.type.value_field
-        form = scanned_form(field.children[0], item)
-        return arrow if form.equals(item, check_metadata=True) else in_list(arrow, form)
+        return in_list(arrow, scanned_form(field.children[0], arrow.type.value_field))
     if not pa.types.is_struct(arrow.type) or len(field.children) != arrow.type.num_fields:
         return arrow
     children = [
         scanned_form(child, arrow.type.field(position))
         for position, child in enumerate(field.children)
     ]
-    if all(
-        child.equals(arrow.type.field(at), check_metadata=True) for at, child in enumerate(children)
-    ):
-        return arrow
     return arrow.with_type(pa.struct(children))
 
 
