@@ -11,7 +11,7 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
-from lance_nb.format.checksums import CONFIG_KEY
+from lance_nb.format.checksums import CONFIG_KEY, FOLDER
 from lance_nb.table.verification_report import Finding, Verification
 
 FLIPS = int(os.environ.get("CHECKSUM_FLIPS", "120"))  # 1,200 before a release
@@ -239,3 +239,11 @@ def test_an_unknown_kind_of_checksum_refuses_writes_and_lets_reads_be(tmp_path: 
 
     assert ds.count_rows() == ROWS
     assert ds.verify().ok
+
+
+def test_records_are_read_up_to_a_size(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [one.stat().st_size for one in (Path(uri) / FOLDER).iterdir()]
+    for most, is_read in ((max(sizes), True), (max(sizes) - 1, False)):
+        monkeypatch.setattr("lance_nb.table.checksums.RECORD_BYTES_MAX", most)
+        codes = {one.code for one in lance_nb.verify(uri, values=False, checksums=True).findings}
+        assert ("checksum-record-damaged" not in codes) == is_read

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 from lance_nb.errors import InvalidInputError
+from lance_nb.format.fragment import DeletionFile, DeletionFileType
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.row_id_index import (
     as_u64,
     choose_positions,
+    live_offsets,
     positions_of_addresses,
     positions_of_ids,
 )
@@ -72,3 +76,11 @@ def test_rows_are_named_in_exactly_one_way(at):
     for names in [(None, None, None), ([1], [1], None), ([1], None, pa.array([1]))]:
         with pytest.raises(InvalidInputError, match="exactly one"):
             choose_positions(snapshot, *names)
+
+
+def test_a_fragment_without_live_rows_has_no_offsets(at):
+    snapshot = at(4)
+    second = snapshot.manifest.fragments[1]
+    empty = replace(second, deletion_file=DeletionFile(1, 7, DeletionFileType.ARROW, 30))
+    assert live_offsets(snapshot, empty).tolist() == []
+    assert live_offsets(snapshot, second).tolist() == list(range(30))

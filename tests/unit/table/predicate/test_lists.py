@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from lance_nb.table.predicate.lists import closed, joined, numbered, opened
 from tests.support.expressions import values_of
@@ -49,3 +50,10 @@ def test_lists_of_lists_and_of_structs_are_looked_up_in_each_other():
     assert values_of("array_has_all(a, b)", table) == [True, False, None, True]
     assert values_of("array_has_all(b, a)", table) == [False, False, None, False]
     assert values_of("arrays_overlap(s, t)", table) == [False, True, False, None]
+
+
+def test_lists_of_more_elements_than_32_bits_count_are_refused() -> None:
+    assert len(closed(pa.nulls(3), np.array([1, 2]))) == 2
+    for lengths in ([2**31], [2**30, 2**30], [2**31, 5]):
+        with pytest.raises(pa.ArrowInvalid, match=f"lists of {sum(lengths):,} elements in one"):
+            closed(pa.nulls(0), np.array(lengths))

@@ -10,6 +10,7 @@ import pytest
 
 from lance_nb.table.predicate.expression import Column, Literal, evaluate
 from lance_nb.table.predicate.string_functions import FUNCTIONS
+from lance_nb.table.predicate.text_kernels import TEXT_CHARS_MAX
 from tests.support.expressions import values_of
 
 POOL = ["", "a", "aa", "x.y.z", "naïve ß", "データ データ", "a1b c2d", " tr im ", "🎉 ok", None]
@@ -145,3 +146,20 @@ def test_an_empty_text_is_found_around_every_character(new: str) -> None:
     assert values_of(f"replace(s, '', '{new}')", pa.table({"s": words})) == [
         None if word is None else word.replace("", new) for word in words
     ]
+
+
+def test_a_text_is_repeated_up_to_a_length() -> None:
+    table = pa.table({"s": ["ab", "", None]})
+    half = TEXT_CHARS_MAX // 2
+    assert values_of(f"length(repeat(s, {TEXT_CHARS_MAX // 2}))", table) == [
+        TEXT_CHARS_MAX,
+        0,
+        None,
+    ]
+    for count in (half + 1, TEXT_CHARS_MAX - 1, TEXT_CHARS_MAX + 1, 2**62):
+        with pytest.raises(pa.ArrowInvalid, match=r"a text of .* is longer than allowed"):
+            values_of(f"repeat(s, {count})", table)
+        assert values_of(f"repeat(s, {count})", table.slice(1)) == ["", None]
+    one = pa.table({"s": ["x"]})
+    with pytest.raises(pa.ArrowInvalid, match=rf"a text of {TEXT_CHARS_MAX + 1:,} is"):
+        values_of(f"repeat(s, {2**40})", one)
