@@ -54,6 +54,29 @@ def test_intervals_are_read(written: str, seconds: int) -> None:
     assert interval(written).scalar.value == seconds * 10**9
 
 
+@pytest.mark.parametrize(
+    ("units", "nanoseconds"),
+    [
+        ("nanosecond nanoseconds ns", 1), ("microsecond microseconds us", 1_000),
+        ("millisecond milliseconds ms", 1_000_000), ("second seconds sec s", 10**9),
+        ("minute minutes min m", 60 * 10**9), ("hour hours h", 3600 * 10**9),
+        ("day days d", 24 * 3600 * 10**9), ("week weeks", 7 * 24 * 3600 * 10**9),
+    ],
+)  # fmt: skip
+def test_every_unit_of_an_interval_has_its_length(units: str, nanoseconds: int) -> None:
+    for unit in units.split():
+        assert interval(f"3 {unit}").scalar.value == 3 * nanoseconds
+        assert interval("-2", unit).scalar.value == -2 * nanoseconds
+
+
+def test_intervals_are_bounded() -> None:
+    assert interval(f"{2**63 - 1} ns").scalar.value == 2**63 - 1
+    assert interval(f"-{2**63 - 1} ns").scalar.value == 1 - 2**63
+    for written in (f"{2**63} ns", f"-{2**63} ns", "9223372037 s"):
+        with pytest.raises(PredicateError, match="expected a number and a unit"):
+            interval(written)
+
+
 @pytest.mark.parametrize("written", ["1 month", "", "3", "day", "1 day and", "99999999999 weeks"])
 def test_other_intervals_are_refused(written: str) -> None:
     with pytest.raises(PredicateError, match="INTERVAL"):
