@@ -181,7 +181,7 @@ def _check_values(
     snapshot: Snapshot, fragment: Fragment, column: Column, projection: Projection
 ) -> int:
     num_rows = confirmed_rows(snapshot, fragment)
-    step = max(window_rows(snapshot, projection, fragment), 1)
+    step = window_rows(snapshot, projection, fragment)
     for start in range(0, num_rows, step):
         rows = one_range(start, min(start + step, num_rows))
         for array in read_rows(snapshot, fragment, [column], rows):

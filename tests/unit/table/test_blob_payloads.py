@@ -11,8 +11,10 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.format.blob_fields import is_blob
+from lance_nb.table.blob_scan import with_files
 from lance_nb.table.data_statistics import data_statistics, payload_bytes, payload_rows
 from lance_nb.table.scan import DEFAULT_BATCH_ROWS
+from lance_nb.table.scan_options import ScanOptions
 
 _NUMBERS = count()
 BLOB = {"lance-encoding:blob": "true", "made": "here"}
@@ -237,3 +239,19 @@ def test_an_external_blob_stays_a_reference_when_its_row_is_copied(tmp_path: Any
         }
     ds = lance_nb.dataset(ds.uri, allow_bases=[f"file://{tmp_path}"])
     assert [data for _, data in ds.read_blobs("b", indices=range(4))] == payloads
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_blobs_of_the_rows_of_a_scan_are_opened_as_files(version: str) -> None:
+    ds, rows = written(version), live(version)
+    wanted = [row for row in rows if row["id"] > 3]
+    options = ScanOptions({"id": "id", "picture": "blob"}, "id > 3")
+    found, files = with_files(ds.opened[1], options)
+    assert found.column_names == ["id", "picture"]
+    assert found["id"].to_pylist() == [row["id"] for row in wanted]
+    assert list(files) == ["picture"]
+    assert [one and one.read() for one in files["picture"]] == [row["blob"] for row in wanted]
+    found, files = with_files(ds.opened[1], ScanOptions(["blob", "inside", "plain"], limit=2))
+    assert found.column_names == ["blob", "inside", "plain"]
+    assert [one and one.read() for one in files["blob"]] == [row["blob"] for row in rows[:2]]
+    assert list(files) == ["blob"]

@@ -224,6 +224,14 @@ def test_a_sample_reads_some_files_and_says_how_much(uri: str) -> None:
     assert again.sample == share.sample
 
 
+@pytest.mark.parametrize("sample", [1, 1.0, 10**9], ids=str)
+def test_a_sample_may_be_one_file_or_all(uri: str, sample: float) -> None:
+    read = lance_nb.verify(uri, values=False, checksums=True, sample=sample, seed=1).sample
+    assert read is not None
+    wanted = 1 if sample == 1 and isinstance(sample, int) else read.num_files_in_all
+    assert read.num_files == wanted
+
+
 @pytest.mark.parametrize("sample", [0, 0.0, -1, 1.5, True], ids=str)
 def test_a_sample_of_another_size_is_refused(uri: str, sample: float) -> None:
     with pytest.raises(InvalidInputError, match="sample is a share of the bytes"):

@@ -49,3 +49,12 @@ def test_a_file_that_could_not_be_opened_is_tried_again(paths):
 def test_a_size_that_the_manifest_did_not_promise_is_refused(history, paths):
     with pytest.raises(CorruptFileError, match="7 bytes as the manifest says"):
         FileCache().get(history, paths[0], 7)
+
+
+def test_the_bytes_of_what_is_known_are_counted(history, paths):
+    cache = FileCache()
+    assert cache.size_bytes() == 0
+    for path in paths[:2]:
+        before = cache.size_bytes()
+        reader = cache.get(history, path)
+        assert cache.size_bytes() == before + reader.metadata_bytes > before

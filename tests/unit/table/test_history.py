@@ -145,6 +145,12 @@ def test_a_damaged_manifest_is_named(history):
     with pytest.raises(CorruptFileError, match=r"18446744073709551610.manifest"):
         log.describe(5, {})
     assert log.describe(4, {}).num_rows == 5126
+    tags = {"x": {"branch": None, "version": 5}}
+    info = log.describe(5, tags, tolerant=True)
+    assert (info.version, info.num_rows, info.num_fragments) == (5, None, 0)
+    assert (info.num_data_files, info.num_deletion_files, info.size_bytes) == (0, 0, 0)
+    assert info.tags == ("x",)
+    assert "18446744073709551610.manifest" in (info.error or "")
 
 
 def test_row_counts_that_are_not_recorded_are_none():

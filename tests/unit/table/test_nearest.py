@@ -116,3 +116,13 @@ def test_batches_answer_query_by_query(stores):
     assert found.query_index.tolist() == sorted(found.query_index.tolist())
     ids = fetch_rows(snapshot, project(snapshot.manifest.schema, ["id"]), found.rows)
     assert ids.num_rows == found.rows.num_rows
+
+
+@pytest.mark.parametrize(
+    "query", [pa.array([1.0, 2.0]), pa.chunked_array([[1.0], [2.0]]), np.array([1, 2]),
+              pa.scalar([1.0, 2.0])],
+    ids=["array", "chunks", "numpy", "scalar"],
+)  # fmt: skip
+def test_a_query_may_be_an_arrow_value(query):
+    found = nearest_query(SCHEMA, {"column": "v", "q": query})
+    assert (found.queries.tolist(), found.is_batch) == ([[1.0, 2.0]], False)

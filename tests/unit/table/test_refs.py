@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lance_nb.errors import CorruptFileError, InvalidRefError, RefNotFoundError
+from lance_nb.format.layout import branch_path, tag_path
 from lance_nb.format.refs import Branch, Tag
 from lance_nb.table.refs import (
     Target,
@@ -12,8 +13,10 @@ from lance_nb.table.refs import (
     list_tags,
     read_branch,
     read_tag,
+    readable_tags,
     resolve,
     tag_names,
+    unfinished_problem,
 )
 from tests.golden.copies import copy_to_memory, refs
 from tests.golden.opening import WatchedStore
@@ -163,3 +166,30 @@ def test_a_record_whose_file_is_misspelled_is_told_the_same_by_list_and_by_name(
         assert f"rename it to {name}.json" in found.value.advice
     with pytest.raises(RefNotFoundError, match="does not exist"):
         read(store, "nothing")
+
+
+def test_tags_that_cannot_be_read_are_left_out():
+    store = copy_to_memory("history")
+    whole = list_tags(store)
+    assert readable_tags(store) == whole
+    name = next(iter(whole))
+    store.write(tag_path(name), b"damaged")
+    assert readable_tags(store) == {key: one for key, one in whole.items() if key != name}
+    with pytest.raises(CorruptFileError):
+        list_tags(store)
+
+
+def test_a_branch_without_a_version_is_unfinished():
+    store = copy_to_memory("history")
+    assert [unfinished_problem(store, name) for name in branch_names(store)] == [None] * len(
+        branch_names(store)
+    )
+    store.write(branch_path("new"), Branch("side", 3, ((1, "a"), (3, "b")), 1, 1).to_bytes())
+    text = unfinished_problem(store, "new")
+    assert text is not None
+    assert "branch 'new' is unfinished" in text
+    assert "create it again from side:3 to complete it" in text
+    store.write(branch_path("other"), Branch(None, 2, ((2, "a"),), 1, 1).to_bytes())
+    assert "from main:2" in (unfinished_problem(store, "other") or "")
+    store.write("tree/new/_versions/18446744073709551612.manifest", b"x")
+    assert unfinished_problem(store, "new") is None

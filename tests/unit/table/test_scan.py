@@ -213,3 +213,20 @@ def test_pages_of_one_handle_are_not_opened_twice(history):
     assert rows_of(snapshot).equals(first)
     # Small files lie within the tail that was read when they were opened.
     assert store.num_bytes == 0
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 150, 8192])
+def test_dictionaries_with_too_many_values_for_their_keys_are_cut_at_chunks(size):
+    chunks = [
+        pa.DictionaryArray.from_arrays(
+            pa.array(range(100), pa.int8()), pa.array([f"{start + n}" for n in range(100)])
+        )
+        for start in (0, 100, 200)
+    ]
+    table = pa.table({"n": pa.chunked_array([range(250), range(250, 300)]),
+                      "d": pa.chunked_array(chunks)})  # fmt: skip
+    found = list(cut(table, size))
+    assert all(0 < batch.num_rows <= size for batch in found)
+    rows = [row for batch in found for row in batch.to_pylist()]
+    assert rows == [{"n": n, "d": f"{n}"} for n in range(300)]
+    assert len(found) <= -(-300 // size) + 3

@@ -55,7 +55,7 @@ def test_a_file_shows_the_fields_columns_and_rows_of_its_dataset(
     assert [(one.id, one.name) for one in schema.walk()] == [
         (one.id, one.name) for one in manifest.schema.walk() if one.id not in described
     ]
-    assert (mine.id, mine.physical_rows) == (0, 7)
+    assert (mine.id, mine.physical_rows, opened.snapshot.version) == (0, 7, 1)
     (own,) = mine.files
     assert (own.path, own.fields, own.column_indices) == (
         file.path, file.fields, file.column_indices,

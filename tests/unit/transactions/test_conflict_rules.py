@@ -94,6 +94,11 @@ def sets(*keys: tuple[str, int, str], replaced: tuple[tuple[str, int], ...] = ()
             "both change the field metadata of field 2",
         ),
         (sets(KEYS[0]), sets((FIELD_METADATA, 3, "k")), None),
+        (
+            sets((FIELD_METADATA, 0, "k")),
+            sets((FIELD_METADATA, 0, "k")),
+            "both change the field metadata of field 0",
+        ),
         (sets(replaced=((CONFIG, -1),)), sets(KEYS[1]), "both change the config"),
         (sets(KEYS[1]), sets(replaced=((CONFIG, -1),)), "both change the config"),
         (sets(replaced=((CONFIG, -1),)), sets(KEYS[2]), None),

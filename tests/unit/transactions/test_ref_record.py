@@ -211,3 +211,13 @@ def test_an_unknown_outcome_gives_its_reason_where_there_is_one():
     unknown = ref_record._unknown
     assert str(unknown("tag 't'", "created", None)) == text.format("")
     assert str(unknown("tag 't'", "created", LanceError("why"))) == text.format(" (why)")
+
+
+def test_the_folder_of_a_record_is_made_durable(monkeypatch: pytest.MonkeyPatch):
+    synced = []
+    monkeypatch.setattr(ref_record, "sync_folder", lambda _root, folder: synced.append(folder))
+    store = _store()
+    create_record(store, PATH, b"mine", "tag 'v1'")
+    assert delete_record(store, PATH, "tag 'v1'")
+    assert synced[-1] == "_refs/tags"
+    assert set(synced) == {"_refs/tags"}

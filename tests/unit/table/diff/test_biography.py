@@ -147,3 +147,9 @@ def test_a_key_of_several_rows_is_refused(make) -> None:
 
     with pytest.raises(InvalidInputError, match="several rows"):
         ds.row_history(key={"t": "same"})
+
+
+def test_a_history_prints_how_the_row_is_followed(past) -> None:
+    assert repr(past(steps=2).row_history(1)) == "<lance_nb.RowHistory by stable row id>"
+    by_key = past(stable=False, steps=2).row_history(key={"id": 1})
+    assert repr(by_key) == "<lance_nb.RowHistory by key: id>"

@@ -103,3 +103,12 @@ def test_drift_from_no_rows_has_bins_and_no_index(make) -> None:
             assert one.psi is None
             assert sorted([one.before.num_sampled, one.after.num_sampled]) == [0, 2]
             assert len(one.before.histogram) == len(one.after.histogram) > 0
+
+
+def test_drift_of_one_value_has_one_bin(make) -> None:
+    ds = make(pa.table({"n": [2.0, 2.0]}))
+    ds.insert(pa.table({"n": [2.0]}))
+    (found,) = ds.diff(1, 2).drift()
+    assert found.edges == (2.0, np.nextafter(2.0, np.inf))
+    assert (found.before.histogram, found.after.histogram) == ((2,), (3,))
+    assert found.psi == pytest.approx(0.0)

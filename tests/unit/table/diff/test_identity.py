@@ -79,3 +79,10 @@ def test_ids_given_out_on_two_branches_are_not_one_row(make) -> None:
     diff = lance_nb.dataset(ds.uri).diff("dev", "main")
 
     assert (diff.summary().added, diff.summary().removed, diff.summary().changed) == (2, 3, 0)
+
+
+def test_stable_row_ids_can_be_asked_for(past) -> None:
+    diff = past(steps=3).diff(1, key="_rowid")
+    assert (diff.identity, diff.reason) == ("stable row id", "asked for")
+    with pytest.raises(InvalidInputError, match="both versions need stable row ids"):
+        past(stable=False, steps=3).diff(1, key="_rowid").summary()

@@ -8,6 +8,7 @@ import pytest
 
 import lance_nb
 from lance_nb.table.diff.origins import read_transaction
+from lance_nb.table.transaction_checks import transaction_findings
 from tests.unit.table.diff.conftest import rows
 
 
@@ -108,3 +109,22 @@ def test_without_the_transaction_rows_are_matched_by_key_or_counted_as_new(compa
 
         assert _summary(compacted.diff(2, 3)) == (9, 9, 0)
         assert _summary(compacted.diff(2, 3, key="id")) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("tail", [64, 200])
+def test_a_transaction_before_the_tail_of_a_manifest_is_read_by_itself(
+    make, monkeypatch: pytest.MonkeyPatch, tail: int
+) -> None:
+    ds = make()
+    ds.delete("id = 4")
+    whole = bytes(read_transaction(ds.opened[1]) or b"")
+    assert lance_nb.verify(ds.uri).findings == ()
+    monkeypatch.setattr("lance_nb.table.versions.TAIL_BYTES", tail)
+    snapshot = lance_nb.dataset(ds.uri).checkout_version(2).opened[1]
+    section = snapshot.manifest.transaction_section
+    assert section is not None
+    outside = replace(section, data=None)
+    snapshot = replace(snapshot, manifest=replace(snapshot.manifest, transaction_section=outside))
+    assert bytes(read_transaction(snapshot) or b"") == whole
+    effects, findings = transaction_findings(snapshot)
+    assert (effects is not None and effects.read_version, findings) == (1, [])

@@ -222,3 +222,14 @@ def test_counts_of_branches_that_deleted_other_rows_are_bounds(past) -> None:
     assert (diff.summary().added, diff.summary().removed) == (1, 2)
     one_sided = lance_nb.dataset(ds.uri).diff("main:2", "dev:3").counts
     assert (one_sided.rows_in, one_sided.rows_out, one_sided.rows_exact) == (0, 2, True)
+
+
+def test_fragments_that_a_branch_took_over_are_equal(past) -> None:
+    ds = past(steps=2)
+    branch = ds.create_branch("dev", 2)
+    branch.delete("id = 3")
+
+    for diff, added in ((ds.diff(2, "dev"), 0), (ds.diff("dev", 1), 0)):
+        counts = diff.counts
+        assert (counts.fragments_changed, counts.fragments_added) == (1, added)
+        assert counts.fragments_equal == (2 if diff.a[0] is None else 1)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.table.predicate.casts import cast_value, try_cast_kernel
+from lance_nb.table.predicate.coercion import common_type
 
 US, UTC_US = pa.timestamp("us"), pa.timestamp("us", "UTC")
 NEW_YORK = pa.timestamp("us", "America/New_York")
@@ -23,6 +24,8 @@ NAIVE = datetime(2021, 1, 1, 12)  # noqa: DTZ001
         (pa.scalar(1.0), pa.string(), "1.0"), (pa.scalar(float("nan")), pa.string(), "NaN"),
         (pa.scalar(40672, pa.float16()), pa.string(), "40672"),
         (pa.scalar(0.1, pa.float32()), pa.string(), "0.1"),
+        (pa.scalar(0.5, pa.float16()), pa.string(), "0.5"),
+        (pa.scalar(2**-24, pa.float16()), pa.string(), "0.000000059604645"),
         (pa.scalar(-1.5e12), pa.large_string(), "-1500000000000.0"),
         (pa.scalar(1.5e-6), pa.string(), "1.5e-6"),
         *((pa.scalar(1.5 * 10.0**power, pa.float32()), pa.string(), f"15{'0' * (power - 1)}.0")
@@ -102,3 +105,12 @@ def test_numbers_of_any_kind_become_timestamps_and_an_empty_text_is_no_amount():
     for number in (pa.scalar(7, pa.int8()), pa.scalar(7, pa.uint32()), pa.scalar(Decimal("7.90"))):
         assert cast_value(number, pa.timestamp("us")).value == 7
     assert cast_value(pa.scalar(""), pa.decimal128(5, 1)).as_py() == 0
+
+
+@pytest.mark.parametrize(("units", "wanted"), [
+    (("s", "ms"), pa.time32("ms")), (("s", "us"), pa.time64("us")), (("us", "ns"), pa.time64("ns")),
+    (("s", "s"), pa.time32("s")),
+])  # fmt: skip
+def test_times_of_day_meet_in_the_finer_unit(units: tuple[str, str], wanted: pa.DataType) -> None:
+    one, other = (pa.time32(u) if u in {"s", "ms"} else pa.time64(u) for u in units)
+    assert common_type(one, other) == common_type(other, one) == wanted

@@ -8,6 +8,7 @@ import pytest
 
 from lance_nb.errors import InvalidInputError, PredicateError
 from lance_nb.table.predicate import compile_column, compile_filter, needed_paths
+from lance_nb.table.predicate.filter import null_filter
 from lance_nb.table.predicate.functions import FUNCTIONS
 
 POINT = pa.struct([("x", pa.int64()), ("Y z", pa.string())])
@@ -162,3 +163,38 @@ def test_no_function_takes_a_subject_it_cannot_handle(name):
             except PredicateError:
                 continue
             assert len(found) == 4
+
+
+def test_a_condition_that_a_field_is_null_takes_names_as_they_are() -> None:
+    schema = pa.schema([("a b", pa.int8()), ("p", pa.struct([("x.y", pa.int8())]))])
+    columns = {("a b",): pa.array([1, None], pa.int8())}
+    found = null_filter(("a b",), schema)
+    assert (list(found.paths), found.mask(columns, 2).tolist()) == ([("a b",)], [False, True])
+    nested = null_filter(("p", "x.y"), schema)
+    assert list(nested.paths) == [("p", "x.y")]
+    assert nested.text == "p.`x.y` IS NULL"
+    for path in (("A b",), ("p", "x")):
+        with pytest.raises(PredicateError, match="no "):
+            null_filter(path, schema)
+
+
+def test_long_lists_of_several_kinds_and_escapes_are_bound() -> None:
+    table = pa.table({"n": [1, 2, None, 40], "s": ["a%", "ab", "a_", None], "f": [1.0, 2.5, 3, 40]})
+    many = ", ".join(str(number) for number in range(1, 40))
+    assert rows(f"n IN ({many})", table) == [0, 1]
+    assert rows(f"n NOT IN ({many})", table) == [3]
+    assert rows(f"n NOT IN ({many}, NULL)", table) == []
+    assert rows(f"n IN ({many}, NULL)", table) == [0, 1]
+    assert rows(f"f IN ({many})", table) == [0, 2]
+    assert rows(f"f IN ({many}, NULL, 40)", table) == [0, 2, 3]
+    assert rows(f"n IN ({many}, 99999999999999999999)", table) == [0, 1]
+    texts = ", ".join(f"'{text}'" for text in ("a_", *(f"x{n}" for n in range(40))))
+    assert rows(f"s IN ({texts})", table) == [2]
+    assert rows("s LIKE 'a\\%'", table) == rows("s LIKE 'a\\%' ESCAPE '\\'", table) == [0]
+    with pytest.raises(PredicateError, match="LIKE escapes by a backslash only"):
+        rows("s LIKE 'a#%' ESCAPE '#'", table)
+    assert rows("s LIKE 'a%'", table) == [0, 1, 2]
+
+
+def rows(text: str, table: pa.Table) -> list[int]:
+    return [number for number, holds in enumerate(mask(text, table)) if holds]

@@ -1,0 +1,163 @@
+"""What the files of an index hold, against the rows of the version that lists it."""
+
+from __future__ import annotations
+
+import struct
+from itertools import count
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyroaring import BitMap
+
+import lance_nb
+from lance_nb.dataset import LanceDataset
+from lance_nb.format.index_metadata import IndexFile, IndexMetadata
+from lance_nb.table import index_checks
+from lance_nb.transactions.operations.create_index import CreateIndex
+from tests.support.damages import row_set, write_index_file
+
+_NUMBERS = count()
+NAMES = {
+    "ZoneMap": "zonemap.lance", "BloomFilter": "bloomfilter.lance", "BTree": "page_data.lance",
+    "Bitmap": "bitmap_page_lookup.lance", "Vector": "auxiliary.idx",
+}  # fmt: skip
+
+
+@pytest.fixture
+def dataset() -> LanceDataset:
+    """Ten rows in two fragments, of which row 3 of the first is deleted."""
+    made = lance_nb.write_dataset(
+        pa.table({"n": range(10)}), f"memory://index-checks/{next(_NUMBERS)}.lance",
+        max_rows_per_file=5,
+    )  # fmt: skip
+    made.delete("n = 3")
+    return lance_nb.dataset(made.uri)
+
+
+def told(made: LanceDataset, kind: str, rows: pa.Table, **more: object) -> list[str]:
+    """Add an index with such a file, and return what a verification says of it."""
+    identity = str(uuid4())
+    size = write_index_file(made.uri, identity, NAMES[kind], rows)
+    index = IndexMetadata(
+        identity, "i", (0,), made.version, BitMap([0, 1]).serialize(),
+        f"/lance.table.{kind}IndexDetails", files=(IndexFile(NAMES[kind], size),), **more,
+    )  # fmt: skip
+    made._change(CreateIndex((index,)))
+    findings = lance_nb.verify(made.uri).findings
+    prefix = "index 'i': "
+    return [f"{one.code}: {one.message.removeprefix(prefix)}" for one in findings]
+
+
+def zones(*zones: tuple[int, int, int]) -> pa.Table:
+    names = ("fragment_id", "zone_start", "zone_length")
+    columns = zip(*zones, strict=True)
+    return pa.table(
+        {name: pa.array(one, pa.uint64()) for name, one in zip(names, columns, strict=True)}
+    )
+
+
+@pytest.mark.parametrize("kind", ["ZoneMap", "BloomFilter"])
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        (zones((0, 0, 5), (1, 0, 3), (1, 3, 2)), None),
+        (zones((0, 0, 5), (1, 3, 3)), "a zone ends at row 6 of fragment 1 of 5 rows"),
+        (zones((0, 0, 5), (2, 0, 3)), "a zone is of fragment 2, which never was"),
+    ],
+    ids=["whole", "beyond the end", "no fragment"],
+)
+def test_zones_lie_in_fragments(
+    dataset: LanceDataset, kind: str, held: pa.Table, said: str | None
+) -> None:
+    found = told(dataset, kind, held)
+    assert found == ([] if said is None else [f"index-rows-unknown: {said}"])
+
+
+LIVE = [0, 1, 2, 4, *(1 << 32 | n for n in range(5))]
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 4, 9, 4_000_000])
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (LIVE, []),
+        (LIVE[1:], ["index-rows-missing: row 0 of fragment 0 is not in it"]),
+        (LIVE[:-3], ["index-rows-missing: row 2 of fragment 1 is not in it (3 rows are missing)"]),
+        ([*LIVE, 2 << 32], ["index-rows-unknown: row 0 of fragment 2 never was"]),
+        ([*LIVE, 1, 1], ["index-rows-repeated: row 1 of fragment 0 is in it several times"]),
+    ],
+    ids=["whole", "first missing", "three missing", "no fragment", "repeated"],
+)
+def test_each_live_row_is_in_a_btree_once(
+    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch, rows: list[int], said: list[str],
+    rows_at_once: int,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(index_checks, "ROWS_AT_ONCE", rows_at_once)
+    held = pa.table({"values": range(len(rows)), "ids": pa.array(rows, pa.uint64())})
+    assert told(dataset, "BTree", held, index_version=1) == said
+
+
+def _bitmaps(*sets: bytes) -> pa.Table:
+    return pa.table({"keys": range(len(sets)), "bitmaps": pa.array(sets, pa.binary())})
+
+
+WHOLE = struct.pack("<III", 1, 1, 0)  # all rows of fragment 1
+
+
+@pytest.mark.parametrize(
+    ("sets", "said"),
+    [
+        ([row_set(LIVE[:4]), WHOLE], []),
+        ([row_set(LIVE[:4])],
+         ["index-rows-missing: row 0 of fragment 1 is not in it (5 rows are missing)"]),
+        ([b"\1"], ["index-damaged: a set of rows, found 1 bytes"]),
+        ([struct.pack("<I", 2) + WHOLE[4:]],
+         ["index-damaged: 2 entries in a set of rows, found fewer"]),
+        ([struct.pack("<III", 1, 1, 9) + b"123"],
+         ["index-damaged: a bitmap of 9 bytes, found 3 bytes"]),
+    ],
+    ids=["whole", "missing", "cut", "fewer", "short"],
+)  # fmt: skip
+def test_sets_of_rows_are_read_to_their_end(
+    dataset: LanceDataset, sets: list[bytes], said: list[str]
+) -> None:
+    found = told(dataset, "Bitmap", _bitmaps(*sets))
+    assert [one.partition(":")[0] for one in found] == [one.partition(":")[0] for one in said]
+    for one, wanted in zip(found, said, strict=True):
+        assert wanted.partition(": ")[2] in one.replace("expected ", "")
+
+
+def test_rows_of_vectors_exist(dataset: LanceDataset) -> None:
+    rows = pa.array([*LIVE, None, 7 << 32 | 1], pa.uint64())
+    assert told(dataset, "Vector", pa.table({"_rowid": rows})) == [
+        "index-rows-unknown: row 1 of fragment 7 never was"
+    ]
+
+
+def test_what_this_release_does_not_know_is_not_judged(dataset: LanceDataset) -> None:
+    rows = pa.table({"ids": pa.array([99], pa.uint64())})
+    assert told(dataset, "BTree", rows, index_version=2) == []
+
+
+def test_pieces_of_sets_keep_their_fragment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_checks, "_WINDOW_ROWS", 3)
+    parts = list(index_checks._in_pieces(BitMap([1, 5, 6, 7]), 2))
+    assert [part.tolist() for part in parts] == [
+        [2 << 32 | 1, 2 << 32 | 5, 2 << 32 | 6], [2 << 32 | 7],
+    ]  # fmt: skip
+    assert parts[0].dtype == np.uint64
+
+
+def test_row_ids_that_were_never_given_out_are_unknown() -> None:
+    made = lance_nb.write_dataset(
+        pa.table({"n": range(10)}), f"memory://index-checks/{next(_NUMBERS)}.lance",
+        max_rows_per_file=5, enable_stable_row_ids=True,
+    )  # fmt: skip
+    rows = pa.table({"values": range(11), "ids": pa.array([*range(10), 10], pa.uint64())})
+    assert told(made, "BTree", rows, index_version=0) == [
+        "index-rows-unknown: the row with id 10 never was"
+    ]
+    (index,) = lance_nb.dataset(made.uri).list_indices()
+    assert index["name"] == "i"
