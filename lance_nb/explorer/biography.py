@@ -17,9 +17,10 @@ from typing import Any
 
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, integer, words
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.compared import compared, key_of
+from lance_nb.explorer.models.compared import key_of
 from lance_nb.explorer.models.row_biography import Lives, Named, place_of_row
 from lance_nb.explorer.models.schema_tree import type_label
+from lance_nb.explorer.models.source import compared_source
 from lance_nb.explorer.session import MAX_COUNT, Session, place_of
 
 MAX_STEPS = 500
@@ -60,7 +61,7 @@ class Biography:
 
     def _on_steps(self, args: Mapping[str, Any]) -> Job:
         branch, version = place_of(args)
-        source = compared(self._session.open((branch, version)))
+        source = compared_source(self._session.open((branch, version)))
         row = Named(
             branch,
             version,

@@ -16,9 +16,7 @@ from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.explorer.models import cells
 from lance_nb.explorer.models.lens import Lens
 from lance_nb.explorer.models.media import HEAD_BYTES, Media, media_of
-from lance_nb.explorer.models.scan_groups import scanned
-from lance_nb.explorer.models.source import Source
-from lance_nb.explorer.models.stored import is_blob_column
+from lance_nb.explorer.models.source import Source, is_blob_column, scanned_source
 from lance_nb.explorer.session import Session
 
 Spot = tuple[Any, ...]
@@ -74,7 +72,7 @@ def _blob(dataset: Source, lens: Lens, row: int, name: str) -> tuple[Reader | No
     ids = lens.rows(dataset, ["_rowid"], row, 1)["_rowid"]
     if not len(ids):
         raise InvalidInputError(f"there is no row {row:,}")
-    file = scanned(dataset).take_blobs(name, ids=ids.to_numpy())[0]
+    file = scanned_source(dataset).take_blobs(name, ids=ids.to_numpy())[0]
     return (None, 0) if file is None else (file.read_range, file.size())
 
 

@@ -26,9 +26,7 @@ from lance_nb.explorer.models.arrangement import (
 )
 from lance_nb.explorer.models.filter_reads import FilterReads, filter_reads
 from lance_nb.explorer.models.lens import Lens, lens_code, lens_of
-from lance_nb.explorer.models.scan_groups import scanned
-from lance_nb.explorer.models.source import Source
-from lance_nb.explorer.models.stored import stored
+from lance_nb.explorer.models.source import Source, scanned_source, stored_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,7 @@ def look_at(dataset: Source, look: Look, progress: Progress) -> GridLook:
         num_rows = dataset.count_rows(*([] if lens.filter is None else [lens.filter]))
     reads = None
     if lens.filter is not None and hasattr(dataset, "opened"):
-        reads = filter_reads(stored(dataset), lens.filter)
+        reads = filter_reads(stored_source(dataset), lens.filter)
     said = _words(look, kept) if isinstance(kept, Ordered) else ""
     order = None if look.order is None else (look.order.column, look.order.ascending)
     code = lens_code(dataset, lens, order, look.like)
@@ -106,13 +104,15 @@ def look_at(dataset: Source, look: Look, progress: Progress) -> GridLook:
 def _arranged(dataset: Source, look: Look, progress: Progress) -> Lens:
     where = look.lens.filter
     if look.like is not None:
-        return replace(look.lens, arranged=near_rows(scanned(dataset), look.like, where, progress))
+        return replace(
+            look.lens, arranged=near_rows(scanned_source(dataset), look.like, where, progress)
+        )
     if look.order is not None:
         column, ascending = look.order.column, look.order.ascending
-        found = sorted_rows(scanned(dataset), column, where, progress, ascending=ascending)
+        found = sorted_rows(scanned_source(dataset), column, where, progress, ascending=ascending)
         return replace(look.lens, arranged=found)
     if where is not None and hasattr(dataset, "scanner"):
-        return replace(look.lens, arranged=passing_rows(scanned(dataset), where, progress))
+        return replace(look.lens, arranged=passing_rows(scanned_source(dataset), where, progress))
     return look.lens
 
 

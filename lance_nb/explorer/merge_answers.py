@@ -24,9 +24,9 @@ from lance_nb.dataset.verbs.branch_merging import MergePlan
 from lance_nb.errors import CommitConflictError, InvalidInputError, RefNotFoundError
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
 from lance_nb.explorer.models import refs, text
-from lance_nb.explorer.models.changeable import changeable
 from lance_nb.explorer.models.merge_preview import merge_preview
 from lance_nb.explorer.models.ref_code import merge_code
+from lance_nb.explorer.models.source import writable_dataset
 from lance_nb.explorer.session import MAX_COUNT, Session
 from lance_nb.explorer.view_answers import ViewAnswers
 
@@ -59,7 +59,7 @@ class MergeAnswers(ViewAnswers):
     def on_plan(self, args: Mapping[str, Any]) -> Job:
         """Find out what it would do; nothing is written."""
         wish = _wish(args)
-        dataset = changeable(self.session.dataset)
+        dataset = writable_dataset(self.session.dataset)
 
         def work(progress: Progress) -> Answer:
             plan = _plan(dataset, wish, progress)
@@ -79,7 +79,7 @@ class MergeAnswers(ViewAnswers):
         if self._last is None or self._last[0] != number:
             raise InvalidInputError("this preview is not the last one; look at it again")
         _, plan, wish = self._last
-        dataset = changeable(self.session.dataset)
+        dataset = writable_dataset(self.session.dataset)
 
         def work(progress: Progress) -> Answer:
             _check_target(dataset, plan)
@@ -125,7 +125,7 @@ def _plan(dataset: LanceDataset, wish: Wish, progress: Progress) -> MergePlan:
         source = _source(dataset, wish.source)
         into = wish.into or refs.MAIN
         return dataset.branches.plan_merge(source, into, progress=progress, **wish.options)
-    target = changeable(dataset.checkout_version((wish.into, None)))
+    target = writable_dataset(dataset.checkout_version((wish.into, None)))
     place = _place(target, wish.source)
     do = target.revert if wish.kind == "revert" else target.cherry_pick
     return do(place, dry_run=True, progress=progress, **wish.options)
@@ -163,7 +163,7 @@ def _code(
 ) -> dict[str, str]:
     source: str | Place = wish.source
     if wish.kind != "merge":
-        source = _place(changeable(dataset.checkout_version((wish.into, None))), wish.source)
+        source = _place(writable_dataset(dataset.checkout_version((wish.into, None))), wish.source)
     elif wish.source != refs.MAIN and wish.source not in dataset.branches.names():
         source = _source(dataset, wish.source)
     return merge_code(

@@ -9,7 +9,6 @@ from lance_nb.errors import InvalidInputError, LanceError, RefNotFoundError
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
 from lance_nb.explorer.models import ref_consequences as consequences
 from lance_nb.explorer.models import refs, text
-from lance_nb.explorer.models.changeable import changeable
 from lance_nb.explorer.models.ref_code import change_code, list_code
 from lance_nb.explorer.models.ref_detail import identity_of, ref_detail
 from lance_nb.explorer.models.ref_lines import (
@@ -24,7 +23,7 @@ from lance_nb.explorer.models.ref_lines import (
     ref_page,
     tag_place,
 )
-from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.models.source import Source, writable_dataset
 from lance_nb.explorer.session import MAX_COUNT, Session
 from lance_nb.explorer.view_answers import ViewAnswers
 from lance_nb.format.refs import check_branch_name, check_tag_name
@@ -137,7 +136,9 @@ class RefAnswers(ViewAnswers):
                 seen: Any = place_json(place)
             else:
                 known(book.branches, kind, name)
-                deletion = changeable(dataset).branches.explain_delete(name, progress=progress)
+                deletion = writable_dataset(dataset).branches.explain_delete(
+                    name, progress=progress
+                )
                 (head,) = branch_heads(dataset, book, [name])
                 parent = _latest(dataset, fork_of(book.branches[name])[0])
                 here = dataset.branch == name
@@ -158,7 +159,7 @@ class RefAnswers(ViewAnswers):
         """Count what a clean-up frees once a tag is gone."""
         name = words(args, "name", MAX_NAME)
         branch, version = tag_place(self._records().tags[known(self._records().tags, "tag", name)])
-        dataset = changeable(self.session.dataset)
+        dataset = writable_dataset(self.session.dataset)
 
         def work(progress: Progress) -> Answer:
             space = dataset.space(progress=progress)

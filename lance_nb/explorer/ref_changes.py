@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from lance_nb.errors import InvalidInputError, LanceError, RefConflictError
 from lance_nb.explorer.messages import Answer, Job, Progress, words
 from lance_nb.explorer.models import refs, text
-from lance_nb.explorer.models.changeable import changeable
 from lance_nb.explorer.models.ref_detail import NOTE_CHARS, identity_of, whole_note
 from lance_nb.explorer.models.ref_lines import (
     NOTE,
@@ -21,6 +20,7 @@ from lance_nb.explorer.models.ref_lines import (
     place_json,
     ref_book,
 )
+from lance_nb.explorer.models.source import writable_dataset
 from lance_nb.explorer.ref_answers import MAX_NAME, kind_of, known
 from lance_nb.explorer.session import place_of
 from lance_nb.explorer.view_answers import ViewAnswers
@@ -41,7 +41,7 @@ class RefChanges(ViewAnswers):
         self.session.check_unlocked()
         kind, name, place = kind_of(args), words(args, "name", MAX_NAME), place_of(args)
         note = words(args, "note", NOTE_CHARS).strip()
-        dataset = changeable(self.session.dataset)
+        dataset = writable_dataset(self.session.dataset)
         if kind == "tag":
             dataset.tags.create(name, place)
         else:
@@ -58,7 +58,7 @@ class RefChanges(ViewAnswers):
         self.session.check_unlocked()
         name, place = words(args, "name", MAX_NAME), place_of(args)
         seen = _seen_place(args)
-        tags = changeable(self.session.dataset).tags
+        tags = writable_dataset(self.session.dataset).tags
         tags.update(name, place, expected=seen)
         route = f"from {text.ref_label(*seen)} to {text.ref_label(*place)}"
         return self._done(f"Tag {text.name(name)} moved {route}.", place)
@@ -76,7 +76,7 @@ class RefChanges(ViewAnswers):
                 f"somebody has written another note on {kind} {name!r} meanwhile"
             )
         metadata = {**record.get("metadata", {}), NOTE: note}
-        dataset = changeable(self.session.dataset)
+        dataset = writable_dataset(self.session.dataset)
         owner = dataset.tags if kind == "tag" else dataset.branches
         owner.replace_metadata(name, {k: v for k, v in metadata.items() if v or k != NOTE})
         return self._done(f"Note on {kind} {text.name(name)} is written.", None)
@@ -87,7 +87,7 @@ class RefChanges(ViewAnswers):
         kind, name = kind_of(args), words(args, "name", MAX_NAME)
         tagged = _seen_place(args) if kind == "tag" else None
         seen = "" if tagged else words(args, "seen", MAX_NAME)
-        dataset = changeable(self.session.dataset)
+        dataset = writable_dataset(self.session.dataset)
 
         def work(progress: Progress) -> Answer:
             if kind == "tag":

@@ -28,8 +28,7 @@ from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.flat import flat
 from lance_nb.explorer.models.lens import Lens, lens_of
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
-from lance_nb.explorer.models.source import Source
-from lance_nb.explorer.models.stored import is_blob_column
+from lance_nb.explorer.models.source import Source, is_blob_column
 from lance_nb.explorer.models.timeline import Timeline
 from lance_nb.explorer.models.version_detail import VersionDetail, version_detail
 from lance_nb.explorer.selection import Selection, selection_of

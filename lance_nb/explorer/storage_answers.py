@@ -25,9 +25,9 @@ from lance_nb.explorer.models.deletion_bitmap import MAX_PIXELS, deletion_bitmap
 from lance_nb.explorer.models.file_pages import file_pages
 from lance_nb.explorer.models.fragment_detail import fragment_detail
 from lance_nb.explorer.models.fragment_map import fragment_map
+from lance_nb.explorer.models.source import StoredSource, stored_source
 from lance_nb.explorer.models.space_use import space_use
 from lance_nb.explorer.models.storage_health import storage_health
-from lance_nb.explorer.models.stored import StoredSource, stored
 from lance_nb.explorer.session import MAX_COUNT
 from lance_nb.explorer.view_answers import ViewAnswers
 
@@ -48,7 +48,7 @@ class StorageAnswers(ViewAnswers):
     }
 
     def _stored(self, args: Mapping[str, Any]) -> StoredSource:
-        return stored(self.source(args))
+        return stored_source(self.source(args))
 
     def on_map(self, args: Mapping[str, Any]) -> Answer:
         """Return the map of a range of fragments."""

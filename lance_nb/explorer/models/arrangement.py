@@ -27,12 +27,7 @@ import pyarrow as pa
 from lance_nb.code_lines import Python
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.explorer.models import cells
-from lance_nb.explorer.models.scan_groups import (
-    Group,
-    ScannedSource,
-    group_batches,
-    scan_groups,
-)
+from lance_nb.explorer.models.source import FragmentGroup, ScannedSource, group_batches, scan_groups
 
 MAX_ORDERED = 100_000
 MAX_NEAR = 1000
@@ -71,7 +66,7 @@ class Passing:
     """Where the rows that pass ``filter`` are: ``ends`` counts them up to the end of each group."""
 
     filter: str
-    groups: tuple[Group, ...]
+    groups: tuple[FragmentGroup, ...]
     ends: npt.NDArray[np.int64]
 
     @property

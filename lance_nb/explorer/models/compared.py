@@ -9,14 +9,12 @@ Limits: ``MAX_DIFFS`` diffs are kept; a key is at most ``MAX_KEY`` columns.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, cast
+from collections.abc import Mapping
+from typing import Any, Protocol
 
-from lance_nb.errors import InvalidInputError, NotSupportedError
-from lance_nb.explorer.models.source import Source
+from lance_nb.errors import InvalidInputError
+from lance_nb.explorer.models.source import Source, compared_source
 from lance_nb.table.diff import Diff
-from lance_nb.table.diff.biography import RowHistory
-from lance_nb.table.snapshot import Snapshot
 
 MAX_DIFFS = 4
 MAX_KEY = 16
@@ -26,33 +24,10 @@ Place = tuple[str | None, int]
 Key = tuple[str, ...] | None
 
 
-class ComparedSource(Source, Protocol):
-    """A dataset whose versions can be compared."""
-
-    @property
-    def opened(self) -> tuple[Any, Snapshot]: ...
-    def diff(self, a: Any, b: Any = None, *, key: Sequence[str] | None = None) -> Diff: ...
-    def row_history(
-        self,
-        row_id: int | None = None,
-        *,
-        address: int | None = None,
-        key: Mapping[str, Any] | None = None,
-        columns: Sequence[str] | None = None,
-    ) -> RowHistory: ...
-
-
 class Opener(Protocol):
     """What opens versions: the session."""
 
     def open(self, place: Place) -> Source: ...
-
-
-def compared(dataset: Source) -> ComparedSource:
-    """Return the dataset as one whose versions can be compared. Raises NotSupportedError."""
-    if not hasattr(dataset, "diff"):
-        raise NotSupportedError(f"versions of a {type(dataset).__name__} cannot be compared")
-    return cast("ComparedSource", dataset)
 
 
 class ChangeDesk:
@@ -81,7 +56,7 @@ class ChangeDesk:
         found = self._diffs.get((a, b, key))
         if found is not None:
             return found
-        return compared(self._session.open(b)).diff(self._session.open(a), key=key)
+        return compared_source(self._session.open(b)).diff(self._session.open(a), key=key)
 
 
 def key_of(args: Mapping[str, Any]) -> Key:

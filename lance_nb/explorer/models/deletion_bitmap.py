@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_nb.explorer.models.stored import StoredSource, fragment_at
+from lance_nb.explorer.models.source import StoredSource, fragment_at
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.fragment_reader import num_physical_rows

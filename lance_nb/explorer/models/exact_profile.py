@@ -28,7 +28,7 @@ from lance_nb.explorer.models.column_profile import (
     profile_kind,
 )
 from lance_nb.explorer.models.lens import Lens
-from lance_nb.explorer.models.scan_groups import ScannedSource, group_batches, scan_groups
+from lance_nb.explorer.models.source import ScannedSource, group_batches, scan_groups
 
 MAX_DISTINCT = 100_000
 

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.stored import StoredSource
+from lance_nb.explorer.models.source import StoredSource
 
 MAX_COLUMNS = 200
 MAX_ENCODINGS = 4

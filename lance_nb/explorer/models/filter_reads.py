@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.stored import StoredSource
+from lance_nb.explorer.models.source import StoredSource
 from lance_nb.table.page_pruning import rows_that_may_pass
 from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import project

@@ -20,7 +20,7 @@ from typing import Any
 from lance_nb.errors import LanceError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.fragment_map import covered_ids
-from lance_nb.explorer.models.stored import StoredSource, fragment_at, stored
+from lance_nb.explorer.models.source import StoredSource, fragment_at, stored_source
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.table.fragment_reader import num_physical_rows
 from lance_nb.table.scan_plan import num_live_rows
@@ -131,7 +131,7 @@ class _Writers:
 
     def _named(self, number: int) -> frozenset[str]:
         if number not in self._files:
-            source = stored(self._dataset.checkout_version((self._dataset.branch, number)))
+            source = stored_source(self._dataset.checkout_version((self._dataset.branch, number)))
             fragments = source.opened[1].manifest.fragments
             here = (fragments.counts().ids == self._fragment_id).nonzero()[0].tolist()
             self._files[number] = frozenset(

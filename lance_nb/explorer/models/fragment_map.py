@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_nb.explorer.models.stored import StoredSource
+from lance_nb.explorer.models.source import StoredSource
 from lance_nb.format.fragment_list import FragmentCounts
 from lance_nb.table.scan_plan import counts_of
 

@@ -26,8 +26,7 @@ from lance_nb.explorer.models.arrangement import (
     Likeness,
     Ordered,
 )
-from lance_nb.explorer.models.scan_groups import scanned
-from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.models.source import Source, scanned_source
 
 MAX_FILTER_CHARS = 2000
 SYSTEM_COLUMNS = (
@@ -55,7 +54,7 @@ class Lens:
     def rows(self, dataset: Source, columns: list[str], offset: int, limit: int) -> pa.Table:
         """Read rows by position."""
         if self.arranged is not None:
-            return self.arranged.rows(scanned(dataset), columns, offset, limit)
+            return self.arranged.rows(scanned_source(dataset), columns, offset, limit)
         if self.filter is None:
             return dataset.to_table(columns=columns, limit=limit, offset=offset)
         return dataset.to_table(columns=columns, limit=limit, offset=offset, filter=self.filter)

@@ -18,7 +18,6 @@ from typing import Any
 
 from lance_nb.errors import LanceError, RefNotFoundError
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.changeable import changeable
 from lance_nb.explorer.models.ref_lines import (
     NOTE,
     Place,
@@ -28,7 +27,7 @@ from lance_nb.explorer.models.ref_lines import (
     place_json,
     tag_place,
 )
-from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.models.source import Source, writable_dataset
 
 MAX_RELATED = 50
 MAX_ENTRIES = 30
@@ -152,7 +151,7 @@ def _folder(dataset: Source, name: str | None) -> list[Json]:
     if name is None or not hasattr(dataset, "opened"):
         return []
     try:
-        found = changeable(dataset).branches.explain_delete(name, users=False)
+        found = writable_dataset(dataset).branches.explain_delete(name, users=False)
     except LanceError:
         return []
     files = text.plural(found.num_files, "file")

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from lance_nb.errors import CancelledError, InvalidInputError, LanceError, NotFoundError
 from lance_nb.explorer.models import cells, text
-from lance_nb.explorer.models.compared import ComparedSource
+from lance_nb.explorer.models.source import ComparedSource
 from lance_nb.format.python_values import to_python
 from lance_nb.format.schema import primary_key
 from lance_nb.table.diff import has_row_ids

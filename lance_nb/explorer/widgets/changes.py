@@ -43,8 +43,8 @@ from lance_nb.explorer.models.change_rows import (
     kinds_of,
     known_rows,
 )
-from lance_nb.explorer.models.compared import ChangeDesk, compared, key_of
-from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.models.compared import ChangeDesk, key_of
+from lance_nb.explorer.models.source import Source, compared_source
 from lance_nb.explorer.opening import Target, open_source
 from lance_nb.explorer.session import MAX_COUNT, Place, place_of, window_of
 from lance_nb.explorer.view_answers import ViewAnswers
@@ -195,7 +195,7 @@ class DiffView(LanceWidget):
             older, newer = open_source(a), open_source(b)
         names = [key] if isinstance(key, str) else key
         if older is not None:
-            compared(newer).diff(older, key=names)  # refuses what cannot be compared
+            compared_source(newer).diff(older, key=names)  # refuses what cannot be compared
         super().__init__(newer, height=height)
         start = None if older is None else {"branch": older.branch, "version": older.version}
         self.screen = self.screen | {

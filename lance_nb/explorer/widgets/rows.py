@@ -52,10 +52,8 @@ from lance_nb.explorer.models.predicate_words import (
 )
 from lance_nb.explorer.models.row_texts import MAX_ROWS, row_texts
 from lance_nb.explorer.models.row_tree import row_tree
-from lance_nb.explorer.models.scan_groups import scanned
 from lance_nb.explorer.models.schema_tree import type_label
-from lance_nb.explorer.models.source import Source
-from lance_nb.explorer.models.stored import is_blob_column
+from lance_nb.explorer.models.source import Source, is_blob_column, scanned_source
 from lance_nb.explorer.selection import selection_of
 from lance_nb.explorer.session import MAX_COUNT, place_of
 from lance_nb.explorer.view_answers import ViewAnswers
@@ -167,7 +165,7 @@ class RowAnswers(ViewAnswers):
 
     def on_exact(self, args: Mapping[str, Any]) -> Job:
         """Profile one column from every row."""
-        source, lens = scanned(self.source(args)), self.session.lens(args)
+        source, lens = scanned_source(self.source(args)), self.session.lens(args)
         column = integer(args, "column", low=0, high=MAX_COUNT)
 
         def work(progress: Progress) -> Answer:

@@ -16,7 +16,7 @@ from lance_nb.errors import (
     NotSupportedError,
     PredicateError,
 )
-from lance_nb.explorer.models import arrangement, scan_groups
+from lance_nb.explorer.models import arrangement, source
 from lance_nb.explorer.models.arrangement import (
     DISTANCE,
     Likeness,
@@ -35,7 +35,7 @@ def quiet(done: int, total: int) -> None:
 @pytest.fixture
 def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Four fragments of 25 rows, some deleted; every fragment is a group of its own."""
-    monkeypatch.setattr(scan_groups, "GROUP_ROWS", 1)
+    monkeypatch.setattr(source, "GROUP_ROWS", 1)
     rng = np.random.default_rng(3)
     x = rng.permutation(100).astype(float)
     x[[3, 50]] = np.nan

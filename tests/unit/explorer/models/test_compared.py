@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
-from lance_nb.explorer.models.compared import MAX_DIFFS, ChangeDesk, compared, key_of
+from lance_nb.explorer.models.compared import MAX_DIFFS, ChangeDesk, key_of
+from lance_nb.explorer.models.source import compared_source
 from lance_nb.explorer.session import Session
 from tests.unit.explorer.fakes import small_dataset
 from tests.unit.explorer.stored_datasets import changed_dataset
@@ -31,7 +32,7 @@ def test_a_key_that_is_no_column_is_refused(session: Session) -> None:
 
 def test_what_cannot_be_compared_says_so() -> None:
     with pytest.raises(NotSupportedError, match="cannot be compared"):
-        compared(small_dataset())
+        compared_source(small_dataset())
 
 
 @pytest.mark.parametrize("key", ["id", [], [1], ["x"] * 17, ["x" * 1001]])

@@ -10,7 +10,7 @@ import pytest
 import lance_nb
 from lance_nb.errors import ColumnNotFoundError, NotSupportedError
 from lance_nb.explorer.models import exact_profile as exact
-from lance_nb.explorer.models import scan_groups
+from lance_nb.explorer.models import source
 from lance_nb.explorer.models.column_profile import BARS
 from lance_nb.explorer.models.exact_profile import exact_profile
 from lance_nb.explorer.models.lens import Lens
@@ -22,7 +22,7 @@ def quiet(done: int, total: int) -> None:
 
 @pytest.fixture
 def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(scan_groups, "GROUP_ROWS", 1)
+    monkeypatch.setattr(source, "GROUP_ROWS", 1)
     table = pa.table({
         "x": pa.array([None if at % 4 == 0 else float(at) for at in range(400)]),
         "name": [f"n{at % 3}" for at in range(400)],

@@ -9,7 +9,7 @@ import pytest
 
 from lance_nb.errors import NotFoundError, NotSupportedError
 from lance_nb.explorer.models.fragment_map import COLUMNS, MAX_BINS, fragment_map
-from lance_nb.explorer.models.stored import fragment_at, stored
+from lance_nb.explorer.models.source import fragment_at, stored_source
 from lance_nb.format.fragment_list import FragmentCounts
 from tests.unit.explorer.fakes import small_dataset
 from tests.unit.explorer.stored_datasets import worn_dataset
@@ -71,6 +71,6 @@ def test_rows_count_as_covered_when_every_index_covers_them() -> None:
 
 def test_what_has_no_files_says_so_and_an_unknown_fragment_too(tmp_path: Path) -> None:
     with pytest.raises(NotSupportedError):
-        stored(small_dataset())
+        stored_source(small_dataset())
     with pytest.raises(NotFoundError, match="no fragment 77"):
         fragment_at(worn_dataset(tmp_path / "d.lance"), 77)

@@ -7,8 +7,8 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import NotSupportedError
-from lance_nb.explorer.models import scan_groups as module
-from lance_nb.explorer.models.scan_groups import group_batches, scan_groups, scanned
+from lance_nb.explorer.models import source as module
+from lance_nb.explorer.models.source import group_batches, scan_groups, scanned_source
 from tests.unit.explorer.fakes import small_dataset
 
 
@@ -18,7 +18,7 @@ def test_fragments_are_taken_together(tmp_path: Path, monkeypatch: pytest.Monkey
     )
     dataset.delete("id < 5")
     monkeypatch.setattr(module, "GROUP_ROWS", 35)
-    groups = scan_groups(scanned(dataset))
+    groups = scan_groups(scanned_source(dataset))
     assert [(group.first, group.num_rows, len(group.fragments)) for group in groups] == [
         (0, 35, 4), (35, 40, 4), (75, 20, 2),
     ]  # fmt: skip
@@ -30,4 +30,4 @@ def test_fragments_are_taken_together(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_what_cannot_be_scanned_is_refused() -> None:
     with pytest.raises(NotSupportedError):
-        scanned(small_dataset())
+        scanned_source(small_dataset())
