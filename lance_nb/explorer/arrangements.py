@@ -13,7 +13,7 @@ from collections import OrderedDict
 from typing import Any
 
 from lance_nb.errors import InvalidInputError
-from lance_nb.explorer.models.arrangement import Arrangement, Likeness, Passing
+from lance_nb.explorer.models.row_query import FilteredRows, NearestQuery, RowOrder
 
 MAX_KEPT = 4
 MAX_KEY_CHARS = 24
@@ -26,11 +26,11 @@ class Arrangements:
         self._kept: OrderedDict[str, tuple[Any, Any]] = OrderedDict()
         self._made = 0
 
-    def keep(self, place: object, arrangement: Arrangement) -> str:
+    def keep(self, place: object, arrangement: RowOrder) -> str:
         """Keep the rows of one version in an order of their own; returns the key."""
-        return self._keep("p" if isinstance(arrangement, Passing) else "o", place, arrangement)
+        return self._keep("p" if isinstance(arrangement, FilteredRows) else "o", place, arrangement)
 
-    def keep_likeness(self, like: Likeness) -> str:
+    def keep_likeness(self, like: NearestQuery) -> str:
         """Keep what neighbours are looked for; returns the key."""
         return self._keep("v", None, like)
 
@@ -43,20 +43,20 @@ class Arrangements:
             del self._kept[old]
         return key
 
-    def at(self, place: object, key: object) -> Arrangement | None:
+    def at(self, place: object, key: object) -> RowOrder | None:
         """Return the order of a version by its key. Raises InvalidInputError when it is gone."""
         known, found = self._known(key)
         if found is None and str(key).startswith("p"):
             return None
         if found is None or known != place:
             raise InvalidInputError("this order of the rows is no longer kept: sort them again")
-        arrangement: Arrangement = found
+        arrangement: RowOrder = found
         return arrangement
 
-    def likeness(self, key: object) -> Likeness:
+    def likeness(self, key: object) -> NearestQuery:
         """Return what neighbours are looked for. Raises InvalidInputError when it is gone."""
         found = self._known(key)[1]
-        if not isinstance(found, Likeness):
+        if not isinstance(found, NearestQuery):
             raise InvalidInputError("this vector is no longer kept: choose its row again")
         return found
 

@@ -5,7 +5,7 @@ request          args                                       result
 ================ ========================================== ====================================
 biography.find   branch, version, row, lens                 fragment, offset, row_id
 biography.keys   branch, version, text                      columns that may be a key
-biography.steps  branch, version, fragment, offset, key,    see models.row_biography
+biography.steps  branch, version, fragment, offset, key,    see models.row_history
                  upto (long work)
 ================ ========================================== ====================================
 """
@@ -17,8 +17,8 @@ from typing import Any
 
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, integer, words
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.compared import key_of
-from lance_nb.explorer.models.row_biography import Lives, Named, place_of_row
+from lance_nb.explorer.models.change_summary import key_of
+from lance_nb.explorer.models.row_history import RowHistoryCache, RowPlace, place_of_row
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import compared_source
 from lance_nb.explorer.session import MAX_COUNT, Session, place_of
@@ -62,7 +62,7 @@ class Biography:
     def _on_steps(self, args: Mapping[str, Any]) -> Job:
         branch, version = place_of(args)
         source = compared_source(self._session.open((branch, version)))
-        row = Named(
+        row = RowPlace(
             branch,
             version,
             integer(args, "fragment", low=0, high=_MAX_U32),
@@ -70,7 +70,7 @@ class Biography:
             key_of(args),
         )
         upto = integer(args, "upto", low=1, high=MAX_STEPS)
-        lives = self._session.keep(Lives)
+        lives = self._session.keep(RowHistoryCache)
 
         def work(progress: Progress) -> Answer:
             return Answer(lives.steps(source, row, upto, progress))

@@ -14,8 +14,8 @@ from typing import Any
 
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.explorer.models import cells
-from lance_nb.explorer.models.lens import Lens
 from lance_nb.explorer.models.media import HEAD_BYTES, Media, media_of
+from lance_nb.explorer.models.row_query import RowQuery
 from lance_nb.explorer.models.source import Source, is_blob_column, scanned_source
 from lance_nb.explorer.session import Session
 
@@ -37,7 +37,7 @@ class CellDesk:
     def __init__(self, _session: Session) -> None:
         self._last: tuple[Spot, CellBytes | None] | None = None
 
-    def open(self, dataset: Source, lens: Lens, row: int, column: int) -> CellBytes | None:
+    def open(self, dataset: Source, lens: RowQuery, row: int, column: int) -> CellBytes | None:
         """Return a value's bytes, None for null. Raises NotSupportedError, InvalidInputError."""
         spot = (dataset, lens.arranged, lens.filter, row, column)
         if self._last is None or not _same(self._last[0], spot):
@@ -50,7 +50,7 @@ def _same(one: Spot, other: Spot) -> bool:
     return dataset is other_dataset and arranged is other_arranged and rest == other_rest
 
 
-def _opened(dataset: Source, lens: Lens, row: int, column: int) -> CellBytes | None:
+def _opened(dataset: Source, lens: RowQuery, row: int, column: int) -> CellBytes | None:
     names = lens.names(dataset)
     if column >= len(names):
         raise InvalidInputError(f"there is no column {column}")
@@ -68,7 +68,7 @@ def _opened(dataset: Source, lens: Lens, row: int, column: int) -> CellBytes | N
 Reader = Callable[[int, int], bytes]
 
 
-def _blob(dataset: Source, lens: Lens, row: int, name: str) -> tuple[Reader | None, int]:
+def _blob(dataset: Source, lens: RowQuery, row: int, name: str) -> tuple[Reader | None, int]:
     ids = lens.rows(dataset, ["_rowid"], row, 1)["_rowid"]
     if not len(ids):
         raise InvalidInputError(f"there is no row {row:,}")
@@ -76,7 +76,7 @@ def _blob(dataset: Source, lens: Lens, row: int, name: str) -> tuple[Reader | No
     return (None, 0) if file is None else (file.read_range, file.size())
 
 
-def _value(dataset: Source, lens: Lens, row: int, name: str) -> tuple[Reader | None, int]:
+def _value(dataset: Source, lens: RowQuery, row: int, name: str) -> tuple[Reader | None, int]:
     found = lens.rows(dataset, [name], row, 1).column(0)
     if not len(found):
         raise InvalidInputError(f"there is no row {row:,}")

@@ -3,7 +3,7 @@
 ======== ============================================ ====================================
 request  args                                         result
 ======== ============================================ ====================================
-refs     text                                         choices (see models.ref_choices)
+refs     text                                         choices (see models.refs)
 news     latest, mark                                 see models.arrivals; with a new mark also
                                                       the parts ``timeline`` and ``card``
 lock     locked                                       locked
@@ -19,7 +19,7 @@ from lance_nb.errors import InvalidInputError, NotFoundError
 from lance_nb.explorer.messages import Answer, Handler, integer, words
 from lance_nb.explorer.models import refs
 from lance_nb.explorer.models.arrivals import arrivals, lost
-from lance_nb.explorer.models.ref_choices import RefNames, ref_choices, ref_names
+from lance_nb.explorer.models.refs import RefNames, ref_choices, ref_names
 from lance_nb.explorer.session import MAX_COUNT, Session
 
 

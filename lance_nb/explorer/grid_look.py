@@ -3,7 +3,7 @@
 What was asked for (``Look``) becomes a ``GridLook``: the lens that reads such rows, how many there
 are, in words how they were found, and the code that does the same.
 
-Limits: those of ``models.arrangement``. Neighbours: 1 to ``MAX_NEAR``.
+Limits: those of ``models.row_query``. Neighbours: 1 to ``MAX_NEAR``.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.arrangements import Arrangements
 from lance_nb.explorer.messages import Progress, integer, words
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.arrangement import (
+from lance_nb.explorer.models.row_query import (
     MAX_NEAR,
-    Likeness,
-    Ordered,
-    near_rows,
-    passing_rows,
+    FilterCost,
+    NearestQuery,
+    RowQuery,
+    SortedRows,
+    filter_cost,
+    filtered_rows,
+    nearest_rows,
+    query_code,
+    query_of,
     sorted_rows,
 )
-from lance_nb.explorer.models.filter_reads import FilterReads, filter_reads
-from lance_nb.explorer.models.lens import Lens, lens_code, lens_of
 from lance_nb.explorer.models.source import Source, scanned_source, stored_source
 
 
@@ -41,20 +44,20 @@ class Order:
 class Look:
     """What is asked for. Neighbours come by distance, whatever the order."""
 
-    lens: Lens
+    lens: RowQuery
     order: Order | None = None
-    like: Likeness | None = None
+    like: NearestQuery | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GridLook:
     """What the grid shows from now on."""
 
-    lens: Lens
+    lens: RowQuery
     num_rows: int
     num_columns: int
     words: str
-    reads: FilterReads | None
+    reads: FilterCost | None
     code: dict[str, str]
 
     def to_json(self) -> dict[str, Any]:
@@ -71,7 +74,7 @@ class GridLook:
 def look_of(args: Mapping[str, Any], kept: Arrangements) -> Look:
     """Take what is asked for from the arguments of a request. Raises InvalidInputError."""
     order, near = args.get("order"), args.get("near")
-    found = Look(lens_of(args))
+    found = Look(query_of(args))
     if near is not None:
         if not isinstance(near, Mapping):
             raise InvalidInputError("near must be an object {like, k, metric}")
@@ -94,29 +97,29 @@ def look_at(dataset: Source, look: Look, progress: Progress) -> GridLook:
         num_rows = dataset.count_rows(*([] if lens.filter is None else [lens.filter]))
     reads = None
     if lens.filter is not None and hasattr(dataset, "opened"):
-        reads = filter_reads(stored_source(dataset), lens.filter)
-    said = _words(look, kept) if isinstance(kept, Ordered) else ""
+        reads = filter_cost(stored_source(dataset), lens.filter)
+    said = _words(look, kept) if isinstance(kept, SortedRows) else ""
     order = None if look.order is None else (look.order.column, look.order.ascending)
-    code = lens_code(dataset, lens, order, look.like)
+    code = query_code(dataset, lens, order, look.like)
     return GridLook(lens, num_rows, len(lens.names(dataset)), said, reads, code)
 
 
-def _arranged(dataset: Source, look: Look, progress: Progress) -> Lens:
+def _arranged(dataset: Source, look: Look, progress: Progress) -> RowQuery:
     where = look.lens.filter
     if look.like is not None:
         return replace(
-            look.lens, arranged=near_rows(scanned_source(dataset), look.like, where, progress)
+            look.lens, arranged=nearest_rows(scanned_source(dataset), look.like, where, progress)
         )
     if look.order is not None:
         column, ascending = look.order.column, look.order.ascending
         found = sorted_rows(scanned_source(dataset), column, where, progress, ascending=ascending)
         return replace(look.lens, arranged=found)
     if where is not None and hasattr(dataset, "scanner"):
-        return replace(look.lens, arranged=passing_rows(scanned_source(dataset), where, progress))
+        return replace(look.lens, arranged=filtered_rows(scanned_source(dataset), where, progress))
     return look.lens
 
 
-def _words(look: Look, found: Ordered) -> str:
+def _words(look: Look, found: SortedRows) -> str:
     if look.like is not None:
         near = text.plural(found.num_rows, "row")
         among = (

@@ -25,7 +25,7 @@ from lance_nb.errors import CommitConflictError, InvalidInputError, RefNotFoundE
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
 from lance_nb.explorer.models import refs, text
 from lance_nb.explorer.models.merge_preview import merge_preview
-from lance_nb.explorer.models.ref_code import merge_code
+from lance_nb.explorer.models.ref_changes import merge_code
 from lance_nb.explorer.models.source import writable_dataset
 from lance_nb.explorer.session import MAX_COUNT, Session
 from lance_nb.explorer.view_answers import ViewAnswers

@@ -17,7 +17,7 @@ from html import escape
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.dataset_card import DatasetCard
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
-from lance_nb.explorer.models.page_texts import page_texts
+from lance_nb.explorer.models.row_page import page_texts
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.models.timeline import Timeline, VersionBar, timeline, version_bars
 from lance_nb.explorer.models.value_facts import ValueFacts

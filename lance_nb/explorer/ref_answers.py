@@ -7,19 +7,20 @@ from typing import Any, ClassVar
 
 from lance_nb.errors import InvalidInputError, LanceError, RefNotFoundError
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
-from lance_nb.explorer.models import ref_consequences as consequences
+from lance_nb.explorer.models import ref_changes as consequences
 from lance_nb.explorer.models import refs, text
-from lance_nb.explorer.models.ref_code import change_code, list_code
-from lance_nb.explorer.models.ref_detail import identity_of, ref_detail
-from lance_nb.explorer.models.ref_lines import (
+from lance_nb.explorer.models.ref_changes import change_code, list_code
+from lance_nb.explorer.models.ref_list import (
     MAX_HEADS,
     MAX_LINES,
     RefBook,
     RefQuery,
     branch_heads,
     fork_of,
+    identity_of,
     place_json,
     ref_book,
+    ref_detail,
     ref_page,
     tag_place,
 )

@@ -11,14 +11,16 @@ from typing import Any, ClassVar
 from lance_nb.errors import InvalidInputError, LanceError, RefConflictError
 from lance_nb.explorer.messages import Answer, Job, Progress, words
 from lance_nb.explorer.models import refs, text
-from lance_nb.explorer.models.ref_detail import NOTE_CHARS, identity_of, whole_note
-from lance_nb.explorer.models.ref_lines import (
+from lance_nb.explorer.models.ref_list import (
     NOTE,
+    NOTE_CHARS,
     Place,
     branch_heads,
     fork_of,
+    identity_of,
     place_json,
     ref_book,
+    whole_note,
 )
 from lance_nb.explorer.models.source import writable_dataset
 from lance_nb.explorer.ref_answers import MAX_NAME, kind_of, known

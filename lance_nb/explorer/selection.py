@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.messages import integer
-from lance_nb.explorer.models.lens import Lens
+from lance_nb.explorer.models.row_query import RowQuery
 from lance_nb.explorer.models.source import Source
 
 MAX_SELECTED = 100_000
@@ -28,7 +28,7 @@ class Selection:
 
     ranges: tuple[tuple[int, int], ...] = ()
     columns: tuple[int, ...] = ()
-    lens: Lens = field(default_factory=Lens)
+    lens: RowQuery = field(default_factory=RowQuery)
 
     @property
     def num_rows(self) -> int:
@@ -48,7 +48,7 @@ class Selection:
         )
 
 
-def selection_of(args: Mapping[str, Any], lens: Lens) -> Selection:
+def selection_of(args: Mapping[str, Any], lens: RowQuery) -> Selection:
     """Take a selection from the arguments of a request. Raises InvalidInputError."""
     ranges, columns = args.get("ranges"), args.get("columns", [])
     if not isinstance(ranges, list) or len(ranges) > MAX_RANGES:

@@ -22,12 +22,12 @@ from lance_nb.explorer.arrangements import Arrangements
 from lance_nb.explorer.messages import Answer, Handler, integer, words
 from lance_nb.explorer.models import cells, refs, text
 from lance_nb.explorer.models import timeline as timelines
-from lance_nb.explorer.models.blob_texts import blob_texts
+from lance_nb.explorer.models.cells import blob_texts
 from lance_nb.explorer.models.dataset_card import DatasetCard, dataset_card
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.flat import flat
-from lance_nb.explorer.models.lens import Lens, lens_of
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
+from lance_nb.explorer.models.row_query import RowQuery, query_of
 from lance_nb.explorer.models.source import Source, is_blob_column
 from lance_nb.explorer.models.timeline import Timeline
 from lance_nb.explorer.models.version_detail import VersionDetail, version_detail
@@ -135,12 +135,12 @@ class Session:
         """Return what is selected of the version shown, in row order."""
         return self.selected.table(self.dataset)
 
-    def lens(self, args: Mapping[str, Any], place: Place | None = None) -> Lens:
+    def lens(self, args: Mapping[str, Any], place: Place | None = None) -> RowQuery:
         """Take what a grid looks at from the arguments of a request, its order included.
 
         Raises InvalidInputError, also when the order is no longer kept.
         """
-        lens, key = lens_of(args), args.get("arranged")
+        lens, key = query_of(args), args.get("arranged")
         if key is None:
             return lens
         return replace(lens, arranged=self.arrangements.at(place or place_of(args), key))

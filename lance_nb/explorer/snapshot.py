@@ -25,7 +25,7 @@ from lance_nb.explorer.frame import Frame
 from lance_nb.explorer.messages import Handler, handle
 from lance_nb.explorer.models import refs, text
 from lance_nb.explorer.models import timeline as timelines
-from lance_nb.explorer.models.ref_lines import MAX_HEADS
+from lance_nb.explorer.models.ref_list import MAX_HEADS
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, Window
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.session import Place, Session

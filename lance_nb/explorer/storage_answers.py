@@ -7,11 +7,11 @@ request             args                                     result
 =================== ======================================== ================================
 storage.map         first, stop                              models.fragment_map, + buffers
 storage.fragment    fragment                                 models.fragment_detail
-storage.deletions   fragment, first, rows, pixels            models.deletion_bitmap, + buffer
+storage.deletions   fragment, first, rows, pixels            models.fragment_map, + buffer
 storage.deleted                                              most: {id, rows, deleted} of fragments
-storage.pages       path                                     models.file_pages
-storage.health                                               advice: models.storage_health
-storage.space       (long work)                              models.space_use
+storage.pages       path                                     models.fragment_detail
+storage.health                                               advice: models.storage_report
+storage.space       (long work)                              models.storage_report
 =================== ======================================== ================================
 """
 
@@ -21,13 +21,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
-from lance_nb.explorer.models.deletion_bitmap import MAX_PIXELS, deletion_bitmap, most_deleted
-from lance_nb.explorer.models.file_pages import file_pages
-from lance_nb.explorer.models.fragment_detail import fragment_detail
-from lance_nb.explorer.models.fragment_map import fragment_map
+from lance_nb.explorer.models.fragment_detail import file_pages, fragment_detail
+from lance_nb.explorer.models.fragment_map import (
+    MAX_PIXELS,
+    deletion_bitmap,
+    fragment_map,
+    most_deleted,
+)
 from lance_nb.explorer.models.source import StoredSource, stored_source
-from lance_nb.explorer.models.space_use import space_use
-from lance_nb.explorer.models.storage_health import storage_health
+from lance_nb.explorer.models.storage_report import space_use, storage_health
 from lance_nb.explorer.session import MAX_COUNT
 from lance_nb.explorer.view_answers import ViewAnswers
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
 
 from lance_nb.code_lines import MAGIC, PYTHON_ONLY, TOO_LONG, Python, literal, magic, split
-from lance_nb.explorer.models.lens import Lens, lens_code
-from lance_nb.explorer.models.predicate_words import value_words
-from lance_nb.explorer.models.ref_code import change_code, merge_code
+from lance_nb.explorer.models.filter_conditions import value_condition
+from lance_nb.explorer.models.ref_changes import change_code, merge_code
+from lance_nb.explorer.models.row_query import RowQuery, query_code
 from lance_nb.explorer.models.stage_code import stage_code
 from lance_nb.explorer.staging.wishes import Wish
 from lance_nb.magic.request import Request, parse
@@ -125,12 +125,14 @@ DATASET: Any = SimpleNamespace(uri="data/x.lance", branch=None, version=3)
 
 
 def heads(text: str) -> tuple[dict[str, str], dict[str, Any]]:
-    return lens_code(DATASET, Lens(text)), {"ref": "main:3", "where": text}
+    return query_code(DATASET, RowQuery(text)), {"ref": "main:3", "where": text}
 
 
 def values(text: str) -> tuple[dict[str, str], dict[str, Any]]:
-    where = value_words(text.replace("\0", ""), pa.scalar(text.encode("utf-8", "replace").decode()))
-    return lens_code(DATASET, Lens(where)), {"where": where}
+    where = value_condition(
+        text.replace("\0", ""), pa.scalar(text.encode("utf-8", "replace").decode())
+    )
+    return query_code(DATASET, RowQuery(where)), {"where": where}
 
 
 def deletes(text: str) -> tuple[dict[str, str], dict[str, Any]]:

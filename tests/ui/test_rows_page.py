@@ -11,8 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.models.page_texts import page_texts
-from lance_nb.explorer.models.row_page import page_of
+from lance_nb.explorer.models.row_page import page_of, page_texts
 from lance_nb.explorer.widgets.rows import RowGrid
 from tests.support.datasets import everything_table
 from tests.ui.bare_page import OpenWidget, Screenshot

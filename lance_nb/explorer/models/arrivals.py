@@ -18,7 +18,7 @@ from typing import Any
 
 from lance_nb.errors import NotFoundError
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.ref_choices import RefNames
+from lance_nb.explorer.models.refs import RefNames
 from lance_nb.explorer.models.source import Source
 
 

@@ -1,11 +1,24 @@
-"""Cells as bounded text: what stands in the grid for values that are not plain numbers.
+"""Format cells as bounded text: what the grid shows for values that are not plain numbers.
 
 Layout: numbers, booleans and vectors travel as numbers (see ``row_page``). Everything else is text
-made here: strings with invisible characters shown, timestamps in ISO form, binary as size and first
-bytes, nested values as JSON that stops when its budget is spent.
+made here: strings with invisible characters shown, temporal values in ISO form, binary values as
+size and first bytes, nested values as JSON that stops when its budget is spent.
 
-Limits: ``budget`` characters per cell; of a list only what fits is ever turned into Python objects,
-so a list of a million items costs as much as one of thirty.
+============  ==========================================================================
+timestamp     ``2026-01-01T12:00:00.5``; with a zone it is an instant and ends in ``Z``
+date          ``2026-01-01``
+time          ``12:00:00.25``
+duration      ``3000000 us``: a count of its unit, because seconds would hide it
+interval      as Arrow prints it
+blob          its size; a scan returns a description, a struct with ``size`` in bytes
+              (``position`` in files of 2.1; ``kind``, ``blob_id`` and ``blob_uri`` in 2.2)
+============  ==========================================================================
+
+A temporal value outside the calendar is shown as the stored number with its unit.
+
+Limits: ``budget`` characters per cell; of a list only what fits becomes Python objects, so a list
+of a million items costs as much as one of thirty.
+Source: lance_nb.table.blob_columns for descriptions of blobs.
 """
 
 from __future__ import annotations
@@ -15,19 +28,57 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.arrow_buffers import heads_of
 from lance_nb.explorer.models.media import media_of
-from lance_nb.explorer.models.temporal import temporal_text
 from lance_nb.shown_text import visible
 
+_PER_SECOND = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 MAX_ITEMS = 32
 MAX_DEPTH = 12
 _HEX_BYTES = 16
 _HEX_MOST = 512
 _HEAD_BYTES = 64  # enough to know a picture and its size, JPEG's size excepted
+_BLOB_KEY = b"lance-encoding:blob"
+BLOB_TYPE = "blob"
+
+
+def temporal_text(scalar: Any) -> str:
+    """Write one valid temporal value."""
+    kind = scalar.type
+    if pa.types.is_timestamp(kind):
+        return _timestamp(scalar.value, kind.unit) + ("Z" if kind.tz else "")
+    if pa.types.is_date32(kind):
+        return _calendar(scalar.value, "D")
+    if pa.types.is_date64(kind):
+        return _calendar(scalar.value, "ms").partition("T")[0]
+    if pa.types.is_time(kind):
+        return _time(scalar.value, kind.unit)
+    if pa.types.is_duration(kind):
+        return f"{scalar.value} {kind.unit}"
+    return str(scalar.as_py())
+
+
+def _calendar(value: int, unit: str) -> str:
+    moment = np.int64(value).view(f"datetime64[{unit}]")
+    return f"{value} {unit}" if np.isnat(moment) else str(moment)
+
+
+def _timestamp(value: int, unit: str) -> str:
+    shown = _calendar(value, unit)
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown
+
+
+def _time(value: int, unit: str) -> str:
+    digits = _PER_SECOND[unit]
+    seconds, fraction = divmod(value, 10**digits)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    tail = f"{fraction:0{digits}}".rstrip("0") if fraction else ""
+    return f"{hour:02}:{minute:02}:{second:02}" + (f".{tail}" if tail else "")
 
 
 def cell_texts(column: pa.Array | pa.ChunkedArray, budget: int) -> list[str | None]:
@@ -207,3 +258,18 @@ def _narrow_float(scalar: pa.Scalar) -> str:
 
 def _quoted(value: str) -> str:
     return json.dumps(visible(value), ensure_ascii=False)
+
+
+def is_blob_description(field: pa.Field) -> bool:
+    """Tell whether a column of a scan describes blobs."""
+    kind = field.type
+    marked = (field.metadata or {}).get(_BLOB_KEY) == b"true"
+    return bool(marked and pa.types.is_struct(kind) and kind.get_field_index("size") >= 0)
+
+
+def blob_texts(column: pa.Array | pa.ChunkedArray) -> list[str | None]:
+    """Say how long each blob is; None for null."""
+    import pyarrow.compute as pc
+
+    sizes = pc.struct_field(plain(column), "size").to_pylist()
+    return [None if one is None else text.size(one) for one in sizes]

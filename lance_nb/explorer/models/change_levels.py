@@ -9,7 +9,7 @@ indices       index, type, columns, fragments covered, uuid
 config        where, key, value
 ============  =================================================================================
 
-A row that changed has old values beside the new ones (see ``change_page``).
+A row that changed has old values beside the new ones (see ``change_rows``).
 
 Limits: ``MAX_ROWS`` rows per window; of 100,000 fragments only those of the window are decoded, of
 10,000 versions only those are read.
@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.change_page import GLYPHS, Changes
+from lance_nb.explorer.models.change_rows import GLYPHS, Changes
 from lance_nb.table.diff import Diff
 from lance_nb.table.diff.fragment_changes import CHANGES, fragment_changes
 from lance_nb.table.diff.transactions_between import (

@@ -1,16 +1,22 @@
-"""The rows that differ between two versions, in windows; one row of them in full.
+"""Read windows of the rows that differ between two versions, and one such row in full.
 
-Rows stand in the order changed, added, removed. How many changed is known only when everything has
-been compared: ``found`` tells how far that is.
+Rows are in the order changed, added, removed. The number of changed rows is known only after a
+complete comparison: ``found`` says how far it has come.
 
-Limits: ``MAX_ROWS`` rows and the columns of a row page per window; of one row the first
-``MAX_SHOWN`` columns and as many of those that changed.
+Layout of ``ChangePage.to_json``: ``page`` (a row page, see ``row_page``), ``old`` (another one, of
+the columns that changed in the window; its buffers begin at ``split``), ``marks``: per such column
+its position in ``page``, its position in ``old``, and a text of 0 and 1 per row; ``kinds``: one
+character per row, ``+``, ``-``, ``~`` or a space.
+
+Limits: ``MAX_ROWS`` rows and the columns of a row page per window; a window is cut to
+``MAX_PAGE_BYTES``, and the browser requests the rest. Of one row the first ``MAX_SHOWN`` columns
+and as many of those that changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +24,7 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.change_page import GLYPHS, ChangePage, Changes, change_page
-from lance_nb.explorer.models.row_page import Window
+from lance_nb.explorer.models.row_page import MAX_PAGE_BYTES, RowPage, Window, page_of
 from lance_nb.explorer.models.row_tree import row_tree
 from lance_nb.table.diff import Diff
 from lance_nb.table.diff.row_tables import ADDED, CHANGED, KINDS, REMOVED
@@ -27,11 +32,92 @@ from lance_nb.table.row_id_index import live_offsets
 from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.snapshot import Snapshot
 
+GLYPHS = {"added": "+", "removed": "-", "changed": "~", "renamed": "~"}
 MAX_ROWS = 200
 MAX_CELLS = 200
 MAX_SHOWN = 200
 FIRST = Window(limit=MAX_ROWS)
 Progress = Callable[[int, int], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Changes, a row each; ``old`` and ``masks`` are by position of the column in ``new``.
+
+    ``plain`` windows are of our own columns: without types, those in ``numeric`` set to the right.
+    """
+
+    kinds: str
+    new: pa.Table
+    old: Mapping[int, pa.Array] = field(default_factory=dict)
+    masks: Mapping[int, str] = field(default_factory=dict)
+    plain: bool = False
+    numeric: frozenset[int] = frozenset()
+
+    def head(self, count: int) -> Changes:
+        """Return the first rows."""
+        return replace(
+            self,
+            kinds=self.kinds[:count],
+            new=self.new.slice(0, count),
+            old={at: column.slice(0, count) for at, column in self.old.items()},
+            masks={at: mask[:count] for at, mask in self.masks.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePage:
+    """A window laid out for the browser."""
+
+    window: Changes
+    page: RowPage
+    old: RowPage
+
+    @property
+    def buffers(self) -> tuple[bytes, ...]:
+        """The buffers of both pages."""
+        return (*self.page.buffers, *self.old.buffers)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the sidecar, without the buffers."""
+        return {
+            "page": self.page.to_json(),
+            "old": self.old.to_json(),
+            "split": len(self.page.buffers),
+            "kinds": self.window.kinds,
+            "marks": [
+                [at, order, self.window.masks[at]] for order, at in enumerate(self.window.old)
+            ],
+        }
+
+
+def change_page(
+    window: Changes, offset: int, first_column: int = 0, max_bytes: int = MAX_PAGE_BYTES
+) -> ChangePage:
+    """Lay a window out, cut to the limit."""
+    made = _laid_out(window, offset, first_column)
+    while made.page.size_bytes + made.old.size_bytes > max_bytes and made.page.num_rows > 1:
+        made = _laid_out(made.window.head(made.page.num_rows // 2), offset, first_column)
+    return made
+
+
+def _laid_out(window: Changes, offset: int, first_column: int) -> ChangePage:
+    page = page_of(window.new, offset, first_column)
+    names = [window.new.schema.names[at] for at in window.old]
+    old = page_of(pa.Table.from_arrays(list(window.old.values()), names=names), offset)
+    if window.plain:
+        places = list(window.old)
+        page = _plain(page, [at in window.numeric for at in range(len(page.columns))])
+        old = _plain(old, [at in window.numeric for at in places])
+    return ChangePage(window, page, old)
+
+
+def _plain(page: RowPage, numeric: list[bool]) -> RowPage:
+    columns = tuple(
+        replace(one, type="", extra=one.extra | {"look": "number" if right else "plain"})
+        for one, right in zip(page.columns, numeric, strict=True)
+    )
+    return replace(page, columns=columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,25 @@
-"""What the values of a column look like, from a bounded sample: bars, nulls, ends, distinct values.
+"""Profile the values of a column: histogram, nulls, minimum and maximum, distinct values.
 
 Layout of ``to_json``: ``column`` (position), ``kind`` (number, time, bool, text), ``sampled`` rows,
-``nulls`` (share), ``distinct`` in the sample (-1: too many to count), ``low`` and ``high`` (texts),
+``nulls`` (share), ``distinct`` values (-1: too many to count), ``low`` and ``high`` (texts),
 ``bars`` (heights 0 to 255) and ``counts``: a histogram of equal widths between ``edges`` for
-numbers and times, the commonest values for texts and booleans, whose names are ``labels`` and whose
-conditions are ``wheres`` (empty where a value is too long to be one). ``exact``: every row was
-looked at (see ``exact_profile``).
+numbers and times, the most frequent values for texts and booleans, whose names are ``labels`` and
+whose conditions are ``wheres`` (empty where a value is too long to be one). ``exact``: all rows
+were read.
 
-The sample is ``PLACES`` runs of rows spread evenly over the version; of a grid in an order of its
-own, the first rows. Columns of other types have no profile. Each fragment costs about the same
-whatever it holds, so of many small ones only some are looked at.
+``column_profiles`` reads a bounded sample: ``PLACES`` runs of rows spread evenly over the version;
+of a sorted or filtered grid, the first rows. Each fragment costs about the same whatever it holds,
+so of many small ones only some are read.
 
-Limits: ``SAMPLE_ROWS`` rows, about ``SAMPLE_BYTES`` bytes by the mean size of a row and about
-``SAMPLE_FRAGMENTS`` fragments by their mean number of rows; ``MAX_COLUMNS`` columns at a time;
-``BARS`` bars.
+``exact_profile`` reads all rows: numbers and times twice (minimum and maximum, then the bars
+between them), texts and booleans once. It reports progress and can be cancelled between two
+batches.
+
+Limits: of a sample ``SAMPLE_ROWS`` rows, about ``SAMPLE_BYTES`` bytes by the mean size of a row and
+about ``SAMPLE_FRAGMENTS`` fragments by their mean number of rows; ``MAX_COLUMNS`` columns at a
+time; ``BARS`` bars. With more than ``MAX_DISTINCT`` distinct values ``distinct`` is -1, and a text
+column has no bars.
+Not supported: columns of other types; they have no profile.
 """
 
 from __future__ import annotations
@@ -26,10 +32,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb.errors import ColumnNotFoundError, NotSupportedError
 from lance_nb.explorer.models import cells
-from lance_nb.explorer.models.lens import Lens
-from lance_nb.explorer.models.predicate_words import value_words
-from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.models.filter_conditions import value_condition
+from lance_nb.explorer.models.row_query import Progress, RowQuery
+from lance_nb.explorer.models.source import ScannedSource, Source, group_batches, scan_groups
 from lance_nb.table.scan_plan import counts_of
 
 SAMPLE_ROWS = 8192
@@ -40,6 +47,7 @@ MAX_COLUMNS = 16
 BARS = 20
 COMMON = 8
 _LABEL_CHARS = 40
+MAX_DISTINCT = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +77,7 @@ def column_profiles(
     dataset: Source,
     first: int,
     count: int,
-    lens: Lens,
+    lens: RowQuery,
     num_rows: int,
     *,
     progress: Callable[[int, int], object] = lambda _done, _total: None,
@@ -113,7 +121,7 @@ def profile_kind(kind: pa.DataType) -> str:
     return "text" if cells.is_text(kind) else ""
 
 
-def _runs(dataset: Source, lens: Lens, num_rows: int) -> Iterator[tuple[int, int, int, int]]:
+def _runs(dataset: Source, lens: RowQuery, num_rows: int) -> Iterator[tuple[int, int, int, int]]:
     """Choose the sample: the first row of each run, its rows, its number, of how many."""
     stats = dataset.stats()
     row_bytes = max(1, (stats.size_bytes or 0) // max(1, stats.num_rows))
@@ -217,7 +225,7 @@ def commonest(name: str, values: pa.Array, counts: npt.NDArray[np.int64]) -> dic
         "bars": _heights(counts[order]),
         "counts": tuple(counts[order].tolist()),
         "labels": tuple(cells.scalar_text(value, _LABEL_CHARS) for value in shown),
-        "wheres": tuple(value_words(name, value) for value in shown),
+        "wheres": tuple(value_condition(name, value) for value in shown),
     }
 
 
@@ -227,3 +235,128 @@ def _heights(counts: npt.NDArray[np.int64]) -> tuple[int, ...]:
         return ()
     shares = counts * 255 // max(1, int(counts.max()))
     return tuple(np.where(counts > 0, np.maximum(shares, 1), 0).tolist())
+
+
+def exact_profile(
+    dataset: ScannedSource, at: int, lens: RowQuery, progress: Progress
+) -> ColumnProfile:
+    """Profile the column at a place of the grid. Raises NotSupportedError, PredicateError."""
+    names = lens.names(dataset)
+    if at >= len(names) or names[at] not in dataset.schema.names:
+        raise ColumnNotFoundError(names[at] if at < len(names) else str(at), tuple(names))
+    field = dataset.schema.field(names[at])
+    kind = profile_kind(field.type)
+    if not kind:
+        raise NotSupportedError(f"values of {field.type} are not counted")
+    by_bars = kind in ("number", "time")
+    scan = _Scan(dataset, field.name, lens.filter, progress, 2 if by_bars else 1)
+    tally = _Tally()
+    for values in scan.values():
+        tally.add(values, by_bars=by_bars)
+    facts = _facts(scan, tally) if by_bars else tally.common(field.name)
+    nulls = tally.nulls / tally.rows if tally.rows else 0.0
+    shown = {"low": "", "high": ""} | facts
+    return ColumnProfile(at, kind, tally.rows, nulls, tally.distinct, **shown, exact=True)
+
+
+class _Scan:
+    """One column read from end to end, ``passes`` times in all."""
+
+    def __init__(
+        self,
+        dataset: ScannedSource,
+        column: str,
+        where: str | None,
+        progress: Progress,
+        passes: int,
+    ) -> None:
+        self.dataset, self.column, self.filter = dataset, column, where
+        self.progress, self.passes, self.passed = progress, passes, 0
+
+    def values(self) -> Iterator[pa.Array]:
+        groups = scan_groups(self.dataset)
+        total = max(1, sum(group.num_rows for group in groups))
+        for group in groups:
+            inside = 0
+            for batch in group_batches(self.dataset, group, [self.column], self.filter):
+                self.progress(self.passed * total + group.first + inside, self.passes * total)
+                inside += batch.num_rows
+                values = cells.plain(batch.column(0))
+                yield values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
+        self.passed += 1
+
+
+class _Tally:
+    """What is known of the values so far."""
+
+    def __init__(self) -> None:
+        self.rows = self.nulls = 0
+        self.low: pa.Scalar | None = None
+        self.high: pa.Scalar | None = None
+        self.edges: tuple[float, float] | None = None
+        self._counted: pa.Table | None = None
+        self._too_many = False
+
+    @property
+    def distinct(self) -> int:
+        """Different values, or -1."""
+        if self._too_many:
+            return -1
+        return 0 if self._counted is None else self._counted.num_rows
+
+    def add(self, values: pa.Array, *, by_bars: bool) -> None:
+        """Take values into account."""
+        self.rows += len(values)
+        self.nulls += values.null_count
+        values = values.drop_null()
+        if not len(values):
+            return
+        if by_bars:
+            self._widen(values)
+        if not self._too_many:
+            self._count(values)
+
+    def _widen(self, values: pa.Array) -> None:
+        import pyarrow.compute as pc
+
+        found = pc.min_max(values)
+        ends = pa.array([one for one in (self.low, self.high, found["min"], found["max"])
+                         if one is not None], values.type)  # fmt: skip
+        both = pc.min_max(ends)
+        self.low, self.high = both["min"], both["max"]
+        finite = floats_of(values)
+        if finite.size:
+            edges = (float(finite.min()), float(finite.max()))
+            known = self.edges or edges
+            self.edges = min(known[0], edges[0]), max(known[1], edges[1])
+
+    def _count(self, values: pa.Array) -> None:
+        counted = values.value_counts()
+        found = pa.table({"value": counted.field("values"), "count": counted.field("counts")})
+        if self._counted is not None:
+            both = pa.concat_tables([self._counted, found])
+            found = both.group_by("value").aggregate([("count", "sum")])
+            found = found.rename_columns({"count_sum": "count"}).select(["value", "count"])
+        self._counted = found
+        if found.num_rows > MAX_DISTINCT:
+            self._counted, self._too_many = None, True
+
+    def common(self, name: str) -> dict[str, Any]:
+        """Return the commonest values, as a profile has them."""
+        if self._counted is None:
+            return {}
+        values = cells.plain(self._counted["value"])
+        return commonest(name, values, self._counted["count"].to_numpy())
+
+
+def _facts(scan: _Scan, tally: _Tally) -> dict[str, Any]:
+    """Read the column once more for the bars between its ends."""
+    if tally.low is None or tally.high is None:
+        return {}
+    facts = ends_of(tally.low, tally.high)
+    if tally.edges is None:
+        return facts
+    counts = np.zeros(1, np.int64)
+    for values in scan.values():
+        counts = counts + bar_counts(floats_of(values.drop_null()), tally.edges)
+    return facts | histogram_of(counts, tally.edges)

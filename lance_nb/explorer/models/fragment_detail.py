@@ -1,14 +1,18 @@
-"""One fragment: its files by column with the version that wrote each, deletions, index coverage.
+"""Describe one fragment (its files, deletions, index coverage) and the pages of a data file.
 
-Layout of ``to_json``: ``id``, ``rows``, ``deleted``, ``bytes``, ``files`` ``[{path, bytes,
-file_version, columns, tombstoned, dropped, written}]``, ``deletion_file`` ``{path, kind,
-version}`` or null, ``indices`` ``[{name, covered}]``.
+Layout of ``FragmentDetail.to_json``: ``id``, ``rows``, ``deleted``, ``bytes``, ``files`` ``[{path,
+bytes, file_version, columns, tombstoned, dropped, written}]``, ``deletion_file`` ``{path, kind,
+version}`` or null, ``indices`` ``[{name, covered}]``. ``written`` is the first version that refers
+to the file, found by binary search over the versions of the branch: a few manifests per file.
+``tombstoned`` counts columns whose values were replaced by a later file, ``dropped`` those that are
+no longer in the schema.
 
-``written`` is the version that first refers to the file, found by halving the versions of the
-branch: a few manifests per file. ``tombstoned`` counts columns whose values were replaced by a
-later file, ``dropped`` those that are no longer in the schema.
+Layout of ``FilePages.to_json``: ``path``, ``bytes`` of all pages, ``columns`` ``[{name, pages,
+rows, bytes, plain, encodings: [{encoding, pages}]}]`` in file order, ``hidden`` (columns left out).
+``plain`` is the size of the values without any compression, null if the type does not determine it.
 
-Limits: ``MAX_FILES`` files, ``MAX_COLUMNS`` names of columns each.
+Limits: ``MAX_FILES`` files with ``MAX_COLUMNS`` names of columns each; ``MAX_PAGE_COLUMNS`` columns
+of a file with ``MAX_ENCODINGS`` encodings each. Reads metadata only.
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import pyarrow as pa
 
 from lance_nb.errors import LanceError
 from lance_nb.explorer.models import text
@@ -29,6 +35,8 @@ MAX_FILES = 24
 MAX_COLUMNS = 40
 MAX_INDICES = 40
 _TOMBSTONE = -2
+MAX_PAGE_COLUMNS = 200
+MAX_ENCODINGS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +146,86 @@ class _Writers:
                 file.path for position in here for file in fragments[position].files
             )
         return self._files[number]
+
+
+@dataclass(frozen=True, slots=True)
+class PagesOfColumn:
+    """The pages of one column of a file."""
+
+    name: str
+    pages: int
+    rows: int
+    bytes: int
+    plain: int | None
+    encodings: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FilePages:
+    """The pages of one data file."""
+
+    path: str
+    bytes: int
+    columns: tuple[PagesOfColumn, ...]
+    hidden: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the pages as JSON-able values."""
+        return asdict(self)
+
+
+def file_pages(dataset: StoredSource, path: str) -> FilePages:
+    """List the pages of a data file. Raises NotFoundError, CorruptFileError."""
+    rows = dataset.inspect.pages(path).to_pylist()
+    columns: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        columns.setdefault(row["column"], []).append(row)
+    widths = _widths(dataset.schema)
+    shown = tuple(
+        _column_pages(pages, widths) for pages in list(columns.values())[:MAX_PAGE_COLUMNS]
+    )
+    return FilePages(
+        path=text.name(path),
+        bytes=sum(row["size_bytes"] or 0 for row in rows),
+        columns=shown,
+        hidden=max(0, len(columns) - MAX_PAGE_COLUMNS),
+    )
+
+
+def _column_pages(pages: list[dict[str, Any]], widths: dict[str, int]) -> PagesOfColumn:
+    name = pages[0]["name"]
+    counts: dict[str, int] = {}
+    for page in pages:
+        counts[page["encoding"]] = counts.get(page["encoding"], 0) + 1
+    num_rows = sum(page["num_rows"] or 0 for page in pages)  # a damaged page has none
+    bits = widths.get(name) if name is not None else None
+    return PagesOfColumn(
+        name="(not in the schema)" if name is None else text.name(name),
+        pages=len(pages),
+        rows=num_rows,
+        bytes=sum(page["size_bytes"] or 0 for page in pages),
+        plain=None if bits is None else (num_rows * bits + 7) // 8,
+        encodings=tuple(
+            {"encoding": text.line(encoding), "pages": count}
+            for encoding, count in list(counts.items())[:MAX_ENCODINGS]
+        ),
+    )
+
+
+def _widths(schema: pa.Schema) -> dict[str, int]:
+    """Bits per value of the columns at the top level whose type tells."""
+    found = {}
+    for field in schema:
+        bits = _bits(field.type)
+        if bits:
+            found[field.name] = bits
+    return found
+
+
+def _bits(kind: pa.DataType) -> int:
+    if pa.types.is_fixed_size_list(kind):
+        return int(kind.list_size) * _bits(kind.value_type)
+    try:
+        return int(kind.bit_width)
+    except ValueError:
+        return 0

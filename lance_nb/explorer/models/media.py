@@ -1,10 +1,15 @@
-"""Pictures and sounds in cells: what they are by their first bytes, and their bytes in pieces.
+"""Recognize images and sounds in binary values, and select the small images for the grid.
 
 Only what the first bytes prove is named: PNG, JPEG, GIF, WebP; WAV, MP3, OGG, FLAC. Text that a
-browser could run (SVG, HTML) is never one of them, whatever a column or a file name says.
+browser could run (SVG, HTML) is never recognized, whatever a column or a file name says.
 
-Limits: ``MAX_BYTES`` of a value are shown, ``PIECE_BYTES`` travel at a time; a picture that says it
-has more than ``MAX_PIXELS`` pixels, or does not say, is not drawn.
+A page of rows only marks which values are small images (``image_marks``); the bytes of those in
+view are requested separately, a few at a time (``thumbnails``). The kernel does not decode or scale
+them: the browser does.
+
+Limits: ``MAX_BYTES`` of a value are shown, ``PIECE_BYTES`` travel at a time; an image with more
+than ``MAX_PIXELS`` pixels, or of unknown size, is not drawn. A thumbnail has at most
+``THUMBNAIL_BYTES`` and ``THUMBNAIL_PIXELS``; a request covers ``THUMBNAIL_ROWS`` rows.
 Source: the formats' own headers.
 """
 
@@ -14,12 +19,20 @@ import struct
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import pyarrow as pa
+
+from lance_nb.explorer.models.arrow_buffers import heads_of
+
 MAX_BYTES = 16_000_000
 PIECE_BYTES = 700_000
 MAX_PIXELS = 50_000_000
 HEAD_BYTES = 65_536
 # Markers of a JPEG's frame header; 0xC4, 0xC8 and 0xCC are something else.
 _FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
+THUMBNAIL_ROWS = 12
+THUMBNAIL_BYTES = 64_000
+THUMBNAIL_PIXELS = 4_000_000
+_MARK_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +73,19 @@ def _refused(found: Media, why: str) -> Media:
 def _image(head: bytes) -> Media | None:
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         known = head[12:16] == b"IHDR" and len(head) >= 24
-        return _picture("PNG", *(struct.unpack(">II", head[16:24]) if known else (0, 0)))
+        return _image_media("PNG", *(struct.unpack(">II", head[16:24]) if known else (0, 0)))
     if head[:6] in (b"GIF87a", b"GIF89a"):
-        return _picture("GIF", *(struct.unpack("<HH", head[6:10]) if len(head) >= 10 else (0, 0)))
+        return _image_media(
+            "GIF", *(struct.unpack("<HH", head[6:10]) if len(head) >= 10 else (0, 0))
+        )
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return _picture("WebP", *_webp_size(head))
+        return _image_media("WebP", *_webp_size(head))
     if head.startswith(b"\xff\xd8\xff"):
-        return _picture("JPEG", *_jpeg_size(head))
+        return _image_media("JPEG", *_jpeg_size(head))
     return None
 
 
-def _picture(name: str, width: int, height: int) -> Media:
+def _image_media(name: str, width: int, height: int) -> Media:
     size = f" {width} × {height}" if width and height else ""
     return Media("image", f"image/{name.lower()}", f"{name}{size}", width, height)
 
@@ -111,3 +126,44 @@ def _audio(head: bytes) -> Media | None:
     frame = len(head) >= 4 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0
     layer = frame and (head[1] >> 1 & 3) == 1 and head[2] >> 4 != 15 and (head[2] >> 2 & 3) != 3
     return Media("audio", "audio/mpeg", "MP3") if head[:3] == b"ID3" or layer else None
+
+
+@dataclass(frozen=True, slots=True)
+class Thumbnail:
+    """One picture: the position of its row, what it is, its bytes."""
+
+    at: int
+    media: Media
+    data: bytes
+
+
+def image_marks(column: pa.Array) -> str:
+    """Return "1" for every binary value that is a small picture and "0" for others; "" if none is.
+
+    The size in pixels is looked at when the picture is asked for.
+    """
+    marks = "".join(
+        "1" if head is not None and _is_small_image(*head) else "0"
+        for head in heads_of(column, _MARK_BYTES)
+    )
+    return marks if "1" in marks else ""
+
+
+def _is_small_image(head: bytes, size_bytes: int) -> bool:
+    return size_bytes <= THUMBNAIL_BYTES and media_of(head, size_bytes).kind == "image"
+
+
+def thumbnails(column: pa.Array) -> list[Thumbnail]:
+    """Return the pictures among binary values, as they are stored."""
+    found = []
+    for at, value in enumerate(heads_of(column, THUMBNAIL_BYTES + 1)):
+        if value is None or value[1] > THUMBNAIL_BYTES:
+            continue
+        media = media_of(*value)
+        if (
+            media.kind == "image"
+            and not media.why
+            and media.width * media.height <= THUMBNAIL_PIXELS
+        ):
+            found.append(Thumbnail(at, media, value[0]))
+    return found

@@ -1,4 +1,4 @@
-"""A window of rows as column buffers: what the grid in the browser reads without any Arrow there.
+"""Lay out a window of rows as column buffers, which the grid in the browser reads without Arrow.
 
 Layout: ``RowPage.to_json`` is the sidecar; every ``buffer`` index in it points into ``buffers``.
 
@@ -9,18 +9,21 @@ i8..i64       values, little-endian two's complement (i64 reaches the browser as
 u8..u64       values
 f32, f64      values (float16 is widened to f32)
 bool          one byte per row, 0 or 1
-text          int32 offsets (``num_rows + 1``), then UTF-8; ``pictures`` tells which values of a
-              binary column are pictures (see ``thumbnails``)
+text          int32 offsets (``num_rows + 1``), then UTF-8; ``pictures`` marks the values of a
+              binary column that are small images (see ``media``)
 vector        f32 norm per row, then ``points`` bytes per row: the vector's outline, 0..255
               between ``low`` and ``high``; with ``dimension``
 ============  =======================================================================
 
 A column with nulls has one buffer more, ``validity``: one byte per row, 0 is null.
 
+``page_texts`` reads a page back as text for the static rendering and the tests; the browser's
+reader of the same buffers is ``js/columns.js``.
+
 Limits: ``MAX_ROWS`` rows and ``MAX_COLUMNS`` columns per page; ``GRID_CHARS`` characters per
 cell; ``MAX_READ_BYTES`` estimated bytes are decoded per page, ``MAX_PAGE_BYTES`` are sent: a page
-may hold fewer rows than asked for (never none, if there are rows) and the browser asks again for
-the rest.
+may hold fewer rows than requested (never none, if there are rows) and the browser requests the
+rest.
 """
 
 from __future__ import annotations
@@ -31,12 +34,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.explorer.models import blob_texts, cells, text
+from lance_nb.explorer.models import cells, text
 from lance_nb.explorer.models.arrow_buffers import flags_of, numbers_of, validity_of
-from lance_nb.explorer.models.lens import Lens
+from lance_nb.explorer.models.media import image_marks
+from lance_nb.explorer.models.row_query import RowQuery
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import Source
-from lance_nb.explorer.models.thumbnails import picture_marks
 
 MAX_ROWS = 500
 MAX_COLUMNS = 64
@@ -46,6 +49,7 @@ MAX_PAGE_BYTES = 900_000
 SPARK_POINTS = 32
 _MIN_VECTOR = 4
 _GUESSED_WIDTH = 64
+_KINDS = {"i": "<i", "u": "<u", "f": "<f"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +113,10 @@ class RowPage:
 
 
 def row_page(
-    dataset: Source, window: Window, max_bytes: int = MAX_PAGE_BYTES, lens: Lens | None = None
+    dataset: Source, window: Window, max_bytes: int = MAX_PAGE_BYTES, lens: RowQuery | None = None
 ) -> RowPage:
     """Read one window of ``dataset`` as ``lens`` shows it, cut to the limits of this module."""
-    lens = lens or Lens()
+    lens = lens or RowQuery()
     names = lens.names(dataset)[window.first_column :][: min(window.num_columns, MAX_COLUMNS)]
     limit = max(1, min(window.limit, MAX_ROWS, _affordable_rows(dataset, names)))
     table = lens.rows(dataset, names, window.offset, limit)
@@ -148,7 +152,7 @@ def page_of(table: pa.Table, offset: int = 0, first_column: int = 0) -> RowPage:
     columns = []
     for field, column in zip(table.schema, table.columns, strict=True):
         flat = cells.plain(column)
-        is_blob = blob_texts.is_description(field)
+        is_blob = cells.is_blob_description(field)
         encoding, parts, extra = _blobs(flat) if is_blob else _encode(flat)
         at = len(buffers)
         buffers += parts
@@ -157,7 +161,7 @@ def page_of(table: pa.Table, offset: int = 0, first_column: int = 0) -> RowPage:
             validity = len(buffers)
             buffers.append(validity_of(flat).tobytes())
         places = tuple(range(at, at + len(parts)))
-        shown = blob_texts.TYPE if is_blob else type_label(field.type)
+        shown = cells.BLOB_TYPE if is_blob else type_label(field.type)
         name = text.name(field.name)
         raw = None if name == field.name else field.name
         columns.append(PageColumn(name, shown, encoding, places, validity, extra, raw))
@@ -175,13 +179,13 @@ def _encode(column: pa.Array) -> tuple[str, list[bytes], dict[str, Any]]:
     if _is_vector(kind):
         return _vector(column)
     extra = {"look": _look(kind)}
-    if cells.is_binary(kind) and (marks := picture_marks(column)):
+    if cells.is_binary(kind) and (marks := image_marks(column)):
         extra["pictures"] = marks
     return "text", _text_buffers(cells.cell_texts(column, GRID_CHARS)), extra
 
 
 def _blobs(column: pa.Array) -> tuple[str, list[bytes], dict[str, Any]]:
-    return "text", _text_buffers(blob_texts.blob_texts(column)), {"look": "binary"}
+    return "text", _text_buffers(cells.blob_texts(column)), {"look": "binary"}
 
 
 def _look(kind: pa.DataType) -> str:
@@ -244,3 +248,36 @@ def _vector(column: pa.Array) -> tuple[str, list[bytes], dict[str, Any]]:
     shades = ((outline - low) * scale).round().astype(np.uint8)
     extra = {"dimension": dimension, "points": points, "low": low, "high": high, "look": "vector"}
     return "vector", [norms.tobytes(), shades.tobytes()], extra
+
+
+def page_texts(page: RowPage) -> list[list[str | None]]:
+    """Every column of ``page`` as texts, ``None`` for null."""
+    return [_column_texts(page, column) for column in page.columns]
+
+
+def _column_texts(page: RowPage, column: PageColumn) -> list[str | None]:
+    parts = [page.buffers[at] for at in column.buffers]
+    texts = _values(column, parts, page.num_rows)
+    if column.validity is None:
+        return list(texts)
+    valid = page.buffers[column.validity]
+    return [shown if valid[row] else None for row, shown in enumerate(texts)]
+
+
+def _values(column: PageColumn, parts: list[bytes], num_rows: int) -> list[str]:
+    if column.encoding == "bool":
+        return ["true" if flag else "false" for flag in parts[0]]
+    if column.encoding == "text":
+        offsets = np.frombuffer(parts[0], "<i4")
+        return [parts[1][offsets[at] : offsets[at + 1]].decode() for at in range(num_rows)]
+    if column.encoding == "vector":
+        norms = np.frombuffer(parts[0], "<f4")
+        dimension = text.count(int(column.extra["dimension"]))
+        return [f"[{dimension} values, norm {norm:.4g}]" for norm in norms]
+    kind = _KINDS[column.encoding[0]] + str(int(column.encoding[1:]) // 8)
+    return [_number(value) for value in np.frombuffer(parts[0], kind)]
+
+
+def _number(value: Any) -> str:
+    shown = str(value)
+    return "NaN" if shown == "nan" else shown

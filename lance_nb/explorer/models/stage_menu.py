@@ -14,7 +14,7 @@ from typing import Any
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.engines import engines
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.predicate_words import column_words
+from lance_nb.explorer.models.filter_conditions import column_sql
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.staging.rows import Namespace, offered
 from lance_nb.explorer.staging.wishes import VERBS
@@ -35,7 +35,7 @@ def stage_menu(dataset: LanceDataset, namespace: Namespace) -> dict[str, Any]:
             {
                 "name": text.name(field.name),
                 "value": field.name,
-                "sql": column_words(field.name),
+                "sql": column_sql(field.name),
                 "type": type_label(field.type),
             }
             for field in list(dataset.schema)[:MAX_COLUMNS]

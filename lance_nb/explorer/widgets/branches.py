@@ -7,10 +7,10 @@ Requests, beside those of
 ============= ================================================ =================================
 request       args                                             result
 ============= ================================================ =================================
-refs.list     kind, text, sort, descending, first, count,      models.ref_lines.RefPage, ``code``
+refs.list     kind, text, sort, descending, first, count,      models.ref_list.RefPage, ``code``
               fresh (read the records again)
-refs.heads    names (null: main)                               heads: models.ref_lines
-refs.show     kind, name                                       models.ref_detail
+refs.heads    names (null: main)                               heads: models.ref_list
+refs.show     kind, name                                       models.ref_list
 refs.check    kind, action (create, move), name, at            reason (why the name cannot be),
                                                                problem (of ``at``), place,
                                                                consequences, code

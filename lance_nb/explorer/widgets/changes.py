@@ -6,7 +6,7 @@ Its ES module is ``changes.js``. Requests; all with ``a`` and ``b`` (each ``{bra
 =============== ========================================== =====================================
 request         args                                       result
 =============== ========================================== =====================================
-changes.counts                                             models.change_counts
+changes.counts                                             models.change_summary
 changes.near    end ("a" or "b"), versions (of that    near: [{version, counts}], those that
                 end: its branch with these numbers)        could be counted in ``NEAR_S``
 changes.place   ref (instead of a)                         place {branch, version}, counts: those
@@ -17,7 +17,7 @@ changes.row     kinds, row (long work)                     models.change_rows.ch
 changes.summary (long work)                                models.change_rows.known_rows
 changes.level   level, kinds, offset, limit (long work)    models.change_levels, + buffers
 changes.files   kinds, row                                 models.change_levels.fragment_files
-changes.drift   first, count, exact (long work)            models.change_drift
+changes.drift   first, count, exact (long work)            models.change_summary
 =============== ========================================== =====================================
 """
 
@@ -33,17 +33,15 @@ from lance_nb.dataset.session import Session as OpenedSession
 from lance_nb.errors import InvalidInputError, LanceError, NotFoundError
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
 from lance_nb.explorer.models import change_levels, refs
-from lance_nb.explorer.models.change_counts import change_counts
-from lance_nb.explorer.models.change_drift import MAX_COLUMNS as MAX_DRIFTS
-from lance_nb.explorer.models.change_drift import change_drift
-from lance_nb.explorer.models.change_page import change_page
 from lance_nb.explorer.models.change_rows import (
+    change_page,
     changed_row,
     changed_rows,
     kinds_of,
     known_rows,
 )
-from lance_nb.explorer.models.compared import ChangeDesk, key_of
+from lance_nb.explorer.models.change_summary import MAX_COLUMNS as MAX_DRIFTS
+from lance_nb.explorer.models.change_summary import DiffCache, change_counts, change_drift, key_of
 from lance_nb.explorer.models.source import Source, compared_source
 from lance_nb.explorer.opening import Target, open_source
 from lance_nb.explorer.session import MAX_COUNT, Place, place_of, window_of
@@ -72,7 +70,7 @@ class ChangesAnswers(ViewAnswers):
 
     def _diff(self, args: Mapping[str, Any]) -> Diff:
         a, b = _ends_of(args)
-        return self.session.keep(ChangeDesk).diff(a, b, key_of(args))
+        return self.session.keep(DiffCache).diff(a, b, key_of(args))
 
     def on_counts(self, args: Mapping[str, Any]) -> Answer:
         """Count what differs, from the manifests."""
@@ -84,7 +82,7 @@ class ChangesAnswers(ViewAnswers):
         end, numbers = words(args, "end", 1), args.get("versions")
         if end not in ends or not isinstance(numbers, list) or len(numbers) > MAX_NEAR:
             raise InvalidInputError(f"end must be a or b, versions a list of up to {MAX_NEAR}")
-        desk, near = self.session.keep(ChangeDesk), []
+        desk, near = self.session.keep(DiffCache), []
         until = time.monotonic() + NEAR_S
         for number in numbers:
             version = integer({"n": number}, "n", low=0, high=MAX_COUNT)

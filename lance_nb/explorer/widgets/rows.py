@@ -2,7 +2,7 @@
 
 Its ES module is ``rows.js``, its models are the parts named below (see ``session.screen``).
 Requests beside those of the session (all with ``branch``, ``version``, and what the grid looks at:
-``filter``, ``system``, ``arranged``, see ``models.lens``):
+``filter``, ``system``, ``arranged``, see ``models.row_query``):
 
 ============ ================================= =================================================
 request      args                              result
@@ -11,11 +11,11 @@ rows.look    order, near (long work)           num_rows, num_columns, arranged, 
 rows.like    row, column                       like: the key of this vector, for ``near``
 rows.columns text                              columns whose name holds the text: {at, name, type}
 rows.profile first, count, num_rows (beside)   profiles: see models.column_profile
-rows.exact   column (long work)                profile of every row: see models.exact_profile
-rows.range   column, low, high, closed, ms     where: the condition, see models.predicate_words
+rows.exact   column (long work)                profile of every row: see models.column_profile
+rows.range   column, low, high, closed, ms     where: the condition, see models.filter_conditions
              column, null                      where: the condition that it is null
 rows.value   row, column                       where: the condition that picks this value
-rows.row     row                               nodes: see models.row_tree
+rows.row     row                               nodes: see models.row_detail
 rows.media   row, column, offset               what the value is, size, + a piece of its bytes
 rows.thumbs  row, count, column                thumbs: {at, mime, width, height}, + their bytes
 rows.text    ranges, columns                   text for the clipboard, rows
@@ -37,19 +37,18 @@ from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.explorer.cell_bytes import CellDesk
 from lance_nb.explorer.grid_look import look_at, look_of
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
-from lance_nb.explorer.models import cells, media, refs, text, thumbnails
-from lance_nb.explorer.models.arrangement import Likeness
-from lance_nb.explorer.models.column_profile import MAX_COLUMNS, column_profiles
-from lance_nb.explorer.models.exact_profile import exact_profile
-from lance_nb.explorer.models.predicate_words import (
-    column_words,
-    inner_columns,
-    null_words,
-    path_words,
-    range_words,
+from lance_nb.explorer.models import cells, media, refs, text
+from lance_nb.explorer.models.column_profile import MAX_COLUMNS, column_profiles, exact_profile
+from lance_nb.explorer.models.filter_conditions import (
+    column_sql,
+    nested_fields,
+    null_condition,
+    path_sql,
+    range_condition,
     stored_time,
-    value_words,
+    value_condition,
 )
+from lance_nb.explorer.models.row_query import NearestQuery
 from lance_nb.explorer.models.row_texts import MAX_ROWS, row_texts
 from lance_nb.explorer.models.row_tree import row_tree
 from lance_nb.explorer.models.schema_tree import type_label
@@ -108,7 +107,7 @@ class RowAnswers(ViewAnswers):
         taken = refs.opened(source).attribute("take_rows").call([row_id], [name])
         code = Python(f"{taken.code}[0][0].as_py()")
         return Answer({
-            "like": self.session.arrangements.keep_likeness(Likeness(name, scalar, code)),
+            "like": self.session.arrangements.keep_likeness(NearestQuery(name, scalar, code)),
             "row": text.count(row),
             "column": text.name(name),
             "dimension": kind.list_size,
@@ -138,13 +137,13 @@ class RowAnswers(ViewAnswers):
         kinds = {field.name: type_label(field.type) for field in source.schema}
         columns = [
             {"at": at, "name": text.name(names[at]), "type": kinds.get(names[at], ""),
-             "sql": column_words(names[at])}
+             "sql": column_sql(names[at])}
             for at in found[:MAX_FOUND]
         ]  # fmt: skip
-        inner = inner_columns(source.schema, wanted)
+        inner = nested_fields(source.schema, wanted)
         columns += [
             {"at": names.index(path[0]), "name": text.name(".".join(path)),
-             "type": type_label(kind), "sql": path_words(path)}
+             "type": type_label(kind), "sql": path_sql(path)}
             for path, kind in inner[: MAX_FOUND - len(columns)] if path[0] in names
         ]  # fmt: skip
         return Answer({"columns": columns, "found": len(found) + len(inner)})
@@ -181,15 +180,17 @@ class RowAnswers(ViewAnswers):
             raise NotSupportedError(f"{name} is no column of the schema")
         field = self.source(args).schema.field(name)
         if args.get("null") is True:
-            return Answer({"where": null_words(name)})
+            return Answer({"where": null_condition(name)})
         low, high = (_place(args, end) for end in ("low", "high"))
         if args.get("ms") is True:
             low, high = (stored_time(field.type, end) for end in (low, high))
-        return Answer({"where": range_words(field, low, high, closed=args.get("closed") is True)})
+        return Answer(
+            {"where": range_condition(field, low, high, closed=args.get("closed") is True)}
+        )
 
     def on_value(self, args: Mapping[str, Any]) -> Answer:
         """Write the condition that picks the value of a cell."""
-        where = value_words(*self._cell(args))
+        where = value_condition(*self._cell(args))
         if not where:
             raise NotSupportedError("a value of this kind or length makes no condition")
         return Answer({"where": where})
@@ -222,12 +223,12 @@ class RowAnswers(ViewAnswers):
     def on_thumbs(self, args: Mapping[str, Any]) -> Answer:
         """Give the small pictures of some rows of a column."""
         row = integer(args, "row", low=0, high=MAX_COUNT)
-        rows = integer(args, "count", low=1, high=thumbnails.MAX_ROWS)
+        rows = integer(args, "count", low=1, high=media.THUMBNAIL_ROWS)
         source, name = self.source(args), self._name(args)
         column = cells.plain(self.session.lens(args).rows(source, [name], row, rows).column(0))
         if not cells.is_binary(column.type):
             raise NotSupportedError(f"values of {name!r} are no bytes")
-        found = thumbnails.thumbnails(column)
+        found = media.thumbnails(column)
         about = [{"at": row + one.at, "mime": one.media.mime, "width": one.media.width,
                   "height": one.media.height} for one in found]  # fmt: skip
         return Answer({"thumbs": about}, tuple(one.data for one in found))

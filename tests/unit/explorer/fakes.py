@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_nb.errors import LanceError, PredicateError, RefNotFoundError, VersionNotFoundError
-from lance_nb.explorer.models.lens import SYSTEM_COLUMNS
+from lance_nb.explorer.models.row_query import SYSTEM_COLUMNS
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 Lanes = dict[str | None, dict[int, "FakeVersion"]]

@@ -7,13 +7,13 @@ import pytest
 from lance_nb.code_lines import Python
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.arrangements import MAX_KEPT, Arrangements
-from lance_nb.explorer.models.arrangement import Likeness, Ordered, Passing
+from lance_nb.explorer.models.row_query import FilteredRows, NearestQuery, SortedRows
 
 NO_CODE = Python("None")
 
 
-def ordered() -> Ordered:
-    return Ordered(np.zeros(1, np.uint64), 1)
+def ordered() -> SortedRows:
+    return SortedRows(np.zeros(1, np.uint64), 1)
 
 
 def test_an_order_belongs_to_its_version() -> None:
@@ -32,14 +32,14 @@ def test_an_order_belongs_to_its_version() -> None:
 
 def test_only_the_newest_of_each_are_kept() -> None:
     kept = Arrangements()
-    like = kept.keep_likeness(Likeness("v", pa.scalar([1.0]), NO_CODE))
-    passing = kept.keep((None, 1), Passing("x > 1", (), np.zeros(0, np.int64)))
+    like = kept.keep_likeness(NearestQuery("v", pa.scalar([1.0]), NO_CODE))
+    passing = kept.keep((None, 1), FilteredRows("x > 1", (), np.zeros(0, np.int64)))
     keys = [kept.keep((None, 1), ordered()) for _ in range(MAX_KEPT + 1)]
     with pytest.raises(InvalidInputError, match="sort them again"):
         kept.at((None, 1), keys[0])
     assert kept.at((None, 1), keys[1])
     assert kept.likeness(like).column == "v"
-    assert isinstance(kept.at((None, 1), passing), Passing)
+    assert isinstance(kept.at((None, 1), passing), FilteredRows)
     with pytest.raises(InvalidInputError, match="choose its row again"):
         kept.likeness("v99")
 

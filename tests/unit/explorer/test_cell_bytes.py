@@ -10,8 +10,8 @@ import lance_nb
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.explorer.cell_bytes import CellDesk
 from lance_nb.explorer.messages import handle
-from lance_nb.explorer.models.lens import Lens
 from lance_nb.explorer.models.row_page import Window, row_page
+from lance_nb.explorer.models.row_query import RowQuery
 from lance_nb.explorer.session import Session
 from tests.unit.explorer.fakes import one_table
 from tests.unit.explorer.models.test_media import GIF
@@ -27,29 +27,29 @@ def dataset(tmp_path: Path) -> Any:
 
 def test_blobs_and_values_are_read_in_pieces(dataset: Any) -> None:
     desk = CellDesk(Session(dataset))
-    found = desk.open(dataset, Lens(), 0, 0)
+    found = desk.open(dataset, RowQuery(), 0, 0)
     assert (found.size_bytes, found.media.label, found.read(2, 3)) == (504, "FLAC", b"aC\0")
-    assert desk.open(dataset, Lens(), 0, 0) is found
-    assert desk.open(dataset, Lens("id > 1"), 0, 1).media.label == "GIF 3 × 5"
-    assert desk.open(dataset, Lens("id > 1"), 1, 0).media.label == "GIF 3 × 5"
-    assert desk.open(dataset, Lens(), 0, 1).media.kind == "bytes"
+    assert desk.open(dataset, RowQuery(), 0, 0) is found
+    assert desk.open(dataset, RowQuery("id > 1"), 0, 1).media.label == "GIF 3 × 5"
+    assert desk.open(dataset, RowQuery("id > 1"), 1, 0).media.label == "GIF 3 × 5"
+    assert desk.open(dataset, RowQuery(), 0, 1).media.kind == "bytes"
 
 
 def test_null_is_nothing(dataset: Any) -> None:
     desk = CellDesk(Session(dataset))
-    assert desk.open(dataset, Lens(), 1, 0) is None
-    assert desk.open(dataset, Lens(), 2, 1) is None
+    assert desk.open(dataset, RowQuery(), 1, 0) is None
+    assert desk.open(dataset, RowQuery(), 2, 1) is None
 
 
 def test_what_has_no_bytes_is_refused(dataset: Any) -> None:
     desk = CellDesk(Session(dataset))
     with pytest.raises(NotSupportedError):
-        desk.open(dataset, Lens(), 0, 2)
+        desk.open(dataset, RowQuery(), 0, 2)
     for row, column in [(9, 0), (9, 1), (0, 9)]:
         with pytest.raises(InvalidInputError):
-            desk.open(dataset, Lens(), row, column)
+            desk.open(dataset, RowQuery(), row, column)
     with pytest.raises(InvalidInputError):
-        desk.open(one_table(pa.table({"x": [b"a"]})), Lens(), 5, 0)
+        desk.open(one_table(pa.table({"x": [b"a"]})), RowQuery(), 5, 0)
 
 
 @pytest.mark.parametrize("version", ["2.1", "2.2"])

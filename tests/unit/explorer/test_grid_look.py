@@ -11,8 +11,8 @@ from lance_nb.code_lines import Python
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.arrangements import Arrangements
 from lance_nb.explorer.grid_look import look_at, look_of
-from lance_nb.explorer.models import arrangement
-from lance_nb.explorer.models.arrangement import Likeness
+from lance_nb.explorer.models import row_query
+from lance_nb.explorer.models.row_query import NearestQuery
 from tests.unit.explorer.fakes import small_dataset
 
 
@@ -43,14 +43,14 @@ def test_an_order_says_over_how_many_rows_and_its_code_gives_the_same(
     shown = found.lens.rows(dataset, ["id"], 0, 3)
     assert shown["id"].to_pylist() == [49, 48, 47]
     assert run(found.code["python"])["id"].to_pylist()[:3] == [49, 48, 47]
-    monkeypatch.setattr(arrangement, "MAX_ORDERED", 10)
+    monkeypatch.setattr(row_query, "MAX_ORDERED", 10)
     assert look_at(dataset, look, quiet).words == "sorted over 50 rows; the first 10 are shown"
 
 
 def test_neighbours_have_a_distance_first_and_code(dataset: Any) -> None:
     kept = Arrangements()
     code = Python(f"lance_nb.dataset({dataset.uri!r}).take([7])['v'][0].as_py()")
-    key = kept.keep_likeness(Likeness("v", dataset.take([7])["v"][0], code))
+    key = kept.keep_likeness(NearestQuery("v", dataset.take([7])["v"][0], code))
     look = look_of({"near": {"like": key, "k": 3, "metric": "l2"}, "filter": "id > 7"}, kept)
     found = look_at(dataset, look, quiet)
     assert found.words == "3 rows nearest by l2, exact, of those that pass"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lance_nb.explorer.models.arrivals import arrivals, mark_of
-from lance_nb.explorer.models.ref_choices import RefNames
+from lance_nb.explorer.models.refs import RefNames
 
 NAMES = RefNames(None, (3, 4, 7), ("dev",), {"v1": "a"})
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -10,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.errors import CancelledError
+from lance_nb.errors import CancelledError, ColumnNotFoundError, NotSupportedError
+from lance_nb.explorer.models import column_profile as exact
+from lance_nb.explorer.models import source
 from lance_nb.explorer.models.column_profile import (
     BARS,
     PLACES,
@@ -18,16 +21,17 @@ from lance_nb.explorer.models.column_profile import (
     SAMPLE_ROWS,
     ColumnProfile,
     column_profiles,
+    exact_profile,
 )
-from lance_nb.explorer.models.lens import Lens
+from lance_nb.explorer.models.row_query import RowQuery
 from lance_nb.table import deletions
 from tests.support.datasets import everything_table
 from tests.unit.explorer.fakes import one_table
 
 
-def profile(values: Any, kind: pa.DataType | None = None, lens: Lens | None = None) -> Any:
+def profile(values: Any, kind: pa.DataType | None = None, lens: RowQuery | None = None) -> Any:
     dataset = one_table(pa.table({"c": pa.array(values, kind)}))
-    found = column_profiles(dataset, 0, 1, lens or Lens(), dataset.count_rows())
+    found = column_profiles(dataset, 0, 1, lens or RowQuery(), dataset.count_rows())
     return found[0] if found else None
 
 
@@ -82,16 +86,16 @@ def test_the_sample_is_spread_over_the_rows_and_bounded() -> None:
 
 def test_a_filter_is_looked_through() -> None:
     dataset = one_table(pa.table({"id": range(100)}))
-    (found,) = column_profiles(dataset, 0, 5, Lens("id < 10"), 10)
+    (found,) = column_profiles(dataset, 0, 5, RowQuery("id < 10"), 10)
     assert (found.sampled, found.high) == (10, "9")
-    assert column_profiles(dataset, 0, 5, Lens("id < 0"), 0) == []
+    assert column_profiles(dataset, 0, 5, RowQuery("id < 0"), 0) == []
 
 
 def test_no_type_of_column_breaks_it() -> None:
     table = everything_table(12)
     dataset = one_table(table)
     for at in range(table.num_columns):
-        for found in column_profiles(dataset, at, 1, Lens(), 12):
+        for found in column_profiles(dataset, at, 1, RowQuery(), 12):
             assert found.sampled == 12
 
 
@@ -101,7 +105,7 @@ def test_of_many_small_fragments_some_are_looked_at() -> None:
     one = dataset.get_fragments()[0].metadata
     append = lance_nb.LanceOperation.Append([one] * (4 * SAMPLE_FRAGMENTS - 1))
     dataset = lance_nb.LanceDataset.commit(uri, append, read_version=1)
-    (found,) = column_profiles(dataset, 0, 1, Lens(), dataset.count_rows())
+    (found,) = column_profiles(dataset, 0, 1, RowQuery(), dataset.count_rows())
     assert found.sampled == 5 * SAMPLE_FRAGMENTS
     assert (found.low, found.high, found.distinct) == ("0", "4", 5)
 
@@ -122,7 +126,7 @@ def test_a_sample_reads_the_deletions_of_its_own_fragments_only(
 
     monkeypatch.setattr(deletions, "read_deletions", watched)
     dataset = lance_nb.dataset(uri)
-    (found,) = column_profiles(dataset, 0, 1, Lens(), 2700)
+    (found,) = column_profiles(dataset, 0, 1, RowQuery(), 2700)
     assert 0 < len(read) <= SAMPLE_FRAGMENTS + 2 * PLACES
     assert (found.low, found.high) == ("0", "2999")
     assert found.sampled > 500
@@ -138,5 +142,72 @@ def test_a_profile_that_nobody_waits_for_ends_early() -> None:
             raise CancelledError("enough")
 
     with pytest.raises(CancelledError):
-        column_profiles(dataset, 0, 1, Lens(), dataset.count_rows(), progress=progress)
+        column_profiles(dataset, 0, 1, RowQuery(), dataset.count_rows(), progress=progress)
     assert told == [(0, PLACES), (1, PLACES), (2, PLACES)]
+
+
+def quiet(done: int, total: int) -> None:
+    assert 0 <= done <= total
+
+
+@pytest.fixture
+def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(source, "GROUP_ROWS", 1)
+    table = pa.table({
+        "x": pa.array([None if at % 4 == 0 else float(at) for at in range(400)]),
+        "name": [f"n{at % 3}" for at in range(400)],
+        "flag": [at % 5 == 0 for at in range(400)],
+        "when": pa.array(range(400), pa.timestamp("s")),
+        "half": pa.array(np.arange(400) % 7, pa.float16()),
+        "empty": pa.array([None] * 400, pa.int32()),
+        "who": [{"a": 1}] * 400,
+    })  # fmt: skip
+    return lance_nb.write_dataset(table, tmp_path / "a.lance", max_rows_per_file=150)
+
+
+def profile_exact_profile(dataset: Any, name: str, where: str | None = None) -> Any:
+    lens = RowQuery(where)
+    return exact_profile(dataset, lens.names(dataset).index(name), lens, quiet)
+
+
+def test_numbers_are_counted_in_bars_between_their_ends(dataset: Any) -> None:
+    found = profile_exact_profile(dataset, "x")
+    values = [at for at in range(400) if at % 4]
+    assert found.counts == tuple(np.histogram(values, BARS)[0].tolist())
+    assert (found.edges, found.low, found.high) == ((1.0, 399.0), "1.0", "399.0")
+    assert (found.sampled, found.nulls, found.distinct, found.exact) == (400, 0.25, 300, True)
+
+
+def test_a_filter_counts_too(dataset: Any) -> None:
+    found = profile_exact_profile(dataset, "x", "name = 'n1' AND x < 100")
+    assert (found.sampled, found.edges, found.nulls) == (25, (1.0, 97.0), 0.0)
+
+
+def test_texts_and_booleans_are_counted_by_value(dataset: Any) -> None:
+    found = profile_exact_profile(dataset, "name")
+    assert (found.labels, found.counts) == (("n0", "n1", "n2"), (134, 133, 133))
+    assert found.wheres[0] == "name = 'n0'"
+    found = profile_exact_profile(dataset, "flag")
+    assert dict(zip(found.labels, found.counts, strict=True)) == {"false": 320, "true": 80}
+    assert set(found.wheres) == {"flag", "NOT flag"}
+
+
+def test_times_narrow_floats_and_nulls_alone_have_profiles(dataset: Any) -> None:
+    assert profile_exact_profile(dataset, "when").edges == (0.0, 399.0)
+    assert profile_exact_profile(dataset, "half").distinct == 7
+    found = profile_exact_profile(dataset, "empty")
+    assert (found.nulls, found.bars, found.low) == (1.0, (), "")
+
+
+def test_too_many_values_are_not_counted(dataset: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "MAX_DISTINCT", 2)
+    found = profile_exact_profile(dataset, "name")
+    assert (found.distinct, found.bars, found.sampled) == (-1, (), 400)
+    assert profile_exact_profile(dataset, "x").distinct == -1
+
+
+def test_other_columns_are_refused(dataset: Any) -> None:
+    with pytest.raises(NotSupportedError):
+        profile_exact_profile(dataset, "who")
+    with pytest.raises(ColumnNotFoundError):
+        exact_profile(dataset, 99, RowQuery(), quiet)

@@ -7,8 +7,7 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import NotFoundError
-from lance_nb.explorer.models.file_pages import file_pages
-from lance_nb.explorer.models.fragment_detail import fragment_detail
+from lance_nb.explorer.models.fragment_detail import file_pages, fragment_detail
 from tests.unit.explorer.stored_datasets import worn_dataset
 
 

@@ -2,9 +2,17 @@ from __future__ import annotations
 
 import struct
 
+import pyarrow as pa
 import pytest
 
-from lance_nb.explorer.models.media import MAX_BYTES, media_of
+from lance_nb.explorer.models.media import (
+    MAX_BYTES,
+    THUMBNAIL_BYTES,
+    THUMBNAIL_PIXELS,
+    image_marks,
+    media_of,
+    thumbnails,
+)
 from tests.unit.explorer.payloads import PAYLOADS
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480)
@@ -66,3 +74,43 @@ def test_a_header_cut_short_gives_no_size_and_no_picture(whole: bytes) -> None:
         assert found.kind == "bytes" or found.why
     loop = media_of(b"\xff\xd8\xff\xff\xff\xff" * 5000, 30_000)
     assert loop.why == "its size in pixels is not known"
+
+
+def png(width: int, height: int, size: int = 60) -> bytes:
+    head = (
+        b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">II", width, height)
+    )
+    return head.ljust(size, b"\0")
+
+
+def test_small_pictures_are_marked_and_given_as_they_are() -> None:
+    values = [
+        png(4, 3),
+        None,
+        b"<svg onload=alert(1)>",
+        png(9, 9, THUMBNAIL_BYTES + 1),
+        b"",
+        png(5, 5),
+    ]
+    column = pa.array(values, pa.binary())
+    assert image_marks(column) == "100001"
+    found = thumbnails(column)
+    assert [(one.at, one.media.mime, one.media.width, one.media.height) for one in found] == [
+        (0, "image/png", 4, 3),
+        (5, "image/png", 5, 5),
+    ]
+    assert found[0].data == values[0]
+    assert image_marks(pa.array([b"abc", None])) == ""
+
+
+def test_a_picture_that_would_be_huge_when_decoded_is_not_given() -> None:
+    side = int(THUMBNAIL_PIXELS**0.5) + 1
+    column = pa.array([png(side, side), png(0, 7), b"\xff\xd8\xff"], pa.large_binary())
+    assert thumbnails(column) == []
+
+
+def test_slices_and_views_are_read_in_place() -> None:
+    column = pa.array([b"x", png(1, 2), png(3, 4)], pa.binary())
+    assert image_marks(column.slice(1)) == "11"
+    assert [one.at for one in thumbnails(column.slice(2))] == [0]
+    assert image_marks(column.cast(pa.binary_view())) == "011"

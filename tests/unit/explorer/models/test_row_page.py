@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_nb.explorer.models.page_texts import page_texts
-from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, Window, page_of, row_page
+from lance_nb.explorer.models.row_page import (
+    MAX_COLUMNS,
+    MAX_ROWS,
+    Window,
+    page_of,
+    page_texts,
+    row_page,
+)
 from tests.unit.explorer.fakes import one_table, rows
 
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]

@@ -10,10 +10,9 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.explorer.models.dataset_card import dataset_card
-from lance_nb.explorer.models.deletion_bitmap import most_deleted
 from lance_nb.explorer.models.fragment_detail import fragment_detail
-from lance_nb.explorer.models.fragment_map import fragment_map
-from lance_nb.explorer.models.storage_health import storage_health
+from lance_nb.explorer.models.fragment_map import fragment_map, most_deleted
+from lance_nb.explorer.models.storage_report import storage_health
 from lance_nb.explorer.models.timeline import timeline
 from lance_nb.explorer.models.value_facts import FACTS
 from lance_nb.explorer.models.version_detail import version_detail

@@ -7,7 +7,7 @@ import pytest
 import lance_nb
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.messages import handle
-from lance_nb.explorer.models.compared import ChangeDesk
+from lance_nb.explorer.models.change_summary import DiffCache
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.widgets.changes import DiffView
 from tests.unit.explorer.fakes import small_dataset
@@ -72,10 +72,10 @@ def test_numbers_of_versions_near_a_handle_are_those_of_each(session: Session) -
 
 
 def test_versions_passed_by_a_handle_do_not_push_out_what_was_compared(session: Session) -> None:
-    compared = session.keep(ChangeDesk).diff((None, 1), (None, 7))
+    compared = session.keep(DiffCache).diff((None, 1), (None, 7))
     ask(session, "near", end="b", versions=[2, 3, 4, 5, 6])
     ask(session, "near", end="a", versions=[2, 3, 4, 5, 6])
-    assert session.keep(ChangeDesk).diff((None, 1), (None, 7)) is compared
+    assert session.keep(DiffCache).diff((None, 1), (None, 7)) is compared
 
 
 def test_a_key_is_part_of_what_is_asked(session: Session) -> None:

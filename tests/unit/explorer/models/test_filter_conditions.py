@@ -8,12 +8,12 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import NotSupportedError
-from lance_nb.explorer.models.predicate_words import (
-    column_words,
-    null_words,
-    range_words,
+from lance_nb.explorer.models.filter_conditions import (
+    column_sql,
+    null_condition,
+    range_condition,
     stored_time,
-    value_words,
+    value_condition,
 )
 from tests.unit.explorer.payloads import PAYLOADS
 
@@ -26,8 +26,8 @@ from tests.unit.explorer.payloads import PAYLOADS
     ],
 )  # fmt: skip
 def test_a_name_is_quoted_where_it_must_be(name: str, words: str) -> None:
-    assert column_words(name) == words
-    assert null_words(name) == f"{words} IS NULL"
+    assert column_sql(name) == words
+    assert null_condition(name) == f"{words} IS NULL"
 
 
 @pytest.mark.parametrize(
@@ -46,16 +46,16 @@ def test_a_name_is_quoted_where_it_must_be(name: str, words: str) -> None:
 def test_a_range_is_written_as_a_person_would(
     kind: pa.DataType, low: float | None, high: float | None, closed: bool, words: str
 ) -> None:
-    assert range_words(pa.field("x", kind), low, high, closed=closed) == words
+    assert range_condition(pa.field("x", kind), low, high, closed=closed) == words
 
 
 def test_a_range_that_cannot_be_written_is_refused() -> None:
     with pytest.raises(NotSupportedError, match="binary"):
-        range_words(pa.field("x", pa.binary()), 1, 2, closed=False)
+        range_condition(pa.field("x", pa.binary()), 1, 2, closed=False)
     with pytest.raises(NotSupportedError, match="finite"):
-        range_words(pa.field("x", pa.float64()), float("nan"), 2, closed=False)
+        range_condition(pa.field("x", pa.float64()), float("nan"), 2, closed=False)
     with pytest.raises(NotSupportedError, match="years"):
-        range_words(pa.field("x", pa.timestamp("s")), 1e15, None, closed=False)
+        range_condition(pa.field("x", pa.timestamp("s")), 1e15, None, closed=False)
 
 
 def test_times_come_from_milliseconds() -> None:
@@ -77,7 +77,7 @@ def test_every_value_is_found_by_its_own_condition() -> None:
     dataset = lance_nb.write_dataset(pa.table(values), "memory://predicate-words")
     for name, some in values.items():
         for value in some:
-            where = value_words(name, pa.scalar(value, dataset.schema.field(name).type))
+            where = value_condition(name, pa.scalar(value, dataset.schema.field(name).type))
             assert dataset.to_table([name], filter=where)[name].to_pylist() == [value]
 
 
@@ -85,14 +85,14 @@ def test_hostile_texts_stay_one_text_of_the_condition() -> None:
     texts = [text for text in PAYLOADS if "\0" not in text]
     dataset = lance_nb.write_dataset(pa.table({"x": texts}), "memory://predicate-payloads")
     for text in texts:
-        where = value_words("x", pa.scalar(text))
+        where = value_condition("x", pa.scalar(text))
         assert dataset.to_table(filter=where)["x"].to_pylist() == [text]
 
 
 def test_what_cannot_be_a_condition_is_none() -> None:
-    assert value_words("x", pa.scalar("y" * 5000)) == ""
-    assert value_words("x", pa.scalar(1.5)) == ""
-    assert value_words("x", pa.scalar(decimal.Decimal("1.5"))) == ""
-    assert value_words("x", pa.scalar(dt.date(2026, 1, 1))) == ""
+    assert value_condition("x", pa.scalar("y" * 5000)) == ""
+    assert value_condition("x", pa.scalar(1.5)) == ""
+    assert value_condition("x", pa.scalar(decimal.Decimal("1.5"))) == ""
+    assert value_condition("x", pa.scalar(dt.date(2026, 1, 1))) == ""
     broken = pa.array([b"\xff"]).cast(pa.string(), safe=False)[0]
-    assert value_words("x", broken) == ""
+    assert value_condition("x", broken) == ""

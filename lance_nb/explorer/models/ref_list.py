@@ -1,4 +1,4 @@
-"""Branches and tags as lists: sorted, filtered, one window of lines at a time.
+"""List branches and tags, one window of lines at a time, and describe one of them in detail.
 
 Layout of ``RefPage.to_json``: ``kind`` (branch or tag), ``branches`` and ``tags`` (how many there
 are), ``damaged`` (tags whose file cannot be read), ``matching``, ``first``, ``lines``::
@@ -7,15 +7,22 @@ are), ``damaged`` (tags whose file cannot be read), ``matching``, ``first``, ``l
              note}
     tag     {name, label, place: {branch, version, label}, created_ms, updated_ms, note}
 
-Name and fork of main are null, as it has no record; ``name`` is for requests, ``label`` is shown.
-``unfinished``: it has a record and no version. Versions, rows and ages need a manifest per branch;
-``branch_heads`` is asked for some::
+Name and fork of main are null, because it has no record; ``name`` is for requests, ``label`` is
+shown. ``unfinished``: it has a record and no version. Versions, rows and ages need a manifest per
+branch, so ``branch_heads`` is requested for some branches only::
 
     {name, version, rows, time_ms, ahead, behind}        or {name, problem}
 
 ``ahead`` counts the versions since the fork, ``behind`` those of the parent since then.
 
-Limits: ``MAX_LINES`` lines, ``MAX_HEADS`` heads at a time.
+Layout of ``RefDetail.to_json``: ``kind``, ``name``, ``label``, ``place`` (the version it names; of
+a branch its newest one), ``fork`` (of a branch, else null), ``facts`` and ``metadata`` ``[{label,
+value}]``, ``tags`` and ``children`` ``{lines: [{name, label, place}], hidden}``, ``note`` (whole),
+``seen`` (identifies the state that was shown: a change sends it back, and is refused if the ref has
+changed since).
+
+Limits: ``MAX_LINES`` lines, ``MAX_HEADS`` heads at a time; in detail ``MAX_RELATED`` related refs,
+``MAX_ENTRIES`` entries of the metadata, ``NOTE_CHARS`` characters of a note.
 """
 
 from __future__ import annotations
@@ -23,13 +30,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from lance_nb.errors import InvalidInputError, LanceError
+from lance_nb.errors import InvalidInputError, LanceError, RefNotFoundError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.refs import MAIN
-from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.models.source import Source, writable_dataset
 
 MAX_LINES = 120
 MAX_HEADS = 40
@@ -37,6 +44,11 @@ NOTE = "note"
 _NOTE_CHARS = 200
 Line = Mapping[str, Any]
 Place = tuple[str | None, int]
+MAX_RELATED = 50
+MAX_ENTRIES = 30
+NOTE_CHARS = 2000
+Json = dict[str, Any]
+Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +150,8 @@ class RefPage:
         return asdict(self)
 
 
-Record = tuple[str, Mapping[str, Any]]
-Key = Callable[[Record], Any]
+NamedRecord = tuple[str, Mapping[str, Any]]
+SortKey = Callable[[NamedRecord], Any]
 
 
 def _milliseconds(record: Mapping[str, Any], key: str) -> int:
@@ -147,11 +159,11 @@ def _milliseconds(record: Mapping[str, Any], key: str) -> int:
     return text.milliseconds(moment) or 0 if isinstance(moment, datetime) else 0
 
 
-def _name(record: Record) -> str:
+def _name(record: NamedRecord) -> str:
     return record[0].casefold()
 
 
-def _branch_sorts(book: RefBook) -> dict[str, Key]:
+def _branch_sorts(book: RefBook) -> dict[str, SortKey]:
     tags, children = _counts(book)
     return {
         "name": _name,
@@ -161,7 +173,7 @@ def _branch_sorts(book: RefBook) -> dict[str, Key]:
     }
 
 
-_TAG_SORTS: dict[str, Key] = {
+_TAG_SORTS: dict[str, SortKey] = {
     "name": _name,
     "place": lambda one: (one[1].get("branch") or "", one[1]["version"]),
     "created": lambda one: _milliseconds(one[1], "created_at"),
@@ -172,7 +184,7 @@ _TAG_SORTS: dict[str, Key] = {
 def ref_page(book: RefBook, query: RefQuery) -> RefPage:
     """Return a window of a list. Raises InvalidInputError for a column that it has not."""
     is_tags = query.kind == "tag"
-    records = _found(book.tags if is_tags else book.branches, query, is_tags)
+    records = _matching(book.tags if is_tags else book.branches, query, is_tags)
     sorts = _TAG_SORTS if is_tags else _branch_sorts(book)
     if query.sort not in sorts:
         raise InvalidInputError(f"sort is one of {', '.join(sorts)}")
@@ -187,9 +199,9 @@ def ref_page(book: RefBook, query: RefQuery) -> RefPage:
     return RefPage(query.kind, *counts, len(records), first, tuple(lines))
 
 
-def _found(
+def _matching(
     records: Mapping[str, Mapping[str, Any]], query: RefQuery, is_tags: bool
-) -> list[Record]:
+) -> list[NamedRecord]:
     """Return the records that hold what was typed in their name or place."""
     wanted = query.typed.strip().casefold()
     if not wanted:
@@ -208,7 +220,7 @@ def _counts(book: RefBook) -> tuple[Counter[str], Counter[str]]:
     return tags, Counter(fork_of(one)[0] or MAIN for one in book.branches.values())
 
 
-def _branch_lines(book: RefBook, records: Iterable[Record]) -> list[Line]:
+def _branch_lines(book: RefBook, records: Iterable[NamedRecord]) -> list[Line]:
     tags, children = _counts(book)
     return [
         {
@@ -290,3 +302,148 @@ def _moment(head: Source) -> datetime | None:
         return head.version_info(head.version).timestamp
     moment: datetime | None = opened[1].manifest.timestamp
     return moment
+
+
+@dataclass(frozen=True, slots=True)
+class RefDetail:
+    """A branch or a tag, bounded for showing."""
+
+    kind: str
+    name: str | None
+    label: str
+    place: Json | None
+    fork: Json | None
+    facts: tuple[Json, ...]
+    metadata: tuple[Json, ...]
+    tags: Json
+    children: Json
+    note: str
+    seen: Any
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the detail as JSON-able values."""
+        return asdict(self)
+
+
+def ref_detail(dataset: Source, book: RefBook, kind: str, name: str | None) -> RefDetail:
+    """Describe a branch (None is main) or a tag. Raises RefNotFoundError."""
+    if kind == "tag":
+        return _tag_detail(book, name or "")
+    return _branch_detail(dataset, book, name)
+
+
+def _tag_detail(book: RefBook, name: str) -> RefDetail:
+    record = book.tags.get(name)
+    if record is None:
+        raise RefNotFoundError("tag", name, tuple(book.tags))
+    place = tag_place(record)
+    others = [one for one in book.tags_at(place) if one != name]
+    facts = [
+        _fact("version", text.ref_label(*place)),
+        _fact("created", text.moment(record.get("created_at"))),
+    ]
+    if record.get("updated_at") != record.get("created_at"):
+        facts.append(_fact("moved", text.moment(record.get("updated_at"))))
+    return RefDetail(
+        kind="tag",
+        name=name,
+        label=text.name(name),
+        place=place_json(place),
+        fork=None,
+        facts=tuple(facts),
+        metadata=_metadata(record),
+        tags=_related(others, lambda one: tag_place(book.tags[one])),
+        children=_related(book.forks_at(place), lambda one: fork_of(book.branches[one])),
+        note=whole_note(record),
+        seen=place_json(place),
+    )
+
+
+def _branch_detail(dataset: Source, book: RefBook, name: str | None) -> RefDetail:
+    record: Record | None = {} if name is None else book.branches.get(name)
+    if record is None:
+        raise RefNotFoundError("branch", name or "", tuple(book.branches))
+    (head,) = branch_heads(dataset, book, [name])
+    fork = place_json(fork_of(record)) if record else None
+    tags, children = book.tags_on(name), book.children_of(name)
+    facts = [*_head_facts(head), *_fork_facts(fork, head, record), *_folder(dataset, name)]
+    place = place_json((name, head["version"])) if "version" in head else None
+    return RefDetail(
+        kind="branch",
+        name=name,
+        label=text.name(name or "main"),
+        place=place,
+        fork=fork,
+        facts=tuple(facts),
+        metadata=_metadata(record),
+        tags=_related(tags, lambda one: tag_place(book.tags[one])),
+        children=_related(children, lambda one: fork_of(book.branches[one])),
+        note=whole_note(record),
+        seen=identity_of(record, head),
+    )
+
+
+def identity_of(record: Record, head: Json) -> str:
+    """Return what tells the branch that was seen from what it may have become."""
+    return f"{head.get('version')} {record.get('create_at')}"
+
+
+def _head_facts(head: Json) -> list[Json]:
+    if "problem" in head:
+        return [_fact("newest version", head["problem"])]
+    when = head["time_ms"]
+    moment = None if when is None else datetime.fromtimestamp(when / 1000, UTC)
+    return [
+        _fact("newest version", text.ref_label(head["name"], head["version"])),
+        _fact("rows", text.count(head["rows"])),
+        _fact("last change", text.moment(moment)),
+    ]
+
+
+def _fork_facts(fork: Json | None, head: Json, record: Record) -> list[Json]:
+    if fork is None:
+        return []
+    created = int(record.get("create_at") or 0)
+    facts = [_fact("started from", fork["label"])]
+    if head.get("ahead") is not None:
+        facts.append(_fact("ahead", f"{text.plural(head['ahead'], 'version')} since then"))
+    if head.get("behind") is not None:
+        facts.append(
+            _fact("behind", f"{text.plural(head['behind'], 'version')} of its parent since then")
+        )
+    return [*facts, _fact("created", text.moment(datetime.fromtimestamp(created, UTC)))]
+
+
+def _folder(dataset: Source, name: str | None) -> list[Json]:
+    """Tell what lies in the folder of a branch: one listing."""
+    if name is None or not hasattr(dataset, "opened"):
+        return []
+    try:
+        found = writable_dataset(dataset).branches.explain_delete(name, users=False)
+    except LanceError:
+        return []
+    files = text.plural(found.num_files, "file")
+    return [_fact("in its own folder", f"{text.size(found.size_bytes)} in {files}")]
+
+
+def _fact(label: str, value: str) -> Json:
+    return {"label": label, "value": value}
+
+
+def whole_note(record: Record) -> str:
+    """Return what a person wrote about a ref."""
+    return str((record.get("metadata") or {}).get(NOTE, ""))[:NOTE_CHARS]
+
+
+def _metadata(record: Record) -> tuple[Json, ...]:
+    """Return the rest of the metadata."""
+    entries = [one for one in (record.get("metadata") or {}).items() if one[0] != NOTE]
+    return tuple(_fact(text.name(key), text.line(value)) for key, value in entries[:MAX_ENTRIES])
+
+
+def _related(names: Sequence[str], place: Callable[[str], Place]) -> Json:
+    shown = [
+        {"name": one, "label": text.name(one), "place": place_json(place(one))}
+        for one in names[:MAX_RELATED]
+    ]
+    return {"lines": shown, "hidden": max(0, len(names) - MAX_RELATED)}

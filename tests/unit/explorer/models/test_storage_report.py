@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import lance_nb
-from lance_nb.explorer.models.space_use import space_use
-from lance_nb.explorer.models.storage_health import TARGET_ROWS, storage_health
+from lance_nb.explorer.models.storage_report import TARGET_ROWS, space_use, storage_health
 from lance_nb.format.fragment_list import FragmentCounts
 from tests.unit.explorer.stored_datasets import worn_dataset
 

@@ -16,14 +16,20 @@ from lance_nb.errors import (
     NotSupportedError,
     PredicateError,
 )
-from lance_nb.explorer.models import arrangement, source
-from lance_nb.explorer.models.arrangement import (
+from lance_nb.explorer.models import row_query, source
+from lance_nb.explorer.models.row_query import (
     DISTANCE,
-    Likeness,
-    near_rows,
-    passing_rows,
+    SYSTEM_COLUMNS,
+    NearestQuery,
+    RowQuery,
+    filter_cost,
+    filtered_rows,
+    nearest_rows,
+    query_code,
+    query_of,
     sorted_rows,
 )
+from tests.unit.explorer.stored_datasets import worn_dataset
 
 NO_CODE = Python("None")
 
@@ -56,7 +62,7 @@ def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_rows_come_in_the_order_of_a_column(
     dataset: Any, ascending: bool, where: str | None, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrangement, "MAX_ORDERED", most)
+    monkeypatch.setattr(row_query, "MAX_ORDERED", most)
     found = sorted_rows(dataset, "x", where, quiet, ascending=ascending)
     values = dataset.to_table(["x"], filter=where)["x"].to_pylist()
     numbers = (one for one in values if one is not None and not np.isnan(one))
@@ -90,11 +96,11 @@ def test_work_ends_where_it_tells_its_progress(dataset: Any) -> None:
         if done:
             raise CancelledError("ended")
 
-    like = Likeness("v", dataset.take([0])["v"][0], NO_CODE)
+    like = NearestQuery("v", dataset.take([0])["v"][0], NO_CODE)
     for work in (
         lambda: sorted_rows(dataset, "x", None, end, ascending=True),
-        lambda: near_rows(dataset, like, None, end),
-        lambda: passing_rows(dataset, "x > 3", end),
+        lambda: nearest_rows(dataset, like, None, end),
+        lambda: filtered_rows(dataset, "x > 3", end),
     ):
         with pytest.raises(CancelledError):
             work()
@@ -106,7 +112,7 @@ def test_neighbours_are_those_of_an_exact_search(
     dataset: Any, where: str | None, metric: str
 ) -> None:
     query = dataset.take([7])["v"][0]
-    found = near_rows(dataset, Likeness("v", query, NO_CODE, 12, metric), where, quiet)
+    found = nearest_rows(dataset, NearestQuery("v", query, NO_CODE, 12, metric), where, quiet)
     nearest = {"column": "v", "q": np.array(query.as_py(), "f4"), "k": 12, "metric": metric}
     expected = dataset.scanner(["_rowid"], where, nearest=nearest, prefilter=True).to_table()
     assert found.ids.tolist() == expected["_rowid"].to_pylist()
@@ -118,16 +124,18 @@ def test_neighbours_are_those_of_an_exact_search(
 def test_a_search_that_cannot_be_made_is_refused(dataset: Any) -> None:
     row = dataset.take([0])
     with pytest.raises(NotSupportedError, match="vectors"):
-        near_rows(dataset, Likeness("name", row["name"][0], NO_CODE), None, quiet)
+        nearest_rows(dataset, NearestQuery("name", row["name"][0], NO_CODE), None, quiet)
     with pytest.raises(InvalidInputError, match="metric"):
-        near_rows(dataset, Likeness("v", row["v"][0], NO_CODE, 5, "<b>"), None, quiet)
+        nearest_rows(dataset, NearestQuery("v", row["v"][0], NO_CODE, 5, "<b>"), None, quiet)
     with pytest.raises(InvalidInputError, match="no vector"):
-        near_rows(dataset, Likeness("v", pa.scalar(None, row["v"].type), NO_CODE), None, quiet)
+        nearest_rows(
+            dataset, NearestQuery("v", pa.scalar(None, row["v"].type), NO_CODE), None, quiet
+        )
 
 
 def test_rows_that_pass_are_read_from_their_own_fragments(dataset: Any) -> None:
     where = "name = 'n3' or x < 20"
-    found = passing_rows(dataset, where, quiet)
+    found = filtered_rows(dataset, where, quiet)
     everything = dataset.to_table(["x", "name"], filter=where)
     assert found.num_rows == everything.num_rows == dataset.count_rows(where)
     for offset in range(found.num_rows + 2):
@@ -136,5 +144,61 @@ def test_rows_that_pass_are_read_from_their_own_fragments(dataset: Any) -> None:
             everything.slice(offset, 7)
         )
     with pytest.raises(PredicateError):
-        passing_rows(dataset, "x <<< 3", quiet)
-    assert passing_rows(dataset, "x > 1000", quiet).num_rows == 0
+        filtered_rows(dataset, "x <<< 3", quiet)
+    assert filtered_rows(dataset, "x > 1000", quiet).num_rows == 0
+
+
+def test_rows_are_counted_among_those_that_pass(tmp_path: Path) -> None:
+    dataset = worn_dataset(tmp_path / "d.lance")
+    lens = RowQuery("id % 2 = 1", system=True)
+    assert lens.names(dataset) == ["id", "vector", "double", *SYSTEM_COLUMNS]
+    rows = lens.rows(dataset, ["id", "_rowaddr"], 50, 2)
+    assert rows.to_pydict() == {"id": [131, 133], "_rowaddr": [(1 << 32) + 31, (1 << 32) + 33]}
+
+
+def test_the_lines_of_code_show_the_same_rows(tmp_path: Path) -> None:
+    dataset = worn_dataset(tmp_path / "it's.lance")
+    lens = RowQuery("id < 5 AND id <> 3", system=True)
+    code = query_code(dataset, lens)
+    found = eval(code["python"], {"lance_nb": lance_nb})  # noqa: S307 -- ours, not a user's
+    assert found["id"].to_pylist() == [0, 1, 2, 4]
+    assert found.schema.names[-4:] == list(SYSTEM_COLUMNS)
+    assert code["magic"] == "%lance head main:6 --where 'id < 5 AND id <> 3'"
+
+
+@pytest.mark.parametrize(
+    "args", [{"filter": 7}, {"filter": "x" * 3000}, {"system": "yes"}, {"filter": ["id"]}]
+)
+def test_what_is_no_lens_is_refused(args: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError):
+        query_of(args)
+
+
+def test_blank_filters_are_none() -> None:
+    assert query_of({"filter": "  "}) == query_of({}) == RowQuery()
+
+
+def table() -> pa.Table:
+    return pa.table({"id": range(4000), "name": ["x"] * 4000, "s": [{"a b": 1}] * 4000})
+
+
+def test_newer_files_decode_the_columns_of_the_filter_for_every_row(tmp_path: Path) -> None:
+    dataset = lance_nb.write_dataset(table(), tmp_path / "a.lance", max_rows_per_file=1000)
+    found = filter_cost(dataset, "id > 10 AND s.`a b` = 1")
+    assert found.to_json() == {"columns": ["id", "s.a b"], "rows": 4000, "skipped": None,
+                               "fragments": 4}  # fmt: skip
+
+
+def test_pages_of_the_oldest_files_are_skipped(tmp_path: Path) -> None:
+    lance = pytest.importorskip("lance")
+    path = tmp_path / "old.lance"
+    numbers = pa.table({"id": range(4000)})
+    lance.write_dataset(numbers, path, data_storage_version="legacy", max_rows_per_group=500)
+    found = filter_cost(lance_nb.dataset(path), "id < 700")
+    assert (found.rows, found.skipped) == (1000, 3000)
+
+
+def test_a_wrong_filter_is_refused(tmp_path: Path) -> None:
+    dataset = lance_nb.write_dataset(table(), tmp_path / "a.lance")
+    with pytest.raises(PredicateError):
+        filter_cost(dataset, "id <<< 3")

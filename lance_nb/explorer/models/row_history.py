@@ -1,13 +1,14 @@
-"""The life of one row, step by step, newest first; worked out as far as it is asked for.
+"""List the history of one row, newest change first, as far back as requested.
 
 Layout of a step: ``label``, ``branch``, ``version``, ``time``, ``time_ms``, ``operation``,
 ``message``, ``event`` (created, updated, moved, restored, deleted, extended, written, gone, found),
 ``fragment``, ``offset``, and ``cells``: ``[name, old, new]`` of the columns that differ, or of all
-columns where the row begins or ends; a side without a value is null. ``hidden`` counts cells left
-out.
+columns where the row is created or deleted; a side without a value is null. ``hidden`` counts cells
+left out.
 
-Limits: ``MAX_CELLS`` cells per step, ``VALUE_CHARS`` characters per value. A row whose versions
-were cleaned up is told from the oldest that is left.
+Limits: ``MAX_CELLS`` cells per step, ``VALUE_CHARS`` characters per value; the searches of
+``MAX_KEPT`` rows are kept. If older versions were cleaned up, the history starts with the oldest
+one that is left.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ Key = tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class RowPlace:
     """Which row: its place in the version in view, and the columns by which it is followed."""
 
     branch: str | None
@@ -52,7 +53,7 @@ class Named:
 
 
 @dataclass(slots=True)
-class _Life:
+class _Search:
     """A life as far as it is known; owns the search that goes on with it."""
 
     history: RowHistory
@@ -72,14 +73,14 @@ class _Life:
                     self.found.append(step)
 
 
-class Lives:
+class RowHistoryCache:
     """The lives that were asked for lately."""
 
     def __init__(self, _session: object) -> None:
-        self._kept: OrderedDict[Named, _Life] = OrderedDict()
+        self._kept: OrderedDict[RowPlace, _Search] = OrderedDict()
 
     def steps(
-        self, dataset: ComparedSource, row: Named, upto: int, progress: Progress
+        self, dataset: ComparedSource, row: RowPlace, upto: int, progress: Progress
     ) -> dict[str, Any]:
         """Return the newest ``upto`` steps; what was found before is not searched again.
 
@@ -106,14 +107,14 @@ class Lives:
         }
 
 
-def _begin(dataset: ComparedSource, row: Named) -> _Life:
+def _begin(dataset: ComparedSource, row: RowPlace) -> _Search:
     address = row.fragment << 32 | row.offset
     key = _default_key(dataset) if row.key is None else row.key
     if key:
         history = dataset.row_history(key=values_at(dataset, row, key))
     else:
         history = dataset.row_history(address=address)
-    return _Life(history, iter(history))
+    return _Search(history, iter(history))
 
 
 def _default_key(dataset: ComparedSource) -> Key:
@@ -124,7 +125,7 @@ def _default_key(dataset: ComparedSource) -> Key:
     return tuple(primary_key(snapshot.manifest.schema)) or None
 
 
-def values_at(dataset: ComparedSource, row: Named, names: Sequence[str]) -> dict[str, Any]:
+def values_at(dataset: ComparedSource, row: RowPlace, names: Sequence[str]) -> dict[str, Any]:
     """Return the values of some columns of the row at a place. Raises NotFoundError."""
     _, snapshot = dataset.opened
     fragments = snapshot.manifest.fragments

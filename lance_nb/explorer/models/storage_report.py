@@ -1,19 +1,26 @@
-"""What would do the storage of a version good, each with the line of code that does it.
+"""Report what would improve the storage of a version, and what the files of a dataset occupy.
 
-Layout of ``to_json``, a list of ``{key, title, text, python, stage, fragment}``: ``stage`` is the
-card that the tab *Stage* makes of it (``{verb, ...}`` or null), ``fragment`` the worst one.
+Layout of ``storage_health``, a list of ``{key, title, text, python, stage, fragment}``: ``python``
+is the line that does it, ``stage`` the edit that the Stage tab offers for it (``{verb, ...}`` or
+null), ``fragment`` the worst one. All of it comes from the manifest.
 
 ================ =====================================================================
 ``key``          when
 ================ =====================================================================
-``deletions``    fragments of which ``DELETED_SHARE`` or more is deleted: reading skips the rows
-                 but the bytes are still there
-``small``        two or more neighbouring fragments below the rows that compaction aims at
-``files``        fragments of more than ``MANY_FILES`` data files: one read per file
+``deletions``    fragments with a share of deleted rows of ``DELETED_SHARE`` or more: reads skip the
+                 rows but their bytes remain
+``small``        two or more neighboring fragments with fewer rows than compaction aims at
+``files``        fragments with more than ``MANY_FILES`` data files: one read per file
 ``index <name>`` fragments that an index does not cover: they are searched without it
 ================ =====================================================================
 
-Limits: ``MAX_INDICES`` indices. Everything comes from the manifest.
+Layout of ``SpaceUse.to_json``: ``total``, ``files``, ``states`` ``[{name, bytes, title}]``,
+``kinds`` ``[{name, files, bytes, orphans}]``, ``refs`` ``[{kind, name, place, held, own}]`` and
+``versions`` ``[{place, branch, version, held, own}]`` with the largest exclusive bytes first,
+``damaged`` (texts), ``hidden_refs``, ``hidden_versions``.
+
+Limits: ``MAX_INDICES`` indices, ``MAX_REFS`` refs, ``MAX_VERSIONS`` versions, ``MAX_DAMAGED``
+texts.
 """
 
 from __future__ import annotations
@@ -23,6 +30,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from lance_nb.code_lines import Python
 from lance_nb.explorer.models import text
@@ -30,6 +38,7 @@ from lance_nb.explorer.models.fragment_map import covered_ids
 from lance_nb.explorer.models.source import StoredSource
 from lance_nb.format.fragment_list import FragmentCounts
 from lance_nb.table.scan_plan import counts_of
+from lance_nb.table.space import Space
 
 DELETED_SHARE = 0.1
 TARGET_ROWS = 1024 * 1024
@@ -37,6 +46,17 @@ MANY_FILES = 8
 MAX_INDICES = 20
 
 Mask = npt.NDArray[np.bool_]
+MAX_REFS = 40
+MAX_VERSIONS = 12
+MAX_DAMAGED = 10
+
+_STATES = (
+    ("current", "what the newest version of a branch refers to"),
+    ("old", "what only older versions refer to: a clean-up can free it"),
+    ("orphan", "what no version refers to: left behind by writers that did not finish"),
+    ("bookkeeping", "manifests, transactions, refs and hints"),
+    ("other", "files that are no part of the dataset"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,3 +182,69 @@ def _unindexed(
         stage=None,
         fragment=int(counts.ids[int(missing.argmax())]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceUse:
+    """The bytes of a dataset, bounded for showing."""
+
+    total: int
+    files: int
+    states: tuple[dict[str, Any], ...]
+    kinds: tuple[dict[str, Any], ...]
+    refs: tuple[dict[str, Any], ...]
+    hidden_refs: int
+    versions: tuple[dict[str, Any], ...]
+    hidden_versions: int
+    damaged: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the account as JSON-able values."""
+        return asdict(self)
+
+
+def space_use(space: Space) -> SpaceUse:
+    """Cut an account to what is shown."""
+    return SpaceUse(
+        total=space.total_bytes,
+        files=space.num_files,
+        states=tuple(
+            {"name": name, "bytes": getattr(space, f"{name}_bytes"), "title": title}
+            for name, title in _STATES
+        ),
+        kinds=tuple(
+            {
+                "name": row["kind"].replace("_", " "),
+                "files": row["num_files"],
+                "bytes": row["size_bytes"],
+                "orphans": row["orphan_bytes"],
+            }
+            for row in space.kinds.to_pylist()
+            if row["num_files"]
+        ),
+        refs=tuple(
+            {"kind": row["kind"], "name": text.name(row["name"]), **_place(row)}
+            for row in _largest(space.refs, MAX_REFS)
+        ),
+        hidden_refs=max(0, space.refs.num_rows - MAX_REFS),
+        versions=tuple(_place(row) for row in _largest(space.versions, MAX_VERSIONS)),
+        hidden_versions=max(0, space.versions.num_rows - MAX_VERSIONS),
+        damaged=tuple(text.line(one) for one in space.damaged[:MAX_DAMAGED]),
+    )
+
+
+def _largest(table: pa.Table, limit: int) -> list[dict[str, Any]]:
+    """Return the rows that hold most by themselves."""
+    order = [("exclusive_bytes", "descending"), ("version", "descending")]
+    rows: list[dict[str, Any]] = table.sort_by(order).slice(0, limit).to_pylist()
+    return rows
+
+
+def _place(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "place": text.ref_label(row["branch"], row["version"]),
+        "branch": row["branch"],
+        "version": row["version"],
+        "held": row["referenced_bytes"],
+        "own": row["exclusive_bytes"],
+    }

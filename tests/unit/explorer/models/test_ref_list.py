@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lance_nb.errors import CorruptFileError, InvalidInputError
-from lance_nb.explorer.models.ref_lines import (
+from lance_nb.explorer.models.ref_list import (
     MAX_LINES,
     RefBook,
     RefQuery,

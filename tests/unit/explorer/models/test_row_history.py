@@ -7,9 +7,9 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import CancelledError, NotFoundError
-from lance_nb.explorer.models.row_biography import (
-    Lives,
-    Named,
+from lance_nb.explorer.models.row_history import (
+    RowHistoryCache,
+    RowPlace,
     place_of_row,
     value_text,
     values_at,
@@ -26,14 +26,14 @@ def dataset() -> Any:
     return changed_dataset()
 
 
-def named(dataset: Any, row_filter: str, key: tuple[str, ...] | None = None) -> Named:
+def named(dataset: Any, row_filter: str, key: tuple[str, ...] | None = None) -> RowPlace:
     found = dataset.to_table(columns=["_rowid", "_rowaddr"], filter=row_filter)
     fragment, offset, _ = place_of_row(found)
-    return Named(dataset.branch, dataset.version, fragment, offset, key)
+    return RowPlace(dataset.branch, dataset.version, fragment, offset, key)
 
 
 def test_a_life_is_told_newest_first_as_far_as_asked(dataset: Any) -> None:
-    lives = Lives(None)
+    lives = RowHistoryCache(None)
     row = named(dataset, "id = 5")
     first = lives.steps(dataset, row, 1, quiet)
     assert ([one["event"] for one in first["steps"]], first["whole"]) == (["moved"], False)
@@ -51,7 +51,7 @@ def test_a_life_is_told_newest_first_as_far_as_asked(dataset: Any) -> None:
 
 
 def test_a_search_that_was_stopped_goes_on_where_it_was(dataset: Any) -> None:
-    lives = Lives(None)
+    lives = RowHistoryCache(None)
     row = named(dataset, "id = 6")
 
     def stop(done: int, _total: int) -> None:
@@ -68,11 +68,11 @@ def test_a_search_that_was_stopped_goes_on_where_it_was(dataset: Any) -> None:
 def test_without_stable_ids_the_label_is_honest_and_a_key_helps() -> None:
     plain = changed_dataset("plain.lance", stable=False)
     row = named(plain, "id = 5")
-    by_address = Lives(None).steps(plain, row, 50, quiet)
+    by_address = RowHistoryCache(None).steps(plain, row, 50, quiet)
     assert by_address["label"] == "row address"
     assert "cannot tell it from a new row" in by_address["followed"]
     assert by_address["steps"][-1]["event"] == "written"
-    by_key = Lives(None).steps(plain, named(plain, "id = 5", ("id",)), 50, quiet)
+    by_key = RowHistoryCache(None).steps(plain, named(plain, "id = 5", ("id",)), 50, quiet)
     assert by_key["label"] == "key: id"
     assert [one["event"] for one in by_key["steps"]][-2:] == ["updated", "created"]
 
@@ -84,18 +84,18 @@ def test_the_unenforced_primary_key_is_used_where_there_is_one() -> None:
     lance_nb.write_dataset(table, uri)
     lance_nb.dataset(uri).update({"label": "'fox'"}, where="id = 2")
     dataset = lance_nb.dataset(uri)
-    found = Lives(None).steps(dataset, named(dataset, "id = 2"), 50, quiet)
+    found = RowHistoryCache(None).steps(dataset, named(dataset, "id = 2"), 50, quiet)
     assert found["label"] == "key: id"
     assert [one["event"] for one in found["steps"]] == ["updated", "created"]
 
 
 def test_a_place_without_a_row_is_an_error(dataset: Any) -> None:
     with pytest.raises(NotFoundError):
-        values_at(dataset, Named(None, 7, 99, 0), ["id"])
-    lives = Lives(None)
+        values_at(dataset, RowPlace(None, 7, 99, 0), ["id"])
+    lives = RowHistoryCache(None)
     for _ in range(2):  # a search that failed is begun anew
         with pytest.raises(NotFoundError):
-            lives.steps(dataset, Named(None, 7, 9999, 0), 1, quiet)
+            lives.steps(dataset, RowPlace(None, 7, 9999, 0), 1, quiet)
 
 
 def test_values_are_said_as_the_grid_says_them() -> None:

@@ -1,13 +1,13 @@
-"""Conditions of a filter as SQL: what a brush over a histogram, or a click on a value, means.
+"""Write the SQL conditions that a range of a histogram, or the value of a cell, stands for.
 
-A range over a histogram is ``low <= x < high``; its last bar holds the greatest value too, so that
-there ``x <= high``. Bounds are rounded to what a person would write, as long as that moves them by
-less than a hundredth of the range; the ends of the histogram are left open where rounding could
-lose the least or greatest value.
+A range of a histogram is ``low <= x < high``; its last bar includes the maximum, so there it is
+``x <= high``. Bounds are rounded to what a person would write, as long as that moves them by less
+than a hundredth of the range; the ends of the histogram are left open where rounding could exclude
+the minimum or maximum.
 
-Limits: a value of more than ``VALUE_CHARS`` characters makes no condition; ``MAX_INNER`` fields of
+Limits: a value of more than ``VALUE_CHARS`` characters has no condition; ``MAX_INNER`` fields of
 structs are found.
-Not supported: conditions on nested columns (their fields can be named), binary.
+Not supported: conditions on nested columns (their fields can be named), and on binary ones.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ _START = datetime(1970, 1, 1, tzinfo=UTC)
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-def column_words(name: str) -> str:
+def column_sql(name: str) -> str:
     """Write a column's name as a filter has it: quoted where it must be."""
     if _PLAIN.fullmatch(name) and name.casefold() not in _WORDS:
         return name
     return f"`{name.replace('`', '``')}`"
 
 
-def path_words(path: Sequence[str]) -> str:
+def path_sql(path: Sequence[str]) -> str:
     """Write a field within a struct column as a filter has it."""
-    return ".".join(column_words(name) for name in path)
+    return ".".join(column_sql(name) for name in path)
 
 
-def inner_columns(schema: pa.Schema, wanted: str) -> list[tuple[tuple[str, ...], pa.DataType]]:
+def nested_fields(schema: pa.Schema, wanted: str) -> list[tuple[tuple[str, ...], pa.DataType]]:
     """Find the fields within struct columns whose path has ``wanted`` (of small letters) in it."""
     found: list[tuple[tuple[str, ...], pa.DataType]] = []
     left: list[tuple[tuple[str, ...], pa.DataType]]
@@ -61,16 +61,16 @@ def inner_columns(schema: pa.Schema, wanted: str) -> list[tuple[tuple[str, ...],
     return found
 
 
-def null_words(name: str) -> str:
+def null_condition(name: str) -> str:
     """Write the condition that a column is null."""
-    return f"{column_words(name)} IS NULL"
+    return f"{column_sql(name)} IS NULL"
 
 
-def value_words(name: str, scalar: pa.Scalar) -> str:
+def value_condition(name: str, scalar: pa.Scalar) -> str:
     """Write the condition that a column has a value; empty where that cannot be written."""
-    column, kind = column_words(name), scalar.type
+    column, kind = column_sql(name), scalar.type
     if not scalar.is_valid:
-        return null_words(name)
+        return null_condition(name)
     if pa.types.is_boolean(kind):
         return column if scalar.as_py() else f"NOT {column}"
     if cells.is_text(kind):
@@ -87,14 +87,14 @@ def value_words(name: str, scalar: pa.Scalar) -> str:
     return ""
 
 
-def range_words(field: pa.Field, low: float | None, high: float | None, *, closed: bool) -> str:
+def range_condition(field: pa.Field, low: float | None, high: float | None, *, closed: bool) -> str:
     """Write the condition that a column lies between two places of its histogram.
 
     ``None`` leaves an end open; ``closed``: ``high`` belongs to the range. The places are in the
     units in which the column is stored. Raises NotSupportedError.
     """
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    column = column_words(field.name)
+    column = column_sql(field.name)
     width = abs(high - low) if low is not None and high is not None else 0.0
     parts = []
     if low is not None:

@@ -1,0 +1,271 @@
+"""Summarize what differs between two versions: counts per level, and drift per column.
+
+Layout of ``ChangeCounts.to_json``: ``a``, ``b`` (labels), ``same`` (they are one version),
+``empty`` (nothing differs), ``fork`` (the last common version, if both have versions since then:
+``label``, ``branch``, ``version``, ``a_side``, ``b_side``), ``identity`` (``label``, ``reason``,
+``kind``: id, key or address), ``rows`` (before, after), ``bytes`` (added, removed),
+``num_columns``, ``code``, and ``chips``: per level ``id``, ``label``, ``added``, ``removed``,
+``changed``, ``bound`` (whether the counts are upper bounds) and ``note``. Counts come from the
+manifests alone: see table/diff/counts for what the counts of rows mean.
+
+Layout of a column of ``change_drift``: ``name``, ``type``, ``kind`` (number, time, vector, text,
+other), ``psi`` (the population stability index, or null), ``before`` and ``after``: ``rows``,
+``sampled``, ``nulls`` (share), ``bars`` (share of the rows read, per bin or label, in thousandths
+of the largest) and ``facts`` (label and value); ``labels`` of the bars of a text column.
+
+``DiffCache`` keeps the diffs of a session, so that no comparison is repeated.
+
+Limits: ``MAX_DIFFS`` diffs are kept; a key has at most ``MAX_KEY`` columns. Drift: ``MAX_COLUMNS``
+columns per call, and a sample of ``SAMPLE_ROWS`` rows on each side unless all rows are requested.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from lance_nb.code_lines import PYTHON_ONLY, Python, can_be_listed, magic, offered
+from lance_nb.errors import InvalidInputError
+from lance_nb.explorer.models import cells, refs, text
+from lance_nb.explorer.models.schema_tree import type_label
+from lance_nb.explorer.models.source import Source, compared_source
+from lance_nb.table.diff import Diff
+from lance_nb.table.diff.column_profile import ColumnProfile
+from lance_nb.table.diff.counts import DiffCounts
+from lance_nb.table.diff.drift import ColumnDrift
+from lance_nb.table.diff.identity import BY_ADDRESS, BY_ROW_ID
+
+MAX_DIFFS = 4
+MAX_KEY = 16
+MAX_NAME_CHARS = 1000
+
+Place = tuple[str | None, int]
+Key = tuple[str, ...] | None
+MAX_COLUMNS = 24
+SAMPLE_ROWS = 10_000
+_LABEL_CHARS = 60
+
+Progress = Callable[[int, int], object]
+
+
+class Opener(Protocol):
+    """What opens versions: the session."""
+
+    def open(self, place: Place) -> Source: ...
+
+
+class DiffCache:
+    """The diffs that were looked at lately."""
+
+    def __init__(self, session: Opener) -> None:
+        self._session = session
+        self._diffs: OrderedDict[tuple[Place, Place, Key], Diff] = OrderedDict()
+
+    def diff(self, a: Place, b: Place, key: Key = None) -> Diff:
+        """Compare two versions, or return what was found before.
+
+        Raises VersionNotFoundError, InvalidInputError and ColumnNotFoundError for a bad key.
+        """
+        wanted = a, b, key
+        found = self._diffs.get(wanted)
+        if found is None:
+            found = self._diffs[wanted] = self.passing(a, b, key)
+            while len(self._diffs) > MAX_DIFFS:
+                self._diffs.popitem(last=False)
+        self._diffs.move_to_end(wanted)
+        return found
+
+    def passing(self, a: Place, b: Place, key: Key = None) -> Diff:
+        """Compare as ``diff`` does, but do not remember it: others were looked at longer."""
+        found = self._diffs.get((a, b, key))
+        if found is not None:
+            return found
+        return compared_source(self._session.open(b)).diff(self._session.open(a), key=key)
+
+
+def key_of(args: Mapping[str, Any]) -> Key:
+    """Take the columns that tell rows apart from the arguments of a request, None if none given."""
+    names = args.get("key")
+    if names is None:
+        return None
+    fits = isinstance(names, list) and 0 < len(names) <= MAX_KEY
+    if not fits or not all(isinstance(one, str) and len(one) <= MAX_NAME_CHARS for one in names):
+        raise InvalidInputError(f"key must be a list of up to {MAX_KEY} names of columns")
+    return tuple(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """The numbers of one level."""
+
+    id: str
+    label: str
+    added: int = 0
+    removed: int = 0
+    changed: int = 0
+    bound: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCounts:
+    """The numbers of a diff, and how its rows are told apart."""
+
+    diff: Diff
+    uri: str
+    chips: tuple[Chip, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the numbers as JSON-able values."""
+        diff, counts = self.diff, self.diff.counts
+        return {
+            "a": text.ref_label(*diff.a),
+            "b": text.ref_label(*diff.b),
+            "same": diff.a == diff.b,
+            "empty": counts.is_empty,
+            "fork": _fork(diff),
+            "identity": {
+                "label": text.line(diff.identity, 200),
+                "reason": text.line(diff.reason),
+                "kind": {BY_ROW_ID: "id", BY_ADDRESS: "address"}.get(diff.identity, "key"),
+            },
+            "rows": [counts.rows_before, counts.rows_after],
+            "bytes": [counts.bytes_added, counts.bytes_removed],
+            "num_columns": len(diff.column_pairs),
+            "code": diff_code(diff, self.uri),
+            "chips": [asdict(chip) for chip in self.chips],
+        }
+
+
+def change_counts(diff: Diff, uri: str) -> ChangeCounts:
+    """Count what differs, from the manifests; ``uri`` is what opens the dataset."""
+    one = diff.counts
+    chips = (
+        Chip("rows", "Rows", one.rows_in, one.rows_out, 0, not one.rows_exact, _rows_note(one)),
+        Chip("drift", "Drift"),
+        Chip("schema", "Schema", one.fields_added, one.fields_removed, one.fields_changed),
+        Chip("transactions", "Transactions", note=str(one.transactions)),
+        Chip(
+            "fragments", "Fragments", one.fragments_added, one.fragments_removed,
+            one.fragments_changed,
+        ),
+        Chip("deletions", "Deletions", one.rows_undeleted, one.rows_deleted),
+        Chip("indices", "Indices", one.indices_added, one.indices_removed, one.indices_changed),
+        Chip("config", "Settings", one.config_added, one.config_removed, one.config_changed),
+    )  # fmt: skip
+    return ChangeCounts(diff, uri, chips)
+
+
+def _rows_note(one: DiffCounts) -> str:
+    """Say what the manifests leave open."""
+    if one.rows_exact or one.rows_in or one.rows_out:
+        return ""
+    return "values may differ"
+
+
+def _fork(diff: Diff) -> dict[str, Any] | None:
+    """Return where two lines of versions parted, None when one lies in the past of the other."""
+    sides = dict.fromkeys(("a", "b"), 0)
+    for stretch in diff.ends.between:
+        sides[stretch.side] += stretch.num_versions
+    past = diff.ancestor
+    if not sides["a"] or (past is not None and past.branch == diff.a[0] == diff.b[0]):
+        return None
+    known = {"a_side": sides["a"], "b_side": sides["b"]}
+    if past is None:
+        return known | {"label": "", "branch": None, "version": None}
+    label = text.ref_label(past.branch, past.version)
+    return known | {"label": label, "branch": past.branch, "version": past.version}
+
+
+def diff_code(diff: Diff, uri: str) -> dict[str, str]:
+    """Return the expressions that make the same diff, in Python and as a magic."""
+    key = diff.matched_by
+    asked: dict[str, object] = {}
+    if key.reason.startswith("the key that was given"):
+        asked["key"] = list(key.key)
+    elif key.reason.startswith("asked for"):
+        asked["key"] = "_rowid" if key.is_row_id else "_rowaddr"
+    ends = (one[1] if one[0] is None else one for one in (diff.a, diff.b))
+    python = Python("lance_nb.diff").call(uri, *ends, **asked)
+    columns = list(key.key) if key.key and asked else None
+    places = "..".join(refs.place_word(*one) for one in (diff.a, diff.b))
+    if columns is not None and not can_be_listed(columns):
+        return offered(python, PYTHON_ONLY)
+    named = None if columns is None else ",".join(columns)
+    return offered(python, magic("diff", places, options={"--key": named}))
+
+
+def change_drift(
+    diff: Diff, first: int, count: int, *, exact: bool = False, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Profile some of the columns that both versions have, ``num_columns`` of them in all."""
+    shared = [one for one in diff.column_pairs if one.a is not None and one.b is not None]
+    chosen = shared[first : first + min(count, MAX_COLUMNS)]
+    names = [one.name for one in chosen]
+    found = diff.drift(names, sample=SAMPLE_ROWS, exact=exact, progress=progress)
+    types = {one.name: one.arrow.type for one in chosen}
+    return {
+        "num_columns": len(shared),
+        "columns": [_column(one, types[one.name]) for one in found],
+    }
+
+
+def _column(one: ColumnDrift, kind: pa.DataType) -> dict[str, Any]:
+    sides = (one.before, one.after)
+    most = max((_share(count, side) for side in sides for count in side.histogram), default=0.0)
+    return {
+        "name": text.name(one.name),
+        "type": type_label(kind),
+        "kind": one.kind,
+        "psi": None if one.psi is None else round(one.psi, 4),
+        "labels": [text.line(label, _LABEL_CHARS) for label in one.labels],
+        "before": _side(one.before, one.kind, kind, most),
+        "after": _side(one.after, one.kind, kind, most),
+    }
+
+
+def _share(count: int, side: ColumnProfile) -> float:
+    return count / side.num_sampled if side.num_sampled else 0.0
+
+
+def _side(side: ColumnProfile, what: str, kind: pa.DataType, most: float) -> dict[str, Any]:
+    def shown(value: float | None) -> str:
+        return "–" if value is None else _value(value, what, kind)
+
+    facts = [["null", text.share(side.null_count, side.num_sampled)]]
+    if what not in ("vector", "other"):
+        distinct = "many" if side.distinct is None else text.count(side.distinct)
+        facts.append(["distinct", distinct])
+    if what in ("number", "time", "vector"):
+        norm = "norm, " if what == "vector" else ""
+        facts += [
+            [f"{norm}min", shown(side.minimum)],
+            [f"{norm}mean", shown(side.mean)],
+            [f"{norm}max", shown(side.maximum)],
+        ]
+    scale = 1000 / most if most else 0.0
+    return {
+        "rows": side.num_rows,
+        "sampled": side.num_sampled,
+        "nulls": side.null_share,
+        "bars": [round(_share(count, side) * scale) for count in side.histogram],
+        "facts": facts,
+    }
+
+
+def _value(value: float, what: str, kind: pa.DataType) -> str:
+    """Say a number; a time in its own form."""
+    if what == "time":
+        try:
+            stored = pa.scalar(int(value), pa.int32() if kind.bit_width == 32 else pa.int64())
+            return cells.scalar_text(stored.cast(kind), _LABEL_CHARS)
+        except (pa.ArrowException, ValueError, OverflowError):
+            return f"{value:.6g}"
+    if float(value).is_integer() and abs(value) < 1e15:
+        return text.count(int(value))
+    return text.count(round(value)) if 1000 <= abs(value) < 1e15 else f"{value:.4g}"

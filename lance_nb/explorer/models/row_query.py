@@ -1,0 +1,341 @@
+"""Which rows and columns of a version the grid shows, and in which order.
+
+============== =====================================================================
+RowQuery       filter, system columns, and the order or matches below
+SortedRows     row ids in their order, with distances if they are nearest neighbors
+FilteredRows   how many rows of each group of fragments pass a filter, so that a page in the middle
+               of a filtered scan is read from its own group, not from the start of the dataset
+FilterCost     the columns that a filter decodes, and the rows that statistics let it skip
+============== =====================================================================
+
+System columns are those that no schema names: row id, row address, and the versions that created
+and last updated the row (for datasets without stable row ids the format derives these from the
+fragment).
+
+Sorting scans the whole column and keeps the first ``MAX_ORDERED`` rows: of a longer dataset the
+grid shows these and says so. Nulls come last, NaN just before them, equal values in scan order.
+Neighbors are exact: every vector is compared.
+
+Data files of 2.x have no statistics of pages, so that a filter decodes its columns for every row;
+those of 0.1 have them, and whole pages are skipped. The other columns are decoded only for the
+rows that pass, either way. Layout of ``FilterCost.to_json``: ``columns`` (names), ``rows`` whose
+filter columns are decoded, ``skipped`` rows (null: no file has statistics), ``fragments``.
+
+Limits: ``MAX_ORDERED`` rows; memory holds those and one batch. A filter has at most
+``MAX_FILTER_CHARS`` characters. With more than ``MAX_FRAGMENTS`` fragments, skipped rows are not
+counted.
+Not supported: sorting by nested or binary columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_nb.code_lines import Python, literal, magic, offered
+from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
+from lance_nb.explorer.models import cells, refs, text
+from lance_nb.explorer.models.source import (
+    FragmentGroup,
+    ScannedSource,
+    Source,
+    StoredSource,
+    group_batches,
+    scan_groups,
+    scanned_source,
+)
+from lance_nb.table.page_pruning import rows_that_may_pass
+from lance_nb.table.predicate import Filter, compile_filter
+from lance_nb.table.projection import project
+from lance_nb.table.snapshot import Snapshot
+
+MAX_ORDERED = 100_000
+MAX_NEAR = 1000
+METRICS = ("l2", "cosine", "dot", "hamming")
+DISTANCE = "_distance"
+_ROW_ID = "_rowid"
+
+Progress = Callable[[int, int], object]
+MAX_FILTER_CHARS = 2000
+SYSTEM_COLUMNS = (
+    "_rowid",
+    "_rowaddr",
+    "_row_created_at_version",
+    "_row_last_updated_at_version",
+)
+MAX_FRAGMENTS = 256
+MAX_NAMES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class SortedRows:
+    """Row ids in the order of the grid. ``scanned`` rows were looked at for them."""
+
+    ids: npt.NDArray[np.uint64]
+    scanned: int
+    distances: pa.Array | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """Rows in order."""
+        return int(self.ids.size)
+
+    def rows(self, dataset: ScannedSource, columns: list[str], offset: int, limit: int) -> pa.Table:
+        """Read rows by their place in the order."""
+        stored = [name for name in columns if name != DISTANCE]
+        part = slice(offset, offset + limit)
+        table = dataset.take_rows(self.ids[part], columns=stored or [_ROW_ID])
+        if self.distances is not None and DISTANCE in columns:
+            table = table.append_column(DISTANCE, self.distances[part])
+        return table.select(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredRows:
+    """Where the rows that pass ``filter`` are: ``ends`` counts them up to the end of each group."""
+
+    filter: str
+    groups: tuple[FragmentGroup, ...]
+    ends: npt.NDArray[np.int64]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that pass."""
+        return int(self.ends[-1]) if self.ends.size else 0
+
+    def rows(self, dataset: ScannedSource, columns: list[str], offset: int, limit: int) -> pa.Table:
+        """Read rows by their place among those that pass."""
+        at = int(np.searchsorted(self.ends, offset, "right"))
+        stop = 1 + int(np.searchsorted(self.ends, offset + limit, "left"))
+        fragments = [one for group in self.groups[at:stop] for one in group.fragments]
+        before = int(self.ends[at - 1]) if at else 0
+        found: pa.Table = dataset.scanner(
+            columns=columns, filter=self.filter, fragments=fragments,
+            offset=offset - before, limit=limit,
+        ).to_table()  # fmt: skip
+        return found
+
+
+RowOrder = SortedRows | FilteredRows
+
+
+def filtered_rows(dataset: ScannedSource, filter: str, progress: Progress) -> FilteredRows:
+    """Count the rows that pass a filter, group by group."""
+    groups = scan_groups(dataset)
+    total = sum(group.num_rows for group in groups)
+    counts = []
+    dataset.scanner(filter=filter)  # a filter that is wrong is refused before anything is read
+    for group in groups:
+        progress(group.first, total)
+        scan = dataset.scanner(columns=[], filter=filter, fragments=group.fragments,
+                               with_row_id=True)  # fmt: skip
+        counts.append(scan.count_rows())
+    return FilteredRows(filter, tuple(groups), np.cumsum(counts, dtype=np.int64))
+
+
+def sorted_rows(
+    dataset: ScannedSource, column: str, filter: str | None, progress: Progress, *, ascending: bool
+) -> SortedRows:
+    """Sort by a column. Raises ColumnNotFoundError, NotSupportedError, PredicateError."""
+    _check_sortable(dataset, column)
+    groups = scan_groups(dataset)
+    total = sum(group.num_rows for group in groups)
+    held: pa.Table | None = None
+    looked_at = 0
+    for group in groups:
+        inside = 0
+        for batch in group_batches(dataset, group, [column, _ROW_ID], filter):
+            progress(group.first + inside, total)
+            inside += batch.num_rows
+            held = _merged(held, _keys(batch), ascending=ascending)
+        looked_at += inside
+    ids = pa.chunked_array([], pa.uint64()) if held is None else held.column("id")
+    return SortedRows(ids.to_numpy().astype(np.uint64), looked_at)
+
+
+def _check_sortable(dataset: ScannedSource, column: str) -> None:
+    if column not in dataset.schema.names:
+        raise ColumnNotFoundError(column, tuple(dataset.schema.names))
+    kind = dataset.schema.field(column).type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if cells.is_nested(kind) or cells.is_binary(kind) or isinstance(kind, pa.BaseExtensionType):
+        raise NotSupportedError(f"rows cannot be sorted by {column!r}: {kind} has no order")
+
+
+def _keys(batch: pa.RecordBatch) -> pa.Table:
+    values = cells.plain(batch.column(0))
+    if pa.types.is_float16(values.type):
+        values = values.cast(pa.float32())
+    return pa.table({"key": values, "id": batch.column(1)})
+
+
+def _merged(held: pa.Table | None, found: pa.Table, *, ascending: bool) -> pa.Table:
+    """Return the first rows of both in order; rows that cannot be among them are passed over."""
+    import pyarrow.compute as pc
+
+    if held is not None and held.num_rows >= MAX_ORDERED:
+        last = held.column("key")[-1]
+        if last.is_valid and not (pa.types.is_floating(last.type) and np.isnan(last.as_py())):
+            sooner = pc.less if ascending else pc.greater
+            found = found.filter(sooner(found.column("key"), last))
+        if not found.num_rows:
+            return held
+    both = found if held is None else pa.concat_tables([held, found])
+    order = "ascending" if ascending else "descending"
+    places = pc.sort_indices(both, sort_keys=[("key", order)])
+    return both.take(places[:MAX_ORDERED]).combine_chunks()
+
+
+@dataclass(frozen=True, slots=True)
+class NearestQuery:
+    """What neighbours are looked for: of ``query``, a vector of ``column``; ``code`` reads it."""
+
+    column: str
+    query: pa.Scalar
+    code: Python
+    k: int = 10
+    metric: str = "l2"
+
+
+def nearest_rows(
+    dataset: ScannedSource, like: NearestQuery, filter: str | None, progress: Progress
+) -> SortedRows:
+    """Find the rows whose vectors are nearest. Raises InvalidInputError, NotSupportedError."""
+    query = _checked_query(like)
+    groups = scan_groups(dataset)
+    total = sum(group.num_rows for group in groups)
+    wanted = {"column": like.column, "q": query, "k": like.k, "metric": like.metric}
+    parts: list[pa.Table] = []
+    for group in groups:
+        progress(group.first, total)
+        scan = dataset.scanner(columns=[_ROW_ID], nearest=wanted, filter=filter, prefilter=True,
+                               fragments=group.fragments)  # fmt: skip
+        parts = [_nearest([*parts, scan.to_table().select([_ROW_ID, DISTANCE])], like.k)]
+    if not parts:
+        return SortedRows(np.zeros(0, np.uint64), 0, pa.array([], pa.float32()))
+    best = parts[0]
+    return SortedRows(best[_ROW_ID].to_numpy(), total, cells.plain(best[DISTANCE]))
+
+
+def _checked_query(like: NearestQuery) -> Any:
+    if like.metric not in METRICS:
+        raise InvalidInputError(f"metric is one of {', '.join(METRICS)}, not {like.metric[:40]!r}")
+    if not pa.types.is_fixed_size_list(like.query.type):
+        raise NotSupportedError(f"{like.column!r} holds no vectors")
+    if not like.query.is_valid:
+        raise InvalidInputError("this row has no vector")
+    values: Any = like.query
+    return cells.plain(values.values).to_numpy(zero_copy_only=False)
+
+
+def _nearest(parts: list[pa.Table], k: int) -> pa.Table:
+    found = pa.concat_tables(parts)
+    places = np.argsort(found[DISTANCE].to_numpy(), kind="stable")[:k]
+    return found.take(pa.array(places))
+
+
+@dataclass(frozen=True, slots=True)
+class RowQuery:
+    """Which rows and which columns are looked at."""
+
+    filter: str | None = None
+    system: bool = False
+    arranged: RowOrder | None = None
+
+    def names(self, dataset: Source) -> list[str]:
+        """Return the columns, in the order of the grid."""
+        near = isinstance(self.arranged, SortedRows) and self.arranged.distances is not None
+        first = (DISTANCE,) if near else ()
+        return [*first, *dataset.schema.names, *(SYSTEM_COLUMNS if self.system else ())]
+
+    def rows(self, dataset: Source, columns: list[str], offset: int, limit: int) -> pa.Table:
+        """Read rows by position."""
+        if self.arranged is not None:
+            return self.arranged.rows(scanned_source(dataset), columns, offset, limit)
+        if self.filter is None:
+            return dataset.to_table(columns=columns, limit=limit, offset=offset)
+        return dataset.to_table(columns=columns, limit=limit, offset=offset, filter=self.filter)
+
+
+def query_of(args: Mapping[str, Any]) -> RowQuery:
+    """Take a lens, without an arrangement, from the arguments of a request.
+
+    Raises InvalidInputError.
+    """
+    wanted, system = args.get("filter"), args.get("system", False)
+    if wanted is not None and (not isinstance(wanted, str) or len(wanted) > MAX_FILTER_CHARS):
+        raise InvalidInputError(f"a filter is a text of at most {MAX_FILTER_CHARS:,} characters")
+    if not isinstance(system, bool):
+        raise InvalidInputError("system must be true or false")
+    return RowQuery(wanted.strip() or None if wanted is not None else None, system)
+
+
+def query_code(
+    dataset: Source,
+    lens: RowQuery,
+    order: tuple[str, bool] | None = None,
+    like: NearestQuery | None = None,
+) -> dict[str, str]:
+    """Return the lines that show the same rows, in Python and as a magic."""
+    opened = refs.opened(dataset)
+    asked: dict[str, object] = {}
+    if lens.system:
+        names = ", ".join(map(literal, SYSTEM_COLUMNS))
+        asked["columns"] = Python(f"[*ds.schema.names, {names}]")
+        opened = Python(f"(ds := {opened.code})")
+    if lens.filter is not None:
+        asked["filter"] = lens.filter
+    if order is not None:
+        asked["order_by"] = [{"column_name": order[0], "ascending": order[1]}]
+        asked["limit"] = MAX_ORDERED
+    if like is not None:
+        asked["nearest"] = Python("dict").call(
+            column=like.column, q=like.code, k=like.k, metric=like.metric
+        )
+        if lens.filter:
+            asked["prefilter"] = True
+    if order is None and like is None:
+        python = opened.attribute("to_table").call(**asked)
+    else:
+        python = opened.attribute("scanner").call(**asked).attribute("to_table").call()
+    place = refs.place_word(dataset.branch, dataset.version)
+    return offered(python, magic("head", place, options={"--where": lens.filter}))
+
+
+@dataclass(frozen=True, slots=True)
+class FilterCost:
+    """What the filter of a scan reads."""
+
+    columns: tuple[str, ...]
+    rows: int
+    skipped: int | None
+    fragments: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON-able values."""
+        return asdict(self) | {"columns": list(self.columns)}
+
+
+def filter_cost(dataset: StoredSource, filter: str) -> FilterCost:
+    """Tell what a filter reads, from metadata. Raises PredicateError."""
+    snapshot = dataset.opened[1]
+    condition = compile_filter(filter, project(snapshot.manifest.schema, None).schema)
+    names = dict.fromkeys(text.name(".".join(path)) for path in condition.paths)
+    skipped = _skipped(snapshot, condition)
+    stats = dataset.stats()
+    rows = stats.num_rows - (skipped or 0)
+    return FilterCost(tuple(names)[:MAX_NAMES], rows, skipped, stats.num_fragments)
+
+
+def _skipped(snapshot: Snapshot, condition: Filter) -> int | None:
+    fragments = snapshot.manifest.fragments
+    if len(fragments) > MAX_FRAGMENTS:
+        return None
+    found = [rows_that_may_pass(snapshot, fragment, condition) for fragment in fragments]
+    known = [mask for mask in found if mask is not None]
+    return sum(int(mask.size - mask.sum()) for mask in known) if known else None
