@@ -23,14 +23,18 @@ from lance_nb.explorer.messages import Answer, Handler, integer, words
 from lance_nb.explorer.models import cells, refs, text
 from lance_nb.explorer.models import timeline as timelines
 from lance_nb.explorer.models.cells import blob_texts
-from lance_nb.explorer.models.dataset_card import DatasetCard, dataset_card
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.flat import flat
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
 from lance_nb.explorer.models.row_query import RowQuery, query_of
 from lance_nb.explorer.models.source import Source, is_blob_column
 from lance_nb.explorer.models.timeline import Timeline
-from lance_nb.explorer.models.version_detail import VersionDetail, version_detail
+from lance_nb.explorer.models.version_detail import (
+    DatasetCard,
+    VersionDetail,
+    dataset_card,
+    version_detail,
+)
 from lance_nb.explorer.selection import Selection, selection_of
 
 MAX_OPEN = 8

@@ -14,10 +14,10 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import refs, text
 from lance_nb.explorer.staging.card import Card
-from lance_nb.explorer.staging.deck import Deck, deck_of
-from lance_nb.explorer.staging.rows import open_dataset
-from lance_nb.explorer.staging.teller import Teller
-from lance_nb.explorer.staging.wishes import Wish
+from lance_nb.explorer.staging.edit_forms import EditForm
+from lance_nb.explorer.staging.progress import ProgressReporter
+from lance_nb.explorer.staging.row_sources import open_dataset
+from lance_nb.explorer.staging.staging_area import StagingArea, staging_area_of
 
 
 def label(dataset: LanceDataset) -> str:
@@ -68,7 +68,7 @@ class Desk:
         dataset = found if isinstance(found, LanceDataset) else open_dataset(uri)
         self._check_nothing_staged("open another dataset")
         self._variable = variable
-        deck_of(dataset).forget_strangers(dataset)
+        staging_area_of(dataset).forget_strangers(dataset)
         return self.hold(dataset)
 
     def hold(self, dataset: LanceDataset) -> LanceDataset:
@@ -94,17 +94,17 @@ class Desk:
     # --- the stage --------------------------------------------------------------------------------
 
     @property
-    def deck(self) -> Deck:
+    def deck(self) -> StagingArea:
         """What is staged on the dataset in hand, here and in explorers of it."""
-        return deck_of(self.dataset)
+        return staging_area_of(self.dataset)
 
     def stage(self, verb: str, **args: Any) -> Card:
         """Stage one more change, on the newest version of the branch. Raises LanceError.
 
         What one transaction could not say beside the other changes is refused.
         """
-        wish, deck = Wish.of(verb, args), self.deck
-        card = deck.add(self.latest(), wish, self.namespace, Teller("stage"))
+        wish, deck = EditForm.of(verb, args), self.deck
+        card = deck.add(self.latest(), wish, self.namespace, ProgressReporter("stage"))
         why = deck.why_not_together() if len(deck.open_cards) > 1 else ""
         if why:
             deck.remove(card.id)

@@ -21,8 +21,8 @@ from lance_nb.code_lines import MAGIC, PYTHON_ONLY, TOO_LONG, Python, literal, m
 from lance_nb.explorer.models.filter_conditions import value_condition
 from lance_nb.explorer.models.ref_changes import change_code, merge_code
 from lance_nb.explorer.models.row_query import RowQuery, query_code
-from lance_nb.explorer.models.stage_code import stage_code
-from lance_nb.explorer.staging.wishes import Wish
+from lance_nb.explorer.staging.card_view import stage_code
+from lance_nb.explorer.staging.edit_forms import EditForm
 from lance_nb.magic.request import Request, parse
 from lance_nb.magic.shell import LanceMagics
 from lance_nb.shown_text import INVISIBLE
@@ -136,18 +136,18 @@ def values(text: str) -> tuple[dict[str, str], dict[str, Any]]:
 
 
 def deletes(text: str) -> tuple[dict[str, str], dict[str, Any]]:
-    wish = Wish("delete", {"where": text})
+    wish = EditForm("delete", {"where": text})
     return stage_code(wish), {"edit": "delete", "words": [text], "where": None}
 
 
 def updates(text: str) -> tuple[dict[str, str], dict[str, Any]]:
-    wish = Wish("update", {"set": {"price": text, text: "1"}, "where": text})
+    wish = EditForm("update", {"set": {"price": text, text: "1"}, "where": text})
     said = {"edit": "update", "words": [f"price={text}", f"{text}=1"], "where": text}
     return stage_code(wish), said
 
 
 def appends(text: str) -> tuple[dict[str, str], dict[str, Any]]:
-    return stage_code(Wish("append", {"source": text})), {"edit": "append", "words": [text]}
+    return stage_code(EditForm("append", {"source": text})), {"edit": "append", "words": [text]}
 
 
 def tags(text: str) -> tuple[dict[str, str], dict[str, Any]]:

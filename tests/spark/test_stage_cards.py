@@ -10,12 +10,12 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import CancelledError, LanceError, PredicateError
-from lance_nb.explorer.models.stage_card import card_json
 from lance_nb.explorer.staging.card import PLANNED, READY
-from lance_nb.explorer.staging.deck import deck_of
-from lance_nb.explorer.staging.rows import offered
-from lance_nb.explorer.staging.teller import Teller
-from lance_nb.explorer.staging.wishes import Wish
+from lance_nb.explorer.staging.card_view import card_json
+from lance_nb.explorer.staging.edit_forms import EditForm
+from lance_nb.explorer.staging.progress import ProgressReporter
+from lance_nb.explorer.staging.row_sources import variable_choices
+from lance_nb.explorer.staging.staging_area import staging_area_of
 from tests.spark.data import MARKS
 from tests.support.requirements import require_pylance
 
@@ -33,18 +33,20 @@ def test_cards_run_on_spark_and_are_committed_here(session: SparkSession, tmp_pa
     dataset = lance_nb.dataset(uri)
     frame = session.range(100, 130).selectExpr("id", "cast(id as double) as price")
     names: dict[str, Any] = {"frame": frame, "spark": session}
-    assert offered(names, dataset.schema)[0]["text"] == "stays on Spark"
-    deck, told = deck_of(dataset), Teller("commit")
-    card = deck.add(dataset, Wish.of("append", {"source": "frame"}), names, Teller())
+    assert variable_choices(names, dataset.schema)[0]["text"] == "stays on Spark"
+    deck, told = staging_area_of(dataset), ProgressReporter("commit")
+    card = deck.add(dataset, EditForm.of("append", {"source": "frame"}), names, ProgressReporter())
     assert (card.state, card.where.name) == (PLANNED, "spark")
     deck.commit(card.id, "from Spark", told)
     assert (card.version, told.now.engine, told.now.rows) == (2, "spark", 30)
-    gone = deck.add(dataset, Wish.of("delete", {"where": "id < 10"}, "spark"), names, Teller())
-    deck.prepare(gone.id, Teller())
+    gone = deck.add(
+        dataset, EditForm.of("delete", {"where": "id < 10"}, "spark"), names, ProgressReporter()
+    )
+    deck.prepare(gone.id, ProgressReporter())
     assert gone.state == READY
     assert gone.preview is not None
     assert gone.preview.num_rows_after == 120
-    deck.commit(gone.id, None, Teller())
+    deck.commit(gone.id, None, ProgressReporter())
     found = lance.dataset(uri)
     assert (found.version, found.count_rows()) == (3, 120)
     assert sorted(found.to_table()["id"].to_pylist()) == list(range(10, 130))
@@ -57,7 +59,7 @@ def test_every_other_heavy_card_runs_on_spark_too(session: SparkSession, tmp_pat
     lance.write_dataset(data, uri, max_rows_per_file=25)
     changed = session.range(95, 105).selectExpr("id", "cast(-1 as double) as price")
     names: dict[str, Any] = {"changed": changed, "held": data.slice(0, 2), "spark": session}
-    deck = deck_of(lance_nb.dataset(uri))
+    deck = staging_area_of(lance_nb.dataset(uri))
     for verb, args, rows in (
         ("update", {"set": {"price": "0"}, "where": "id < 10"}, 10),
         ("upsert", {"source": "held", "on": ["id"]}, 2),
@@ -67,9 +69,9 @@ def test_every_other_heavy_card_runs_on_spark_too(session: SparkSession, tmp_pat
         ("cast_column", {"column": "price", "type": "float32"}, 122),
         ("compact", {"target_rows_per_fragment": 1000}, 105),
     ):
-        told = Teller("commit")
-        wish = Wish.of(verb, args, "spark")
-        card = deck.add(lance_nb.dataset(uri), wish, names, Teller())
+        told = ProgressReporter("commit")
+        wish = EditForm.of(verb, args, "spark")
+        card = deck.add(lance_nb.dataset(uri), wish, names, ProgressReporter())
         shown = card_json(card)["where"]
         assert (card.state, shown["name"], shown["movable"]) == (PLANNED, "spark", True)
         deck.commit(card.id, f"{verb} on Spark", told)
@@ -93,21 +95,23 @@ def test_a_card_on_spark_fails_and_is_cancelled_without_a_trace(
     uri = str(tmp_path / "c.lance")
     made = lance_nb.write_dataset(pa.table({"id": range(900)}), uri)
     names: dict[str, Any] = {"spark": session}
-    deck = deck_of(made)
-    wish = Wish.of("cast_column", {"column": "id", "type": "int8"}, "spark")
-    card = deck.add(made, wish, names, Teller())
+    deck = staging_area_of(made)
+    wish = EditForm.of("cast_column", {"column": "id", "type": "int8"}, "spark")
+    card = deck.add(made, wish, names, ProgressReporter())
     with pytest.raises(PredicateError, match="not in range"):
-        deck.prepare(card.id, Teller())
+        deck.prepare(card.id, ProgressReporter())
     assert card.state == PLANNED
     deck.remove(card.id)
 
     def cancelled(_done: int, _total: int) -> None:
         raise CancelledError("cancelled")
 
-    card = deck.add(made, Wish.of("delete", {"where": "id < 5"}, "spark"), names, Teller())
+    card = deck.add(
+        made, EditForm.of("delete", {"where": "id < 5"}, "spark"), names, ProgressReporter()
+    )
     with pytest.raises(LanceError):
-        deck.commit(card.id, None, Teller("commit", cancelled))
+        deck.commit(card.id, None, ProgressReporter("commit", cancelled))
     assert card.state == PLANNED
     assert lance_nb.dataset(uri).version == 1
-    deck.commit(card.id, None, Teller())
+    deck.commit(card.id, None, ProgressReporter())
     assert lance_nb.dataset(uri).count_rows() == 895

@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 
 import lance_nb
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.staging import rows
+from lance_nb.explorer.staging import row_sources
 from lance_nb.explorer.widgets.stage import StagePanel
 from tests.support.requirements import require_pylance
 from tests.ui.bare_page import OpenWidget, Screenshot
@@ -39,7 +39,7 @@ def uri(tmp_path: Path) -> str:
 @pytest.fixture(autouse=True)
 def variables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     held: dict[str, Any] = {"more": table(3, 100), "other": pa.table({"z": [1]}), "_hidden": 1}
-    monkeypatch.setattr(rows, "notebook_variables", lambda: held)
+    monkeypatch.setattr(row_sources, "notebook_variables", lambda: held)
     return held
 
 

@@ -24,8 +24,8 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
+from lance_nb.explorer.models.row_detail import row_tree
 from lance_nb.explorer.models.row_page import MAX_PAGE_BYTES, RowPage, Window, page_of
-from lance_nb.explorer.models.row_tree import row_tree
 from lance_nb.table.diff import Diff
 from lance_nb.table.diff.row_tables import ADDED, CHANGED, KINDS, REMOVED
 from lance_nb.table.row_id_index import live_offsets

@@ -1,11 +1,16 @@
-"""One version in detail: what was done, by which transaction, and what there was then.
+"""Describe a dataset in its header card, and one version in detail.
 
-Layout of ``to_json``: ``label``, ``branch``, ``version``, ``time``, ``time_ms``, ``operation``,
-``description`` (one line), ``message``, ``tags``, ``counts`` ``[{label, value}]``, ``properties``
-``[{label, value}]``, ``transaction`` ``[{label, value}]`` (the decoded operation, flattened),
-``schema`` (see ``schema_tree``).
+Layout of ``DatasetCard.to_json``: ``name``, ``uri``, ``branch``, ``version``, ``label``
+("main:42"), ``tags`` of this version, ``latest`` (newest version of the branch), ``facts``
+(``{key, value, title}`` each).
 
-Limits: ``MAX_FACTS`` entries of each list; values are one line.
+Layout of ``VersionDetail.to_json``: ``label``, ``branch``, ``version``, ``time``, ``time_ms``,
+``operation``, ``description`` (one line), ``message``, ``tags``, ``counts`` ``[{label, value}]``,
+``properties`` ``[{label, value}]``, ``transaction`` ``[{label, value}]`` (the decoded operation,
+flattened), ``schema`` (see ``schema_tree``).
+
+Limits: ``MAX_TAGS`` tags on the card; ``MAX_FACTS`` entries of each list of the detail, values are
+one line. Reads metadata only.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from lance_nb.explorer.models.source import Source, TransactionInfo, VersionInfo
 MAX_FACTS = 40
 _MAX_DEPTH = 6
 _VALUE_CHARS = 300
+MAX_TAGS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +144,75 @@ def _leaves(label: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
 
 def _is_deep(value: list[Any] | tuple[Any, ...]) -> bool:
     return bool(value) and isinstance(value[0], (Mapping, list, tuple))
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One figure: ``value`` is what the eye reads, ``title`` the sentence behind it."""
+
+    key: str
+    value: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetCard:
+    """The header card of one version of a dataset."""
+
+    name: str
+    uri: str
+    branch: str | None
+    version: int
+    label: str
+    latest: int
+    tags: tuple[str, ...]
+    facts: tuple[Fact, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the card as JSON-able values."""
+        return flat(self) | {"tags": list(self.tags), "facts": [flat(f) for f in self.facts]}
+
+
+def dataset_card(dataset: Source, latest: int | None = None) -> DatasetCard:
+    """Read the card of ``dataset`` at its version; ``latest`` saves a listing when it is known."""
+    info = dataset.version_info(dataset.version)
+    return DatasetCard(
+        name=text.name(dataset.name),
+        uri=text.line(dataset.uri),
+        branch=None if dataset.branch is None else text.name(dataset.branch),
+        version=dataset.version,
+        label=text.ref_label(dataset.branch, dataset.version),
+        latest=dataset.latest_version if latest is None else latest,
+        tags=tuple(text.name(tag) for tag in info.tags[:MAX_TAGS]),
+        facts=_card_facts(dataset),
+    )
+
+
+def _card_facts(dataset: Source) -> tuple[Fact, ...]:
+    stats = dataset.stats()
+    physical = stats.num_rows + stats.num_deleted_rows
+    deleted = text.share(stats.num_deleted_rows, physical)
+    num_columns = len(dataset.schema)
+    facts = [
+        Fact("rows", text.count(stats.num_rows), f"{text.count(stats.num_rows)} live rows"),
+        Fact("columns", text.count(num_columns), "columns at the top level of the schema"),
+        Fact(
+            "size",
+            "unknown" if stats.size_bytes is None else text.size(stats.size_bytes),
+            "bytes of the data files that this version uses",
+        ),
+        Fact(
+            "fragments",
+            text.count(stats.num_fragments),
+            f"{text.plural(stats.num_fragments, 'fragment')} "
+            f"in {text.plural(stats.num_data_files, 'data file')}",
+        ),
+        Fact(
+            "deleted",
+            deleted,
+            f"{text.count(stats.num_deleted_rows)} of {text.count(physical)} stored rows "
+            "are marked deleted",
+        ),
+        Fact("format", text.name(dataset.data_storage_version), "version of the data file format"),
+    ]
+    return tuple(facts)

@@ -34,7 +34,6 @@ import pyarrow as pa
 
 from lance_nb.code_lines import Python
 from lance_nb.errors import InvalidInputError, NotSupportedError
-from lance_nb.explorer.cell_bytes import CellDesk
 from lance_nb.explorer.grid_look import look_at, look_of
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
 from lance_nb.explorer.models import cells, media, refs, text
@@ -48,9 +47,8 @@ from lance_nb.explorer.models.filter_conditions import (
     stored_time,
     value_condition,
 )
+from lance_nb.explorer.models.row_detail import MAX_ROWS, CellBytesCache, clipboard_text, row_tree
 from lance_nb.explorer.models.row_query import NearestQuery
-from lance_nb.explorer.models.row_texts import MAX_ROWS, row_texts
-from lance_nb.explorer.models.row_tree import row_tree
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import Source, is_blob_column, scanned_source
 from lance_nb.explorer.selection import selection_of
@@ -211,7 +209,7 @@ class RowAnswers(ViewAnswers):
         row, column, offset = (
             integer(args, key, low=0, high=MAX_COUNT) for key in ("row", "column", "offset")
         )
-        desk = self.session.keep(CellDesk)
+        desk = self.session.keep(CellBytesCache)
         found = desk.open(self.source(args), self.session.lens(args), row, column)
         if found is None:
             return Answer({"null": True})
@@ -242,7 +240,7 @@ class RowAnswers(ViewAnswers):
         table = replace(wanted, ranges=tuple(some)).table(source)
         if len(wanted.ranges) > 1:
             table = wanted.table(source).slice(0, MAX_ROWS)
-        found = row_texts(table)
+        found = clipboard_text(table)
         return Answer({"text": found.text, "rows": found.rows, "wanted": wanted.num_rows})
 
 

@@ -34,18 +34,14 @@ from lance_nb.dataset.verbs.staging import Stage
 from lance_nb.errors import LanceError, NotSupportedError
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, words
 from lance_nb.explorer.models.source import Source
-from lance_nb.explorer.models.stage_card import card_json
-from lance_nb.explorer.models.stage_code import stage_code
-from lance_nb.explorer.models.stage_menu import stage_menu
 from lance_nb.explorer.session import Session, place_of
-from lance_nb.explorer.staging import rows
-from lance_nb.explorer.staging.actions import NAMES
-from lance_nb.explorer.staging.card import Card
-from lance_nb.explorer.staging.deck import Deck, deck_of
-from lance_nb.explorer.staging.edits import check
-from lance_nb.explorer.staging.teller import Teller
-from lance_nb.explorer.staging.where import where_of
-from lance_nb.explorer.staging.wishes import Wish
+from lance_nb.explorer.staging import row_sources
+from lance_nb.explorer.staging.card import ACTION_VERBS, Card
+from lance_nb.explorer.staging.card_view import card_json, stage_code
+from lance_nb.explorer.staging.edit_execution import check_edit, placement_of
+from lance_nb.explorer.staging.edit_forms import EditForm, form_choices
+from lance_nb.explorer.staging.progress import ProgressReporter
+from lance_nb.explorer.staging.staging_area import StagingArea, staging_area_of
 from lance_nb.explorer.view_answers import ViewAnswers
 from lance_nb.explorer.widget import LanceWidget
 
@@ -67,7 +63,9 @@ class StagePanel(LanceWidget):
     ) -> None:
         """Show what is staged on a dataset, or a stage that was made in code as a card there."""
         if isinstance(dataset, Stage):
-            dataset = deck_of(LanceDataset.from_opened(*dataset.opened)).adopt(dataset).dataset
+            dataset = (
+                staging_area_of(LanceDataset.from_opened(*dataset.opened)).adopt(dataset).dataset
+            )
         super().__init__(dataset, height=height, read_only=read_only)
 
     @classmethod
@@ -96,23 +94,23 @@ class _Answers(ViewAnswers):
         return _writable(self.session.open(place_of(args)))
 
     @property
-    def _deck(self) -> Deck:
-        return deck_of(_writable(self.session.dataset))
+    def _deck(self) -> StagingArea:
+        return staging_area_of(_writable(self.session.dataset))
 
     def on_menu(self, args: Mapping[str, Any]) -> Answer:
         dataset = self._dataset(args)
         self._deck.forget_strangers(dataset)
-        return Answer(stage_menu(dataset, rows.notebook_variables()))
+        return Answer(form_choices(dataset, row_sources.notebook_variables()))
 
     def on_check(self, args: Mapping[str, Any]) -> Answer:
         wish = _wish_of(args)
         dataset = self._dataset(args)
         if "source" in wish.args:
-            rows.check_rows(wish.args["source"], rows.notebook_variables())
-        note = check(dataset, wish)
+            row_sources.check_rows(wish.args["source"], row_sources.notebook_variables())
+        note = check_edit(dataset, wish)
         where = None
-        if wish.verb not in NAMES:
-            where = where_of(dataset, wish, rows.notebook_variables()).to_json()
+        if wish.verb not in ACTION_VERBS:
+            where = placement_of(dataset, wish, row_sources.notebook_variables()).to_json()
         return Answer({"note": note, "code": stage_code(wish), "where": where})
 
     def on_cards(self, args: Mapping[str, Any]) -> Answer:
@@ -127,7 +125,7 @@ class _Answers(ViewAnswers):
 
     def on_add(self, args: Mapping[str, Any]) -> Job:
         wish, dataset = _wish_of(args), self._dataset(args)
-        variables = rows.notebook_variables()
+        variables = row_sources.notebook_variables()
         return self._work("stage", lambda deck, told: deck.add(dataset, wish, variables, told))
 
     def on_prepare(self, args: Mapping[str, Any]) -> Job:
@@ -146,7 +144,7 @@ class _Answers(ViewAnswers):
     def on_all(self, args: Mapping[str, Any]) -> Job:
         message, together = _message_of(args), args.get("together") is True
 
-        def commit(deck: Deck, told: Teller) -> list[Card]:
+        def commit(deck: StagingArea, told: ProgressReporter) -> list[Card]:
             if together:
                 return deck.commit_together(message, told)
             return deck.commit_each(message, told)
@@ -166,13 +164,13 @@ class _Answers(ViewAnswers):
         self._deck.earlier(_id_of(args))
         return self._answer()
 
-    def _work(self, what: str, do: Callable[[Deck, Teller], object]) -> Job:
+    def _work(self, what: str, do: Callable[[StagingArea, ProgressReporter], object]) -> Job:
         """Do something that may write, in a thread of its own."""
         self.session.check_unlocked()
         deck = self._deck
 
         def work(progress: Progress) -> Answer:
-            done = do(deck, Teller(what, progress))
+            done = do(deck, ProgressReporter(what, progress))
             return self._answer(done if isinstance(done, list) else ())
 
         return Job(work)
@@ -194,8 +192,8 @@ def _writable(source: object) -> LanceDataset:
     return source
 
 
-def _wish_of(args: Mapping[str, Any]) -> Wish:
-    return Wish.of(args.get("verb"), args.get("args"), args.get("engine", "auto"))
+def _wish_of(args: Mapping[str, Any]) -> EditForm:
+    return EditForm.of(args.get("verb"), args.get("args"), args.get("engine", "auto"))
 
 
 def _id_of(args: Mapping[str, Any]) -> str:
@@ -206,12 +204,12 @@ def _message_of(args: Mapping[str, Any]) -> str | None:
     return words({"message": args.get("message") or ""}, "message", MAX_MESSAGE_CHARS) or None
 
 
-def _deck_json(deck: Deck) -> dict[str, Any]:
+def _deck_json(deck: StagingArea) -> dict[str, Any]:
     cards = [card_json(card) for card in deck.cards]
     return {"cards": cards, "not_together": _why(deck)}
 
 
-def _why(deck: Deck) -> str:
+def _why(deck: StagingArea) -> str:
     try:
         return deck.why_not_together()
     except LanceError as error:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.stage_card import title_of
-from lance_nb.explorer.staging.teller import Teller
+from lance_nb.explorer.staging.card_view import title_of
+from lance_nb.explorer.staging.progress import ProgressReporter
 from lance_nb.magic.answer import Answer, answer_of_lines, answer_of_records
 from lance_nb.magic.desk import Desk, label
 from lance_nb.magic.verb import VARIABLE, Verb, argument
@@ -77,7 +77,7 @@ def commit(desk: Desk, said: Namespace) -> Answer:
     message = " ".join(said.message) if said.message else None
     is_each = said.each or len(deck.open_cards) == 1
     do = deck.commit_each if is_each else deck.commit_together
-    for card in do(message, Teller("commit")):
+    for card in do(message, ProgressReporter("commit")):
         if card.problem is not None:
             raise card.problem
     dataset = desk.latest()

@@ -12,7 +12,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import lance_nb
-from lance_nb.explorer.staging.deck import forget_deck
+from lance_nb.explorer.staging.staging_area import forget_staging_area
 
 Lance = Callable[[str], Any]
 
@@ -55,7 +55,7 @@ def uri(written: Path, tmp_path: Path) -> Iterator[str]:
     """
     kept = shutil.copytree(written, tmp_path / "kept")
     yield str(written)
-    forget_deck(str(written))
+    forget_staging_area(str(written))
     shutil.rmtree(written)
     shutil.copytree(kept, written)
 

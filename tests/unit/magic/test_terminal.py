@@ -16,7 +16,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import lance_nb
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.staging.deck import forget_deck
+from lance_nb.explorer.staging.staging_area import forget_staging_area
 from lance_nb.magic.answer import one_line
 from lance_nb.magic.command_line import COMMANDS, main
 from lance_nb.magic.registry import VERBS
@@ -55,7 +55,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def evil(written: Path, tmp_path: Path) -> Iterator[str]:
     copy = shutil.copytree(written, tmp_path / written.name)
     yield str(copy)
-    forget_deck(str(copy))
+    forget_staging_area(str(copy))
 
 
 LINES: dict[str, tuple[list[str], ...]] = {

@@ -9,13 +9,12 @@ import pytest
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
-from lance_nb.explorer.models.dataset_card import dataset_card
 from lance_nb.explorer.models.fragment_detail import fragment_detail
 from lance_nb.explorer.models.fragment_map import fragment_map, most_deleted
 from lance_nb.explorer.models.storage_report import storage_health
 from lance_nb.explorer.models.timeline import timeline
 from lance_nb.explorer.models.value_facts import FACTS
-from lance_nb.explorer.models.version_detail import version_detail
+from lance_nb.explorer.models.version_detail import dataset_card, version_detail
 from lance_nb.magic.verbs.looking import in_words
 from lance_nb.table.diff.counts import DiffCounts
 from tests.unit.dataset.test_old_releases import PATHS

@@ -13,9 +13,9 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.explorer.staging.card import Card
-from lance_nb.explorer.staging.deck import Deck, deck_of
-from lance_nb.explorer.staging.teller import Teller
-from lance_nb.explorer.staging.wishes import Wish
+from lance_nb.explorer.staging.edit_forms import EditForm
+from lance_nb.explorer.staging.progress import ProgressReporter
+from lance_nb.explorer.staging.staging_area import StagingArea, staging_area_of
 from lance_nb.spark import run, sessions
 from lance_nb.spark.engine import LocalEngine
 
@@ -31,14 +31,16 @@ def dataset() -> LanceDataset:
 
 
 @pytest.fixture
-def deck(dataset: LanceDataset) -> Deck:
-    return deck_of(dataset)
+def deck(dataset: LanceDataset) -> StagingArea:
+    return staging_area_of(dataset)
 
 
 @pytest.fixture
-def add(dataset: LanceDataset, deck: Deck) -> Callable[..., Card]:
+def add(dataset: LanceDataset, deck: StagingArea) -> Callable[..., Card]:
     def staged(verb: str, engine: str = "auto", **args: Any) -> Card:
-        return deck.add(dataset, Wish.of(verb, args, engine), {"more": MORE}, Teller())
+        return deck.add(
+            dataset, EditForm.of(verb, args, engine), {"more": MORE}, ProgressReporter()
+        )
 
     return staged
 

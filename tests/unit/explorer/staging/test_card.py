@@ -10,11 +10,11 @@ import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs import staging
 from lance_nb.errors import CommitStateUnknownError, InvalidInputError
-from lance_nb.explorer.models.stage_card import card_json
 from lance_nb.explorer.staging.card import COMMITTED, UNKNOWN, Card
-from lance_nb.explorer.staging.deck import Deck, deck_of
-from lance_nb.explorer.staging.teller import Teller
-from lance_nb.explorer.staging.wishes import Wish
+from lance_nb.explorer.staging.card_view import card_json
+from lance_nb.explorer.staging.edit_forms import EditForm
+from lance_nb.explorer.staging.progress import ProgressReporter
+from lance_nb.explorer.staging.staging_area import StagingArea, staging_area_of
 
 Add = Callable[..., Card]
 EVERY: list[tuple[str, dict[str, Any], int | None]] = [
@@ -39,7 +39,7 @@ EVERY: list[tuple[str, dict[str, Any], int | None]] = [
 @pytest.mark.parametrize("change", EVERY)
 def test_every_change_shows_what_the_commit_then_does(
     change: tuple[str, dict[str, Any], int | None],
-    deck: Deck,
+    deck: StagingArea,
     add: Add,
     newest: Callable[[], LanceDataset],
 ) -> None:
@@ -49,7 +49,7 @@ def test_every_change_shows_what_the_commit_then_does(
     assert shown["state"] == "ready"
     assert shown["title"]
     assert newest().version == 1
-    deck.commit(card.id, "why", Teller())
+    deck.commit(card.id, "why", ProgressReporter())
     outcome = card_json(card)["outcome"]
     if rows is None:
         assert card.preview is None
@@ -72,12 +72,12 @@ def test_fragments_that_get_other_columns_are_touched(add: Add) -> None:
 
 
 def test_only_the_commit_that_was_met_is_blamed(
-    dataset: LanceDataset, deck: Deck, add: Add
+    dataset: LanceDataset, deck: StagingArea, add: Add
 ) -> None:
     card = add("delete", where="id < 5")
     lance_nb.dataset(dataset.uri).delete("id = 7")
     lance_nb.dataset(dataset.uri).update({"price": "0"}, where="id = 3")
-    deck.commit(card.id, None, Teller())
+    deck.commit(card.id, None, ProgressReporter())
     words = {one["version"]: one["words"] for one in card_json(card)["meetings"]}
     assert words == {
         2: "this card is rebased onto it automatically",
@@ -88,7 +88,7 @@ def test_only_the_commit_that_was_met_is_blamed(
 @pytest.mark.parametrize("landed", [True, False])
 def test_an_unknown_outcome_is_looked_at_again(
     landed: bool,
-    deck: Deck,
+    deck: StagingArea,
     add: Add,
     newest: Callable[[], LanceDataset],
     monkeypatch: pytest.MonkeyPatch,
@@ -103,14 +103,14 @@ def test_an_unknown_outcome_is_looked_at_again(
     card = add("append", source="more")
     with monkeypatch.context() as patched:
         patched.setattr(staging, "commit_staged", lost)
-        deck.commit(card.id, None, Teller())
+        deck.commit(card.id, None, ProgressReporter())
     assert card.state == UNKNOWN
     problem = card_json(card)["problem"]
     assert "Nobody knows" in problem["title"]
     card.look_again()
     assert (card.state, card.version) == ((COMMITTED, 2) if landed else (UNKNOWN, None))
     if not landed:
-        deck.commit(card.id, None, Teller())
+        deck.commit(card.id, None, ProgressReporter())
     assert (card.state, card.version, newest().version) == (COMMITTED, 2, 2)
     assert newest().count_rows() == 22
     with pytest.raises(InvalidInputError, match="is known"):
@@ -118,25 +118,25 @@ def test_an_unknown_outcome_is_looked_at_again(
 
 
 def test_a_restore_undoes_what_was_committed(
-    deck: Deck, add: Add, newest: Callable[[], LanceDataset]
+    deck: StagingArea, add: Add, newest: Callable[[], LanceDataset]
 ) -> None:
-    card = deck.commit(add("delete", where="id < 5").id, None, Teller())
+    card = deck.commit(add("delete", where="id < 5").id, None, ProgressReporter())
     undo = card_json(card)["outcome"]["undo"]
-    deck.commit(add(undo["verb"], version=undo["version"]).id, None, Teller())
+    deck.commit(add(undo["verb"], version=undo["version"]).id, None, ProgressReporter())
     assert (newest().version, newest().count_rows()) == (3, 20)
 
 
-def test_a_committed_card_is_not_committed_again(deck: Deck, add: Add) -> None:
-    card = deck.commit(add("append", source="more").id, None, Teller())
+def test_a_committed_card_is_not_committed_again(deck: StagingArea, add: Add) -> None:
+    card = deck.commit(add("append", source="more").id, None, ProgressReporter())
     with pytest.raises(InvalidInputError, match="is committed"):
-        deck.commit(card.id, None, Teller())
+        deck.commit(card.id, None, ProgressReporter())
     with pytest.raises(InvalidInputError, match="is committed"):
-        deck.rerun(card.id, Teller())
+        deck.rerun(card.id, ProgressReporter())
     assert card.discard() == 0
 
 
 def test_names_are_changed_only_where_they_were_seen(
-    dataset: LanceDataset, deck: Deck, add: Add
+    dataset: LanceDataset, deck: StagingArea, add: Add
 ) -> None:
     dataset.tags.create("v1", 1)
     card = add("tag", action="delete", name="v1")
@@ -144,10 +144,10 @@ def test_names_are_changed_only_where_they_were_seen(
     other.delete("id = 1")
     other.tags.update("v1", 2)
     with pytest.raises(lance_nb.LanceError):
-        deck.commit(card.id, None, Teller())
+        deck.commit(card.id, None, ProgressReporter())
     assert dataset.tags.names() == ["v1"]
-    deck.rerun(card.id, Teller())
-    deck.commit(card.id, None, Teller())
+    deck.rerun(card.id, ProgressReporter())
+    deck.commit(card.id, None, ProgressReporter())
     assert dataset.tags.names() == []
 
 
@@ -164,27 +164,27 @@ def test_names_are_changed_only_where_they_were_seen(
     ],
 )
 def test_what_makes_no_sense_is_refused_when_it_is_staged(
-    verb: str, args: dict[str, Any], words: str, deck: Deck, add: Add
+    verb: str, args: dict[str, Any], words: str, deck: StagingArea, add: Add
 ) -> None:
     with pytest.raises(lance_nb.LanceError, match=words):
         add(verb, **args)
     assert deck.cards == []
 
 
-def test_branches_are_made_and_deleted(dataset: LanceDataset, deck: Deck, add: Add) -> None:
-    deck.commit(add("branch", action="create", name="dev").id, None, Teller())
+def test_branches_are_made_and_deleted(dataset: LanceDataset, deck: StagingArea, add: Add) -> None:
+    deck.commit(add("branch", action="create", name="dev").id, None, ProgressReporter())
     with pytest.raises(InvalidInputError, match="there is a branch"):
         add("branch", action="create", name="dev")
     card = add("branch", action="delete", name="dev")
     assert "1 version" in " ".join(card_json(card)["lines"])
-    deck.commit(card.id, None, Teller())
+    deck.commit(card.id, None, ProgressReporter())
     assert dataset.branches.names() == []
 
 
 def test_an_upsert_tells_new_rows_from_those_that_were_there(dataset: LanceDataset) -> None:
     rows = pa.table({"id": [3, 900], "price": [0.0, 1.0]})
-    wish = Wish.of("upsert", {"source": "rows", "on": ["id"]})
-    card = deck_of(dataset).add(dataset, wish, {"rows": rows}, Teller())
+    wish = EditForm.of("upsert", {"source": "rows", "on": ["id"]})
+    card = staging_area_of(dataset).add(dataset, wish, {"rows": rows}, ProgressReporter())
     before, after = card_json(card)["samples"]
     signs = dict(zip((row[0] for row in after["rows"]), after["signs"], strict=True))
     assert signs == {"3": "~", "900": "+"}

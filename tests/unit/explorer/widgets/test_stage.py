@@ -9,7 +9,7 @@ import pytest
 import lance_nb
 from lance_nb.explorer.messages import handle
 from lance_nb.explorer.session import Session
-from lance_nb.explorer.staging import rows
+from lance_nb.explorer.staging import row_sources
 from lance_nb.explorer.value_pictures import picture_of_value, widget_of
 from lance_nb.explorer.widgets.stage import StagePanel
 from tests.unit.explorer.fakes import small_dataset
@@ -18,7 +18,7 @@ from tests.unit.explorer.staging.conftest import MORE
 
 @pytest.fixture
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
-    monkeypatch.setattr(rows, "notebook_variables", lambda: {"more": MORE})
+    monkeypatch.setattr(row_sources, "notebook_variables", lambda: {"more": MORE})
     data = pa.table({"id": range(20), "price": [float(one) for one in range(20)]})
     return Session(lance_nb.write_dataset(data, tmp_path / "a.lance"))
 

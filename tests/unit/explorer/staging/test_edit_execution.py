@@ -10,12 +10,12 @@ import pytest
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
-from lance_nb.explorer.models.stage_card import card_json
 from lance_nb.explorer.staging.card import PLANNED, READY, Card
-from lance_nb.explorer.staging.deck import Deck
-from lance_nb.explorer.staging.teller import Teller
-from lance_nb.explorer.staging.where import where_of
-from lance_nb.explorer.staging.wishes import VERBS, Wish
+from lance_nb.explorer.staging.card_view import card_json
+from lance_nb.explorer.staging.edit_execution import placement_of
+from lance_nb.explorer.staging.edit_forms import VERBS, EditForm
+from lance_nb.explorer.staging.progress import ProgressReporter
+from lance_nb.explorer.staging.staging_area import StagingArea
 from tests.unit.explorer.staging.conftest import MORE
 
 Add = Callable[..., Card]
@@ -53,25 +53,25 @@ def test_these_are_all_heavy_verbs() -> None:
 def test_a_heavy_card_does_in_tasks_what_it_does_here(
     change: tuple[str, dict[str, Any]],
     dataset: LanceDataset,
-    deck: Deck,
+    deck: StagingArea,
     newest: Callable[[], LanceDataset],
     session: object,
 ) -> None:
     verb, args = change
     names = {"more": pa.table({"id": [1, 100], "price": [7.0, 8.0]}), "held": dataset}
-    here = deck.add(dataset, Wish.of(verb, args), names, Teller())
+    here = deck.add(dataset, EditForm.of(verb, args), names, ProgressReporter())
     assert (here.state, here.where.name, here.where.is_movable) == (READY, "local", True)
     wanted = shown(here)
     deck.remove(here.id)
-    card = deck.add(dataset, Wish.of(verb, args, "spark"), names, Teller())
+    card = deck.add(dataset, EditForm.of(verb, args, "spark"), names, ProgressReporter())
     assert (card.state, card.where.name, card.stage) == (PLANNED, "spark", None)
-    told = Teller("prepare")
+    told = ProgressReporter("prepare")
     deck.prepare(card.id, told)
     assert card.state == READY
     assert shown(card) == wanted
     assert (told.now.engine, told.now.done, told.now.total) == ("spark", 1, 1)
     assert told.now.rows > 0
-    deck.commit(card.id, "elsewhere", Teller())
+    deck.commit(card.id, "elsewhere", ProgressReporter())
     assert card.version == newest().version
     assert newest().version_info(card.version).message == "elsewhere"
     newest().validate()
@@ -87,14 +87,14 @@ def test_a_light_card_stays(verb: str, args: dict[str, Any], add: Add) -> None:
 def test_rows_that_lie_here_are_written_here(dataset: LanceDataset, add: Add) -> None:
     assert add("append", "spark", source="more").where.reason == "its rows are in this process"
     stream = {"more": MORE.to_reader()}
-    wish = Wish.of("upsert", {"source": "more", "on": ["id"]}, "spark")
-    where = where_of(dataset, wish, stream)
+    wish = EditForm.of("upsert", {"source": "more", "on": ["id"]}, "spark")
+    where = placement_of(dataset, wish, stream)
     assert (where.name, where.is_movable) == ("local", False)
     assert stream["more"].read_all().num_rows == 2  # looking has not read it
 
 
 def test_spark_that_cannot_be_had_is_said_before_anything_runs(
-    add: Add, deck: Deck, monkeypatch: pytest.MonkeyPatch
+    add: Add, deck: StagingArea, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from lance_nb.spark import sessions
 
@@ -106,9 +106,9 @@ def test_spark_that_cannot_be_had_is_said_before_anything_runs(
 
 
 @pytest.mark.usefixtures("session")
-def test_a_card_that_fails_elsewhere_says_why_and_goes_on_here(deck: Deck, add: Add) -> None:
+def test_a_card_that_fails_elsewhere_says_why_and_goes_on_here(deck: StagingArea, add: Add) -> None:
     card = add("compact", "spark", target_rows_per_fragment=1000)
-    deck.prepare(card.id, Teller(), "local")
+    deck.prepare(card.id, ProgressReporter(), "local")
     assert card.state == READY
     with pytest.raises(InvalidInputError, match="worth compacting"):
         add("compact", target_rows_per_fragment=2)
@@ -117,10 +117,10 @@ def test_a_card_that_fails_elsewhere_says_why_and_goes_on_here(deck: Deck, add: 
 
 
 @pytest.mark.usefixtures("session")
-def test_an_empty_dataset_has_no_tasks(dataset: LanceDataset, deck: Deck) -> None:
+def test_an_empty_dataset_has_no_tasks(dataset: LanceDataset, deck: StagingArea) -> None:
     dataset.delete("true")
-    wish = Wish.of("add_column", {"name": "twice", "sql": "price * 2"}, "spark")
-    card = deck.add(dataset, wish, {}, Teller())
-    deck.commit(card.id, None, Teller())
+    wish = EditForm.of("add_column", {"name": "twice", "sql": "price * 2"}, "spark")
+    card = deck.add(dataset, wish, {}, ProgressReporter())
+    deck.commit(card.id, None, ProgressReporter())
     found = dataset.checkout_latest()
     assert found.schema.field("twice").type == pa.float64()

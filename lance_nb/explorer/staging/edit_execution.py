@@ -1,17 +1,19 @@
-"""From a wish to a stage: the verbs of ``ds.stage()``, and plans of tasks where work is large.
+"""Execute an edit: choose where it runs, plan it as tasks if it can be split, or stage it here.
 
-Whatever reads or writes data is a plan first: deletions, updates, upserts, appends from files and
-datasets, new and cast columns, compactions. A plan can run here or on Spark, and what it returns
-are edits of a stage. All else is done in this process, as are upserts, compactions and columns
-that run here, because these tell how far they are row by row.
+Whatever reads or writes data has a plan first: deletions, updates, upserts, appends from files and
+datasets, new and cast columns, compactions. A plan can run in this process or on Spark, and returns
+the edits of a stage. Everything else is done in this process with the verbs of ``ds.stage()``, as
+are upserts, compactions and columns that run here, because these report their progress by rows.
 
 Limits: an upsert that runs elsewhere holds its rows in memory.
-Source: lance_nb.dataset.verbs.staging, lance_nb.spark (run_edits).
+Source: lance_nb.dataset.verbs.staging, lance_nb.spark (``run_edits``), lance_nb.spark.run
+(``choose``), lance_nb.spark.sessions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -22,23 +24,31 @@ from lance_nb.dataset.verbs import deleting, schema_evolution, updating
 from lance_nb.dataset.verbs.column_values import values_of
 from lance_nb.dataset.verbs.input_data import fitted
 from lance_nb.dataset.verbs.staging import Stage
-from lance_nb.errors import ColumnNotFoundError, InvalidInputError
+from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.explorer.messages import Progress
-from lance_nb.explorer.models import refs
-from lance_nb.explorer.staging.rows import Namespace, find_rows, in_parts, is_spark_frame
-from lance_nb.explorer.staging.wishes import VERBS, Wish, type_of
+from lance_nb.explorer.models import refs, text
+from lance_nb.explorer.staging.edit_forms import VERBS, EditForm, type_of
+from lance_nb.explorer.staging.row_sources import (
+    Namespace,
+    find_rows,
+    is_spark_frame,
+    streamed_source,
+)
 
 # Done here these tell every row, as a plan they tell tasks.
 BY_ROWS = ("upsert", "compact", "add_column", "cast_column")
+LOCAL, SPARK = "local", "spark"
+LARGE_BYTES = 1536 * 1024**2  # from here on a card says how much work it is before it is done
+_STAYS = "a DataFrame stays on Spark"
 
 
-def plan_of(dataset: LanceDataset, wish: Wish, namespace: Namespace) -> Plan | None:
+def plan_of(dataset: LanceDataset, wish: EditForm, namespace: Namespace) -> Plan | None:
     """Plan work that can run anywhere; None for what is done in this process. Raises LanceError."""
     make = _PLANS.get(wish.verb)
     return None if make is None else make(dataset, wish, namespace)
 
 
-def outline_of(dataset: LanceDataset, wish: Wish, namespace: Namespace) -> Plan | None:
+def rough_plan_of(dataset: LanceDataset, wish: EditForm, namespace: Namespace) -> Plan | None:
     """Plan as far as no row is read for it: how much work there is. Raises LanceError."""
     if wish.verb != "upsert":
         return plan_of(dataset, wish, namespace)
@@ -49,7 +59,7 @@ def outline_of(dataset: LanceDataset, wish: Wish, namespace: Namespace) -> Plan 
     return engines().plan_upsert(dataset, nothing, wish.args["on"])
 
 
-def why_here(wish: Wish) -> str:
+def local_reason(wish: EditForm) -> str:
     """Say why work that has no plan is done in this process."""
     if wish.verb in ("append", "overwrite"):
         return "its rows are in this process"
@@ -57,15 +67,15 @@ def why_here(wish: Wish) -> str:
     return "done in this process" if is_heavy and "type" not in wish.args else "no data is read"
 
 
-def _append(dataset: LanceDataset, wish: Wish, namespace: Namespace) -> Plan | None:
+def _append(dataset: LanceDataset, wish: EditForm, namespace: Namespace) -> Plan | None:
     name = wish.args["source"]
     if is_spark_frame(namespace.get(name)):
         return engines().plan_frame(dataset, namespace[name])
-    source = in_parts(name, namespace)
+    source = streamed_source(name, namespace)
     return None if source is None else engines().plan_append(dataset, source)
 
 
-def _upsert(dataset: LanceDataset, wish: Wish, namespace: Namespace) -> Plan | None:
+def _upsert(dataset: LanceDataset, wish: EditForm, namespace: Namespace) -> Plan | None:
     rows = fitted(find_rows(wish.args["source"], namespace), dataset.schema)
     if isinstance(rows, pa.RecordBatchReader):
         return None  # it can be read once
@@ -74,13 +84,13 @@ def _upsert(dataset: LanceDataset, wish: Wish, namespace: Namespace) -> Plan | N
     return engines().plan_upsert(dataset, rows, wish.args["on"], **how)
 
 
-def _columns(dataset: LanceDataset, wish: Wish, _: Namespace) -> Plan | None:
+def _columns(dataset: LanceDataset, wish: EditForm, _: Namespace) -> Plan | None:
     if "sql" not in wish.args:
         return None
     return engines().plan_columns(dataset, {wish.args["name"]: wish.args["sql"]})
 
 
-_PLANS: dict[str, Callable[[LanceDataset, Wish, Namespace], Plan | None]] = {
+_PLANS: dict[str, Callable[[LanceDataset, EditForm, Namespace], Plan | None]] = {
     "delete": lambda ds, wish, _: engines().plan_delete(ds, wish.args["where"]),
     "update": lambda ds, wish, _: engines().plan_update(
         ds, wish.args["set"], wish.args.get("where")
@@ -95,7 +105,9 @@ _PLANS: dict[str, Callable[[LanceDataset, Wish, Namespace], Plan | None]] = {
 }
 
 
-def stage_of(dataset: LanceDataset, wish: Wish, namespace: Namespace, progress: Progress) -> Stage:
+def stage_of(
+    dataset: LanceDataset, wish: EditForm, namespace: Namespace, progress: Progress
+) -> Stage:
     """Do the work of a wish in this process, and return it staged. Raises LanceError."""
     stage, args = dataset.stage(), wish.args
     if wish.verb == "delete":
@@ -150,7 +162,7 @@ def _older(dataset: LanceDataset, ref: str) -> int:
     return found.version
 
 
-def check(dataset: LanceDataset, wish: Wish) -> str:
+def check_edit(dataset: LanceDataset, wish: EditForm) -> str:
     """Check what can be known before anything is read; return what is worth saying. Raises."""
     snapshot, args = dataset.opened[1], wish.args
     if wish.verb == "delete":
@@ -186,3 +198,57 @@ def _check_columns(dataset: LanceDataset, names: list[str]) -> None:
             schema.path_of(one.id) == name for one in schema.walk()
         ):
             raise ColumnNotFoundError(name, tuple(schema.names))
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the work runs, or ran, and why. ``is_movable``: it could run somewhere else.
+
+    ``plan`` is the work cut into tasks, where that is known without reading a row.
+    """
+
+    name: str = LOCAL
+    reason: str = "done in this process"
+    size_bytes: int = 0
+    num_tasks: int = 0
+    is_movable: bool = False
+    plan: Plan | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_put_off(self) -> bool:
+        """Whether the work waits until it is asked for: because of where it runs, or its size."""
+        return self.name != LOCAL or self.size_bytes >= LARGE_BYTES
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON-able values."""
+        return {
+            "name": self.name,
+            "reason": text.line(self.reason),
+            "size": text.size(self.size_bytes),
+            "tasks": self.num_tasks,
+            "movable": self.is_movable,
+        }
+
+
+def placement_of(dataset: LanceDataset, wish: EditForm, namespace: Namespace) -> Placement:
+    """Say where a wish would run; no row is read for it.
+
+    Raises LanceError: NotSupportedError when Spark is asked for and cannot be had.
+    """
+    if wish.verb == "upsert" and is_spark_frame(namespace.get(wish.args["source"])):
+        is_open = wish.engine == "auto"
+        return Placement(SPARK if is_open else wish.engine, _STAYS if is_open else "asked for",
+                     is_movable=True)  # fmt: skip
+    plan = rough_plan_of(dataset, wish, namespace)
+    if plan is None:
+        return Placement(LOCAL, local_reason(wish))
+    session = engines().find_session(namespace) if wish.engine == SPARK else None
+    choice = engines().choose(plan, wish.engine, session)
+    reason = choice.reason
+    if choice.name == SPARK and engines().find_session(namespace) is None:
+        missing = engines().why_not()
+        if missing is not None:
+            raise NotSupportedError(f"this cannot run on Spark here: {missing}")
+        reason = f"{reason}; a session is started for it, which takes some seconds"
+    size, count = plan.size_bytes, len(plan.tasks)
+    return Placement(choice.name, reason, size, count, is_movable=True, plan=plan)

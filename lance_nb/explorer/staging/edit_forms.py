@@ -1,16 +1,16 @@
-"""What a person can stage, and the arguments of each: the forms of the tab, checked here again.
+"""Define the edits that can be staged: their forms, the check of their arguments, and the choices.
 
 Layout: ``VERBS`` by name; a verb has fields, a field a kind that says how it is typed and checked.
 
 ============== ==============================================================================
 kind           value
 ============== ==============================================================================
-``filter``     SQL that is true or false
-``sql``        SQL of a value
-``set``        mapping of column to SQL
+``filter``     SQL condition
+``sql``        SQL expression
+``set``        mapping of column to SQL expression
 ``column``     name of a column;  ``columns``: a list of them
 ``name``       a name that does not exist yet
-``rows``       variable, file or dataset (see rows)
+``rows``       variable, file or dataset (see row_sources)
 ``type``       Arrow type: ``int64``, ``timestamp[us]``, ``float16[128]`` for vectors
 ``version``    a version, as ``%lance at`` takes it
 ``tag branch`` name of one
@@ -18,7 +18,12 @@ kind           value
 ``choice``     one of ``choices``
 ============== ==============================================================================
 
-Limits: texts of ``MAX_CHARS`` characters, ``MAX_COLUMNS`` columns at a time.
+Layout of ``form_choices``: ``{verbs: [{name, label, group, fields}], columns: [{name, sql, type}],
+rows: [{name, kind, text}], tags, branches, versions: [text], spark: text}``. ``spark`` says in one
+line whether Spark can be used; no session is started for it.
+
+Limits: texts of ``MAX_CHARS`` characters, ``MAX_COLUMNS`` columns in an edit;
+``MAX_COLUMN_CHOICES`` columns and ``MAX_NAMES`` tags, branches and versions to choose from.
 """
 
 from __future__ import annotations
@@ -30,11 +35,19 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_nb.dataset import LanceDataset
+from lance_nb.dataset.engines import engines
 from lance_nb.errors import InvalidInputError
+from lance_nb.explorer.models import text
+from lance_nb.explorer.models.filter_conditions import column_sql
+from lance_nb.explorer.models.schema_tree import type_label
+from lance_nb.explorer.staging.row_sources import Namespace, variable_choices
 
 MAX_CHARS = 4000
 MAX_COLUMNS = 200
 VECTOR = re.compile(r"(\w+)\[(\d{1,6})\]")
+MAX_COLUMN_CHOICES = 2000
+MAX_NAMES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +149,7 @@ IN_CODE = "in_code"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class EditForm:
     """A verb with checked arguments; ``engine`` is where it is to run."""
 
     verb: str
@@ -144,7 +157,7 @@ class Wish:
     engine: str = "auto"
 
     @classmethod
-    def of(cls, verb: object, args: object, engine: object = "auto") -> Wish:
+    def of(cls, verb: object, args: object, engine: object = "auto") -> EditForm:
         """Check what a browser, or a line of ``%lance``, asked for. Raises InvalidInputError."""
         name, meant = ALIASES.get(str(verb), (str(verb), {}))
         if name not in VERBS:
@@ -219,3 +232,34 @@ def type_of(name: str) -> pa.DataType:
             f"{name!r} is no type; for example int64, float32, string, bool, date32, "
             "timestamp[us], float16[128]"
         ) from None
+
+
+def form_choices(dataset: LanceDataset, namespace: Namespace) -> dict[str, Any]:
+    """Return the menu as JSON-able values."""
+    tags = sorted(dataset.tags.names())[:MAX_NAMES]
+    branches = sorted(dataset.branches.names())[:MAX_NAMES]
+    numbers = list(dataset.version_numbers())[-MAX_NAMES:]
+    here = text.name(dataset.branch or "main")
+    return {
+        "verbs": [verb.to_json() for verb in VERBS.values()],
+        "columns": [
+            {
+                "name": text.name(field.name),
+                "value": field.name,
+                "sql": column_sql(field.name),
+                "type": type_label(field.type),
+            }
+            for field in list(dataset.schema)[:MAX_COLUMN_CHOICES]
+        ],
+        "rows": variable_choices(namespace, dataset.schema),
+        "tags": tags,
+        "branches": branches,
+        "versions": [f"{here}:{number}" for number in reversed(numbers)] + tags,
+        "spark": _spark(namespace),
+    }
+
+
+def _spark(namespace: Namespace) -> str:
+    if engines().find_session(namespace) is not None:
+        return "a Spark session is there"
+    return engines().why_not() or "a local Spark session would be started"

@@ -6,29 +6,31 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import InvalidInputError
-from lance_nb.explorer.staging.wishes import VERBS, Wish, type_of
+from lance_nb.explorer.staging.edit_forms import VERBS, EditForm, type_of
 
 
 def test_empty_arguments_are_left_out_and_texts_trimmed() -> None:
-    wish = Wish.of("delete", {"where": "  id = 1 "})
-    assert wish == Wish("delete", {"where": "id = 1"})
+    wish = EditForm.of("delete", {"where": "  id = 1 "})
+    assert wish == EditForm("delete", {"where": "id = 1"})
     given = {"set": {"a": "1"}, "where": ""}
-    assert Wish.of("update", given).args == {"set": {"a": "1"}}
+    assert EditForm.of("update", given).args == {"set": {"a": "1"}}
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_says_what_is_missing(verb: str) -> None:
     required = any(one.is_required for one in VERBS[verb].fields)
     if not required:
-        assert Wish.of(verb, {}).args == {}
+        assert EditForm.of(verb, {}).args == {}
         return
     with pytest.raises(InvalidInputError, match="is missing"):
-        Wish.of(verb, {})
+        EditForm.of(verb, {})
 
 
 def test_other_names_of_a_verb_are_understood() -> None:
-    assert Wish.of("materialize", {}) == Wish("compact", {"materialize_deletions_threshold": 0.0})
-    assert Wish.of("insert", {"source": "df"}).verb == "append"
+    assert EditForm.of("materialize", {}) == EditForm(
+        "compact", {"materialize_deletions_threshold": 0.0}
+    )
+    assert EditForm.of("insert", {"source": "df"}).verb == "append"
 
 
 @pytest.mark.parametrize(
@@ -52,12 +54,12 @@ def test_other_names_of_a_verb_are_understood() -> None:
 )
 def test_arguments_that_make_no_sense_are_refused(verb: Any, args: Any, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
-        Wish.of(verb, args)
+        EditForm.of(verb, args)
 
 
 def test_an_engine_that_does_not_exist_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="engine"):
-        Wish.of("delete", {"where": "x"}, "gpu")
+        EditForm.of("delete", {"where": "x"}, "gpu")
 
 
 def test_types_are_read_by_name_and_vectors_by_their_length() -> None:

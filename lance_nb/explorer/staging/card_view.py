@@ -1,35 +1,49 @@
-"""A staged card as a person reads it: what changes, where it runs, whom it meets.
+"""Describe a card for the Stage tab: preview, conflicts, outcome, and the code for the same edit.
 
-Layout of ``to_json``::
+Layout of ``card_json``::
 
     {id, verb, title, on, branch, read_version, state, message, code, where: {name, reason, ..},
      lines: [text], has_rows, facts: [{label, value}], fragments: [{id, change, before, after}],
      num_fragments, samples: [{label, sign, columns, rows, cut, signs?}], meetings: [...],
      problem, outcome}
 
-A meeting is what somebody else committed since: version, operation, who, when, message, and what
-that means for this card. ``outcome`` is there when it is committed: where it landed, how to undo.
+A meeting is a version that somebody else committed since: version, operation, author, time,
+message, and what it means for this card. ``outcome`` is set when the card is committed: the
+version, and how to undo it. Code is ``{python, magic}``.
 
 Limits: ``MAX_ROWS`` rows and ``MAX_COLUMNS`` columns of a sample, ``MAX_FRAGMENTS`` fragments,
-``MAX_MEETINGS`` meetings.
+``MAX_MEETINGS`` meetings. A verb that ``%lance`` lacks has the line that shows what is staged.
 """
 
 from __future__ import annotations
 
+import keyword
+from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
 
+from lance_nb.code_lines import PYTHON_ONLY, Python, magic, offered
 from lance_nb.dataset import provenance
 from lance_nb.dataset.verbs.stage_preview import Meeting, StagePreview
 from lance_nb.errors import LanceError
 from lance_nb.explorer.models import cells, text
 from lance_nb.explorer.models.error_card import error_card
 from lance_nb.explorer.models.schema_tree import type_label
-from lance_nb.explorer.models.stage_code import stage_code
 from lance_nb.explorer.staging.card import COMMITTED, FAILED, Card
-from lance_nb.explorer.staging.wishes import IN_CODE, VERBS, Wish
+from lance_nb.explorer.staging.edit_forms import IN_CODE, VECTOR, VERBS, EditForm
+from lance_nb.explorer.staging.row_sources import STREAMED
 
+# What reads a file of rows, by its ending: as table_files does.
+_READERS = {
+    ".parquet": "pyarrow.parquet.read_table",
+    ".csv": "pyarrow.csv.read_csv",
+    ".json": "pyarrow.json.read_json",
+    ".jsonl": "pyarrow.json.read_json",
+    ".arrow": "pyarrow.feather.read_table",
+    ".feather": "pyarrow.feather.read_table",
+}
 MAX_ROWS = 5
 MAX_COLUMNS = 8
 MAX_FRAGMENTS = 12
@@ -48,6 +62,146 @@ _TITLES = {
     "cast_column": "Cast column",
     "restore": "Restore",
 }
+
+
+def stage_code(wish: EditForm, message: str = "") -> dict[str, str]:
+    """Return ``{python, magic}``; ``ds`` is the dataset at the newest version of its branch."""
+    return offered(_python(wish.verb, wish.args, message), _magic(wish.verb, wish.args))
+
+
+# --- Python ---------------------------------------------------------------------------------------
+
+
+def _python(verb: str, args: Mapping[str, Any], message: str) -> Python:
+    said = (message,) if message else ()
+    if verb == IN_CODE:
+        return Python("stage.commit").call(*said)
+    if verb == "cleanup":
+        return _cleanup_code(args)
+    if verb == "tag":
+        change = {"create": "create", "move": "update", "delete": "delete"}[args["action"]]
+        ref = () if change == "delete" or "ref" not in args else (_ref_code(args["ref"]),)
+        return Python(f"ds.tags.{change}").call(args["name"], *ref)
+    if verb == "branch":
+        if args["action"] == "delete":
+            return Python("ds.branches.delete").call(args["name"])
+        ref = (_ref_code(args["ref"]),) if "ref" in args else ()
+        return Python("ds.create_branch").call(args["name"], *ref)
+    if verb == "append" and args["source"].endswith((*STREAMED, ".lance")):
+        also = {"message": message} if message else {}
+        return Python("lance_nb.spark.append").call(Python("ds"), args["source"], **also)
+    return _staged(Python("ds.stage()"), verb, args).attribute("commit").call(*said)
+
+
+def _staged(stage: Python, verb: str, args: Mapping[str, Any]) -> Python:
+    """Put one change on a stage."""
+    if verb in ("append", "overwrite"):
+        return stage.attribute(verb).call(_rows_code(args["source"]))
+    if verb == "upsert":
+        on = args["on"][0] if len(args["on"]) == 1 else args["on"]
+        return stage.attribute(verb).call(_rows_code(args["source"]), on=on)
+    if verb == "delete":
+        return stage.attribute(verb).call(args["where"])
+    if verb == "update":
+        where = {"where": args["where"]} if "where" in args else {}
+        return stage.attribute(verb).call(args["set"], **where)
+    if verb == "restore":
+        return stage.attribute(verb).call(_version_code(args["version"]))
+    if verb == "compact":
+        return stage.attribute(verb).call(**args)
+    if verb == "drop_columns":
+        return stage.attribute(verb).call(args["columns"])
+    if verb == "add_column":
+        if "sql" in args:
+            return stage.attribute("add_columns").call({args["name"]: args["sql"]})
+        field = Python("pa.field").call(args["name"], _type_code(args.get("type", "string")))
+        return stage.attribute("add_columns").call(field)
+    change = (
+        {"name": args["name"]}
+        if verb == "rename_column"
+        else {"data_type": _type_code(args["type"])}
+    )
+    return stage.attribute("alter_columns").call({"path": args["column"], **change})
+
+
+def _type_code(name: str) -> Python:
+    """Write an Arrow type as Python: ``pa.int32()``."""
+    vector = VECTOR.fullmatch(name)
+    if vector is not None:
+        return Python("pa.list_").call(_type_code(vector[1]), int(vector[2]))
+    if name.isidentifier() and hasattr(pa, name):
+        return Python("pa").attribute(name).call()
+    return Python("pa.type_for_alias").call(name)
+
+
+def _version_code(version: str) -> int | Python:
+    last = version.rpartition(":")[2]
+    if _is_number(last):
+        return int(last)
+    return Python("ds.checkout_version").call(version).attribute("version")
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdigit()
+
+
+def _rows_code(source: str) -> Python:
+    """Return what the rows are: a variable, or what reads a file."""
+    if source.isidentifier() and source.isascii() and not keyword.iskeyword(source):
+        return Python(source)
+    return Python(_READERS.get(PurePath(source).suffix, "lance_nb.dataset")).call(source)
+
+
+def _cleanup_code(args: Mapping[str, Any]) -> Python:
+    rules: dict[str, object] = {}
+    if "older_than" in args:
+        rules["older_than"] = Python("timedelta").call(days=_days(args["older_than"]))
+    if "keep" in args:
+        rules["retain_versions"] = args["keep"]
+    return Python("ds.cleanup_old_versions").call(**rules)
+
+
+def _days(days: float) -> float | int:
+    return int(days) if days == int(days) else days
+
+
+def _ref_code(ref: str) -> object:
+    if _is_number(ref):
+        return int(ref)
+    branch, colon, number = ref.partition(":")
+    if colon and _is_number(number):
+        return (None if branch == "main" else branch, int(number))
+    return ref
+
+
+# --- %lance ---------------------------------------------------------------------------------------
+
+
+def _magic(verb: str, args: Mapping[str, Any]) -> str:
+    if verb in ("append", "overwrite"):
+        return magic("stage", verb, args["source"])
+    if verb == "delete":
+        return magic("stage", verb, args["where"])
+    if verb == "update":
+        if any("=" in column or column != column.strip() for column in args["set"]):
+            return PYTHON_ONLY
+        pairs = (f"{column}={value}" for column, value in args["set"].items())
+        return magic("stage", verb, *pairs, options={"--where": args.get("where")})
+    if verb == "cleanup":
+        older = args.get("older_than")
+        rules = {
+            "--older-than": None if older is None else _days(older),
+            "--keep": args.get("keep"),
+        }
+        return magic("clean", options={**rules, "--really": True})
+    if verb == "compact":
+        return magic("compact", options={"--target-rows": args.get("target_rows_per_fragment")})
+    if verb == "restore":
+        return magic(verb, args["version"])
+    if verb in ("tag", "branch"):
+        ref = (args["ref"],) if "ref" in args else ()
+        return magic(verb, args["action"], args["name"], *ref)
+    return magic("status")
 
 
 def card_json(card: Card) -> dict[str, Any]:
@@ -76,7 +230,7 @@ def card_json(card: Card) -> dict[str, Any]:
     }
 
 
-def title_of(wish: Wish) -> str:
+def title_of(wish: EditForm) -> str:
     """Say in one line what a card is."""
     args = wish.args
     if wish.verb in ("tag", "branch"):
@@ -89,7 +243,7 @@ def title_of(wish: Wish) -> str:
     return text.line(f"{label}{colon} {about}".strip(), 200)
 
 
-def _about(wish: Wish) -> str:
+def _about(wish: EditForm) -> str:
     args, verb = wish.args, wish.verb
     if verb == "delete":
         return f"where {args['where']}"
@@ -176,7 +330,7 @@ def _upserted(preview: StagePreview, on: list[str]) -> list[str]:
     return ["~" if key in old else rest for key in new]
 
 
-def _concerned(wish: Wish) -> tuple[str, ...]:
+def _concerned(wish: EditForm) -> tuple[str, ...]:
     """Return the columns that a card is about: a sample shows these first."""
     args = wish.args
     named = [*args.get("set", ()), *args.get("on", ()), *args.get("columns", ())]

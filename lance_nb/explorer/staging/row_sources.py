@@ -1,11 +1,11 @@
-"""Rows to be written, by what a person calls them: a variable, a file, a dataset.
+"""Find the rows to write by the name that a person gives: a variable, a file, or a dataset.
 
 =========================================  ====================================================
-said                                       found
+name                                       rows
 =========================================  ====================================================
-name of a variable of the notebook         what it holds
-path that ends like a file of rows         its rows (see table_files)
-path that ends with ``.lance``, or a URL   the dataset there
+name of a variable of the notebook         its value
+path with the suffix of a file of rows     the file (see table_files)
+path that ends with ``.lance``, or a URL   the dataset
 =========================================  ====================================================
 
 Limits: a file that is not ``STREAMED`` is read whole. ``MAX_VARIABLES`` variables are offered.
@@ -83,7 +83,7 @@ def is_spark_frame(value: object) -> bool:
     return kind.__name__ == "DataFrame" and kind.__module__.split(".")[0] == "pyspark"
 
 
-def in_parts(name: str, namespace: Namespace) -> str | LanceDataset | None:
+def streamed_source(name: str, namespace: Namespace) -> str | LanceDataset | None:
     """Return what tasks can read part by part; None for what is handed to a writer whole."""
     if name in namespace:
         held = namespace[name]
@@ -96,7 +96,7 @@ def in_parts(name: str, namespace: Namespace) -> str | LanceDataset | None:
     return None
 
 
-def offered(namespace: Namespace, schema: pa.Schema) -> list[dict[str, str]]:
+def variable_choices(namespace: Namespace, schema: pa.Schema) -> list[dict[str, str]]:
     """List the variables that hold rows: ``{name, kind, text}``, those that fit the schema first.
 
     Nothing is read or computed for it: counts are told where they are known.

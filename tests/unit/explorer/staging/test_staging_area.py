@@ -10,11 +10,16 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import CancelledError, InvalidInputError, RetryableCommitConflictError
-from lance_nb.explorer.staging import where
+from lance_nb.explorer.staging import edit_execution
 from lance_nb.explorer.staging.card import COMMITTED, FAILED, PLANNED, READY, Card
-from lance_nb.explorer.staging.deck import KEPT_DONE, MAX_CARDS, Deck, deck_of
-from lance_nb.explorer.staging.teller import Teller
-from lance_nb.explorer.staging.wishes import Wish
+from lance_nb.explorer.staging.edit_forms import EditForm
+from lance_nb.explorer.staging.progress import ProgressReporter
+from lance_nb.explorer.staging.staging_area import (
+    KEPT_DONE,
+    MAX_CARDS,
+    StagingArea,
+    staging_area_of,
+)
 from tests.unit.explorer.staging.conftest import MORE
 
 Add = Callable[..., Card]
@@ -24,8 +29,8 @@ Newest = Callable[[], LanceDataset]
 def test_a_dataset_has_one_deck_however_it_was_opened(tmp_path: Path, monkeypatch: Any) -> None:
     made = lance_nb.write_dataset(MORE, tmp_path / "a.lance")
     monkeypatch.chdir(tmp_path)
-    assert deck_of(lance_nb.dataset("a.lance")) is deck_of(made)
-    assert deck_of(made.create_branch("dev")) is deck_of(made)
+    assert staging_area_of(lance_nb.dataset("a.lance")) is staging_area_of(made)
+    assert staging_area_of(made.create_branch("dev")) is staging_area_of(made)
 
 
 def test_a_card_stands_on_the_newest_version(dataset: LanceDataset, add: Add) -> None:
@@ -36,13 +41,13 @@ def test_a_card_stands_on_the_newest_version(dataset: LanceDataset, add: Add) ->
     assert card.preview.num_rows_after == 18
 
 
-def test_cards_become_one_version_together(deck: Deck, add: Add, newest: Newest) -> None:
+def test_cards_become_one_version_together(deck: StagingArea, add: Add, newest: Newest) -> None:
     add("append", source="more")
     add("delete", where="id < 5")
     assert deck.why_not_together() == ""
     preview = deck.preview()
     assert preview is not None
-    done = deck.commit_together("both", Teller())
+    done = deck.commit_together("both", ProgressReporter())
     assert [(one.state, one.version) for one in done] == [(COMMITTED, 2)] * 2
     found = newest()
     assert found.count_rows() == preview.num_rows_after == 17
@@ -50,50 +55,52 @@ def test_cards_become_one_version_together(deck: Deck, add: Add, newest: Newest)
 
 
 def test_cards_on_older_versions_are_made_anew_to_be_together(
-    dataset: LanceDataset, deck: Deck, add: Add, newest: Newest
+    dataset: LanceDataset, deck: StagingArea, add: Add, newest: Newest
 ) -> None:
     add("append", source="more")
     lance_nb.dataset(dataset.uri).delete("id = 0")
     add("delete", where="id = 1")
     assert deck.preview() is None
-    deck.commit_together(None, Teller())
+    deck.commit_together(None, ProgressReporter())
     assert (newest().version, newest().count_rows()) == (3, 20)
 
 
 def test_what_one_transaction_cannot_say_is_committed_card_by_card(
-    deck: Deck, add: Add, newest: Newest
+    deck: StagingArea, add: Add, newest: Newest
 ) -> None:
     add("add_column", name="twice", sql="price * 2")
     add("append", source="more")
     assert "one transaction" in deck.why_not_together()
     with pytest.raises(InvalidInputError, match="one transaction"):
-        deck.commit_together(None, Teller())
-    done = deck.commit_each("in turn", Teller())
+        deck.commit_together(None, ProgressReporter())
+    done = deck.commit_each("in turn", ProgressReporter())
     assert [one.state for one in done] == [COMMITTED, COMMITTED]
     assert (newest().version, newest().count_rows()) == (3, 22)
 
 
 def test_a_conflict_stops_there_and_a_re_run_goes_on(
-    dataset: LanceDataset, deck: Deck, add: Add, newest: Newest
+    dataset: LanceDataset, deck: StagingArea, add: Add, newest: Newest
 ) -> None:
     card = add("update", set={"price": "0"}, where="id < 3")
     rest = add("append", source="more")
     lance_nb.dataset(dataset.uri).delete("id = 1")
-    assert deck.commit_each(None, Teller()) == [card]
+    assert deck.commit_each(None, ProgressReporter()) == [card]
     assert (card.state, rest.state) == (FAILED, READY)
     assert isinstance(card.problem, RetryableCommitConflictError)
     assert [one.version for one in card.meetings] == [2]
-    deck.rerun(card.id, Teller())
+    deck.rerun(card.id, ProgressReporter())
     assert (card.state, card.dataset.version, card.meetings) == (READY, 2, ())
-    deck.commit_each(None, Teller())
+    deck.commit_each(None, ProgressReporter())
     assert newest().count_rows(filter="price = 0") == 2
 
 
 def test_a_card_that_was_taken_away_leaves_nothing(tmp_path: Path) -> None:
     made = lance_nb.write_dataset(MORE, tmp_path / "a.lance")
     before = sorted(tmp_path.rglob("*"))
-    deck = deck_of(made)
-    card = deck.add(made, Wish.of("append", {"source": "more"}), {"more": MORE}, Teller())
+    deck = staging_area_of(made)
+    card = deck.add(
+        made, EditForm.of("append", {"source": "more"}), {"more": MORE}, ProgressReporter()
+    )
     assert len(sorted(tmp_path.rglob("*"))) == len(before) + 1
     assert deck.remove(card.id) == 1
     assert sorted(tmp_path.rglob("*")) == before
@@ -102,58 +109,64 @@ def test_a_card_that_was_taken_away_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("session")
-def test_work_on_spark_waits_until_it_is_asked_for(deck: Deck, add: Add, newest: Newest) -> None:
+def test_work_on_spark_waits_until_it_is_asked_for(
+    deck: StagingArea, add: Add, newest: Newest
+) -> None:
     card = add("delete", "spark", where="id < 5")
     assert (card.state, card.where.name, card.stage) == (PLANNED, "spark", None)
-    deck.prepare(card.id, Teller(), "local")
+    deck.prepare(card.id, ProgressReporter(), "local")
     assert (card.state, card.where.name) == (READY, "local")
-    deck.prepare(card.id, Teller(), "spark")
+    deck.prepare(card.id, ProgressReporter(), "spark")
     assert card.state == PLANNED
-    deck.prepare(card.id, Teller(), "auto")
-    deck.commit(card.id, "small", Teller())
+    deck.prepare(card.id, ProgressReporter(), "auto")
+    deck.commit(card.id, "small", ProgressReporter())
     assert newest().count_rows() == 15
 
 
 def test_large_work_here_waits_until_it_is_asked_for(
-    deck: Deck, add: Add, newest: Newest, monkeypatch: pytest.MonkeyPatch
+    deck: StagingArea, add: Add, newest: Newest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(where, "LARGE_BYTES", 1)
+        patched.setattr(edit_execution, "LARGE_BYTES", 1)
         card = add("delete", "local", where="id < 5")
     assert (card.state, card.where.name, card.stage) == (PLANNED, "local", None)
-    deck.commit(card.id, "large", Teller())
+    deck.commit(card.id, "large", ProgressReporter())
     assert newest().count_rows() == 15
 
 
-def test_a_cancelled_card_is_not_staged(dataset: LanceDataset, deck: Deck) -> None:
+def test_a_cancelled_card_is_not_staged(dataset: LanceDataset, deck: StagingArea) -> None:
     def cancelled(_done: int, _total: int) -> None:
         raise CancelledError("cancelled")
 
-    wish = Wish.of("delete", {"where": "id = 1"})
+    wish = EditForm.of("delete", {"where": "id = 1"})
     with pytest.raises(CancelledError):
-        deck.add(dataset, wish, {}, Teller("stage", cancelled))
+        deck.add(dataset, wish, {}, ProgressReporter("stage", cancelled))
     assert deck.cards == []
     assert deck.running is None
 
 
 @pytest.mark.parametrize("verb", ["delete", "update"])
-def test_a_filter_that_nothing_passes_is_told_at_once(verb: str, deck: Deck, add: Add) -> None:
+def test_a_filter_that_nothing_passes_is_told_at_once(
+    verb: str, deck: StagingArea, add: Add
+) -> None:
     also: dict[str, Any] = {"set": {"price": "0"}} if verb == "update" else {}
     card = add(verb, where="id > 1000", **also)
     assert "would change nothing" in card.notes[0]
-    assert deck.commit(card.id, None, Teller()).version == 2
+    assert deck.commit(card.id, None, ProgressReporter()).version == 2
 
 
-def test_the_order_can_be_changed(deck: Deck, add: Add) -> None:
+def test_the_order_can_be_changed(deck: StagingArea, add: Add) -> None:
     first, second = add("append", source="more"), add("delete", where="id = 1")
     deck.earlier(second.id)
     deck.earlier(second.id)
     assert deck.cards == [second, first]
 
 
-def test_old_committed_cards_are_put_away_and_a_deck_is_bounded(deck: Deck, add: Add) -> None:
+def test_old_committed_cards_are_put_away_and_a_deck_is_bounded(
+    deck: StagingArea, add: Add
+) -> None:
     for _ in range(KEPT_DONE + 2):
-        deck.commit(add("tag", action="create", name=f"t{_}").id, None, Teller())
+        deck.commit(add("tag", action="create", name=f"t{_}").id, None, ProgressReporter())
     add("append", source="more")
     assert len(deck.cards) == KEPT_DONE + 1
     deck.cards += [deck.cards[-1]] * MAX_CARDS
@@ -163,11 +176,11 @@ def test_old_committed_cards_are_put_away_and_a_deck_is_bounded(deck: Deck, add:
 
 def test_cards_of_a_dataset_that_was_written_anew_are_forgotten(tmp_path: Path) -> None:
     made = lance_nb.write_dataset(MORE, tmp_path / "a.lance")
-    deck = deck_of(made)
-    deck.add(made, Wish.of("delete", {"where": "id = 100"}), {}, Teller())
+    deck = staging_area_of(made)
+    deck.add(made, EditForm.of("delete", {"where": "id = 100"}), {}, ProgressReporter())
     deck.forget_strangers(made)
     assert len(deck.cards) == 1
     shutil.rmtree(tmp_path / "a.lance")
     other = lance_nb.write_dataset(MORE, tmp_path / "a.lance")
-    deck_of(other).forget_strangers(other)
+    staging_area_of(other).forget_strangers(other)
     assert deck.cards == []

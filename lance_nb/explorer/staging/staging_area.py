@@ -1,11 +1,11 @@
-"""The deck of a dataset: its cards, the same for every explorer and for ``%lance``.
+"""The staged changes of a dataset, shared by every explorer of it and by ``%lance``.
 
-Cards are committed one by one, each as a version of its own, or together where one transaction can
-say all of them. Each looks at the version that it was made on and not at the other cards; a card
-that is committed after another is rebased over it, or re-run.
+Cards are committed one by one, each as a version of its own, or together if one transaction can
+hold all of them. Each card is made on a version of the dataset and does not see the other cards; a
+card that is committed after another one is rebased, or re-run.
 
-Limits: a deck has ``MAX_CARDS`` cards, of which ``KEPT_DONE`` are committed ones; the process
-remembers ``MAX_DECKS`` decks.
+Limits: a staging area has ``MAX_CARDS`` cards, of which ``KEPT_DONE`` are committed ones; the
+process keeps ``MAX_AREAS`` staging areas.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from lance_nb.dataset.verbs.stage_preview import StagePreview
 from lance_nb.dataset.verbs.staging import Stage
 from lance_nb.errors import CommitStateUnknownError, InvalidInputError, LanceError, NotFoundError
 from lance_nb.explorer.staging.card import COMMITTED, FAILED, UNKNOWN, Card
-from lance_nb.explorer.staging.rows import Namespace
-from lance_nb.explorer.staging.teller import Running, Teller
-from lance_nb.explorer.staging.wishes import IN_CODE, Wish
+from lance_nb.explorer.staging.edit_forms import IN_CODE, EditForm
+from lance_nb.explorer.staging.progress import ProgressReporter, Running
+from lance_nb.explorer.staging.row_sources import Namespace
 
 MAX_CARDS = 50
 KEPT_DONE = 5
-MAX_DECKS = 32
-_DECKS: OrderedDict[str, Deck] = OrderedDict()
+MAX_AREAS = 32
+_AREAS: OrderedDict[str, StagingArea] = OrderedDict()
 
 
-class Deck:
+class StagingArea:
     """Cards in the order in which they are committed."""
 
     def __init__(self) -> None:
         self.cards: list[Card] = []
         self._lock = threading.Lock()
-        self._teller: Teller | None = None
+        self._teller: ProgressReporter | None = None
 
     @property
     def running(self) -> Running | None:
@@ -57,7 +57,9 @@ class Deck:
                 return one
         raise InvalidInputError("this card is not there any more")
 
-    def add(self, dataset: LanceDataset, wish: Wish, namespace: Namespace, teller: Teller) -> Card:
+    def add(
+        self, dataset: LanceDataset, wish: EditForm, namespace: Namespace, teller: ProgressReporter
+    ) -> Card:
         """Make a card on the newest version of the dataset's branch. Raises LanceError."""
         with self._alone(teller):
             self._put_away()
@@ -75,8 +77,8 @@ class Deck:
             if one.stage is stage:
                 return one
         stage.check_usable()
-        with self._alone(Teller()):
-            card = Card(LanceDataset.from_opened(*stage.opened), Wish(IN_CODE, {}), {})
+        with self._alone(ProgressReporter()):
+            card = Card(LanceDataset.from_opened(*stage.opened), EditForm(IN_CODE, {}), {})
             card.adopt(stage)
             self.cards.append(card)
             return card
@@ -100,7 +102,7 @@ class Deck:
 
     def remove(self, card_id: str) -> int:
         """Take a card away; return how many files of its were deleted."""
-        with self._alone(Teller()):
+        with self._alone(ProgressReporter()):
             card = self.card(card_id)
             self.cards.remove(card)
             return card.discard()
@@ -111,28 +113,28 @@ class Deck:
         if at:
             self.cards[at - 1], self.cards[at] = self.cards[at], self.cards[at - 1]
 
-    def prepare(self, card_id: str, teller: Teller, engine: str | None = None) -> None:
+    def prepare(self, card_id: str, teller: ProgressReporter, engine: str | None = None) -> None:
         """Do the work of a card: where it is planned, or somewhere else."""
         with self._alone(teller):
             card = self.card(card_id)
             if engine is None:
                 card.prepare(teller, run_large=True)
             else:
-                card.move(Wish.of(card.wish.verb, card.wish.args, engine).engine, teller)
+                card.move(EditForm.of(card.wish.verb, card.wish.args, engine).engine, teller)
 
-    def rerun(self, card_id: str, teller: Teller) -> None:
+    def rerun(self, card_id: str, teller: ProgressReporter) -> None:
         """Make a card anew on the newest version."""
         with self._alone(teller):
             self.card(card_id).rerun(teller)
 
-    def commit(self, card_id: str, message: str | None, teller: Teller) -> Card:
+    def commit(self, card_id: str, message: str | None, teller: ProgressReporter) -> Card:
         """Commit one card. Raises what keeps it from beginning; the rest is on the card."""
         with self._alone(teller):
             card = self.card(card_id)
             card.commit(message, teller)
             return card
 
-    def commit_each(self, message: str | None, teller: Teller) -> list[Card]:
+    def commit_each(self, message: str | None, teller: ProgressReporter) -> list[Card]:
         """Commit every card, one after the other, until one of them does not land."""
         done = []
         with self._alone(teller):
@@ -145,7 +147,7 @@ class Deck:
                     break
         return done
 
-    def commit_together(self, message: str | None, teller: Teller) -> list[Card]:
+    def commit_together(self, message: str | None, teller: ProgressReporter) -> list[Card]:
         """Commit every card as one version. Raises InvalidInputError when that cannot be said."""
         with self._alone(teller):
             cards = self.open_cards
@@ -169,7 +171,7 @@ class Deck:
                     one.land(version)
             return cards
 
-    def _bring_together(self, cards: Sequence[Card], teller: Teller) -> None:
+    def _bring_together(self, cards: Sequence[Card], teller: ProgressReporter) -> None:
         """Have all cards ready, and on the same version."""
         newest = max(one.dataset.version for one in cards)
         for one in cards:
@@ -212,7 +214,7 @@ class Deck:
         return ""
 
     @contextmanager
-    def _alone(self, teller: Teller) -> Iterator[None]:
+    def _alone(self, teller: ProgressReporter) -> Iterator[None]:
         """Do one thing at a time: cards share files and versions."""
         if not self._lock.acquire(blocking=False):
             raise InvalidInputError("another card is being worked on: wait for it, or cancel it")
@@ -224,20 +226,20 @@ class Deck:
             self._lock.release()
 
 
-def deck_of(dataset: LanceDataset) -> Deck:
+def staging_area_of(dataset: LanceDataset) -> StagingArea:
     """Return the deck of a dataset, whichever of its versions or branches is open."""
     uri = _key(dataset.uri)
-    deck = _DECKS.setdefault(uri, Deck())
-    _DECKS.move_to_end(uri)
-    idle = [key for key, one in _DECKS.items() if not one.cards and one is not deck]
-    for key in idle[: max(0, len(_DECKS) - MAX_DECKS)]:
-        del _DECKS[key]
+    deck = _AREAS.setdefault(uri, StagingArea())
+    _AREAS.move_to_end(uri)
+    idle = [key for key, one in _AREAS.items() if not one.cards and one is not deck]
+    for key in idle[: max(0, len(_AREAS) - MAX_AREAS)]:
+        del _AREAS[key]
     return deck
 
 
-def forget_deck(uri: str) -> None:
+def forget_staging_area(uri: str) -> None:
     """Forget what is staged on a dataset, without touching a file: it is not there any more."""
-    _DECKS.pop(_key(uri), None)
+    _AREAS.pop(_key(uri), None)
 
 
 def _key(uri: str) -> str:

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.explorer.models.stage_code import stage_code
-from lance_nb.explorer.staging.wishes import Wish
+from lance_nb.explorer.staging.card_view import stage_code
+from lance_nb.explorer.staging.edit_forms import EditForm
 from tests.unit.explorer.staging.conftest import MORE
 from tests.unit.explorer.staging.test_card import EVERY
 
@@ -19,7 +19,7 @@ def test_the_python_line_does_the_same(
 ) -> None:
     data = pa.table({"id": range(20), "price": [float(one) for one in range(20)]})
     ds = lance_nb.write_dataset(data, tmp_path / "a.lance", max_rows_per_file=10)
-    line = stage_code(Wish.of(verb, args), "why")["python"]
+    line = stage_code(EditForm.of(verb, args), "why")["python"]
     names = {"ds": ds, "lance_nb": lance_nb, "pa": pa, "more": MORE}
     eval(line, names | {"timedelta": dt.timedelta})  # noqa: S307 - our own line
     if rows is not None:
@@ -41,11 +41,11 @@ def test_the_python_line_does_the_same(
     ],
 )  # fmt: skip
 def test_the_magic_line_is_one_that_exists(verb: str, args: dict[str, Any], line: str) -> None:
-    assert stage_code(Wish.of(verb, args))["magic"] == line
+    assert stage_code(EditForm.of(verb, args))["magic"] == line
 
 
 def python(verb: str, **args: Any) -> str:
-    return stage_code(Wish.of(verb, args))["python"]
+    return stage_code(EditForm.of(verb, args))["python"]
 
 
 def test_files_refs_and_types_are_written_out() -> None:

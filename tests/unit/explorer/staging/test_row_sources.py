@@ -10,12 +10,12 @@ from pyarrow import parquet
 
 import lance_nb
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError
-from lance_nb.explorer.staging.rows import (
+from lance_nb.explorer.staging.row_sources import (
     check_rows,
     find_rows,
-    in_parts,
     notebook_variables,
-    offered,
+    streamed_source,
+    variable_choices,
 )
 
 ROWS = pa.table({"id": [1, 2]})
@@ -45,11 +45,11 @@ def test_a_name_of_nothing_is_told_before_anything_is_read(tmp_path: Path) -> No
 
 def test_files_and_datasets_are_read_in_parts_and_variables_are_not(tmp_path: Path) -> None:
     made = lance_nb.write_dataset(ROWS, tmp_path / "b.lance")
-    assert in_parts("df", {"df": ROWS}) is None
-    assert in_parts("ds", {"ds": made}) is made
-    assert in_parts("x.parquet", {}) == "x.parquet"
-    assert in_parts("x.csv", {}) is None
-    found = in_parts(f"file://{tmp_path}/b.lance", {})
+    assert streamed_source("df", {"df": ROWS}) is None
+    assert streamed_source("ds", {"ds": made}) is made
+    assert streamed_source("x.parquet", {}) == "x.parquet"
+    assert streamed_source("x.csv", {}) is None
+    found = streamed_source(f"file://{tmp_path}/b.lance", {})
     assert not isinstance(found, str | None)
     assert found.count_rows() == 2
 
@@ -64,7 +64,7 @@ def test_variables_are_offered_with_what_is_known_of_them() -> None:
         "kind": pa.Table,
         "fine": ROWS,
     }
-    found = offered(held, ROWS.schema)
+    found = variable_choices(held, ROWS.schema)
     assert [one["name"] for one in found] == ["fine", "frame", "stream", "wrong"]
     assert [one["text"] for one in found] == [
         "2 rows", "3 rows", "a stream, read once", "1 row · column 'z' is not in the dataset",

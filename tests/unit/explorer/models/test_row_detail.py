@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +9,81 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import InvalidInputError, NotSupportedError
-from lance_nb.explorer.cell_bytes import CellDesk
 from lance_nb.explorer.messages import handle
+from lance_nb.explorer.models import row_detail as module
+from lance_nb.explorer.models.row_detail import (
+    BYTES_CHARS,
+    MAX_CHILDREN,
+    MAX_NODES,
+    CellBytesCache,
+    clipboard_text,
+    row_tree,
+)
 from lance_nb.explorer.models.row_page import Window, row_page
 from lance_nb.explorer.models.row_query import RowQuery
 from lance_nb.explorer.session import Session
 from tests.unit.explorer.fakes import one_table
 from tests.unit.explorer.models.test_media import GIF
+from tests.unit.explorer.payloads import PAYLOADS
+
+
+def test_nested_values_are_trees_and_flat_ones_are_lines() -> None:
+    row = pa.table(
+        {
+            "n": [7],
+            "s": [{"a": [{"b": "x"}, None], "c": None}],
+            "v": pa.array([[1.0, 2.0]], pa.list_(pa.float32(), 2)),
+            "m": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32())),
+        }
+    )
+    number, struct, vector, mapping = row_tree(row)
+    assert (number["name"], number["text"], number["look"]) == ("n", "7", "value")
+    listed, nothing = struct["children"]
+    assert nothing["look"] == "null"
+    assert listed["children"][0]["children"][0]["text"] == "x"
+    assert vector["text"] == "[1.0, 2.0]"
+    assert mapping["children"][0]["children"][1]["text"] == "1"
+
+
+def test_opaque_bytes_are_told_in_short() -> None:
+    (node,) = row_tree(pa.table({"raw": [b"\x07" * 40_000]}))
+    assert node["look"] == "bytes"
+    assert node["text"].startswith("40.0 KB · 07 07")
+    assert len(node["text"]) < BYTES_CHARS
+
+
+def test_a_tree_is_bounded_however_much_there_is() -> None:
+    row = pa.table(
+        {
+            "long": [[{"x": at} for at in range(100_000)]],
+            "text": ["x" * 5_000_000],
+            **{f"c{at}": [[["y"] * 50] * 50] for at in range(20)},
+        }
+    )
+    nodes = row_tree(row)
+    assert len(nodes[0]["children"]) == MAX_CHILDREN
+    assert nodes[0]["more"] == 100_000 - MAX_CHILDREN
+    assert len(json.dumps(nodes)) < 200 * MAX_NODES
+
+
+def test_names_and_values_stay_text() -> None:
+    (node,) = row_tree(pa.table({PAYLOADS[37]: [PAYLOADS[37]]}))
+    assert "\u202e" not in node["name"] + node["text"]
+
+
+def test_rows_are_lines_of_values_parted_by_tabs() -> None:
+    table = pa.table({"a": [1, None], "b\tc": ["x\ty\n", "z"], "v": [[1, 2], None]})
+    found = clipboard_text(table)
+    assert found.text == "a\tb⇥c\tv\n1\tx⇥y↵\t[1, 2]\nnull\tz\tnull"
+    assert found.rows == 2
+
+
+def test_there_is_an_end(monkeypatch: object) -> None:
+    long = pa.table({"a": ["x" * 5000] * 3000})
+    found = clipboard_text(long)
+    assert len(found.text) <= module.MAX_CHARS
+    assert 0 < found.rows < 3000
+    assert clipboard_text(pa.table({"a": range(5000)})).rows == module.MAX_ROWS
 
 
 @pytest.fixture
@@ -26,7 +95,7 @@ def dataset(tmp_path: Path) -> Any:
 
 
 def test_blobs_and_values_are_read_in_pieces(dataset: Any) -> None:
-    desk = CellDesk(Session(dataset))
+    desk = CellBytesCache(Session(dataset))
     found = desk.open(dataset, RowQuery(), 0, 0)
     assert (found.size_bytes, found.media.label, found.read(2, 3)) == (504, "FLAC", b"aC\0")
     assert desk.open(dataset, RowQuery(), 0, 0) is found
@@ -36,13 +105,13 @@ def test_blobs_and_values_are_read_in_pieces(dataset: Any) -> None:
 
 
 def test_null_is_nothing(dataset: Any) -> None:
-    desk = CellDesk(Session(dataset))
+    desk = CellBytesCache(Session(dataset))
     assert desk.open(dataset, RowQuery(), 1, 0) is None
     assert desk.open(dataset, RowQuery(), 2, 1) is None
 
 
 def test_what_has_no_bytes_is_refused(dataset: Any) -> None:
-    desk = CellDesk(Session(dataset))
+    desk = CellBytesCache(Session(dataset))
     with pytest.raises(NotSupportedError):
         desk.open(dataset, RowQuery(), 0, 2)
     for row, column in [(9, 0), (9, 1), (0, 9)]:

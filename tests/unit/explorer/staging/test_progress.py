@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from lance_nb.errors import CancelledError
-from lance_nb.explorer.staging.teller import Teller
+from lance_nb.explorer.staging.progress import ProgressReporter
 
 
 def cancelled(_done: int, _total: int) -> None:
@@ -14,7 +14,7 @@ def cancelled(_done: int, _total: int) -> None:
 
 def test_steps_and_runs_are_told() -> None:
     told: list[tuple[int, int]] = []
-    teller = Teller("commit", lambda done, total: told.append((done, total)))
+    teller = ProgressReporter("commit", lambda done, total: told.append((done, total)))
     teller.count(2, 5)
     assert (teller.now.what, teller.now.done, teller.now.total) == ("commit", 2, 5)
     run = SimpleNamespace(
@@ -30,15 +30,15 @@ def test_steps_and_runs_are_told() -> None:
 
 def test_a_cancel_ends_steps_and_is_told_to_runs() -> None:
     with pytest.raises(CancelledError):
-        Teller("stage", cancelled).count(1, 2)
-    teller = Teller("stage", cancelled)
+        ProgressReporter("stage", cancelled).count(1, 2)
+    teller = ProgressReporter("stage", cancelled)
     assert teller.is_stopped()
     with pytest.raises(CancelledError):
         teller.check()
 
 
 def test_time_goes_on_while_nothing_is_told() -> None:
-    teller = Teller("commit")
+    teller = ProgressReporter("commit")
     first, then = teller.seen(), teller.seen()
     assert then.elapsed_s > first.elapsed_s > 0.0
     assert teller.now.elapsed_s == 0.0

@@ -1,7 +1,7 @@
-"""Tells how far the work on a card is, and carries the wish to stop to whoever does it.
+"""Report how far the work on a card is, and pass a request to cancel to whoever does the work.
 
-Work on an engine tells tasks, rows and bytes; other work tells steps done and in all. Both end when
-the browser has cancelled: the one is asked (``is_stopped``), the other gets an exception.
+Work on an engine reports tasks, rows and bytes; other work reports steps done and in all. Both end
+when the browser has cancelled: an engine asks ``is_stopped``, other work gets an exception.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def quiet(_done: int, _total: int) -> None:
     """Tell nobody."""
 
 
-class Teller:
+class ProgressReporter:
     """One piece of work that is under way."""
 
     def __init__(self, what: str = "", progress: Progress = quiet) -> None:
