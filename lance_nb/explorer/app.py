@@ -18,13 +18,11 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from lance_nb.errors import LanceError
-from lance_nb.explorer.export import page_of
+from lance_nb.explorer.html_export import html_page, take_snapshot
 from lance_nb.explorer.messages import Handler
 from lance_nb.explorer.models.source import Ref
-from lance_nb.explorer.opening import Target, check_target, open_source
 from lance_nb.explorer.registry import TABS
-from lance_nb.explorer.session import Session
-from lance_nb.explorer.snapshot import take_snapshot
+from lance_nb.explorer.session import Session, Target, check_target, open_source
 from lance_nb.explorer.widget import LanceWidget
 
 
@@ -63,7 +61,7 @@ class Explorer(LanceWidget):
         dataset = self._open_session().dataset
         snapshot = take_snapshot(dataset, self.answers, self.parts, versions=versions, rows=rows)
         target = Path(path)
-        page = page_of(dataset.name, self.picture(), snapshot.to_json(), self.height)
+        page = html_page(dataset.name, self.picture(), snapshot.to_json(), self.height)
         target.write_text(page, "utf-8")
         return target
 

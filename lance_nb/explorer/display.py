@@ -1,10 +1,13 @@
-"""How values show themselves when a cell ends with them, with their picture behind.
+"""Show a dataset, or one of its values, when it is the result of a notebook cell.
 
-A dataset shows itself as the explorer, its values as ``value_pictures`` has it.
+A dataset is shown as the explorer. A value (version, diff, transaction, fragment, schema, stage)
+has three forms: text and static HTML, made without reading data, and a widget. A diff, a fragment
+and a stage know their dataset and are shown by the view of the explorer for them, the others as a
+card.
 
-The façade's values ask ``mime_bundle`` through the hook in ``dataset.display``. In a notebook the
-live widget is displayed first and the bundle is its picture, the same two outputs as a widget's own
-display (see ``widget``); in a terminal the bundle is the picture's text.
+Datasets and values request ``mime_bundle`` through the hook in ``dataset.display``. In a notebook
+the live widget is displayed first and the bundle is its static rendering, the same two outputs as a
+widget's own display (see ``widget``); in a terminal the bundle is the text.
 """
 
 from __future__ import annotations
@@ -13,11 +16,38 @@ from typing import Any
 
 from IPython.display import display
 
+from lance_nb.dataset.display import VALUES
 from lance_nb.errors import LanceError
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.pictures import Picture, picture_of_error
-from lance_nb.explorer.value_pictures import kind_of, picture_of_value, widget_of
+from lance_nb.explorer.models.value_facts import FACTS
+from lance_nb.explorer.registry import DeletionMap, DiffView, StagePanel, ValueView
+from lance_nb.explorer.static_rendering import StaticRendering, render_error, render_facts
 from lance_nb.explorer.widget import LanceWidget, behind, has_browser
+
+
+def kind_of(value: object) -> str | None:
+    """Return what a value is to be shown as, None for what shows itself."""
+    return VALUES.get((type(value).__module__, type(value).__qualname__))
+
+
+def render_value(value: Any) -> StaticRendering:
+    """Picture a value that ``kind_of`` knows. Raises KeyError for others."""
+    return render_facts(FACTS[kind_of(value) or ""](value))
+
+
+def widget_of(value: Any) -> LanceWidget:
+    """Return the live form of a value that ``kind_of`` knows."""
+    kind = kind_of(value) or ""
+    try:
+        if kind == "diff":
+            return DiffView(value)
+        if kind == "fragment" and value.num_deletions:
+            return DeletionMap(value._dataset, value.fragment_id)  # noqa: SLF001
+        if kind == "stage" and value.edits:
+            return StagePanel(value)
+    except LanceError:
+        pass  # a card needs no data and still says what the value is
+    return ValueView(FACTS[kind](value))
 
 
 def mime_bundle(value: Any) -> dict[str, Any]:
@@ -28,15 +58,15 @@ def mime_bundle(value: Any) -> dict[str, Any]:
     try:
         widget, picture = _shown(value)
     except LanceError as error:
-        widget, picture = None, picture_of_error(error)
+        widget, picture = None, render_error(error)
     if widget is None:
         return {"text/plain": picture.text, "text/html": picture.html}
     display(widget.live_bundle(), raw=True)
     return {"text/plain": picture.text, "text/html": behind(picture)}
 
 
-def _shown(value: Any) -> tuple[LanceWidget | None, Picture]:
+def _shown(value: Any) -> tuple[LanceWidget | None, StaticRendering]:
     if kind_of(value) is None:
         explorer = Explorer(value)
         return (explorer if has_browser() else None), explorer.picture()
-    return (widget_of(value) if has_browser() else None), picture_of_value(value)
+    return (widget_of(value) if has_browser() else None), render_value(value)

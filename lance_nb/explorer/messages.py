@@ -1,4 +1,4 @@
-"""The protocol between a view in the browser and its widget: one request, always one reply.
+"""The protocol between a view in the browser and its widget: one reply to every request.
 
 Layout (JSON, sent as custom messages of the widget's comm)::
 
@@ -7,26 +7,32 @@ Layout (JSON, sent as custom messages of the widget's comm)::
     reply     {id, ok: true, result, io}            + binary buffers
     error     {id, ok: false, error: {title, message, where, hint, kind}, io}
 
-``id`` is chosen by the browser and unique per page; ``io`` is what the answer cost: requests to the
-store, bytes, milliseconds. A view keeps one request of a kind under way and one waiting: a newer
-one replaces the waiting one, and a reply nobody waits for any more is dropped. Short work is done
-where the message arrives, one after the other. Long work is a ``Job``: it runs beside, tells how
-far it is, and ends when the browser sends ``{type: "cancel", args: {id}}`` (see ``jobs``).
+``id`` is chosen by the browser and unique per page; ``io`` is the cost of the answer: requests to
+the store, bytes, milliseconds. A view keeps one request of a kind running and one waiting: a newer
+one replaces the waiting one, and a reply that is no longer needed is dropped.
+
+Short work is done where the message arrives, one message after the other. Work of more than a
+second would block all other messages, so a handler returns a ``Job`` for it: ``JobRunner`` runs it
+in a thread of its own, sends its progress, and ends it when the browser sends
+``{type: "cancel", args: {id}}``.
 
 Limits: a request weighs at most ``MAX_REQUEST_WEIGHT`` (characters and values together).
+``MAX_JOBS`` jobs run at the same time; progress is sent at most every ``PROGRESS_S`` seconds. A job
+is cancelled only where it reports its progress: every long verb does so between two steps.
 Not supported: streaming. A request that would need it asks for a window instead.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, TypedDict
 
-from lance_nb.errors import InternalError, InvalidInputError, LanceError
+from lance_nb.errors import CancelledError, InternalError, InvalidInputError, LanceError
 from lance_nb.explorer.models.error_card import error_card
 from lance_nb.shown_text import visible_lines
 from lance_nb.storage import meter
@@ -35,6 +41,10 @@ MAX_REQUEST_WEIGHT = 20_000
 MAX_ID_CHARS = 64
 
 _log = logging.getLogger(__name__)
+MAX_JOBS = 4
+PROGRESS_S = 0.1
+
+Send = Callable[[Mapping[str, Any], list[bytes]], None]
 
 
 class Request(TypedDict):
@@ -211,3 +221,65 @@ def words(args: Mapping[str, Any], key: str, max_chars: int) -> str:
     if not isinstance(value, str) or len(value) > max_chars:
         raise InvalidInputError(f"{key} must be a text of at most {max_chars} characters")
     return value
+
+
+def _refuse_job(_progress: Progress) -> Answer:
+    raise InvalidInputError(f"{MAX_JOBS} long actions are under way; wait for one of them")
+
+
+class JobRunner:
+    """The work under way for one widget; owns its threads. ``beside`` False does work at once."""
+
+    def __init__(self, send: Send, *, beside: bool = True) -> None:
+        self._send = send
+        self._beside = beside
+        self._lock = threading.Lock()
+        self._cancelled: dict[str, threading.Event] = {}
+
+    def start(self, request_id: str, job: Job) -> None:
+        """Do the work and send its reply; when too much is under way, the reply says so."""
+        with self._lock:
+            full = len(self._cancelled) >= MAX_JOBS
+            if not full:
+                self._cancelled[request_id] = threading.Event()
+        if full:
+            self._send(*finish(request_id, Job(_refuse_job)))
+            return
+        if not self._beside:
+            self._run(request_id, job)
+            return
+        threading.Thread(
+            target=self._run, args=(request_id, job), name="lance_nb job", daemon=True
+        ).start()
+
+    def cancel(self, request_id: str) -> bool:
+        """Ask a job to end; tell whether it was still under way."""
+        with self._lock:
+            event = self._cancelled.get(request_id)
+        if event is not None:
+            event.set()
+        return event is not None
+
+    def close(self) -> None:
+        """Ask every job to end."""
+        with self._lock:
+            for event in self._cancelled.values():
+                event.set()
+
+    def _run(self, request_id: str, job: Job) -> None:
+        event = self._cancelled[request_id]
+        last = 0.0
+
+        def progress(done: int, total: int) -> None:
+            nonlocal last
+            if event.is_set():
+                raise CancelledError("the action was cancelled; nothing was changed")
+            now = time.monotonic()
+            if now - last >= PROGRESS_S:
+                last = now
+                self._send({"id": request_id, "progress": [int(done), int(total)]}, [])
+
+        reply, buffers = finish(request_id, job, progress)
+        with self._lock:
+            del self._cancelled[request_id]
+        self._send(reply, buffers)

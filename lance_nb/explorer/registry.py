@@ -10,17 +10,16 @@ from __future__ import annotations
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.explorer.widgets.branches import RefsManager
 from lance_nb.explorer.widgets.changes import DiffView
-from lance_nb.explorer.widgets.deletion_view import DeletionMap
-from lance_nb.explorer.widgets.fragment_map import FragmentMap
-from lance_nb.explorer.widgets.overview import Overview
+from lance_nb.explorer.widgets.metadata import (
+    Overview,
+    SchemaTree,
+    Timeline,
+    ValueView,
+    VersionDetail,
+)
 from lance_nb.explorer.widgets.rows import RowGrid
-from lance_nb.explorer.widgets.schema_view import SchemaTree
-from lance_nb.explorer.widgets.space_view import SpaceView
 from lance_nb.explorer.widgets.stage import StagePanel
-from lance_nb.explorer.widgets.storage import StorageView
-from lance_nb.explorer.widgets.timeline import Timeline
-from lance_nb.explorer.widgets.value import ValueView
-from lance_nb.explorer.widgets.version_detail import VersionDetail
+from lance_nb.explorer.widgets.storage import DeletionMap, FragmentMap, SpaceView, StorageView
 
 __all__ = [
     "TABS",

@@ -1,33 +1,49 @@
-"""The open dataset behind one widget: where it stands, and the answers to the browser's requests.
+"""The open dataset behind one widget: the version shown, and the handlers of requests about it.
 
-A session owns the dataset at the version shown and a few others already opened. It knows nothing
-of widgets: ``screen`` makes the first screen from the view models, ``handlers`` is the table of
-requests for ``messages.handle``.
+A session owns the dataset at the version shown and a few other opened versions. It does not know
+about widgets: ``screen`` makes the first screen from the view models, ``handlers`` is the table of
+requests for ``messages.handle``. ``RequestHandlers`` is the base of the handlers of one view.
 
-Limits: ``MAX_OPEN`` opened versions are kept; numbers in requests are bounded by ``MAX_COUNT``.
+``open_source`` opens what a person passes to the explorer: a path, a URI, or an open dataset.
+``Selection`` is the selected rows and columns of the grid. ``RowOrderCache`` keeps the orders,
+filter matches and query vectors of the grid between requests; the browser refers to them by a key:
+``o3`` for an order, ``p4`` for the rows that pass a filter, ``v5`` for a vector.
+
+Limits: ``MAX_OPEN`` opened versions are kept; numbers in requests are bounded by ``MAX_COUNT``. A
+selection has ``MAX_SELECTED`` rows in at most ``MAX_RANGES`` ranges; columns without rows mean the
+first ``MAX_SELECTED`` rows of these columns. The ``MAX_KEPT`` newest orders, matches and vectors
+each are kept: an older order must be made again; a filter is evaluated from the start.
 """
 
 from __future__ import annotations
 
+import difflib
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
 
 from lance_nb.code_lines import offered
-from lance_nb.errors import InvalidInputError, LanceError
-from lance_nb.explorer.arrangements import Arrangements
+from lance_nb.dataset import dataset as open_dataset
+from lance_nb.errors import DatasetNotFoundError, InvalidInputError, LanceError
 from lance_nb.explorer.messages import Answer, Handler, integer, words
 from lance_nb.explorer.models import cells, refs, text
 from lance_nb.explorer.models import timeline as timelines
 from lance_nb.explorer.models.cells import blob_texts
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
-from lance_nb.explorer.models.flat import flat
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
-from lance_nb.explorer.models.row_query import RowQuery, query_of
-from lance_nb.explorer.models.source import Source, is_blob_column
+from lance_nb.explorer.models.row_query import (
+    FilteredRows,
+    NearestQuery,
+    RowOrder,
+    RowQuery,
+    query_of,
+)
+from lance_nb.explorer.models.source import Ref, Source, is_blob_column
 from lance_nb.explorer.models.timeline import Timeline
 from lance_nb.explorer.models.version_detail import (
     DatasetCard,
@@ -35,15 +51,165 @@ from lance_nb.explorer.models.version_detail import (
     dataset_card,
     version_detail,
 )
-from lance_nb.explorer.selection import Selection, selection_of
 
-MAX_OPEN = 8
+Target = str | os.PathLike[str] | Source
+MAX_SELECTED = 100_000
+MAX_RANGES = 1000
 MAX_COUNT = 2**53
+MAX_KEPT = 4
+MAX_KEY_CHARS = 24
+MAX_OPEN = 8
 FIRST_WINDOW = Window(limit=60, num_columns=40)
 FIRST_PAGE_BYTES = 120_000
 
 Place = tuple[str | None, int]
 Kind = TypeVar("Kind")
+
+
+def check_target(target: object) -> None:
+    """Refuse what cannot be a dataset, before anything is opened."""
+    is_dataset = hasattr(target, "checkout_version") and hasattr(target, "version_numbers")
+    if not is_dataset and not isinstance(target, (str, os.PathLike)):
+        found = type(target).__name__
+        raise InvalidInputError(f"expected a path, a URI or a lance_nb dataset, got {found}")
+
+
+def open_source(
+    target: Target, version: Ref | None = None, storage_options: Mapping[str, Any] | None = None
+) -> Source:
+    """Open ``target`` at ``version``, which may be any ref that ``models.refs`` describes."""
+    if isinstance(target, (str, os.PathLike)):
+        source = _open(os.fspath(target), storage_options)
+    else:
+        source = target
+    if version is None:
+        return source
+    if isinstance(version, str):
+        return refs.resolve(source, version)
+    return source.checkout_version(version)
+
+
+def _open(uri: str, storage_options: Mapping[str, Any] | None) -> Source:
+    options = None if storage_options is None else dict(storage_options)
+    try:
+        source: Source = open_dataset(uri, storage_options=options)
+    except DatasetNotFoundError as error:
+        near = _similar_name(uri)
+        if near:
+            error.add_note(f"did you mean {near!r}?")
+        raise
+    return source
+
+
+def _similar_name(uri: str) -> str:
+    """Return a dataset with a similar name in the same local folder, or nothing."""
+    if "://" in uri or "\0" in uri:
+        return ""
+    path = Path(uri)
+    try:
+        names = [
+            one.name
+            for one in path.parent.iterdir()
+            if (one / "_versions").is_dir() and one != path
+        ]
+    except OSError:
+        return ""
+    found = difflib.get_close_matches(path.name, names, n=1)
+    return str(path.with_name(found[0])) if found else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Ranges of positions in the grid that ``query`` shows, and places of columns (none: all)."""
+
+    ranges: tuple[tuple[int, int], ...] = ()
+    columns: tuple[int, ...] = ()
+    query: RowQuery = field(default_factory=RowQuery)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows selected."""
+        return sum(stop - first for first, stop in self.ranges)
+
+    def table(self, dataset: Source) -> pa.Table:
+        """Read the selection, in row order, the columns in the order of the grid."""
+        known = self.query.names(dataset)
+        names = [known[at] for at in self.columns if at < len(known)] or known
+        ranges = sorted(self.ranges) or ([(0, MAX_SELECTED)] if self.columns else [(0, 0)])
+        if self.query.filter is None and self.query.order is None and self.ranges:
+            rows = [row for first, stop in ranges for row in range(first, stop)]
+            return dataset.take(rows, names)
+        return pa.concat_tables(
+            self.query.rows(dataset, names, first, stop - first) for first, stop in ranges
+        )
+
+
+def selection_of(args: Mapping[str, Any], query: RowQuery) -> Selection:
+    """Take a selection from the arguments of a request. Raises InvalidInputError."""
+    ranges, columns = args.get("ranges"), args.get("columns", [])
+    if not isinstance(ranges, list) or len(ranges) > MAX_RANGES:
+        raise InvalidInputError(f"ranges must be a list of up to {MAX_RANGES} pairs")
+    if not isinstance(columns, list) or len(columns) > MAX_RANGES:
+        raise InvalidInputError(f"columns must be a list of up to {MAX_RANGES} places")
+    places = sorted({integer({"column": at}, "column", low=0, high=MAX_COUNT) for at in columns})
+    found = Selection(tuple(map(_range, ranges)), tuple(places), query)
+    if found.num_rows > MAX_SELECTED:
+        raise InvalidInputError(f"at most {MAX_SELECTED:,} rows can be selected")
+    return found
+
+
+def _range(pair: object) -> tuple[int, int]:
+    if not isinstance(pair, list) or len(pair) != 2:
+        raise InvalidInputError("a range must be a pair [first, stop]")
+    first, stop = (integer({"row": n}, "row", low=0, high=MAX_COUNT) for n in pair)
+    return first, max(first, stop)
+
+
+class RowOrderCache:
+    """Orders and vectors by key."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, tuple[Any, Any]] = OrderedDict()
+        self._made = 0
+
+    def keep(self, place: object, arrangement: RowOrder) -> str:
+        """Keep the rows of one version in an order of their own; returns the key."""
+        return self._keep("p" if isinstance(arrangement, FilteredRows) else "o", place, arrangement)
+
+    def keep_vector(self, query: NearestQuery) -> str:
+        """Keep what neighbours are looked for; returns the key."""
+        return self._keep("v", None, query)
+
+    def _keep(self, letter: str, where: object, what: object) -> str:
+        self._made += 1
+        key = f"{letter}{self._made}"
+        self._kept[key] = (where, what)
+        same = [one for one in self._kept if one.startswith(letter)]
+        for old in same[:-MAX_KEPT]:
+            del self._kept[old]
+        return key
+
+    def at(self, place: object, key: object) -> RowOrder | None:
+        """Return the order of a version by its key. Raises InvalidInputError when it is gone."""
+        known, found = self._known(key)
+        if found is None and str(key).startswith("p"):
+            return None
+        if found is None or known != place:
+            raise InvalidInputError("this order of the rows is no longer kept: sort them again")
+        arrangement: RowOrder = found
+        return arrangement
+
+    def vector(self, key: object) -> NearestQuery:
+        """Return what neighbours are looked for. Raises InvalidInputError when it is gone."""
+        found = self._known(key)[1]
+        if not isinstance(found, NearestQuery):
+            raise InvalidInputError("this vector is no longer kept: choose its row again")
+        return found
+
+    def _known(self, key: object) -> tuple[Any, Any]:
+        if not isinstance(key, str) or len(key) > MAX_KEY_CHARS:
+            raise InvalidInputError("the key of an order must be a short text")
+        return self._kept.get(key, (None, None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +245,7 @@ class Session:
         self.locked = True
         self._kept: dict[Callable[[Session], Any], Any] = {}
         self.selected = Selection()
-        self.arrangements = Arrangements()
+        self.row_orders = RowOrderCache()
         self.parts: dict[str, Part] = {}
         self._opened: OrderedDict[Place, Source] = OrderedDict()
         self._numbers: dict[str | None, Sequence[int]] = {}
@@ -139,15 +305,15 @@ class Session:
         """Return what is selected of the version shown, in row order."""
         return self.selected.table(self.dataset)
 
-    def lens(self, args: Mapping[str, Any], place: Place | None = None) -> RowQuery:
+    def query(self, args: Mapping[str, Any], place: Place | None = None) -> RowQuery:
         """Take what a grid looks at from the arguments of a request, its order included.
 
         Raises InvalidInputError, also when the order is no longer kept.
         """
-        lens, key = query_of(args), args.get("arranged")
+        query, key = query_of(args), args.get("arranged")
         if key is None:
-            return lens
-        return replace(lens, arranged=self.arrangements.at(place or place_of(args), key))
+            return query
+        return replace(query, order=self.row_orders.at(place or place_of(args), key))
 
     def screen(self, parts: Sequence[str], window: Window = FIRST_WINDOW) -> dict[str, Any]:
         """Return the named parts of the first screen; a part that fails is ``{"error": card}``.
@@ -203,7 +369,7 @@ class Session:
         }
 
     def _on_rows(self, args: Mapping[str, Any]) -> Answer:
-        page = row_page(self.open(place_of(args)), window_of(args), lens=self.lens(args))
+        page = row_page(self.open(place_of(args)), window_of(args), query=self.query(args))
         return Answer(page.to_json(), page.buffers)
 
     def _on_versions(self, args: Mapping[str, Any]) -> Answer:
@@ -217,7 +383,7 @@ class Session:
         if not known or not set(wanted) <= set(known):
             known = self._numbers[branch] = source.version_numbers()
         bars = timelines.version_bars(source, wanted, known)
-        return Answer({"branch": branch, "details": [flat(bar) for bar in bars]})
+        return Answer({"branch": branch, "details": [bar.to_json() for bar in bars]})
 
     def _on_detail(self, args: Mapping[str, Any]) -> Answer:
         return Answer(version_detail(self.open(place_of(args))).to_json())
@@ -225,10 +391,10 @@ class Session:
     def _on_cell(self, args: Mapping[str, Any]) -> Answer:
         source = self.open(place_of(args))
         row = integer(args, "row", low=0, high=MAX_COUNT)
-        lens = self.lens(args)
-        names = lens.names(source)
+        query = self.query(args)
+        names = query.names(source)
         at = integer(args, "column", low=0, high=len(names) - 1)
-        column = lens.rows(source, [names[at]], row, 1).column(0)
+        column = query.rows(source, [names[at]], row, 1).column(0)
         if not len(column):
             raise InvalidInputError(f"there is no row {row:,}")
         is_blob = is_blob_column(source, names[at])
@@ -240,7 +406,7 @@ class Session:
 
     def _on_select(self, args: Mapping[str, Any]) -> Answer:
         here = (self.dataset.branch, self.dataset.version)
-        selected = selection_of(args, self.lens(args, here))
+        selected = selection_of(args, self.query(args, here))
         if any(stop > self.dataset.count_rows() for _, stop in selected.ranges):
             raise InvalidInputError("a range of rows ends after the last row")
         self.selected = selected
@@ -273,3 +439,20 @@ def window_of(args: Mapping[str, Any]) -> Window:
         first_column=integer(args, "first_column", low=0, high=MAX_COUNT),
         num_columns=integer(args, "num_columns", low=1, high=MAX_COLUMNS),
     )
+
+
+class RequestHandlers:
+    """The answers of one view about one session."""
+
+    requests: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def handlers(self) -> dict[str, Handler]:
+        """Return the methods by the requests that they answer."""
+        return {kind: getattr(self, method) for kind, method in self.requests.items()}
+
+    def source(self, args: Mapping[str, Any]) -> Source:
+        """Return the dataset at the branch and version that a request names."""
+        return self.session.open(place_of(args))

@@ -26,16 +26,22 @@ from IPython.display import HTML, display
 
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.explorer import messages, view_module
-from lance_nb.explorer.biography import Biography
-from lance_nb.explorer.frame import Frame
-from lance_nb.explorer.jobs import Jobs
+from lance_nb.explorer.messages import JobRunner
 from lance_nb.explorer.models import refs
 from lance_nb.explorer.models.error_card import error_card
 from lance_nb.explorer.models.source import Source
-from lance_nb.explorer.opening import Target, check_target, open_source
-from lance_nb.explorer.pictures import Picture, picture_of_error, picture_of_parts
-from lance_nb.explorer.session import FIRST_WINDOW, Session, place_of, window_of
-from lance_nb.explorer.view_answers import ViewAnswers
+from lance_nb.explorer.session import (
+    FIRST_WINDOW,
+    RequestHandlers,
+    Session,
+    Target,
+    check_target,
+    open_source,
+    place_of,
+    window_of,
+)
+from lance_nb.explorer.shared_handlers import HeaderHandlers, RowHistoryHandlers
+from lance_nb.explorer.static_rendering import StaticRendering, render_error, render_parts
 from lance_nb.explorer.view_module import ViewModule
 from lance_nb.storage import meter
 
@@ -55,11 +61,13 @@ class LanceWidget(anywidget.AnyWidget):
     entry: ClassVar[str]
     parts: ClassVar[tuple[str, ...]]
     default_height: ClassVar[int] = 380
-    desk: ClassVar[type[ViewAnswers]] = ViewAnswers  # answers the requests of the view itself
+    desk: ClassVar[type[RequestHandlers]] = (
+        RequestHandlers  # answers the requests of the view itself
+    )
     # Whether long work runs in threads of its own; a page without a kernel has it done at once.
     jobs_beside: ClassVar[bool] = True
 
-    _jobs: Jobs | None = None  # a widget that was never made is closed as well
+    _jobs: JobRunner | None = None  # a widget that was never made is closed as well
 
     _esm = view_module.LOADER
     _views = traitlets.Unicode().tag(sync=True)
@@ -156,7 +164,7 @@ class LanceWidget(anywidget.AnyWidget):
             "travel": self._go,
         }
         if session is not None:
-            frame, lives = session.keep(Frame), session.keep(Biography)
+            frame, lives = session.keep(HeaderHandlers), session.keep(RowHistoryHandlers)
             handlers |= session.handlers() | frame.handlers() | lives.handlers()
             handlers |= self.answers(session)
         found = messages.begin(content, handlers)
@@ -177,9 +185,9 @@ class LanceWidget(anywidget.AnyWidget):
         request_id = messages.words(args, "id", messages.MAX_ID_CHARS)
         return messages.Answer({"cancelled": self._started().cancel(request_id)})
 
-    def _started(self) -> Jobs:
+    def _started(self) -> JobRunner:
         if self._jobs is None:
-            self._jobs = Jobs(self._reply, beside=self.jobs_beside)
+            self._jobs = JobRunner(self._reply, beside=self.jobs_beside)
         return self._jobs
 
     def _go(self, args: Mapping[str, Any]) -> messages.Answer:
@@ -194,11 +202,11 @@ class LanceWidget(anywidget.AnyWidget):
         self.screen = session.screen(self.parts, asked)
         return messages.Answer({"label": self.screen["label"]})
 
-    def picture(self) -> Picture:
+    def picture(self) -> StaticRendering:
         """Return what a saved notebook keeps: the same as text and as static HTML."""
         if self._error is not None:
-            return picture_of_error(self._error)
-        return picture_of_parts(self._open_session().parts.values())
+            return render_error(self._error)
+        return render_parts(self._open_session().parts.values())
 
     def __repr__(self) -> str:
         if self._session is None:
@@ -229,7 +237,7 @@ def _opened(target: Target) -> Source | LanceError:
         return error
 
 
-def behind(picture: Picture) -> str:
+def behind(picture: StaticRendering) -> str:
     """Return the HTML of a picture that is hidden for as long as a live widget stands before it."""
     return f'{_STYLE}<div class="lnb-static">{picture.html}</div>'
 

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.explorer.models import text
-from lance_nb.explorer.pictures import Picture, picture_of_table
+from lance_nb.explorer.static_rendering import StaticRendering, render_table
 from lance_nb.format.python_values import rows_to_python, to_python
 from lance_nb.shown_text import visible, visible_json
 
@@ -30,7 +30,7 @@ class Answer:
     """The outcome of a verb. ``exit_code`` is what a terminal returns for it."""
 
     value: Any
-    picture: Picture
+    picture: StaticRendering
     data: Any = None
     exit_code: int = field(default=0)
 
@@ -69,7 +69,7 @@ def answer_of_records(
         at for at, key in enumerate(records[0] if records else ()) if _is_number(records[0][key])
     }
     note = _more(len(records) - MAX_ROWS, "row")
-    picture = picture_of_table(heading, tuple(lines), (head, rows), numeric=numeric, note=note)
+    picture = render_table(heading, tuple(lines), (head, rows), numeric=numeric, note=note)
     data = [dict(record) for record in records]
     return Answer(data if value is None else value, picture, data, exit_code)
 
@@ -88,7 +88,7 @@ def answer_of_table(
     }
     names = tuple(map(text.name, table.column_names))
     note = _more(table.num_rows - first.num_rows, "row")
-    picture = picture_of_table(heading, tuple(lines), (names, rows), numeric=numeric, note=note)
+    picture = render_table(heading, tuple(lines), (names, rows), numeric=numeric, note=note)
     return Answer(table, picture, Rows(table))
 
 
@@ -97,7 +97,7 @@ def answer_of_lines(
 ) -> Answer:
     """Show a heading and lines of prose."""
     said = tuple(lines)
-    picture = picture_of_table(heading, said, ((), []))
+    picture = render_table(heading, said, ((), []))
     return Answer(value, picture, list(said) if data is None else data, exit_code)
 
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.explorer.models import text
-from lance_nb.explorer.pictures import Picture, picture_of_preformatted
+from lance_nb.explorer.static_rendering import StaticRendering, render_preformatted
 from lance_nb.magic.answer import Answer
 from lance_nb.table.history import VersionInfo
 
@@ -45,7 +45,7 @@ def graph_of(dataset: LanceDataset, limit: int) -> Answer:
     nodes = _nodes(dataset, limit)
     lines = _lines(nodes)
     heading = f"Versions of {text.name(dataset.name)}"
-    picture: Picture = picture_of_preformatted(heading, lines)
+    picture: StaticRendering = render_preformatted(heading, lines)
     data = [
         {
             "branch": node.branch or "main",

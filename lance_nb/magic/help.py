@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from lance_nb.explorer.models import text
-from lance_nb.explorer.pictures import picture_of_table
+from lance_nb.explorer.static_rendering import render_table
 from lance_nb.magic.answer import Answer
 from lance_nb.magic.registry import GROUPS, find
 from lance_nb.magic.verb import MAGIC, Argument, Verb
@@ -27,7 +27,7 @@ def help_of_all(prog: str = "%lance", without: Collection[str] = ()) -> Answer:
     rows = [(f"{prog} {verb.name}", verb.help) for verb in verbs]
     rows.append((f"{prog} help VERB", "say more about one verb"))
     data = [{"verb": verb.name, "help": verb.help} for verb in verbs]
-    return Answer(data, picture_of_table(prog, (), (("write", "to"), rows)), data)
+    return Answer(data, render_table(prog, (), (("write", "to"), rows)), data)
 
 
 def help_of(name: str, prog: str = "%lance") -> Answer:
@@ -39,9 +39,7 @@ def help_of(name: str, prog: str = "%lance") -> Answer:
         lines.append(f"Example: {_example(verb, prog)}")
     rows = [*((_spelled(one), one.help) for one in verb.arguments), *common]
     data = {"verb": verb.name, "usage": verb.usage, "help": verb.help, "example": verb.example}
-    picture = picture_of_table(
-        f"{prog} {verb.name}", tuple(lines), (("argument", "what it is"), rows)
-    )
+    picture = render_table(f"{prog} {verb.name}", tuple(lines), (("argument", "what it is"), rows))
     return Answer(data, picture, data)
 
 

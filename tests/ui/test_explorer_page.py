@@ -16,7 +16,7 @@ from tests.ui.bare_page import OpenWidget, Screenshot
 from tests.ui.waiting import eventually
 from tests.unit.explorer.fakes import many_versions, one_table, rows, small_dataset
 from tests.unit.explorer.payloads import PAYLOADS
-from tests.unit.explorer.test_pictures import hostile_dataset
+from tests.unit.explorer.test_static_rendering import hostile_dataset
 
 pytestmark = pytest.mark.ui
 

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.value_pictures import widget_of
+from lance_nb.explorer.display import widget_of
 from tests.ui.bare_page import OpenWidget, Screenshot
 from tests.ui.hostile_dataset import EVIL, VALUES, hostile_dataset
 from tests.ui.waiting import eventually

@@ -77,17 +77,17 @@ def column_profiles(
     dataset: Source,
     first: int,
     count: int,
-    lens: RowQuery,
+    query: RowQuery,
     num_rows: int,
     *,
     progress: Callable[[int, int], object] = lambda _done, _total: None,
 ) -> list[ColumnProfile]:
-    """Profile the columns ``[first, first + count)`` that can be; ``num_rows`` the lens shows.
+    """Profile the columns ``[first, first + count)`` that can be; ``num_rows`` the query shows.
 
     Ends early where ``progress`` raises, which is told after every run of rows.
     """
     fields = {field.name: field for field in dataset.schema}
-    names = lens.names(dataset)[first : first + min(count, MAX_COLUMNS)]
+    names = query.names(dataset)[first : first + min(count, MAX_COLUMNS)]
     wanted = [
         (first + at, fields[name])
         for at, name in enumerate(names)
@@ -96,9 +96,9 @@ def column_profiles(
     if not wanted or not num_rows:
         return []
     tables = []
-    for start, rows, done, runs in _runs(dataset, lens, num_rows):
+    for start, rows, done, runs in _runs(dataset, query, num_rows):
         progress(done, runs)
-        read = lens.rows if runs == 1 else _near
+        read = query.rows if runs == 1 else _near
         tables.append(read(dataset, [field.name for _, field in wanted], start, rows))
     table = pa.concat_tables(tables)
     return [
@@ -121,13 +121,13 @@ def profile_kind(kind: pa.DataType) -> str:
     return "text" if cells.is_text(kind) else ""
 
 
-def _runs(dataset: Source, lens: RowQuery, num_rows: int) -> Iterator[tuple[int, int, int, int]]:
+def _runs(dataset: Source, query: RowQuery, num_rows: int) -> Iterator[tuple[int, int, int, int]]:
     """Choose the sample: the first row of each run, its rows, its number, of how many."""
     stats = dataset.stats()
     row_bytes = max(1, (stats.size_bytes or 0) // max(1, stats.num_rows))
     of_fragments = SAMPLE_FRAGMENTS * stats.num_rows // max(1, stats.num_fragments)
     rows = max(PLACES, min(SAMPLE_ROWS, SAMPLE_BYTES // row_bytes, of_fragments))
-    if num_rows <= rows or lens.filter is not None or lens.arranged is not None:
+    if num_rows <= rows or query.filter is not None or query.order is not None:
         yield 0, min(rows, num_rows), 0, 1
         return
     each = rows // PLACES
@@ -238,10 +238,10 @@ def _heights(counts: npt.NDArray[np.int64]) -> tuple[int, ...]:
 
 
 def exact_profile(
-    dataset: ScannedSource, at: int, lens: RowQuery, progress: Progress
+    dataset: ScannedSource, at: int, query: RowQuery, progress: Progress
 ) -> ColumnProfile:
     """Profile the column at a place of the grid. Raises NotSupportedError, PredicateError."""
-    names = lens.names(dataset)
+    names = query.names(dataset)
     if at >= len(names) or names[at] not in dataset.schema.names:
         raise ColumnNotFoundError(names[at] if at < len(names) else str(at), tuple(names))
     field = dataset.schema.field(names[at])
@@ -249,7 +249,7 @@ def exact_profile(
     if not kind:
         raise NotSupportedError(f"values of {field.type} are not counted")
     by_bars = kind in ("number", "time")
-    scan = _Scan(dataset, field.name, lens.filter, progress, 2 if by_bars else 1)
+    scan = _Scan(dataset, field.name, query.filter, progress, 2 if by_bars else 1)
     tally = _Tally()
     for values in scan.values():
         tally.add(values, by_bars=by_bars)

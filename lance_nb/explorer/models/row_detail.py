@@ -139,11 +139,11 @@ class CellBytesCache:
     def __init__(self, _session: Session) -> None:
         self._last: tuple[CellPlace, CellBytes | None] | None = None
 
-    def open(self, dataset: Source, lens: RowQuery, row: int, column: int) -> CellBytes | None:
+    def open(self, dataset: Source, query: RowQuery, row: int, column: int) -> CellBytes | None:
         """Return a value's bytes, None for null. Raises NotSupportedError, InvalidInputError."""
-        spot = (dataset, lens.arranged, lens.filter, row, column)
+        spot = (dataset, query.order, query.filter, row, column)
         if self._last is None or not _same(self._last[0], spot):
-            self._last = (spot, _open_cell(dataset, lens, row, column))
+            self._last = (spot, _open_cell(dataset, query, row, column))
         return self._last[1]
 
 
@@ -152,15 +152,15 @@ def _same(one: CellPlace, other: CellPlace) -> bool:
     return dataset is other_dataset and arranged is other_arranged and rest == other_rest
 
 
-def _open_cell(dataset: Source, lens: RowQuery, row: int, column: int) -> CellBytes | None:
-    names = lens.names(dataset)
+def _open_cell(dataset: Source, query: RowQuery, row: int, column: int) -> CellBytes | None:
+    names = query.names(dataset)
     if column >= len(names):
         raise InvalidInputError(f"there is no column {column}")
     name = names[column]
     read, size = (
-        _blob_value(dataset, lens, row, name)
+        _blob_value(dataset, query, row, name)
         if is_blob_column(dataset, name)
-        else (_binary_value(dataset, lens, row, name))
+        else (_binary_value(dataset, query, row, name))
     )
     if read is None:
         return None
@@ -170,8 +170,8 @@ def _open_cell(dataset: Source, lens: RowQuery, row: int, column: int) -> CellBy
 Reader = Callable[[int, int], bytes]
 
 
-def _blob_value(dataset: Source, lens: RowQuery, row: int, name: str) -> tuple[Reader | None, int]:
-    ids = lens.rows(dataset, ["_rowid"], row, 1)["_rowid"]
+def _blob_value(dataset: Source, query: RowQuery, row: int, name: str) -> tuple[Reader | None, int]:
+    ids = query.rows(dataset, ["_rowid"], row, 1)["_rowid"]
     if not len(ids):
         raise InvalidInputError(f"there is no row {row:,}")
     file = scanned_source(dataset).take_blobs(name, ids=ids.to_numpy())[0]
@@ -179,9 +179,9 @@ def _blob_value(dataset: Source, lens: RowQuery, row: int, name: str) -> tuple[R
 
 
 def _binary_value(
-    dataset: Source, lens: RowQuery, row: int, name: str
+    dataset: Source, query: RowQuery, row: int, name: str
 ) -> tuple[Reader | None, int]:
-    found = lens.rows(dataset, [name], row, 1).column(0)
+    found = query.rows(dataset, [name], row, 1).column(0)
     if not len(found):
         raise InvalidInputError(f"there is no row {row:,}")
     scalar = cells.plain(found)[0]

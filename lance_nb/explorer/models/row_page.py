@@ -113,13 +113,13 @@ class RowPage:
 
 
 def row_page(
-    dataset: Source, window: Window, max_bytes: int = MAX_PAGE_BYTES, lens: RowQuery | None = None
+    dataset: Source, window: Window, max_bytes: int = MAX_PAGE_BYTES, query: RowQuery | None = None
 ) -> RowPage:
-    """Read one window of ``dataset`` as ``lens`` shows it, cut to the limits of this module."""
-    lens = lens or RowQuery()
-    names = lens.names(dataset)[window.first_column :][: min(window.num_columns, MAX_COLUMNS)]
+    """Read one window of ``dataset`` as ``query`` shows it, cut to the limits of this module."""
+    query = query or RowQuery()
+    names = query.names(dataset)[window.first_column :][: min(window.num_columns, MAX_COLUMNS)]
     limit = max(1, min(window.limit, MAX_ROWS, _affordable_rows(dataset, names)))
-    table = lens.rows(dataset, names, window.offset, limit)
+    table = query.rows(dataset, names, window.offset, limit)
     page = page_of(table, window.offset, window.first_column)
     while page.size_bytes > max_bytes and page.num_rows > 1:
         fewer = max(1, min(page.num_rows // 2, page.num_rows * max_bytes // page.size_bytes))

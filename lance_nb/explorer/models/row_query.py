@@ -30,7 +30,7 @@ Not supported: sorting by nested or binary columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,7 @@ from lance_nb.explorer.models.source import (
     group_batches,
     scan_groups,
     scanned_source,
+    stored_source,
 )
 from lance_nb.table.page_pruning import rows_that_may_pass
 from lance_nb.table.predicate import Filter, compile_filter
@@ -193,43 +194,45 @@ def _merged(held: pa.Table | None, found: pa.Table, *, ascending: bool) -> pa.Ta
 
 @dataclass(frozen=True, slots=True)
 class NearestQuery:
-    """What neighbours are looked for: of ``query``, a vector of ``column``; ``code`` reads it."""
+    """A search for the nearest neighbors of ``vector`` in ``column``; ``code`` reads the vector."""
 
     column: str
-    query: pa.Scalar
+    vector: pa.Scalar
     code: Python
     k: int = 10
     metric: str = "l2"
 
 
 def nearest_rows(
-    dataset: ScannedSource, like: NearestQuery, filter: str | None, progress: Progress
+    dataset: ScannedSource, nearest: NearestQuery, filter: str | None, progress: Progress
 ) -> SortedRows:
     """Find the rows whose vectors are nearest. Raises InvalidInputError, NotSupportedError."""
-    query = _checked_query(like)
+    vector = _checked_vector(nearest)
     groups = scan_groups(dataset)
     total = sum(group.num_rows for group in groups)
-    wanted = {"column": like.column, "q": query, "k": like.k, "metric": like.metric}
+    wanted = {"column": nearest.column, "q": vector, "k": nearest.k, "metric": nearest.metric}
     parts: list[pa.Table] = []
     for group in groups:
         progress(group.first, total)
         scan = dataset.scanner(columns=[_ROW_ID], nearest=wanted, filter=filter, prefilter=True,
                                fragments=group.fragments)  # fmt: skip
-        parts = [_nearest([*parts, scan.to_table().select([_ROW_ID, DISTANCE])], like.k)]
+        parts = [_nearest([*parts, scan.to_table().select([_ROW_ID, DISTANCE])], nearest.k)]
     if not parts:
         return SortedRows(np.zeros(0, np.uint64), 0, pa.array([], pa.float32()))
     best = parts[0]
     return SortedRows(best[_ROW_ID].to_numpy(), total, cells.plain(best[DISTANCE]))
 
 
-def _checked_query(like: NearestQuery) -> Any:
-    if like.metric not in METRICS:
-        raise InvalidInputError(f"metric is one of {', '.join(METRICS)}, not {like.metric[:40]!r}")
-    if not pa.types.is_fixed_size_list(like.query.type):
-        raise NotSupportedError(f"{like.column!r} holds no vectors")
-    if not like.query.is_valid:
+def _checked_vector(nearest: NearestQuery) -> Any:
+    if nearest.metric not in METRICS:
+        raise InvalidInputError(
+            f"metric is one of {', '.join(METRICS)}, not {nearest.metric[:40]!r}"
+        )
+    if not pa.types.is_fixed_size_list(nearest.vector.type):
+        raise NotSupportedError(f"{nearest.column!r} holds no vectors")
+    if not nearest.vector.is_valid:
         raise InvalidInputError("this row has no vector")
-    values: Any = like.query
+    values: Any = nearest.vector
     return cells.plain(values.values).to_numpy(zero_copy_only=False)
 
 
@@ -245,25 +248,25 @@ class RowQuery:
 
     filter: str | None = None
     system: bool = False
-    arranged: RowOrder | None = None
+    order: RowOrder | None = None
 
     def names(self, dataset: Source) -> list[str]:
         """Return the columns, in the order of the grid."""
-        near = isinstance(self.arranged, SortedRows) and self.arranged.distances is not None
+        near = isinstance(self.order, SortedRows) and self.order.distances is not None
         first = (DISTANCE,) if near else ()
         return [*first, *dataset.schema.names, *(SYSTEM_COLUMNS if self.system else ())]
 
     def rows(self, dataset: Source, columns: list[str], offset: int, limit: int) -> pa.Table:
         """Read rows by position."""
-        if self.arranged is not None:
-            return self.arranged.rows(scanned_source(dataset), columns, offset, limit)
+        if self.order is not None:
+            return self.order.rows(scanned_source(dataset), columns, offset, limit)
         if self.filter is None:
             return dataset.to_table(columns=columns, limit=limit, offset=offset)
         return dataset.to_table(columns=columns, limit=limit, offset=offset, filter=self.filter)
 
 
 def query_of(args: Mapping[str, Any]) -> RowQuery:
-    """Take a lens, without an arrangement, from the arguments of a request.
+    """Take a query, without an arrangement, from the arguments of a request.
 
     Raises InvalidInputError.
     """
@@ -277,34 +280,34 @@ def query_of(args: Mapping[str, Any]) -> RowQuery:
 
 def query_code(
     dataset: Source,
-    lens: RowQuery,
+    query: RowQuery,
     order: tuple[str, bool] | None = None,
-    like: NearestQuery | None = None,
+    nearest: NearestQuery | None = None,
 ) -> dict[str, str]:
     """Return the lines that show the same rows, in Python and as a magic."""
     opened = refs.opened(dataset)
     asked: dict[str, object] = {}
-    if lens.system:
+    if query.system:
         names = ", ".join(map(literal, SYSTEM_COLUMNS))
         asked["columns"] = Python(f"[*ds.schema.names, {names}]")
         opened = Python(f"(ds := {opened.code})")
-    if lens.filter is not None:
-        asked["filter"] = lens.filter
+    if query.filter is not None:
+        asked["filter"] = query.filter
     if order is not None:
         asked["order_by"] = [{"column_name": order[0], "ascending": order[1]}]
         asked["limit"] = MAX_ORDERED
-    if like is not None:
+    if nearest is not None:
         asked["nearest"] = Python("dict").call(
-            column=like.column, q=like.code, k=like.k, metric=like.metric
+            column=nearest.column, q=nearest.code, k=nearest.k, metric=nearest.metric
         )
-        if lens.filter:
+        if query.filter:
             asked["prefilter"] = True
-    if order is None and like is None:
+    if order is None and nearest is None:
         python = opened.attribute("to_table").call(**asked)
     else:
         python = opened.attribute("scanner").call(**asked).attribute("to_table").call()
     place = refs.place_word(dataset.branch, dataset.version)
-    return offered(python, magic("head", place, options={"--where": lens.filter}))
+    return offered(python, magic("head", place, options={"--where": query.filter}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,3 +342,89 @@ def _skipped(snapshot: Snapshot, condition: Filter) -> int | None:
     found = [rows_that_may_pass(snapshot, fragment, condition) for fragment in fragments]
     known = [mask for mask in found if mask is not None]
     return sum(int(mask.size - mask.sum()) for mask in known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class SortOrder:
+    """Sort by a column."""
+
+    column: str
+    ascending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GridRequest:
+    """What is asked for. Neighbours come by distance, whatever the order."""
+
+    query: RowQuery
+    order: SortOrder | None = None
+    nearest: NearestQuery | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GridRows:
+    """What the grid shows from now on."""
+
+    query: RowQuery
+    num_rows: int
+    num_columns: int
+    words: str
+    reads: FilterCost | None
+    code: dict[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON-able values."""
+        return {
+            "num_rows": self.num_rows,
+            "num_columns": self.num_columns,
+            "words": self.words,
+            "reads": None if self.reads is None else self.reads.to_json(),
+            "code": self.code,
+        }
+
+
+def grid_rows(dataset: Source, request: GridRequest, progress: Progress) -> GridRows:
+    """Find the rows. Raises LanceError when the filter is wrong or there is no such order."""
+    query = _ordered(dataset, request, progress)
+    kept = query.order
+    if kept is not None:
+        num_rows = kept.num_rows
+    else:
+        num_rows = dataset.count_rows(*([] if query.filter is None else [query.filter]))
+    reads = None
+    if query.filter is not None and hasattr(dataset, "opened"):
+        reads = filter_cost(stored_source(dataset), query.filter)
+    said = _words(request, kept) if isinstance(kept, SortedRows) else ""
+    order = None if request.order is None else (request.order.column, request.order.ascending)
+    code = query_code(dataset, query, order, request.nearest)
+    return GridRows(query, num_rows, len(query.names(dataset)), said, reads, code)
+
+
+def _ordered(dataset: Source, request: GridRequest, progress: Progress) -> RowQuery:
+    where = request.query.filter
+    if request.nearest is not None:
+        return replace(
+            request.query,
+            order=nearest_rows(scanned_source(dataset), request.nearest, where, progress),
+        )
+    if request.order is not None:
+        column, ascending = request.order.column, request.order.ascending
+        found = sorted_rows(scanned_source(dataset), column, where, progress, ascending=ascending)
+        return replace(request.query, order=found)
+    if where is not None and hasattr(dataset, "scanner"):
+        return replace(request.query, order=filtered_rows(scanned_source(dataset), where, progress))
+    return request.query
+
+
+def _words(request: GridRequest, found: SortedRows) -> str:
+    if request.nearest is not None:
+        near = text.plural(found.num_rows, "row")
+        among = (
+            f"all {text.count(found.scanned)}"
+            if request.query.filter is None
+            else "those that pass"
+        )
+        return f"{near} nearest by {request.nearest.metric}, exact, of {among}"
+    over = f"sorted over {text.plural(found.scanned, 'row')}"
+    cut = found.num_rows < found.scanned
+    return f"{over}; the first {text.count(found.num_rows)} are shown" if cut else over

@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.flat import flat
 
 MAX_LINES = 200
 MAX_DEPTH = 32
@@ -34,6 +33,16 @@ class SchemaLine:
     nullable: bool
     note: str
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the line as JSON-able values."""
+        return {
+            "depth": self.depth,
+            "name": self.name,
+            "type": self.type,
+            "nullable": self.nullable,
+            "note": self.note,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class SchemaTree:
@@ -44,7 +53,7 @@ class SchemaTree:
 
     def to_json(self) -> dict[str, Any]:
         """Return the tree as JSON-able values."""
-        return {"lines": [flat(line) for line in self.lines], "hidden": self.hidden}
+        return {"lines": [line.to_json() for line in self.lines], "hidden": self.hidden}
 
 
 def schema_tree(schema: pa.Schema) -> SchemaTree:

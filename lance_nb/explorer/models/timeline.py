@@ -26,7 +26,6 @@ from typing import Any
 
 from lance_nb.errors import LanceError, RefNotFoundError, VersionNotFoundError
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.flat import flat
 from lance_nb.explorer.models.source import Source, VersionInfo
 
 FIRST_DETAILS = 24
@@ -53,6 +52,23 @@ class VersionBar:
     added: int | None
     removed: int | None
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the bar as JSON-able values.
+
+        ``dataclasses.asdict`` would copy every field by way of ``deepcopy``, and a screen holds
+        hundreds of bars.
+        """
+        return {
+            "version": self.version,
+            "time": self.time,
+            "time_ms": self.time_ms,
+            "operation": self.operation,
+            "message": self.message,
+            "rows": self.rows,
+            "added": self.added,
+            "removed": self.removed,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Lane:
@@ -72,7 +88,7 @@ class Lane:
             "runs": [list(run) for run in self.runs],
             "older": self.older,
             "fork": None if self.fork is None else list(self.fork),
-            "details": [flat(bar) for bar in self.details],
+            "details": [bar.to_json() for bar in self.details],
         }
 
 
@@ -83,6 +99,10 @@ class TagFlag:
     name: str
     branch: str | None
     version: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the tag as JSON-able values."""
+        return {"name": self.name, "branch": self.branch, "version": self.version}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +123,7 @@ class Timeline:
             "version": self.version,
             "lanes": [lane.to_json() for lane in self.lanes],
             "hidden_branches": self.hidden_branches,
-            "tags": [flat(tag) for tag in self.tags],
+            "tags": [tag.to_json() for tag in self.tags],
             "hidden_tags": self.hidden_tags,
         }
 

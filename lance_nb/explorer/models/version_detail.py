@@ -16,13 +16,12 @@ one line. Reads metadata only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
 from lance_nb.errors import LanceError
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.flat import flat
 from lance_nb.explorer.models.schema_tree import SchemaTree, schema_tree
 from lance_nb.explorer.models.source import Source, TransactionInfo, VersionInfo
 
@@ -38,6 +37,10 @@ class Entry:
 
     label: str
     value: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return the entry as JSON-able values."""
+        return {"label": self.label, "value": self.value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +63,19 @@ class VersionDetail:
 
     def to_json(self) -> dict[str, Any]:
         """Return the detail as JSON-able values."""
-        return flat(self) | {
+        return {
+            "label": self.label,
+            "branch": self.branch,
+            "version": self.version,
+            "time": self.time,
+            "time_ms": self.time_ms,
+            "operation": self.operation,
+            "description": self.description,
+            "message": self.message,
             "tags": list(self.tags),
-            "counts": [flat(entry) for entry in self.counts],
-            "properties": [flat(entry) for entry in self.properties],
-            "transaction": [flat(entry) for entry in self.transaction],
+            "counts": [entry.to_json() for entry in self.counts],
+            "properties": [entry.to_json() for entry in self.properties],
+            "transaction": [entry.to_json() for entry in self.transaction],
             "schema": self.schema.to_json(),
         }
 
@@ -170,7 +181,16 @@ class DatasetCard:
 
     def to_json(self) -> dict[str, Any]:
         """Return the card as JSON-able values."""
-        return flat(self) | {"tags": list(self.tags), "facts": [flat(f) for f in self.facts]}
+        return {
+            "name": self.name,
+            "uri": self.uri,
+            "branch": self.branch,
+            "version": self.version,
+            "label": self.label,
+            "latest": self.latest,
+            "tags": list(self.tags),
+            "facts": [asdict(fact) for fact in self.facts],
+        }
 
 
 def dataset_card(dataset: Source, latest: int | None = None) -> DatasetCard:

@@ -24,7 +24,7 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs.input_data import is_frame
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
-from lance_nb.explorer.opening import open_source
+from lance_nb.explorer.session import open_source
 from lance_nb.explorer.table_files import READERS, read_file
 
 MAX_VARIABLES = 50

@@ -1,8 +1,7 @@
-"""Branches and tags: lists, and everything that can be done with them, its consequences first.
+"""Branches and tags: lists, details, and changes, with their consequences shown first.
 
-Its ES module is ``branches.js``. ``kind`` is "branch" or "tag", ``at`` a ref as people write it.
-Requests, beside those of
-``merge_answers``; what looks is in ``ref_answers``, what changes in ``ref_changes``:
+The ES module is ``branches.js``. ``kind`` is "branch" or "tag", ``at`` a ref as people write it.
+Requests, in addition to those of ``merge_handlers``:
 
 ============= ================================================ =================================
 request       args                                             result
@@ -11,7 +10,7 @@ refs.list     kind, text, sort, descending, first, count,      models.ref_list.R
               fresh (read the records again)
 refs.heads    names (null: main)                               heads: models.ref_list
 refs.show     kind, name                                       models.ref_list
-refs.check    kind, action (create, move), name, at            reason (why the name cannot be),
+refs.check    kind, action (create, move), name, at            reason (why the name is refused),
                                                                problem (of ``at``), place,
                                                                consequences, code
 refs.explain  kind, name (long work)                           consequences of deleting, refused,
@@ -23,23 +22,373 @@ refs.note     kind, name, note, before                         the same
 refs.delete   kind, name, seen (long work)                     the same
 ============= ================================================ =================================
 
-``parts`` are for ``ctx.refresh``; ``seen`` is what the person was shown: a tag or branch that is
-not so any more is left alone, and the answer is an error. ``place`` is null where there is nowhere
-to go.
+``parts`` are for ``ctx.refresh``; ``seen`` is the state that was shown: a tag or branch that has
+changed since is left alone, and the answer is an error. ``place`` is null where there is no version
+to go to. Nothing is written while the lock is closed.
+
+Limits: the static rendering lists ``MAX_RENDERED`` branches and as many tags.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
-from lance_nb.explorer.merge_answers import MergeAnswers
-from lance_nb.explorer.messages import Handler
-from lance_nb.explorer.pictures import Picture
-from lance_nb.explorer.ref_answers import RefAnswers
-from lance_nb.explorer.ref_changes import RefChanges
-from lance_nb.explorer.ref_pictures import picture_of_refs
-from lance_nb.explorer.session import Session
+from lance_nb.errors import InvalidInputError, LanceError, RefConflictError, RefNotFoundError
+from lance_nb.explorer.merge_handlers import MergeHandlers
+from lance_nb.explorer.messages import Answer, Handler, Job, Progress, integer, words
+from lance_nb.explorer.models import ref_changes as consequences
+from lance_nb.explorer.models import refs, text
+from lance_nb.explorer.models.ref_changes import change_code, list_code
+from lance_nb.explorer.models.ref_list import (
+    MAX_HEADS,
+    MAX_LINES,
+    NOTE,
+    NOTE_CHARS,
+    Place,
+    RefBook,
+    RefQuery,
+    branch_heads,
+    fork_of,
+    identity_of,
+    place_json,
+    ref_book,
+    ref_detail,
+    ref_page,
+    tag_place,
+    whole_note,
+)
+from lance_nb.explorer.models.refs import MAIN
+from lance_nb.explorer.models.source import Source, writable_dataset
+from lance_nb.explorer.session import MAX_COUNT, RequestHandlers, Session, place_of
+from lance_nb.explorer.static_rendering import StaticRendering, render_table
 from lance_nb.explorer.widget import LanceWidget
+from lance_nb.format.refs import check_branch_name, check_tag_name
+
+MAX_RENDERED = 12
+KINDS = ("branch", "tag")
+MAX_NAME = 1000
+MANY = 500  # records to read before it is long work
+
+
+def render_refs(dataset: Source) -> StaticRendering:
+    """Picture the branches and tags of a dataset, from their records alone."""
+    branches, tags = dataset.branches.list(), dataset.tags.list()
+    lines = [("branch", MAIN, "")]
+    for name, about in sorted(branches.items())[:MAX_RENDERED]:
+        fork = text.ref_label(about["parent_branch"], about["parent_version"])
+        mark = ", unfinished" if about.get("is_unfinished") else ""
+        lines.append(("branch", text.name(name), f"from {fork}{mark}"))
+    for name, about in sorted(tags.items())[:MAX_RENDERED]:
+        lines.append(("tag", text.name(name), text.ref_label(about["branch"], about["version"])))
+    said = f"{text.count(len(branches))} beside {MAIN}, {text.plural(len(tags), 'tag')}"
+    left = sum(max(0, len(one) - MAX_RENDERED) for one in (branches, tags))
+    return render_table(
+        f"Branches and tags of {text.name(dataset.name)}",
+        (said,),
+        (("", "name", "where"), lines),
+        note=f"{text.count(left)} more" if left else "",
+    )
+
+
+class RefHandlers(RequestHandlers):
+    """The answers about tags and branches; keeps their records between requests."""
+
+    requests: ClassVar[Mapping[str, str]] = {
+        "refs.list": "on_list",
+        "refs.heads": "on_heads",
+        "refs.show": "on_show",
+        "refs.check": "on_check",
+        "refs.explain": "on_explain",
+        "refs.bytes": "on_bytes",
+    }
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._book: RefBook | None = None
+
+    def _records(self, *, fresh: bool = False) -> RefBook:
+        if self._book is None or fresh:
+            self._book = ref_book(self.session.dataset)
+        return self._book
+
+    def _beside(self, work: Callable[[], Answer]) -> Answer | Job:
+        """Do work that reads the records; beside the messages when there are many."""
+        dataset = self.session.dataset
+        if len(dataset.tags.names()) + len(dataset.branches.names()) <= MANY:
+            return work()
+        return Job(lambda _progress: work())
+
+    # --- looking ----------------------------------------------------------------------------------
+
+    def on_list(self, args: Mapping[str, Any]) -> Answer | Job:
+        """Return a window of a list."""
+        kind = kind_of(args)
+        query = RefQuery(
+            kind,
+            words(args, "text", refs.MAX_CHARS),
+            words(args, "sort", 20),
+            args.get("descending") is True,
+            integer(args, "first", low=0, high=MAX_COUNT),
+            integer(args, "count", low=1, high=MAX_LINES),
+        )
+        fresh = self._book is None or args.get("fresh") is True
+
+        def work() -> Answer:
+            page = ref_page(self._records(fresh=fresh), query)
+            return Answer({**page.to_json(), "code": list_code(self.session.dataset, kind)})
+
+        return self._beside(work) if fresh else work()
+
+    def on_heads(self, args: Mapping[str, Any]) -> Answer:
+        """Describe the newest versions of some branches."""
+        names = args.get("names")
+        if not isinstance(names, list) or len(names) > MAX_HEADS:
+            raise InvalidInputError(f"names must be a list of up to {MAX_HEADS}")
+        checked = [_name_or_main({"name": one}) for one in names]
+        return Answer({"heads": branch_heads(self.session.dataset, self._records(), checked)})
+
+    def on_show(self, args: Mapping[str, Any]) -> Answer | Job:
+        """Describe one ref, as it is now."""
+        kind, name = kind_of(args), _name_or_main(args)
+
+        def work() -> Answer:
+            book = self._records(fresh=True)
+            return Answer(ref_detail(self.session.dataset, book, kind, name).to_json())
+
+        return self._beside(work)
+
+    def on_check(self, args: Mapping[str, Any]) -> Answer:
+        """Say what is wrong with a form while it is filled in, or what would come of it."""
+        kind, action = kind_of(args), words(args, "action", 20)
+        name, at = words(args, "name", MAX_NAME), words(args, "at", refs.MAX_CHARS)
+        dataset, book = self.session.dataset, self._records()
+        reason = name_problem(book, kind, name) if action == "create" else ""
+        found: dict[str, Any] = {"reason": reason, "problem": "", "place": None, "code": None}
+        try:
+            source = refs.resolve(dataset, at)
+        except LanceError as error:
+            return Answer({**found, "problem": text.line(str(error), 300), "consequences": []})
+        place = (source.branch, source.version)
+        if action == "create":
+            told = consequences.of_creating(book, kind, place, source.count_rows())
+        else:
+            told = consequences.of_moving(
+                book, known_name(book.tags, "tag", name), place, self._latest(book, name)
+            )
+        found["place"] = place_json(place)
+        if name and not reason:
+            found["code"] = change_code(dataset, kind, action, name, place)
+        return Answer({**found, "consequences": [one.to_json() for one in told]})
+
+    def on_explain(self, args: Mapping[str, Any]) -> Job:
+        """Say what comes of deleting a ref."""
+        kind, name = kind_of(args), words(args, "name", MAX_NAME)
+        dataset = self.session.dataset
+
+        def work(progress: Progress) -> Answer:
+            book = self._records(fresh=True)
+            if kind == "tag":
+                place = tag_place(book.tags[known_name(book.tags, kind, name)])
+                told = consequences.of_leaving(book, name, self._latest(book, name))
+                seen: Any = place_json(place)
+            else:
+                known_name(book.branches, kind, name)
+                deletion = writable_dataset(dataset).branches.explain_delete(
+                    name, progress=progress
+                )
+                (head,) = branch_heads(dataset, book, [name])
+                parent = _latest(dataset, fork_of(book.branches[name])[0])
+                here = dataset.branch == name
+                told = consequences.of_deleting_branch(book, deletion, parent, stands_here=here)
+                seen = identity_of(book.branches[name], head)
+            return Answer(
+                {
+                    "consequences": [one.to_json() for one in told],
+                    "refused": any(one.level == consequences.STOP for one in told),
+                    "seen": seen,
+                    "code": change_code(dataset, kind, "delete", name, None),
+                }
+            )
+
+        return Job(work)
+
+    def on_bytes(self, args: Mapping[str, Any]) -> Job:
+        """Count what a clean-up frees once a tag is gone."""
+        name = words(args, "name", MAX_NAME)
+        branch, version = tag_place(
+            self._records().tags[known_name(self._records().tags, "tag", name)]
+        )
+        dataset = writable_dataset(self.session.dataset)
+
+        def work(progress: Progress) -> Answer:
+            space = dataset.space(progress=progress)
+            freed = space.freed_if(drop_tags=[name], versions=[version], branch=branch)
+            size = f"{text.size(freed.size_bytes)} in {text.plural(freed.num_files, 'file')}"
+            return Answer(
+                {"words": f"Cleaning up {text.ref_label(branch, version)} then frees {size}."}
+            )
+
+        return Job(work)
+
+    def _latest(self, book: RefBook, tag: str) -> int | None:
+        """Return the newest version of the branch that a tag is on."""
+        return _latest(self.session.dataset, tag_place(book.tags[tag])[0])
+
+
+def kind_of(args: Mapping[str, Any]) -> str:
+    """Take the kind of a ref from the arguments of a request."""
+    kind = words(args, "kind", 20)
+    if kind not in KINDS:
+        raise InvalidInputError(f"kind is one of {', '.join(KINDS)}")
+    return kind
+
+
+def name_problem(book: RefBook, kind: str, name: str) -> str:
+    """Say why a new ref cannot have a name; empty when it can, and while there is none yet."""
+    if not name:
+        return ""
+    records = book.tags if kind == "tag" else book.branches
+    if name in records:
+        return f"There is a {kind} of this name already."
+    try:
+        (check_tag_name if kind == "tag" else check_branch_name)(name)
+    except LanceError as error:
+        return text.line(str(error), 300)
+    return ""
+
+
+def _name_or_main(args: Mapping[str, Any]) -> str | None:
+    return None if args.get("name") is None else words(args, "name", MAX_NAME)
+
+
+def known_name(records: Mapping[str, Any], kind: str, name: str) -> str:
+    """Return the name of a ref that is there. Raises RefNotFoundError."""
+    if name not in records:
+        raise RefNotFoundError(kind, name, tuple(records))
+    return name
+
+
+def _latest(dataset: Source, branch: str | None) -> int | None:
+    try:
+        return dataset.checkout_version((branch, None)).version
+    except LanceError:
+        return None
+
+
+class RefChangeHandlers(RequestHandlers):
+    """Creates, moves, describes and deletes."""
+
+    requests: ClassVar[Mapping[str, str]] = {
+        "refs.create": "on_create",
+        "refs.move": "on_move",
+        "refs.note": "on_note",
+        "refs.delete": "on_delete",
+    }
+
+    def on_create(self, args: Mapping[str, Any]) -> Answer:
+        """Create a tag or a branch."""
+        self.session.check_unlocked()
+        kind, name, place = kind_of(args), words(args, "name", MAX_NAME), place_of(args)
+        note = words(args, "note", NOTE_CHARS).strip()
+        dataset = writable_dataset(self.session.dataset)
+        if kind == "tag":
+            dataset.tags.create(name, place)
+        else:
+            dataset.create_branch(name, place)
+        if note:
+            owner = dataset.tags if kind == "tag" else dataset.branches
+            owner.replace_metadata(name, {NOTE: note})
+        there = (name, place[1]) if kind == "branch" else place
+        shown = f"{kind.capitalize()} {text.name(name)} is made at {text.ref_label(*place)}."
+        return self._done(shown, there)
+
+    def on_move(self, args: Mapping[str, Any]) -> Answer:
+        """Move a tag from where it was seen."""
+        self.session.check_unlocked()
+        name, place = words(args, "name", MAX_NAME), place_of(args)
+        seen = _seen_place(args)
+        tags = writable_dataset(self.session.dataset).tags
+        tags.update(name, place, expected=seen)
+        route = f"from {text.ref_label(*seen)} to {text.ref_label(*place)}"
+        return self._done(f"Tag {text.name(name)} moved {route}.", place)
+
+    def on_note(self, args: Mapping[str, Any]) -> Answer:
+        """Write a note in the place of the one that was seen."""
+        self.session.check_unlocked()
+        kind, name = kind_of(args), words(args, "name", MAX_NAME)
+        note, before = words(args, "note", NOTE_CHARS).strip(), words(args, "before", NOTE_CHARS)
+        book = ref_book(self.session.dataset)
+        records = book.tags if kind == "tag" else book.branches
+        record = records[known_name(records, kind, name)]
+        if whole_note(record) != before:
+            raise RefConflictError(
+                f"somebody has written another note on {kind} {name!r} meanwhile"
+            )
+        metadata = {**record.get("metadata", {}), NOTE: note}
+        dataset = writable_dataset(self.session.dataset)
+        owner = dataset.tags if kind == "tag" else dataset.branches
+        owner.replace_metadata(name, {k: v for k, v in metadata.items() if v or k != NOTE})
+        return self._done(f"Note on {kind} {text.name(name)} is written.", None)
+
+    def on_delete(self, args: Mapping[str, Any]) -> Job:
+        """Delete a tag or a branch, if it still is what was seen."""
+        self.session.check_unlocked()
+        kind, name = kind_of(args), words(args, "name", MAX_NAME)
+        tagged = _seen_place(args) if kind == "tag" else None
+        seen = "" if tagged else words(args, "seen", MAX_NAME)
+        dataset = writable_dataset(self.session.dataset)
+
+        def work(progress: Progress) -> Answer:
+            if kind == "tag":
+                dataset.tags.delete(name, expected=tagged)
+                return self._done(f"Tag {text.name(name)} is deleted.", None)
+            fork = self._check_branch(name, seen)
+            dataset.branches.delete(name, progress=progress)
+            there = None
+            if dataset.branch == name:
+                there = self._leave(fork)
+            self.session.forget(name)
+            return self._done(f"Branch {text.name(name)} is deleted.", there)
+
+        return Job(work)
+
+    def _leave(self, fork: Place) -> Place:
+        """Go where the branch started from, or to main where that is gone."""
+        try:
+            self.session.stand(fork)
+        except LanceError:
+            self.session.travel(refs.MAIN)
+        return self.session.dataset.branch, self.session.dataset.version
+
+    def _check_branch(self, name: str, seen: str) -> Place:
+        """Return where a branch started from. Raises RefConflictError if it has changed."""
+        book = ref_book(self.session.dataset)
+        record = book.branches[known_name(book.branches, "branch", name)]
+        (head,) = branch_heads(self.session.dataset, book, [name])
+        if identity_of(record, head) != seen:
+            raise RefConflictError(
+                f"branch {name!r} has changed meanwhile: its newest version is "
+                f"{head.get('version')}; nothing was deleted, look at it again"
+            )
+        return fork_of(record)
+
+    def _done(self, words: str, there: Place | None) -> Answer:
+        return Answer(
+            {
+                "words": words,
+                "place": None if there is None else place_json(there),
+                "parts": self.session.parts_json(("timeline", "card")),
+            }
+        )
+
+
+def _seen_place(args: Mapping[str, Any]) -> Place:
+    """Take where a tag was seen from the arguments of a request."""
+    seen = args.get("seen")
+    if not isinstance(seen, dict):
+        raise InvalidInputError("seen must be {branch, version}")
+    return place_of(seen)
 
 
 class RefsManager(LanceWidget):
@@ -49,12 +398,12 @@ class RefsManager(LanceWidget):
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline")
     default_height: ClassVar[int] = 440
 
-    def picture(self) -> Picture:
+    def picture(self) -> StaticRendering:
         """Return the branches and tags as text and static HTML."""
-        return super().picture() if self.error is not None else picture_of_refs(self.dataset)
+        return super().picture() if self.error is not None else render_refs(self.dataset)
 
     @classmethod
     def answers(cls, session: Session) -> dict[str, Handler]:
         """Return the requests about tags and branches."""
-        desks = (RefAnswers, RefChanges, MergeAnswers)
+        desks = (RefHandlers, RefChangeHandlers, MergeHandlers)
         return {kind: do for desk in desks for kind, do in session.keep(desk).handlers().items()}

@@ -43,9 +43,15 @@ from lance_nb.explorer.models.change_rows import (
 from lance_nb.explorer.models.change_summary import MAX_COLUMNS as MAX_DRIFTS
 from lance_nb.explorer.models.change_summary import DiffCache, change_counts, change_drift, key_of
 from lance_nb.explorer.models.source import Source, compared_source
-from lance_nb.explorer.opening import Target, open_source
-from lance_nb.explorer.session import MAX_COUNT, Place, place_of, window_of
-from lance_nb.explorer.view_answers import ViewAnswers
+from lance_nb.explorer.session import (
+    MAX_COUNT,
+    Place,
+    RequestHandlers,
+    Target,
+    open_source,
+    place_of,
+    window_of,
+)
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.table.diff import Diff
 
@@ -53,7 +59,7 @@ MAX_NEAR = 32
 NEAR_S = 0.04
 
 
-class ChangesAnswers(ViewAnswers):
+class ChangeHandlers(RequestHandlers):
     """The answers about changes; diffs are kept by the session."""
 
     requests: ClassVar[Mapping[str, str]] = {
@@ -170,7 +176,7 @@ class DiffView(LanceWidget):
 
     entry: ClassVar[str] = "widgets/changes.js"
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline")
-    desk: ClassVar[type[ViewAnswers]] = ChangesAnswers
+    desk: ClassVar[type[RequestHandlers]] = ChangeHandlers
     default_height: ClassVar[int] = 420
 
     def __init__(

@@ -34,7 +34,6 @@ import pyarrow as pa
 
 from lance_nb.code_lines import Python
 from lance_nb.errors import InvalidInputError, NotSupportedError
-from lance_nb.explorer.grid_look import look_at, look_of
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
 from lance_nb.explorer.models import cells, media, refs, text
 from lance_nb.explorer.models.column_profile import MAX_COLUMNS, column_profiles, exact_profile
@@ -48,19 +47,30 @@ from lance_nb.explorer.models.filter_conditions import (
     value_condition,
 )
 from lance_nb.explorer.models.row_detail import MAX_ROWS, CellBytesCache, clipboard_text, row_tree
-from lance_nb.explorer.models.row_query import NearestQuery
+from lance_nb.explorer.models.row_query import (
+    MAX_NEAR,
+    GridRequest,
+    NearestQuery,
+    SortOrder,
+    grid_rows,
+    query_of,
+)
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import Source, is_blob_column, scanned_source
-from lance_nb.explorer.selection import selection_of
-from lance_nb.explorer.session import MAX_COUNT, place_of
-from lance_nb.explorer.view_answers import ViewAnswers
+from lance_nb.explorer.session import (
+    MAX_COUNT,
+    RequestHandlers,
+    RowOrderCache,
+    place_of,
+    selection_of,
+)
 from lance_nb.explorer.widget import LanceWidget
 
 MAX_FOUND = 20
 _NUMBER_MAX = 1e308
 
 
-class RowAnswers(ViewAnswers):
+class RowHandlers(RequestHandlers):
     """The answers about rows."""
 
     requests: ClassVar[Mapping[str, str]] = {
@@ -79,14 +89,14 @@ class RowAnswers(ViewAnswers):
 
     def on_look(self, args: Mapping[str, Any]) -> Job:
         """Look at other rows, or at rows in another order."""
-        source, look = self.source(args), look_of(args, self.session.arrangements)
+        source, request = self.source(args), grid_request_of(args, self.session.row_orders)
         place = place_of(args)
 
         def work(progress: Progress) -> Answer:
-            found = look_at(source, look, progress)
+            found = grid_rows(source, request, progress)
             key = None
-            if found.lens.arranged is not None:
-                key = self.session.arrangements.keep(place, found.lens.arranged)
+            if found.query.order is not None:
+                key = self.session.row_orders.keep(place, found.query.order)
             return Answer(found.to_json() | {"arranged": key})
 
         return Job(work)
@@ -99,13 +109,13 @@ class RowAnswers(ViewAnswers):
             raise NotSupportedError(f"{name!r} holds no vectors of one length")
         if not scalar.is_valid:
             raise InvalidInputError("this row has no vector")
-        source, lens = self.source(args), self.session.lens(args)
+        source, query = self.source(args), self.session.query(args)
         row = integer(args, "row", low=0, high=MAX_COUNT)
-        row_id = lens.rows(source, ["_rowid"], row, 1)["_rowid"][0].as_py()
+        row_id = query.rows(source, ["_rowid"], row, 1)["_rowid"][0].as_py()
         taken = refs.opened(source).attribute("take_rows").call([row_id], [name])
         code = Python(f"{taken.code}[0][0].as_py()")
         return Answer({
-            "like": self.session.arrangements.keep_likeness(NearestQuery(name, scalar, code)),
+            "like": self.session.row_orders.keep_vector(NearestQuery(name, scalar, code)),
             "row": text.count(row),
             "column": text.name(name),
             "dimension": kind.list_size,
@@ -113,23 +123,23 @@ class RowAnswers(ViewAnswers):
 
     def _cell(self, args: Mapping[str, Any]) -> tuple[str, pa.Scalar]:
         """Read the value at a row and column of the grid."""
-        source, lens = self.source(args), self.session.lens(args)
+        source, query = self.source(args), self.session.query(args)
         name = self._name(args)
         row = integer(args, "row", low=0, high=MAX_COUNT)
-        found = lens.rows(source, [name], row, 1).column(0)
+        found = query.rows(source, [name], row, 1).column(0)
         if not len(found):
             raise InvalidInputError(f"there is no row {row:,}")
         return name, cells.plain(found)[0]
 
     def _name(self, args: Mapping[str, Any]) -> str:
-        names = self.session.lens(args).names(self.source(args))
+        names = self.session.query(args).names(self.source(args))
         return names[integer(args, "column", low=0, high=len(names) - 1)]
 
     def on_columns(self, args: Mapping[str, Any]) -> Answer:
         """Find columns by a part of their name."""
         source = self.source(args)
         wanted = words(args, "text", 300).casefold()
-        names = self.session.lens(args).names(source)
+        names = self.session.query(args).names(source)
         found = [at for at, name in enumerate(names) if wanted in name.casefold()]
         found.sort(key=lambda at: (not names[at].casefold().startswith(wanted), at))
         kinds = {field.name: type_label(field.type) for field in source.schema}
@@ -148,25 +158,25 @@ class RowAnswers(ViewAnswers):
 
     def on_profile(self, args: Mapping[str, Any]) -> Job:
         """Profile the columns in sight from a sample, beside what a person does meanwhile."""
-        source, lens = self.source(args), self.session.lens(args)
+        source, query = self.source(args), self.session.query(args)
         first, num_rows = (
             integer(args, key, low=0, high=MAX_COUNT) for key in ("first", "num_rows")
         )
         count = integer(args, "count", low=1, high=MAX_COLUMNS)
 
         def work(progress: Progress) -> Answer:
-            profiles = column_profiles(source, first, count, lens, num_rows, progress=progress)
+            profiles = column_profiles(source, first, count, query, num_rows, progress=progress)
             return Answer({"profiles": [one.to_json() for one in profiles]})
 
         return Job(work)
 
     def on_exact(self, args: Mapping[str, Any]) -> Job:
         """Profile one column from every row."""
-        source, lens = scanned_source(self.source(args)), self.session.lens(args)
+        source, query = scanned_source(self.source(args)), self.session.query(args)
         column = integer(args, "column", low=0, high=MAX_COUNT)
 
         def work(progress: Progress) -> Answer:
-            return Answer({"profile": exact_profile(source, column, lens, progress).to_json()})
+            return Answer({"profile": exact_profile(source, column, query, progress).to_json()})
 
         return Job(work)
 
@@ -195,11 +205,11 @@ class RowAnswers(ViewAnswers):
 
     def on_row(self, args: Mapping[str, Any]) -> Answer:
         """Read one row as a tree."""
-        source, lens = self.source(args), self.session.lens(args)
+        source, query = self.source(args), self.session.query(args)
         row = integer(args, "row", low=0, high=MAX_COUNT)
-        found = lens.rows(source, lens.names(source), row, 1)
+        found = query.rows(source, query.names(source), row, 1)
         nodes = row_tree(found) if found.num_rows else []
-        for node, name in zip(nodes, lens.names(source), strict=False):
+        for node, name in zip(nodes, query.names(source), strict=False):
             if is_blob_column(source, name) and node.get("look") != "null":
                 node["look"] = "bytes"
         return Answer({"nodes": nodes})
@@ -210,7 +220,7 @@ class RowAnswers(ViewAnswers):
             integer(args, key, low=0, high=MAX_COUNT) for key in ("row", "column", "offset")
         )
         desk = self.session.keep(CellBytesCache)
-        found = desk.open(self.source(args), self.session.lens(args), row, column)
+        found = desk.open(self.source(args), self.session.query(args), row, column)
         if found is None:
             return Answer({"null": True})
         shown = found.media.kind != "bytes" and not found.media.why
@@ -223,7 +233,7 @@ class RowAnswers(ViewAnswers):
         row = integer(args, "row", low=0, high=MAX_COUNT)
         rows = integer(args, "count", low=1, high=media.THUMBNAIL_ROWS)
         source, name = self.source(args), self._name(args)
-        column = cells.plain(self.session.lens(args).rows(source, [name], row, rows).column(0))
+        column = cells.plain(self.session.query(args).rows(source, [name], row, rows).column(0))
         if not cells.is_binary(column.type):
             raise NotSupportedError(f"values of {name!r} are no bytes")
         found = media.thumbnails(column)
@@ -234,7 +244,7 @@ class RowAnswers(ViewAnswers):
     def on_text(self, args: Mapping[str, Any]) -> Answer:
         """Write rows for the clipboard."""
         source: Source = self.source(args)
-        wanted = selection_of(args, self.session.lens(args))
+        wanted = selection_of(args, self.session.query(args))
         first = sorted(wanted.ranges)[:1]
         some = [(start, min(stop, start + MAX_ROWS)) for start, stop in first]
         table = replace(wanted, ranges=tuple(some)).table(source)
@@ -242,6 +252,22 @@ class RowAnswers(ViewAnswers):
             table = wanted.table(source).slice(0, MAX_ROWS)
         found = clipboard_text(table)
         return Answer({"text": found.text, "rows": found.rows, "wanted": wanted.num_rows})
+
+
+def grid_request_of(args: Mapping[str, Any], kept: RowOrderCache) -> GridRequest:
+    """Take what is asked for from the arguments of a request. Raises InvalidInputError."""
+    order, near = args.get("order"), args.get("near")
+    found = GridRequest(query_of(args))
+    if near is not None:
+        if not isinstance(near, Mapping):
+            raise InvalidInputError("near must be an object {like, k, metric}")
+        k, metric = integer(near, "k", low=1, high=MAX_NEAR), words(near, "metric", 20)
+        return replace(found, nearest=replace(kept.vector(near.get("like")), k=k, metric=metric))
+    if order is not None:
+        if not isinstance(order, Mapping) or not isinstance(order.get("ascending"), bool):
+            raise InvalidInputError("order must be an object {column, ascending}")
+        return replace(found, order=SortOrder(words(order, "column", 4000), order["ascending"]))
+    return found
 
 
 def _place(args: Mapping[str, Any], key: str) -> float | None:
@@ -260,7 +286,7 @@ class RowGrid(LanceWidget):
 
     entry: ClassVar[str] = "widgets/rows.js"
     parts: ClassVar[tuple[str, ...]] = ("rows",)
-    desk: ClassVar[type[ViewAnswers]] = RowAnswers
+    desk: ClassVar[type[RequestHandlers]] = RowHandlers
 
     @property
     def selection(self) -> pa.Table:

@@ -34,7 +34,7 @@ from lance_nb.dataset.verbs.staging import Stage
 from lance_nb.errors import LanceError, NotSupportedError
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, words
 from lance_nb.explorer.models.source import Source
-from lance_nb.explorer.session import Session, place_of
+from lance_nb.explorer.session import RequestHandlers, Session, place_of
 from lance_nb.explorer.staging import row_sources
 from lance_nb.explorer.staging.card import ACTION_VERBS, Card
 from lance_nb.explorer.staging.card_view import card_json, stage_code
@@ -42,7 +42,6 @@ from lance_nb.explorer.staging.edit_execution import check_edit, placement_of
 from lance_nb.explorer.staging.edit_forms import EditForm, form_choices
 from lance_nb.explorer.staging.progress import ProgressReporter
 from lance_nb.explorer.staging.staging_area import StagingArea, staging_area_of
-from lance_nb.explorer.view_answers import ViewAnswers
 from lance_nb.explorer.widget import LanceWidget
 
 MAX_MESSAGE_CHARS = 1000
@@ -74,7 +73,7 @@ class StagePanel(LanceWidget):
         return _Answers(session).handlers()
 
 
-class _Answers(ViewAnswers):
+class _Answers(RequestHandlers):
     requests: ClassVar[Mapping[str, str]] = {
         "stage.menu": "on_menu",
         "stage.check": "on_check",

@@ -7,7 +7,7 @@ from argparse import Namespace
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
-from lance_nb.explorer.pictures import picture_of_table
+from lance_nb.explorer.static_rendering import render_table
 from lance_nb.magic.answer import Answer, answer_of_records, word
 from lance_nb.magic.desk import Desk, label
 from lance_nb.magic.graph import graph_of
@@ -63,7 +63,7 @@ def bisect(desk: Desk, said: Namespace) -> Answer:
     lines = [found.describe("--nulls fail")]
     head = tuple(records[0])
     rows = [tuple(word(value) for value in record.values()) for record in records]
-    picture = picture_of_table(f"bisect {text.line(said.statement)}", tuple(lines), (head, rows))
+    picture = render_table(f"bisect {text.line(said.statement)}", tuple(lines), (head, rows))
     data = {
         "first_bad": found.first_bad, "last_good": found.last_good, "nulls": found.nulls,
         "num_null": found.num_null, "tried": records,

@@ -12,7 +12,7 @@ from lance_nb.errors import (
     RefNotFoundError,
     VersionNotFoundError,
 )
-from lance_nb.explorer import opening
+from lance_nb.explorer import session
 from lance_nb.explorer.app import explore
 from tests.unit.explorer.fakes import small_dataset
 
@@ -30,7 +30,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
             raise DatasetNotFoundError(uri)
         return small_dataset()
 
-    monkeypatch.setattr(opening, "open_dataset", open_dataset)
+    monkeypatch.setattr(session, "open_dataset", open_dataset)
     return asked
 
 

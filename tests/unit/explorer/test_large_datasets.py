@@ -11,9 +11,9 @@ import pytest
 
 import lance_nb
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.frame import Frame
 from lance_nb.explorer.messages import handle
 from lance_nb.explorer.session import Session
+from lance_nb.explorer.shared_handlers import HeaderHandlers
 from lance_nb.format.fragment import Fragment
 from lance_nb.storage.base import Listing
 from lance_nb.storage.registry import open_store
@@ -27,7 +27,9 @@ PAGE = {"kinds": None, "offset": 0, "limit": 100}
 
 def ask(session: Session, kind: str, **args: Any) -> int:
     """Ask, and return how many bytes the answer has."""
-    handlers = session.handlers() | session.keep(Frame).handlers() | Explorer.answers(session)
+    handlers = (
+        session.handlers() | session.keep(HeaderHandlers).handlers() | Explorer.answers(session)
+    )
     reply, buffers = handle({"id": "1", "type": kind, "args": args}, handlers)
     assert reply["ok"], reply
     return len(json.dumps(reply)) + sum(map(len, buffers))

@@ -9,9 +9,8 @@ import pytest
 
 from lance_nb.explorer import assets
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.biography import Biography
-from lance_nb.explorer.frame import Frame
 from lance_nb.explorer.session import Session
+from lance_nb.explorer.shared_handlers import HeaderHandlers, RowHistoryHandlers
 from tests.unit.explorer.fakes import small_dataset
 
 SOURCE = (assets.ROOT / "js" / "request_kinds.js").read_text("utf-8")
@@ -25,7 +24,7 @@ WIDGET_ONLY = {"ready", "cancel", "travel"}
 @pytest.fixture(scope="module")
 def handlers():
     session = Session(small_dataset())
-    tables = (session, session.keep(Frame), session.keep(Biography))
+    tables = (session, session.keep(HeaderHandlers), session.keep(RowHistoryHandlers))
     own = {kind: do for table in tables for kind, do in table.handlers().items()}
     return own | Explorer.answers(session)
 

@@ -1,17 +1,32 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from lance_nb.code_lines import Python
 from lance_nb.errors import InvalidInputError, ObjectNotFoundError, VersionNotFoundError
-from lance_nb.explorer.messages import handle
-from lance_nb.explorer.session import MAX_OPEN, Session
+from lance_nb.explorer.messages import Answer, handle
+from lance_nb.explorer.models.row_query import FilteredRows, NearestQuery, RowQuery, SortedRows
+from lance_nb.explorer.registry import VIEWS
+from lance_nb.explorer.session import (
+    MAX_KEPT,
+    MAX_OPEN,
+    MAX_SELECTED,
+    RequestHandlers,
+    RowOrderCache,
+    Selection,
+    Session,
+    selection_of,
+)
 from tests.unit.explorer.fakes import many_versions, one_table, small_dataset
 
 PARTS = ("card", "timeline", "rows", "detail")
+NO_CODE = Python("None")
 
 
 def ask(session: Session, kind: str, **args: Any) -> dict[str, Any]:
@@ -123,3 +138,93 @@ def test_a_selection_has_a_limit() -> None:
     assert "100,000" in refused(session, "select", ranges=[[0, 200_000]])
     with pytest.raises(InvalidInputError):
         session.travel("")
+
+
+def test_rows_and_columns_are_read_in_the_order_of_the_grid() -> None:
+    found = selection_of({"ranges": [[3, 5], [0, 1]], "columns": [1]}, RowQuery())
+    table = found.table(small_dataset())
+    assert table.to_pydict() == {"text": ["row 0", "row 3", "row 4"]}
+    assert found.num_rows == 3
+
+
+def test_columns_alone_mean_the_first_rows() -> None:
+    assert Selection(columns=(0,)).table(small_dataset()).num_rows == 25
+    assert Selection().table(small_dataset()).num_rows == 0
+    assert Selection(columns=(99,)).table(small_dataset()).column_names == ["id", "text"]
+
+
+def test_a_selection_of_what_passes_a_filter() -> None:
+    found = Selection(((1, 3),), (0,), RowQuery("id < 9", system=True))
+    assert found.table(small_dataset())["id"].to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {}, {"ranges": 5}, {"ranges": [[1]]}, {"ranges": [["a", 2]]}, {"ranges": [[0, 2]] * 1001},
+        {"ranges": [], "columns": "x"}, {"ranges": [], "columns": [-1]},
+        {"ranges": [[0, MAX_SELECTED + 1]]},
+    ],
+)  # fmt: skip
+def test_nonsense_is_refused(args: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError):
+        selection_of(args, RowQuery())
+
+
+def ordered() -> SortedRows:
+    return SortedRows(np.zeros(1, np.uint64), 1)
+
+
+def test_an_order_belongs_to_its_version() -> None:
+    kept, one = RowOrderCache(), ordered()
+    key = kept.keep((None, 1), one)
+    assert kept.at((None, 1), key) is one
+    for place, wrong in [
+        ((None, 2), key),
+        ((None, 1), "o99"),
+        ((None, 1), 5),
+        ((None, 1), "x" * 99),
+    ]:
+        with pytest.raises(InvalidInputError):
+            kept.at(place, wrong)
+
+
+def test_only_the_newest_of_each_are_kept() -> None:
+    kept = RowOrderCache()
+    like = kept.keep_vector(NearestQuery("v", pa.scalar([1.0]), NO_CODE))
+    passing = kept.keep((None, 1), FilteredRows("x > 1", (), np.zeros(0, np.int64)))
+    keys = [kept.keep((None, 1), ordered()) for _ in range(MAX_KEPT + 1)]
+    with pytest.raises(InvalidInputError, match="sort them again"):
+        kept.at((None, 1), keys[0])
+    assert kept.at((None, 1), keys[1])
+    assert kept.vector(like).column == "v"
+    assert isinstance(kept.at((None, 1), passing), FilteredRows)
+    with pytest.raises(InvalidInputError, match="choose its row again"):
+        kept.vector("v99")
+
+
+def test_a_filter_goes_on_without_what_was_forgotten() -> None:
+    assert RowOrderCache().at((None, 1), "p7") is None
+
+
+class Words(RequestHandlers):
+    requests: ClassVar[Mapping[str, str]] = {"words.count": "on_count"}
+
+    def on_count(self, args: Mapping[str, Any]) -> Answer:
+        return Answer({"rows": self.source(args).count_rows()})
+
+
+def test_requests_are_answered_by_their_methods() -> None:
+    answer = Words(Session(small_dataset())).handlers()["words.count"](
+        {"branch": "dev", "version": 2}
+    )
+    assert answer == Answer({"rows": 30})
+    with pytest.raises(InvalidInputError):
+        Words(Session(small_dataset())).source({"version": "x"})
+
+
+@pytest.mark.parametrize("name", sorted(VIEWS))
+def test_every_view_has_a_method_for_each_of_its_requests(name: str) -> None:
+    desk = VIEWS[name].desk
+    assert all(callable(getattr(desk, method)) for method in desk.requests.values())
+    assert all(kind.count(".") == 1 for kind in desk.requests)

@@ -29,9 +29,9 @@ from tests.support.datasets import everything_table
 from tests.unit.explorer.fakes import one_table
 
 
-def profile(values: Any, kind: pa.DataType | None = None, lens: RowQuery | None = None) -> Any:
+def profile(values: Any, kind: pa.DataType | None = None, query: RowQuery | None = None) -> Any:
     dataset = one_table(pa.table({"c": pa.array(values, kind)}))
-    found = column_profiles(dataset, 0, 1, lens or RowQuery(), dataset.count_rows())
+    found = column_profiles(dataset, 0, 1, query or RowQuery(), dataset.count_rows())
     return found[0] if found else None
 
 
@@ -166,8 +166,8 @@ def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def profile_exact_profile(dataset: Any, name: str, where: str | None = None) -> Any:
-    lens = RowQuery(where)
-    return exact_profile(dataset, lens.names(dataset).index(name), lens, quiet)
+    query = RowQuery(where)
+    return exact_profile(dataset, query.names(dataset).index(name), query, quiet)
 
 
 def test_numbers_are_counted_in_bars_between_their_ends(dataset: Any) -> None:

@@ -24,11 +24,15 @@ from lance_nb.explorer.models.row_query import (
     RowQuery,
     filter_cost,
     filtered_rows,
+    grid_rows,
     nearest_rows,
     query_code,
     query_of,
     sorted_rows,
 )
+from lance_nb.explorer.session import RowOrderCache
+from lance_nb.explorer.widgets.rows import grid_request_of
+from tests.unit.explorer.fakes import small_dataset
 from tests.unit.explorer.stored_datasets import worn_dataset
 
 NO_CODE = Python("None")
@@ -150,16 +154,16 @@ def test_rows_that_pass_are_read_from_their_own_fragments(dataset: Any) -> None:
 
 def test_rows_are_counted_among_those_that_pass(tmp_path: Path) -> None:
     dataset = worn_dataset(tmp_path / "d.lance")
-    lens = RowQuery("id % 2 = 1", system=True)
-    assert lens.names(dataset) == ["id", "vector", "double", *SYSTEM_COLUMNS]
-    rows = lens.rows(dataset, ["id", "_rowaddr"], 50, 2)
+    query = RowQuery("id % 2 = 1", system=True)
+    assert query.names(dataset) == ["id", "vector", "double", *SYSTEM_COLUMNS]
+    rows = query.rows(dataset, ["id", "_rowaddr"], 50, 2)
     assert rows.to_pydict() == {"id": [131, 133], "_rowaddr": [(1 << 32) + 31, (1 << 32) + 33]}
 
 
 def test_the_lines_of_code_show_the_same_rows(tmp_path: Path) -> None:
     dataset = worn_dataset(tmp_path / "it's.lance")
-    lens = RowQuery("id < 5 AND id <> 3", system=True)
-    code = query_code(dataset, lens)
+    query = RowQuery("id < 5 AND id <> 3", system=True)
+    code = query_code(dataset, query)
     found = eval(code["python"], {"lance_nb": lance_nb})  # noqa: S307 -- ours, not a user's
     assert found["id"].to_pylist() == [0, 1, 2, 4]
     assert found.schema.names[-4:] == list(SYSTEM_COLUMNS)
@@ -202,3 +206,75 @@ def test_a_wrong_filter_is_refused(tmp_path: Path) -> None:
     dataset = lance_nb.write_dataset(table(), tmp_path / "a.lance")
     with pytest.raises(PredicateError):
         filter_cost(dataset, "id <<< 3")
+
+
+def quiet_grid_look(_done: int, _total: int) -> None:
+    """Nobody is told."""
+
+
+@pytest.fixture
+def dataset_grid_look(tmp_path: Path) -> Any:
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(range(400), pa.float32()), 4)
+    table = pa.table({"id": range(100), "v": vectors})
+    return lance_nb.write_dataset(table, tmp_path / "a.lance")
+
+
+def run(line: str) -> pa.Table:
+    """Run the line that a person copies."""
+    return eval(line, {"lance_nb": lance_nb})  # noqa: S307
+
+
+def test_an_order_says_over_how_many_rows_and_its_code_gives_the_same(
+    dataset_grid_look: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = grid_request_of(
+        {"order": {"column": "id", "ascending": False}, "filter": "id < 50"}, RowOrderCache()
+    )
+    found = grid_rows(dataset_grid_look, look, quiet_grid_look)
+    assert (found.words, found.num_rows) == ("sorted over 50 rows", 50)
+    shown = found.query.rows(dataset_grid_look, ["id"], 0, 3)
+    assert shown["id"].to_pylist() == [49, 48, 47]
+    assert run(found.code["python"])["id"].to_pylist()[:3] == [49, 48, 47]
+    monkeypatch.setattr(row_query, "MAX_ORDERED", 10)
+    assert (
+        grid_rows(dataset_grid_look, look, quiet_grid_look).words
+        == "sorted over 50 rows; the first 10 are shown"
+    )
+
+
+def test_neighbours_have_a_distance_first_and_code(dataset_grid_look: Any) -> None:
+    kept = RowOrderCache()
+    code = Python(f"lance_nb.dataset({dataset_grid_look.uri!r}).take([7])['v'][0].as_py()")
+    key = kept.keep_vector(NearestQuery("v", dataset_grid_look.take([7])["v"][0], code))
+    look = grid_request_of(
+        {"near": {"like": key, "k": 3, "metric": "l2"}, "filter": "id > 7"}, kept
+    )
+    found = grid_rows(dataset_grid_look, look, quiet_grid_look)
+    assert found.words == "3 rows nearest by l2, exact, of those that pass"
+    assert found.query.names(dataset_grid_look) == ["_distance", "id", "v"]
+    assert run(found.code["python"])["id"].to_pylist() == [8, 9, 10]
+    assert found.query.rows(dataset_grid_look, ["id"], 0, 9)["id"].to_pylist() == [8, 9, 10]
+
+
+def test_a_filter_tells_what_it_reads(dataset_grid_look: Any) -> None:
+    found = grid_rows(
+        dataset_grid_look, grid_request_of({"filter": "id < 5"}, RowOrderCache()), quiet_grid_look
+    )
+    assert (found.num_rows, found.reads.columns, found.words) == (5, ("id",), "")
+    plain = grid_rows(
+        small_dataset(), grid_request_of({"filter": "id < 5"}, RowOrderCache()), quiet_grid_look
+    )
+    assert (plain.num_rows, plain.reads) == (5, None)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"order": 5}, {"order": {"column": 3, "ascending": True}}, {"order": {"column": "x"}},
+        {"near": []}, {"near": {"like": "v1", "k": 3, "metric": "l2"}},
+        {"near": {"like": "v1", "k": 0, "metric": "l2"}}, {"near": {"like": None, "k": 3}},
+    ],
+)  # fmt: skip
+def test_nonsense_is_refused(args: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError):
+        grid_request_of(args, RowOrderCache())

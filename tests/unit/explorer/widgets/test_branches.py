@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,9 @@ import pytest
 
 import lance_nb
 from lance_nb.explorer.messages import handle
+from lance_nb.explorer.registry import RefsManager
 from lance_nb.explorer.session import Session
-from lance_nb.explorer.widgets.branches import RefsManager
+from lance_nb.explorer.widgets import branches
 from tests.unit.explorer.fakes import small_dataset
 
 HOW = {"strategy": "auto", "on_conflict": "fail", "copy": False, "key": ""}
@@ -206,3 +208,29 @@ def test_a_dataset_that_cannot_be_changed_is_shown_all_the_same() -> None:
     assert ask(session, "show", kind="branch", name="dev")["fork"]["label"] == "main:2"
     made = ask(session, "create", kind="tag", name="t", branch=None, version=1, note="")
     assert "cannot be changed" in made["error"]
+
+
+def test_branches_and_tags_are_pictured_with_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = lance_nb.write_dataset(pa.table({"id": [1]}), "memory://ref-pictures/d.lance")
+    dataset.tags.create("v1", 1)
+    dataset.create_branch("dev")
+    dataset.create_branch("try")
+    shown = RefsManager(dataset).picture()
+    for words in ("2 beside main, 1 tag", "dev", "from main:1", "v1", "main:1"):
+        assert words in shown.text
+    assert shown.html.count("<tr>") == 1 + 4
+    monkeypatch.setattr(branches, "MAX_RENDERED", 1)
+    few = RefsManager(dataset).picture().text
+    assert "try" not in few
+    assert "1 more" in few
+
+
+def test_an_unfinished_branch_is_pictured_as_such(tmp_path: Path) -> None:
+    dataset = lance_nb.write_dataset(pa.table({"id": [1]}), tmp_path)
+    dataset.create_branch("half")
+    shutil.rmtree(tmp_path / "tree")
+    assert "from main:1, unfinished" in RefsManager(dataset).picture().text
+
+
+def test_without_a_dataset_the_picture_says_why() -> None:
+    assert "No dataset here" in RefsManager("memory://ref-pictures/none.lance").picture().text

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
+from lance_nb.explorer.display import render_value, widget_of
 from lance_nb.explorer.messages import handle
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.staging import row_sources
-from lance_nb.explorer.value_pictures import picture_of_value, widget_of
 from lance_nb.explorer.widgets.stage import StagePanel
 from tests.unit.explorer.fakes import small_dataset
 from tests.unit.explorer.staging.conftest import MORE
@@ -140,7 +140,7 @@ def test_a_stage_made_in_code_is_a_card_too(session: Session) -> None:
 def test_a_stage_shows_itself_as_a_panel(session: Session) -> None:
     stage = lance_nb.dataset(session.dataset.uri).stage().delete("id = 1")
     assert isinstance(widget_of(stage), StagePanel)
-    assert "Stage for main:1" in picture_of_value(stage).text
+    assert "Stage for main:1" in render_value(stage).text
     stage.commit()
     empty = lance_nb.dataset(session.dataset.uri).stage()
     assert not isinstance(widget_of(empty), StagePanel)  # nothing to commit: what it is, no card

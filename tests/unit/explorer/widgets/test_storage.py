@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lance_nb.explorer.messages import handle
 from lance_nb.explorer.session import Session
-from lance_nb.explorer.widgets.storage import StorageView
+from lance_nb.explorer.view_module import texts
+from lance_nb.explorer.widgets.storage import DeletionMap, FragmentMap, SpaceView, StorageView
 from tests.unit.explorer.fakes import small_dataset
 from tests.unit.explorer.stored_datasets import worn_dataset
 
@@ -64,3 +66,40 @@ def test_requests_that_make_no_sense_are_refused(
 def test_a_dataset_without_files_says_so() -> None:
     found, _ = ask(Session(small_dataset()), "health", version=4)
     assert "where its bytes are" in found["message"]
+
+
+def test_it_works_alone_on_a_dataset_and_on_a_path(tmp_path: Path) -> None:
+    dataset = worn_dataset(tmp_path / "worn.lance")
+    for target in (dataset, str(tmp_path / "worn.lance"), tmp_path / "worn.lance"):
+        widget = FragmentMap(target)
+        assert widget.error is None
+        assert widget.screen["label"] == f"main:{dataset.version}"
+    assert FragmentMap(tmp_path / "none.lance").error is not None
+    assert "mountExplorer" not in texts(FragmentMap.entry)[0]
+
+
+def test_it_begins_with_the_fragment_that_is_asked_for(tmp_path: Path) -> None:
+    dataset = worn_dataset(tmp_path / "worn.lance")
+    assert DeletionMap(dataset).screen["fragment"] is None
+    assert DeletionMap(str(tmp_path / "worn.lance"), 2, height=300).screen["fragment"] == 2
+
+
+def test_the_fragments_with_most_deleted_rows_come_first(tmp_path: Path) -> None:
+    dataset = worn_dataset(tmp_path / "worn.lance")
+    dataset.delete("id < 5")
+    args = {"branch": None, "version": dataset.version}
+    request = {"id": "1", "type": "storage.deleted", "args": args}
+    reply, _ = handle(request, DeletionMap.answers(Session(dataset)))
+    assert reply["result"]["most"] == [
+        {"id": 1, "rows": 100, "deleted": 30}, {"id": 0, "rows": 100, "deleted": 5},
+    ]  # fmt: skip
+
+
+def test_it_works_alone_on_a_dataset_and_on_a_path_space_view(tmp_path: Path) -> None:
+    dataset = worn_dataset(tmp_path / "worn.lance")
+    for target in (dataset, str(tmp_path / "worn.lance"), tmp_path / "worn.lance"):
+        widget = SpaceView(target)
+        assert widget.error is None
+        assert widget.screen["label"] == f"main:{dataset.version}"
+    assert SpaceView(tmp_path / "none.lance").error is not None
+    assert "mountExplorer" not in texts(SpaceView.entry)[0]

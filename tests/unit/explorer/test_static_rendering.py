@@ -6,14 +6,14 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import CorruptFileError, DatasetNotFoundError
-from lance_nb.explorer.pictures import (
-    Picture,
-    picture_of_error,
-    picture_of_parts,
-    picture_of_text,
-    picture_of_versions,
-)
 from lance_nb.explorer.session import Session
+from lance_nb.explorer.static_rendering import (
+    StaticRendering,
+    render_error,
+    render_parts,
+    render_terms,
+    render_versions,
+)
 from tests.unit.explorer.fakes import (
     FakeDataset,
     FakeTransaction,
@@ -26,9 +26,9 @@ from tests.unit.explorer.fakes import (
 from tests.unit.explorer.payloads import PAYLOADS
 
 
-def picture_of(session: Session, parts: tuple[str, ...]) -> Picture:
+def picture_of(session: Session, parts: tuple[str, ...]) -> StaticRendering:
     session.screen(parts)
-    return picture_of_parts(session.parts.values())
+    return render_parts(session.parts.values())
 
 
 PARTS = ("card", "timeline", "rows", "detail")
@@ -89,7 +89,7 @@ def hostile_dataset(payload: str) -> FakeDataset:
 def test_no_name_and_no_value_becomes_markup(payload: str) -> None:
     dataset = hostile_dataset(payload)
     for view in (dataset, dataset.checkout_version((payload, None))):
-        for picture in (picture_of(Session(view), PARTS), picture_of_versions(view, 5)):
+        for picture in (picture_of(Session(view), PARTS), render_versions(view, 5)):
             found = Elements(picture.html)
             assert set(found.tags) <= OURS
             assert set(found.attributes) <= {("open", None), ("style", "text-align:left")}
@@ -101,7 +101,7 @@ def test_no_name_and_no_value_becomes_markup(payload: str) -> None:
 def test_no_error_text_becomes_markup(payload: str) -> None:
     error = CorruptFileError(payload, 1, payload, payload)
     error.add_note(payload)
-    found = Elements(picture_of_error(error).html)
+    found = Elements(render_error(error).html)
     assert set(found.tags) <= OURS
     assert found.other == []
 
@@ -136,15 +136,15 @@ def test_pictures_stay_small_whatever_is_in_the_dataset() -> None:
 def test_an_empty_dataset_and_an_error_have_a_picture() -> None:
     empty = picture_of(Session(one_table(rows(0))), PARTS)
     assert "This version has no rows." in empty.text
-    error = picture_of_error(DatasetNotFoundError("/no/where"))
+    error = render_error(DatasetNotFoundError("/no/where"))
     assert "No dataset here" in error.html
     assert "What to do" in error.text
 
 
 def test_versions_and_help_are_tables() -> None:
-    picture = picture_of_versions(small_dataset(), 2)
+    picture = render_versions(small_dataset(), 2)
     assert "Versions of fake.lance, branch main" in repr(picture)
     assert "drop five" in picture.text
     assert "1  " not in picture.text.splitlines()[-1]
-    assert "write" in picture_of_text("%lance", [("%lance show", "show it")]).text
-    assert picture_of_versions(small_dataset(), 0).text
+    assert "write" in render_terms("%lance", [("%lance show", "show it")]).text
+    assert render_versions(small_dataset(), 0).text

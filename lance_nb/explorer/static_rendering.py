@@ -1,10 +1,10 @@
-"""Text and static-HTML forms: for terminals, saved notebooks, GitHub, nbviewer and e-mail.
+"""Render a screen or a value as text and static HTML: for terminals, saved notebooks and e-mail.
 
-Layout of the HTML: one ``<details open>`` with plain headings and tables, no style or script of
-its own, because GitHub strips both and the picture must still read well. Every text is escaped
+Layout of the HTML: one ``<details open>`` with plain headings and tables, without style or script,
+because GitHub and nbviewer strip both and the result must still be readable. Every text is escaped
 here and nowhere else (``_text``); the templates hold no other variable part.
 
-Limits: ``MAX_ROWS`` rows, ``MAX_COLUMNS`` columns and ``MAX_VERSIONS`` versions are pictured;
+Limits: ``MAX_ROWS`` rows, ``MAX_COLUMNS`` columns and ``MAX_VERSIONS`` versions are rendered;
 ``MAX_FACTS`` of a single value.
 """
 
@@ -33,7 +33,7 @@ LEFT = ' style="text-align:left"'
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Picture:
+class StaticRendering:
     """The same thing as plain text and as static HTML."""
 
     text: str
@@ -60,12 +60,12 @@ class _Grid:
     numeric: frozenset[int] = frozenset()
 
 
-def picture_of_parts(parts: Iterable[Part]) -> Picture:
+def render_parts(parts: Iterable[Part]) -> StaticRendering:
     """Picture the parts of a first screen."""
-    return _picture([_block(part) for part in parts])
+    return _rendering([_block(part) for part in parts])
 
 
-def picture_of_versions(dataset: Source, limit: int) -> Picture:
+def render_versions(dataset: Source, limit: int) -> StaticRendering:
     """Picture the newest versions of the branch that ``dataset`` is on."""
     model = timeline(dataset, 0)
     numbers = dataset.version_numbers()
@@ -76,48 +76,48 @@ def picture_of_versions(dataset: Source, limit: int) -> Picture:
     )
     block = _versions_block(replace(model, lanes=lanes), limit)
     heading = f"Versions of {text.name(dataset.name)}, branch {text.name(dataset.branch or 'main')}"
-    return _picture([replace(block, heading=heading)])
+    return _rendering([replace(block, heading=heading)])
 
 
-def picture_of_text(heading: str, lines: Sequence[tuple[str, str]]) -> Picture:
+def render_terms(heading: str, lines: Sequence[tuple[str, str]]) -> StaticRendering:
     """Picture pairs of a term and its explanation."""
-    return _picture([_Block(heading, (), _Grid(("write", "to"), tuple(lines)))])
+    return _rendering([_Block(heading, (), _Grid(("write", "to"), tuple(lines)))])
 
 
-def picture_of_table(
+def render_table(
     heading: str,
     lines: tuple[str, ...],
     table: tuple[Sequence[str], Sequence[Sequence[str]]],
     *,
     numeric: Iterable[int] = (),
     note: str = "",
-) -> Picture:
+) -> StaticRendering:
     """Picture lines of prose and a table (its head, its rows); no rows, no table."""
     head, rows = table
     texts = tuple(tuple(row) for row in rows)
     grid = _Grid(tuple(head), texts, note, frozenset(numeric)) if texts else None
-    return _picture([_Block(heading, lines, grid, strong=True)])
+    return _rendering([_Block(heading, lines, grid, strong=True)])
 
 
-def picture_of_facts(facts: ValueFacts) -> Picture:
+def render_facts(facts: ValueFacts) -> StaticRendering:
     """Picture what is told of a value, the first ``MAX_FACTS`` labels of it."""
     left = len(facts.rows) - MAX_FACTS
     note = f"{text.count(left)} more" if left > 0 else ""
     table = (("", ""), facts.rows[:MAX_FACTS])
-    return picture_of_table(facts.heading, facts.lines, table, note=note)
+    return render_table(facts.heading, facts.lines, table, note=note)
 
 
-def picture_of_preformatted(heading: str, lines: Sequence[str]) -> Picture:
+def render_preformatted(heading: str, lines: Sequence[str]) -> StaticRendering:
     """Picture lines whose columns must stay aligned."""
     body = "\n".join(map(visible, lines))
     summary = f"<summary><b>{_text(heading)}</b></summary>"
     html = f"<details open>{summary}<pre>{escape(body)}</pre></details>"
-    return Picture(f"{heading}\n\n{body}", html)
+    return StaticRendering(f"{heading}\n\n{body}", html)
 
 
-def picture_of_error(error: BaseException) -> Picture:
+def render_error(error: BaseException) -> StaticRendering:
     """Picture why there is nothing to show."""
-    return picture_of_parts([error_card(error)])
+    return render_parts([error_card(error)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +227,10 @@ def _detail_block(detail: VersionDetail) -> _Block:
     return _Block(f"Version {detail.label}", tuple(filter(None, lines)))
 
 
-def _picture(blocks: Sequence[_Block]) -> Picture:
+def _rendering(blocks: Sequence[_Block]) -> StaticRendering:
     plain = "\n\n".join(_block_text(block) for block in blocks)
     parts = "".join(_block_html(block, summary=not at) for at, block in enumerate(blocks))
-    return Picture(plain, f"<details open>{parts}</details>")
+    return StaticRendering(plain, f"<details open>{parts}</details>")
 
 
 def _block_text(block: _Block) -> str:

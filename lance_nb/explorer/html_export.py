@@ -1,8 +1,13 @@
-"""What an explorer shows, recorded: screens of some versions, and answers to what views ask first.
+"""Export an explorer as one HTML file that needs no kernel, no network and no other file.
+
+Layout of the file: a content security policy that allows the one script and the one style sheet in
+it by their hashes and nothing else; the static rendering, for readers without scripts; the snapshot
+as a block of JSON in which ``<`` is escaped; the linked module of ``snapshot_app.js``, which shows
+the explorer over the snapshot.
 
 Layout of ``Snapshot.to_json``: ``screens`` (see ``session.screen``) of the versions that are kept,
 the one shown first; ``answers`` by the keys that ``js/snapshot_kernel.js`` looks up: the type of
-the request, branch and version, and what else tells such requests apart (a fragment, a name);
+the request, branch and version, and what else distinguishes such requests (a fragment, a name);
 ``bars`` of versions (for the timeline); ``choices`` of refs; ``about`` (when it was made).
 
 Limits: ``MAX_VERSIONS`` versions, ``MAX_ROWS`` rows of each, ``MAX_FRAGMENTS`` fragments of the
@@ -14,14 +19,16 @@ Not supported: writing, and whatever reads data beyond the first rows.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from html import escape
 from typing import Any
 
 from lance_nb.errors import LanceError
-from lance_nb.explorer.frame import Frame
+from lance_nb.explorer import assets
 from lance_nb.explorer.messages import Handler, handle
 from lance_nb.explorer.models import refs, text
 from lance_nb.explorer.models import timeline as timelines
@@ -29,6 +36,8 @@ from lance_nb.explorer.models.ref_list import MAX_HEADS
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, Window
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.session import Place, Session
+from lance_nb.explorer.shared_handlers import HeaderHandlers
+from lance_nb.explorer.static_rendering import LEFT, StaticRendering
 
 MAX_VERSIONS = 40
 MAX_ROWS = 500
@@ -40,6 +49,13 @@ MAX_BYTES = 12_000_000
 _NEWEST = 20
 _ALL = 2**52
 _PROFILED = 16
+ENTRY = "snapshot_app.js"
+_PAGE_STYLE = """
+:root { color-scheme: light dark; }
+body { margin: 14px; font: 13px/1.45 system-ui, sans-serif; background: #fff; color: #1c2024; }
+@media (prefers-color-scheme: dark) { body { background: #16191d; color: #e6e9ec; } }
+table { border-collapse: collapse; } td, th { padding: 1px 8px; text-align: left; }
+"""
 
 
 class Snapshot:
@@ -87,14 +103,14 @@ def take_snapshot(
     """
     session = Session(dataset, read_only=True)
     found = Snapshot()
-    handlers = session.handlers() | session.keep(Frame).handlers() | handlers_of(session)
+    handlers = session.handlers() | session.keep(HeaderHandlers).handlers() | handlers_of(session)
     here = (dataset.branch, dataset.version)
     places = [here, *(place for place in _places(dataset, versions) if place != here)]
     window = Window(limit=max(1, min(rows, MAX_ROWS)), num_columns=MAX_COLUMNS)
     for number, place in enumerate(places[:MAX_VERSIONS]):
         _keep_screen(found, session, place, parts, window)
-        for kind, args in _asked_of(place, profiled=number < MAX_PROFILED):
-            _keep(found, handlers, place, kind, args)
+        for kind, args in _version_requests(place, profiled=number < MAX_PROFILED):
+            _keep_answer(found, handlers, place, kind, args)
     session.stand(here)
     _keep_shown(found, session, handlers, here)
     _keep_bars(found, dataset)
@@ -144,7 +160,7 @@ def _keep_screen(
         found.screens.append(screen)
 
 
-def _asked_of(place: Place, *, profiled: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+def _version_requests(place: Place, *, profiled: bool) -> Iterator[tuple[str, dict[str, Any]]]:
     """List what views ask about every version."""
     at = {"branch": place[0], "version": place[1]}
     yield "storage.map", at | {"first": 0, "stop": _ALL}
@@ -165,22 +181,24 @@ def _keep_shown(
     opened = getattr(session.dataset, "opened", None)
     ids = [] if opened is None else opened[1].manifest.fragments.counts().ids[:MAX_FRAGMENTS]
     for fragment in map(int, ids):
-        _keep(found, handlers, here, "storage.fragment", at | {"fragment": fragment}, fragment)
+        _keep_answer(
+            found, handlers, here, "storage.fragment", at | {"fragment": fragment}, fragment
+        )
     listed = {"text": "", "sort": "name", "descending": False, "first": 0, "count": 100}
     for kind in ("branch", "tag"):
         page = listed | {"kind": kind, "fresh": False}
-        lines = _keep(found, handlers, None, "refs.list", page, kind).get("lines", [])
+        lines = _keep_answer(found, handlers, None, "refs.list", page, kind).get("lines", [])
         for line in lines[:MAX_REFS]:
             asked = {"kind": kind, "name": line["name"]}
-            _keep(found, handlers, None, "refs.show", asked, kind, line["name"])
+            _keep_answer(found, handlers, None, "refs.show", asked, kind, line["name"])
         if kind == "branch":
             names = [line["name"] for line in lines[:MAX_HEADS]]
-            _keep(found, handlers, None, "refs.heads", {"names": names})
+            _keep_answer(found, handlers, None, "refs.heads", {"names": names})
     reply, _ = handle({"id": "1", "type": "refs", "args": {"text": ""}}, handlers)
     found.choices = reply["result"]["choices"] if reply["ok"] else []
 
 
-def _keep(
+def _keep_answer(
     found: Snapshot,
     handlers: dict[str, Handler],
     place: Place | None,
@@ -218,3 +236,35 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(inner) for inner in value]
     return value
+
+
+def html_page(title: str, picture: StaticRendering, snapshot: dict[str, Any], height: int) -> str:
+    """Write the file. ``picture`` stands there until the script has begun."""
+    script = f"{_start_module()}\nSTART(document);\n"
+    style = f"{_PAGE_STYLE}{assets.compose_style(ENTRY)}"
+    # Backslash forms, so that no text within can end the block or begin another.
+    data = json.dumps(snapshot | {"height": height}, ensure_ascii=True).replace("<", "\\u003c")
+    still = picture.html.replace(LEFT, "")  # the policy allows no style in an attribute
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        "img-src blob:; base-uri 'none'; form-action 'none'"
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{escape(text.name(title))}</title><style>{style}</style></head>\n"
+        f'<body><main id="explorer">{still}</main>\n'
+        f'<script type="application/json" id="snapshot">{data}</script>\n'
+        f'<script type="module">{script}</script></body></html>\n'
+    )
+
+
+def _start_module() -> str:
+    """Return the linked module with its default export as a constant."""
+    return assets.compose_module(ENTRY).replace("export default ", "const START = ")
+
+
+def _hash(content: str) -> str:
+    digest = hashlib.sha256(content.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"

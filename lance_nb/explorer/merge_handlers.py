@@ -1,4 +1,4 @@
-"""Merging, picking and reverting, as the view of branches asks for it.
+"""Handlers of the requests to merge, cherry-pick and revert, for the view of branches.
 
 ============ ================================================ ==================================
 request      args                                             result
@@ -6,11 +6,11 @@ request      args                                             result
 refs.plan    kind (merge, cherry-pick, revert), source (a     models.merge_preview, with ``plan``
              ref), into (a branch or null), strategy,         (its number) and ``code``
              on_conflict, copy, key (long work)
-refs.merge   plan, message (long work)                        see ``ref_answers``
+refs.merge   plan, message (long work)                        see ``widgets.branches``
 ============ ================================================ ==================================
 
-A plan is committed only while its target is where it was planned for: what a person has seen is
-what is done. Only the last plan is kept.
+A plan is committed only while its target is still at the version it was planned for: what was shown
+is what is done. Only the last plan is kept.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from lance_nb.explorer.models import refs, text
 from lance_nb.explorer.models.merge_preview import merge_preview
 from lance_nb.explorer.models.ref_changes import merge_code
 from lance_nb.explorer.models.source import writable_dataset
-from lance_nb.explorer.session import MAX_COUNT, Session
-from lance_nb.explorer.view_answers import ViewAnswers
+from lance_nb.explorer.session import MAX_COUNT, RequestHandlers, Session
 
 MAX_MESSAGE = 2000
 MAX_KEYS = 500
@@ -37,7 +36,7 @@ Place = tuple[str | None, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class MergeForm:
     """What is to be brought where, and how."""
 
     kind: str
@@ -46,7 +45,7 @@ class Wish:
     options: Mapping[str, Any]
 
 
-class MergeAnswers(ViewAnswers):
+class MergeHandlers(RequestHandlers):
     """Plans, and commits the last one."""
 
     requests: ClassVar[Mapping[str, str]] = {"refs.plan": "on_plan", "refs.merge": "on_merge"}
@@ -54,11 +53,11 @@ class MergeAnswers(ViewAnswers):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._number = 0
-        self._last: tuple[int, MergePlan, Wish] | None = None
+        self._last: tuple[int, MergePlan, MergeForm] | None = None
 
     def on_plan(self, args: Mapping[str, Any]) -> Job:
         """Find out what it would do; nothing is written."""
-        wish = _wish(args)
+        wish = _form_of(args)
         dataset = writable_dataset(self.session.dataset)
 
         def work(progress: Progress) -> Answer:
@@ -100,7 +99,7 @@ class MergeAnswers(ViewAnswers):
         return Job(work)
 
 
-def _wish(args: Mapping[str, Any]) -> Wish:
+def _form_of(args: Mapping[str, Any]) -> MergeForm:
     kind = words(args, "kind", 20)
     if kind not in KINDS:
         raise InvalidInputError(f"kind is one of {', '.join(KINDS)}")
@@ -117,10 +116,10 @@ def _wish(args: Mapping[str, Any]) -> Wish:
         options["strategy"] = words(args, "strategy", 20)
     if kind != "revert" and args.get("copy") is True:
         options["copy"] = True
-    return Wish(kind, source, None if into == refs.MAIN else into, options)
+    return MergeForm(kind, source, None if into == refs.MAIN else into, options)
 
 
-def _plan(dataset: LanceDataset, wish: Wish, progress: Progress) -> MergePlan:
+def _plan(dataset: LanceDataset, wish: MergeForm, progress: Progress) -> MergePlan:
     if wish.kind == "merge":
         source = _source(dataset, wish.source)
         into = wish.into or refs.MAIN
@@ -159,7 +158,7 @@ def _check_target(dataset: LanceDataset, plan: MergePlan) -> None:
 
 
 def _code(
-    dataset: LanceDataset, wish: Wish, *, message: str | None = None, dry_run: bool = False
+    dataset: LanceDataset, wish: MergeForm, *, message: str | None = None, dry_run: bool = False
 ) -> dict[str, str]:
     source: str | Place = wish.source
     if wish.kind != "merge":

@@ -11,15 +11,24 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import InvalidInputError
-from lance_nb.explorer.frame import Frame
 from lance_nb.explorer.messages import handle
+from lance_nb.explorer.models.refs import RefNames
 from lance_nb.explorer.session import Session
+from lance_nb.explorer.shared_handlers import (
+    HeaderHandlers,
+    RowHistoryHandlers,
+    mark_of,
+    updates_since,
+)
 from tests.unit.explorer.fakes import FakeDataset, small_dataset
+from tests.unit.explorer.stored_datasets import changed_dataset
+
+NAMES = RefNames(None, (3, 4, 7), ("dev",), {"v1": "a"})
 
 
 def ask(session: Session, kind: str, **args: Any) -> dict[str, Any]:
     request = {"id": "1", "type": kind, "args": args}
-    reply, _ = handle(request, session.keep(Frame).handlers())
+    reply, _ = handle(request, session.keep(HeaderHandlers).handlers())
     return reply["result"] if reply["ok"] else reply["error"]
 
 
@@ -105,3 +114,81 @@ def test_the_lock_of_a_read_only_explorer_stays_shut() -> None:
     session = Session(small_dataset(), read_only=True)
     assert "read_only" in ask(session, "lock", locked=False)["message"]
     assert session.screen(("card",))["locked"] is None
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    return Session(changed_dataset())
+
+
+def ask_biography(session: Session, kind: str, **args: Any) -> dict[str, Any]:
+    request = {"id": "1", "type": f"biography.{kind}", "args": {"version": 7} | args}
+    reply, _ = handle(request, session.keep(RowHistoryHandlers).handlers())
+    return reply["result"] if reply["ok"] else reply["error"]
+
+
+def test_a_row_of_the_grid_is_found_and_followed(session: Session) -> None:
+    found = ask_biography(session, "find", row=0, filter="id = 5")
+    assert found["row_id"] == "5"
+    place = {name: found[name] for name in ("fragment", "offset")}
+    life = ask_biography(session, "steps", upto=2, **place)
+    assert [one["event"] for one in life["steps"]] == ["moved", "extended"]
+    assert ask_biography(session, "steps", upto=9, key=["id"], **place)["label"] == "key: id"
+
+
+def test_columns_of_a_key_are_found_by_name(session: Session) -> None:
+    found = ask_biography(session, "keys", text="L")
+    assert [one["name"] for one in found["columns"]] == ["label", "half"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "args", "words"),
+    [
+        ("find", {"row": 10**6}, "no such row"),
+        ("find", {"row": -1}, "row must be"),
+        ("steps", {"fragment": 2**32, "offset": 0, "upto": 1}, "fragment must be"),
+        ("steps", {"fragment": 0, "offset": 0, "upto": 10**6}, "upto must be"),
+        ("steps", {"fragment": 0, "offset": 0, "upto": 1, "key": "id"}, "key must be"),
+        ("steps", {"fragment": 77, "offset": 0, "upto": 1}, "known to have a row"),
+        ("keys", {"text": 7}, "text must be"),
+    ],
+)
+def test_requests_that_make_no_sense_are_refused(
+    session: Session, kind: str, args: dict[str, Any], words: str
+) -> None:
+    assert words in ask_biography(session, kind, **args)["message"]
+
+
+def test_a_dataset_without_history_says_so() -> None:
+    found = ask_biography(
+        Session(small_dataset()), "steps", version=4, fragment=0, offset=0, upto=1
+    )
+    assert "cannot be compared" in found["message"]
+
+
+def test_newer_versions_are_counted_from_the_one_that_was_known() -> None:
+    found = updates_since(NAMES, 4, 4)
+    assert (found.latest, found.added, found.gone) == (7, 1, False)
+    assert updates_since(NAMES, 7, 7).added == 0
+    assert updates_since(NAMES, 3, 1).added == 3
+
+
+def test_a_version_that_was_cleaned_up_beneath_the_reader_is_gone() -> None:
+    assert updates_since(NAMES, 5, 7).gone
+    assert updates_since(RefNames(None, (), (), {}), 5, 7).gone
+
+
+def test_the_mark_changes_with_every_name_and_with_a_tag_that_is_moved() -> None:
+    marks = {
+        mark_of(names)
+        for names in (
+            NAMES,
+            replace(NAMES, numbers=(3, 4, 7, 8)),
+            replace(NAMES, numbers=(4, 7)),
+            replace(NAMES, branches=("dev", "x")),
+            replace(NAMES, tags={}),
+            replace(NAMES, tags={"v1": "b"}),
+        )
+    }
+    assert len(marks) == 6
+    assert mark_of(NAMES) == mark_of(replace(NAMES))

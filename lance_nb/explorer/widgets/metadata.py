@@ -1,0 +1,66 @@
+"""Views of metadata that have no requests of their own: header, timeline, version, schema, value.
+
+The ES modules are ``overview.js``, ``timeline.js``, ``version_detail.js``, ``schema_view.js`` and
+``value.js``; their models are the parts named by the classes (see ``session.screen``). The trait
+``screen`` of ``ValueView`` has one part, ``value`` (see ``models.value_facts``); that view sends no
+request to the kernel, so that it works without one.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from lance_nb.explorer.models.value_facts import ValueFacts
+from lance_nb.explorer.static_rendering import StaticRendering, render_facts
+from lance_nb.explorer.widget import LanceWidget
+
+
+class Overview(LanceWidget):
+    """The header of a dataset: name, version shown, figures, and a box to go to another version."""
+
+    entry: ClassVar[str] = "widgets/overview.js"
+    parts: ClassVar[tuple[str, ...]] = ("card", "timeline")
+
+
+class Timeline(LanceWidget):
+    """The versions of a dataset: one bar per version, tags as flags, a lane per branch."""
+
+    entry: ClassVar[str] = "widgets/timeline.js"
+    parts: ClassVar[tuple[str, ...]] = ("timeline",)
+
+
+class VersionDetail(LanceWidget):
+    """One version of a dataset: operation, message, counts, schema, transaction."""
+
+    entry: ClassVar[str] = "widgets/version_detail.js"
+    parts: ClassVar[tuple[str, ...]] = ("detail",)
+
+
+class SchemaTree(LanceWidget):
+    """The columns of a version as a tree: names, types, nested fields.
+
+    ``SchemaTree("photos.lance")`` or ``SchemaTree(ds)``, at the version that ``ds`` is at.
+    """
+
+    entry: ClassVar[str] = "widgets/schema_view.js"
+    parts: ClassVar[tuple[str, ...]] = ("detail",)
+
+
+class ValueView(LanceWidget):
+    """One value as a card that opens; made by the display of values."""
+
+    entry: ClassVar[str] = "widgets/value.js"
+    parts: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, facts: ValueFacts, *, height: int | None = None) -> None:
+        """Show what is told of a value."""
+        self._facts = facts
+        super().__init__(None, height=height)
+        self.screen = {"error": None, "value": facts.to_json()}
+
+    def picture(self) -> StaticRendering:
+        """Return what a saved notebook keeps: the same as text and as static HTML."""
+        return render_facts(self._facts)
+
+    def __repr__(self) -> str:
+        return self.picture().text
