@@ -21,18 +21,16 @@ import lance_nb
 from lance_nb.dataset import display
 from lance_nb.errors import LanceError
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.biography import Biography
-from lance_nb.explorer.export import page_of
-from lance_nb.explorer.frame import Frame
+from lance_nb.explorer.display import kind_of, render_value
+from lance_nb.explorer.html_export import html_page, take_snapshot
 from lance_nb.explorer.messages import handle
-from lance_nb.explorer.models.deletion_bitmap import most_deleted
 from lance_nb.explorer.models.error_card import error_card
-from lance_nb.explorer.models.space_use import space_use
-from lance_nb.explorer.pictures import picture_of_error, picture_of_parts, picture_of_versions
+from lance_nb.explorer.models.fragment_map import most_deleted
+from lance_nb.explorer.models.storage_report import space_use
 from lance_nb.explorer.registry import VIEWS
 from lance_nb.explorer.session import Session
-from lance_nb.explorer.snapshot import take_snapshot
-from lance_nb.explorer.value_pictures import kind_of, picture_of_value
+from lance_nb.explorer.shared_handlers import HeaderHandlers, RowHistoryHandlers
+from lance_nb.explorer.static_rendering import render_error, render_parts, render_versions
 from lance_nb.magic.answer import Answer
 from lance_nb.magic.desk import Desk
 from lance_nb.magic.request import parse
@@ -62,7 +60,7 @@ def tried(call: Callable[[], Any]) -> Any:
         return call()
     except LanceError as error:
         check_error(error)
-        check_picture(picture_of_error(error))
+        check_picture(render_error(error))
         return None
 
 
@@ -377,8 +375,8 @@ def _answered() -> Iterator[None]:
 def _screen(world: World, dataset: Any, rng: random.Random) -> None:
     session = Session(dataset)
     session.screen(PARTS)
-    check_picture(picture_of_parts(session.parts.values()))
-    check_picture(picture_of_versions(dataset, 5))
+    check_picture(render_parts(session.parts.values()))
+    check_picture(render_versions(dataset, 5))
 
 
 def _snapshot(world: World, dataset: Any, rng: random.Random) -> None:
@@ -386,14 +384,14 @@ def _snapshot(world: World, dataset: Any, rng: random.Random) -> None:
         found = take_snapshot(dataset, Explorer.answers, PARTS, rows=5)
     session = Session(dataset)
     session.screen(PARTS)
-    picture = picture_of_parts(session.parts.values())
-    check_html(page_of(dataset.name, picture, found.to_json(), 400), page=True)
+    picture = render_parts(session.parts.values())
+    check_html(html_page(dataset.name, picture, found.to_json(), 400), page=True)
 
 
 def _requests(world: World, dataset: Any, rng: random.Random) -> None:
     session = Session(dataset)
-    handlers = session.handlers() | session.keep(Frame).handlers()
-    handlers |= session.keep(Biography).handlers()
+    handlers = session.handlers() | session.keep(HeaderHandlers).handlers()
+    handlers |= session.keep(RowHistoryHandlers).handlers()
     for name in sorted(VIEWS):
         handlers |= VIEWS[name].answers(session)
     kinds = [one for one in sorted(handlers) if one not in WRITING]
@@ -475,7 +473,7 @@ def _values(world: World, dataset: Any, rng: random.Random) -> None:
     for make in makers:
         value = tried(make)
         if value is not None and kind_of(value) in set(display.VALUES.values()):
-            tried(lambda one=value: check_picture(picture_of_value(one)))
+            tried(lambda one=value: check_picture(render_value(one)))
 
 
 def _first_screen(world: World, _: Any, rng: random.Random) -> None:
@@ -484,10 +482,10 @@ def _first_screen(world: World, _: Any, rng: random.Random) -> None:
         dataset = lance_nb.dataset(world.uri)
         session = Session(dataset)
         session.screen(PARTS)
-        check_picture(picture_of_parts(session.parts.values()))
+        check_picture(render_parts(session.parts.values()))
     except LanceError as error:
         check_error(error)
-        check_picture(picture_of_error(error))
+        check_picture(render_error(error))
         repr(error_card(error).to_json())
 
 

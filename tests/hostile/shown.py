@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.errors import InternalError, LanceError
-from lance_nb.explorer.pictures import Picture
+from lance_nb.explorer.static_rendering import StaticRendering
 from lance_nb.shown_text import INVISIBLE, visible_lines
 
 MESSAGE_CHARS_MAX = 1500
@@ -56,7 +56,7 @@ def check_html(html: str, *, page: bool = False) -> None:
         raise ShownError(f"invisible characters in HTML: {html!r}")
 
 
-def check_picture(picture: Picture) -> None:
+def check_picture(picture: StaticRendering) -> None:
     """Check both forms of a picture."""
     check_html(picture.html)
     check_text(picture.text)
