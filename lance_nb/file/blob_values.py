@@ -134,8 +134,8 @@ class Payloads:
             return
         large = is_copied & (self.sizes > COPY_BYTES)
         begin = np.cumsum(self.sizes) - self.sizes
-        group = begin // COPY_BYTES
-        changes = np.flatnonzero((group[1:] != group[:-1]) | large[1:] | large[:-1]) + 1
+        group = begin // COPY_BYTES  # another one behind each that is large
+        changes = np.flatnonzero((group[1:] != group[:-1]) | large[1:]) + 1
         edges = [0, *changes.tolist(), count]
         for start, stop in pairwise(edges):
             yield self.chosen(slice(start, stop))

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Sequence
 
 from lance_nb.errors import CorruptFileError, NotSupportedError
-from lance_nb.file.footer import FOOTER_BYTES, TABLE_ENTRY_BYTES, parse_footer
+from lance_nb.file.footer import TABLE_ENTRY_BYTES, parse_footer
 from lance_nb.file.metadata import constant_page
 
 FILE_VERSION = (2, 2)
@@ -27,7 +27,7 @@ def constant_columns(data: memoryview, columns: Sequence[int], num_rows: int) ->
     """
     size = len(data)
     try:
-        footer = parse_footer(data[-FOOTER_BYTES:], size, "")
+        footer = parse_footer(data, size, "")
     except (CorruptFileError, NotSupportedError):
         return None
     if footer.file_version != FILE_VERSION:

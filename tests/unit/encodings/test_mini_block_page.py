@@ -138,3 +138,24 @@ def test_damage_in_another_chunk_is_no_matter_to_those_who_do_not_want_it() -> N
         assert fetched(reader, damaged, 5, 1030) == [5, 1030]
         with pytest.raises(CorruptFileError):
             fetched(reader, damaged, 5, 4000)
+
+
+def test_chunks_at_hand_are_not_taken_for_the_whole_page() -> None:
+    page = nullable_page(list(range(5000)))
+    reader = page.open()
+    for wanted in ([4999], [1024, 3000], [7], [0, 2048], [4000]):
+        rows = rows_of(*((at, at + 1) for at in wanted))
+        found = reader.decode(rows, page.only(reader.spans(rows)))
+        assert leaves(found) == [at % 4096 for at in wanted]
+        assert fetched(reader, page, *wanted) == leaves(found)
+
+
+def test_all_rows_of_spans_are_decoded_again() -> None:
+    page = nullable_page(list(range(3000)))
+    reader = page.open()
+    rows = rows_of((0, 3000))
+    for _ in range(2):
+        found = reader.decode(rows, page.only(reader.spans(rows)))
+        assert leaves(found) == list(range(3000))
+        whole = reader.decode(rows, {1: PageBuffer(page.array(1))})
+        assert leaves(whole) == list(range(3000))

@@ -98,3 +98,15 @@ def test_values_are_moved_to_an_address_that_arrow_likes() -> None:
         address = aligned(odd, width).ctypes.data
         assert address % min(width & -width, 8) == 0
     assert aligned(odd, 0).size == odd.size
+
+
+@pytest.mark.parametrize(
+    ("width", "step"),
+    [(0, 1), (1, 1), (2, 2), (3, 1), (4, 4), (6, 2), (8, 8), (12, 4), (16, 8), (24, 8)],
+)
+def test_values_lie_where_their_width_wants_them(width: int, step: int) -> None:
+    room = np.zeros(64, np.uint8)
+    begin = -room.ctypes.data % 16
+    for shift in range(16):
+        data = room[begin + shift :]
+        assert (aligned(data, width) is data) == (shift % step == 0)

@@ -37,6 +37,7 @@ def read(reader: LegacyReader, name: str, rows: Rows) -> pa.ChunkedArray:
 def test_every_type_reads_over_batches(name: str, mapped: bool) -> None:
     reader = opened(example(), mapped=mapped)
     assert reader.num_rows == 5
+    assert reader.file_version == (0, 1)
     for rows in (
         rows_of((0, 5)),
         rows_of((1, 4)),

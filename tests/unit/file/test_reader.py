@@ -11,7 +11,7 @@ import pytest
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.columns import Leaf, PackedField, leaves_of
 from lance_nb.file.reader import FileReader
-from lance_nb.file.writer import FileWriter
+from lance_nb.file.writer import FileOptions, FileWriter
 from lance_nb.format.schema import Schema
 from lance_nb.storage.memory import MemoryStore, clear
 from tests.hostile.golden.generate import tables
@@ -95,7 +95,7 @@ def test_some_fields_of_a_packed_struct_are_read(version: tuple[int, int]) -> No
     reader = FileReader(store, "x")
     packed, plain = Leaf(0, "s", WIDE, 1), Leaf(4, "n", pa.int8(), 1)
     ids = {"a": PackedField(1), "b": PackedField(2), "c": PackedField(3), "new": PackedField(9)}
-    for names in (["a", "b", "c"], ["c"], ["c", "a"], ["b", "new"]):
+    for names in (["a", "b", "c"], ["c"], ["c", "a"], ["b", "new"], ["new", "a"]):
         kinds = [pa.field(name, WIDE.field(name).type if name in WIDE.names else pa.string())
                  for name in names]  # fmt: skip
         leaf = Leaf(0, "s", pa.struct(kinds), 1, children=tuple(ids[name] for name in names))
@@ -152,3 +152,23 @@ def test_an_error_names_file_column_page_and_offset() -> None:
     assert caught.value.path == "bytes://a.lance"
     assert caught.value.place == "column 'small', page 0"
     assert caught.value.offset_bytes == page.buffer_offsets[0]
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+def test_pages_that_are_open_already_do_not_hide_others(mapped: bool) -> None:
+    clear("reader")
+    store = MemoryStore("reader")
+    values = [str(k) for k in range(600)]
+    table = pa.table({"t": pa.array(values), "n": pa.array(range(600), pa.int16())})
+    options = FileOptions(page_bytes=400)
+    schema = Schema.from_arrow(table.schema)
+    with FileWriter(store, "x", schema, options=options) as writer:
+        writer.write(*table.to_batches())
+        writer.finish()
+    reader = FileReader(BytesStore(bytes(store.read("x")), mapped=mapped), "x")
+    assert len(reader.column_metadata(0).pages) > 2
+    columns = Columns(table.schema)
+    for rows in ((0, 3), (0, 600), (200, 400)):
+        for name in ("t", "n"):
+            found = columns.read(reader, name, rows_of(rows))
+            assert found.to_pylist() == table.column(name).to_pylist()[slice(*rows)]

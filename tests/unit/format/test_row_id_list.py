@@ -9,7 +9,7 @@ import pytest
 
 from lance_nb.errors import ArgumentError, CorruptFileError, InvalidInputError
 from lance_nb.format import row_id_sequence
-from lance_nb.format.fragment import RowIdMeta
+from lance_nb.format.fragment import InlineSequence, RowIdMeta
 from lance_nb.format.row_id_list import RowIdSequence
 from lance_nb.format.u64_segment import Range
 
@@ -65,3 +65,20 @@ def test_a_fragment_has_less_than_two_to_the_32_ids():
         else:
             with pytest.raises(CorruptFileError):
                 RowIdSequence.from_inline_metadata(RowIdMeta.inline(stored))
+
+
+@pytest.mark.parametrize(("count", "fits"), [(2**32 - 1, True), (2**32, False)])
+def test_there_are_no_more_ids_than_a_fragment_has_rows(count: int, fits: bool) -> None:
+    run = row_id_sequence.RowIdSequence((Range(5, 5 + count),))
+    metadata = RowIdMeta(InlineSequence(run.to_bytes()))
+    if fits:
+        assert len(RowIdSequence.from_inline_metadata(metadata)) == count
+    else:
+        with pytest.raises(CorruptFileError, match="at most 4294967295 row ids"):
+            RowIdSequence.from_inline_metadata(metadata)
+
+
+def test_a_few_ids_are_shown() -> None:
+    assert repr(RowIdSequence([7, 3])) == "RowIdSequence([7, 3])"
+    assert repr(RowIdSequence(range(10))) == f"RowIdSequence({list(range(10))})"
+    assert repr(RowIdSequence(range(11))) == "RowIdSequence(<11 row ids>)"

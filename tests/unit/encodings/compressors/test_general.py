@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lance_nb.encodings.choose import compressors
 from lance_nb.encodings.encoding_options import EncodingOptions
 from tests.support.compressing import COMPRESSORS, V2_2, by_value, in_blocks, in_chunks, measured
 
@@ -47,3 +48,18 @@ def test_it_must_be_asked_for() -> None:
     assert not GENERAL.nominate_chunks(measured(TEXTS), V2_2)
     assert not GENERAL.nominate_chunks(measured(TEXTS), WISHES[0].wrapped)
     assert not GENERAL.nominate_chunks(measured(["short"]), WISHES[0])
+
+
+def test_the_first_buffer_is_compressed_whatever_the_others_take() -> None:
+    """Values of runs shrink, though not below the bytes of their lengths."""
+    runs = np.repeat(np.random.default_rng(1).integers(0, 2**20, 1000), 10)
+    encoding, _ = in_chunks("general", measured(runs), WISHES[1])
+    assert encoding.general.values.WhichOneof("compression") == "rle"
+
+
+def test_numbers_value_by_value_and_little_content_stay() -> None:
+    numbers = measured(np.arange(5000))
+    assert GENERAL.compress_values(numbers, WISHES[0], compressors).encoding.HasField("flat")
+    for size, taken in ((4095, False), (4096, True)):
+        block = measured(np.zeros(size, np.uint8))
+        assert bool(GENERAL.nominate_chunks(block, WISHES[0])) == taken

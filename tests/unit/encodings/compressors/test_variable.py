@@ -41,7 +41,11 @@ def test_offsets_count_among_the_bytes_of_a_chunk() -> None:
 
 def test_a_huge_string_does_not_keep_chunks_from_ending() -> None:
     values = ["a"] * 10 + ["b" * 100_000] + ["c"] * 10
-    assert sum(in_chunks("variable", measured(values))[1]) == 21
+    assert in_chunks("variable", measured(values))[1] == [2] * 10 + [1]
+    values = ["a"] * 41 + ["b" * 400_000] + ["c"] * 10_000
+    counts = in_chunks("variable", measured(values))[1]
+    assert sum(counts) == len(values)
+    assert min(counts[:-1]) == 2
 
 
 def test_a_dictionary_is_one_block() -> None:

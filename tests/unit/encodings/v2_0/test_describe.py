@@ -42,6 +42,7 @@ DICTIONARY = pb.ArrayEncoding(dictionary=pb.Dictionary(indices=flat(8), items=bi
             ),
             "bitpacked_for_non_neg[3]",
         ),
+        (flat(8, scheme="x" * 30), f"flat[8, {'x' * 20}]"),
         (pb.ArrayEncoding(constant=pb.Constant(value=b"\x01")), "constant"),
         (pb.ArrayEncoding(nullable=pb.Nullable()), "?"),
         (pb.ArrayEncoding(), "?"),
