@@ -1,4 +1,7 @@
-"""What a transaction says that it does to fragments: which it removes, and how it leaves others.
+"""What a transaction says that it does: which fragments it removes, and how it leaves others.
+
+Also which keys of the configuration and of the table's metadata it sets or deletes, and the names
+of the columns that it leaves, where it says so.
 
 Layout: message ``Transaction``. *Whole* operations (Overwrite, Restore, Clone, Merge) make the list
 of fragments anew; the others keep every fragment that they do not name.
@@ -10,7 +13,7 @@ Source: message ``Transaction`` of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,15 +22,33 @@ from lance_nb._pb import transaction as pb
 from lance_nb.format.wire import parse
 
 _WHOLE = frozenset({"overwrite", "restore", "clone"})
+_WITH_COLUMNS = frozenset({"merge", "project"})
+
+
+@dataclass(frozen=True, slots=True)
+class MapChange:
+    """What becomes of the keys of a map: a value, or None for one that is deleted.
+
+    ``is_whole``: there is no other key afterwards.
+    """
+
+    values: Mapping[str, str | None]
+    is_whole: bool = False
+
+    def unmet(self, found: Mapping[str, str]) -> list[str]:
+        """Return the keys that are not in ``found`` as they should be, in their order."""
+        wrong = {key for key, value in self.values.items() if found.get(key) != value}
+        return sorted(wrong | (set(found) - set(self.values) if self.is_whole else set()))
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionEffects:
-    """A transaction as far as fragments are concerned.
+    """A transaction as far as fragments, settings and names of columns are concerned.
 
     ``arm`` is the operation's name in the message, None for one that this release does not know.
     ``removed`` are ids of fragments; ``deletions`` the name of the deletion file of each fragment
-    that the transaction carries, None for one without.
+    that the transaction carries, None for one without. ``columns`` are the names that the version
+    has afterwards, None where the transaction does not say.
     """
 
     read_version: int
@@ -35,6 +56,9 @@ class TransactionEffects:
     arm: str | None
     removed: frozenset[int] = frozenset()
     deletions: dict[int, str | None] = field(default_factory=dict)
+    config: MapChange = MapChange({})
+    table_metadata: MapChange = MapChange({})
+    columns: tuple[str, ...] | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -48,11 +72,19 @@ class TransactionEffects:
         arm = message.WhichOneof("operation")
         removed: list[int] = []
         carried: dict[int, str | None] = {}
+        config = metadata = MapChange({})
+        columns = None
         if arm is not None:
             operation = getattr(message, arm)
             removed = list(_removed(arm, operation))
             carried = {one.id: deletion_name(one) for one in _carried(arm, operation)}
-        return cls(message.read_version, message.uuid, arm, frozenset(removed), carried)
+            config, metadata = _settings(arm, operation)
+            if arm in _WITH_COLUMNS:
+                columns = tuple(one.name for one in operation.schema if one.parent_id < 0)
+        return cls(
+            message.read_version, message.uuid, arm, frozenset(removed), carried, config, metadata,
+            columns,
+        )  # fmt: skip
 
 
 def deletion_name(fragment: table_pb.DataFragment) -> str | None:
@@ -61,6 +93,27 @@ def deletion_name(fragment: table_pb.DataFragment) -> str | None:
         return None
     file = fragment.deletion_file
     return f"{file.read_version}-{file.id}"
+
+
+def _settings(arm: str, operation: Any) -> tuple[MapChange, MapChange]:
+    """Return what becomes of the configuration and of the table's metadata."""
+    if arm == "overwrite":
+        return MapChange(dict(operation.config_upsert_values)), MapChange({})
+    if arm != "update_config":
+        return MapChange({}), MapChange({})
+    if operation.HasField("config_updates"):
+        config = _map_change(operation.config_updates)
+    else:  # the form of older writers
+        deleted = dict.fromkeys(operation.delete_keys)
+        config = MapChange({**deleted, **operation.upsert_values})
+    return config, _map_change(operation.table_metadata_updates)
+
+
+def _map_change(update: Any) -> MapChange:
+    values = {
+        one.key: one.value if one.HasField("value") else None for one in update.update_entries
+    }
+    return MapChange(values, update.replace)
 
 
 def _removed(arm: str, operation: Any) -> Iterator[int]:

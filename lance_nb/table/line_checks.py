@@ -49,7 +49,7 @@ def line_findings(survey: Survey, references: References, folder: str) -> Iterat
         return
     yield from _hint(survey.store(folder), line)
     mine = [one for one in survey.files if one.home == folder]
-    yield from _gaps(line, references, mine, _put_aside(survey, folder))
+    yield from _gaps(line, references, mine, put_aside(survey, folder))
     yield from _leftovers(line, mine)
 
 
@@ -69,7 +69,10 @@ def as_newest(found: Finding, good: int | None) -> Finding:
     """Say that what cannot be read is the newest version; ``good`` is the last that can be."""
     if found.code != "manifest-unreadable":
         return found
-    said = "nor can any other" if good is None else f"version {good} is the last that can be"
+    if good is None:
+        text = f"the newest version cannot be opened, nor can any other: {found.message}"
+        return replace(found, code="none-readable", message=text)
+    said = f"version {good} is the last that can be"
     text = f"the newest version cannot be opened ({said}): {found.message}"
     return replace(found, code="newest-unreadable", message=text)
 
@@ -130,7 +133,7 @@ def _versions_now(home: Store) -> set[int]:
     return {one.version for one in found if one is not None}
 
 
-def _put_aside(survey: Survey, folder: str) -> set[int]:
+def put_aside(survey: Survey, folder: str) -> set[int]:
     """Return the versions of which a repair has put the manifest aside."""
     versions = f"{folder}/{VERSIONS}" if folder else VERSIONS
     found = set()

@@ -16,6 +16,7 @@ from lance_nb.format.layout import branch_path, branch_root, tag_path
 from lance_nb.format.manifest_files import DATA, DELETION, INDEX, NamedFile, VersionFiles
 from lance_nb.table.cleanup_plan import needed_identities
 from lance_nb.table.file_references import References
+from lance_nb.table.line_checks import put_aside
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.stored_files import StoredFile
@@ -56,6 +57,11 @@ def ref_findings(survey: Survey) -> Iterator[Finding]:
         place = f"{tag.branch or 'main'}:{tag.version}"
         if line is None or not _has(line, tag.version):
             text = f"tag {name!r} points at {place}, which does not exist"
+            if line is not None and tag.version in put_aside(survey, line.folder):
+                text = (
+                    f"tag {name!r} points at {place}, whose manifest a repair has put aside, as it "
+                    "could not be read"
+                )
             yield Finding("tag-dangling", text, tag_path(name))
         else:
             wrong = _wrong_size(survey, line, tag.version, tag.manifest_size_bytes)

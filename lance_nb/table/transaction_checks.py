@@ -5,15 +5,17 @@ the two is enough for readers and for commits that run at the same time.
 
 From one version to the next, fragments may only come, go and change as the transaction says: a
 fragment that is gone, deleted rows that have come back, or another description of the same data
-file is damage that no single version shows.
+file is damage that no single version shows. So may settings and columns: those that the transaction
+sets are there afterwards, and others stay.
 
-Limits: only versions that follow each other are compared, and only their fragments.
+Limits: only versions that follow each other are compared; of settings the configuration and the
+table's metadata, of columns the names at the top.
 Source: messages Manifest and Transaction of lance.table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lance_nb.errors import CorruptFileError, LanceError, ObjectNotFoundError
@@ -30,6 +32,10 @@ from lance_nb.table.verification_report import Finding
 
 _LENGTH_BYTES = 4
 _MERGE = "merge"
+_SETTING = frozenset({"update_config", "overwrite", "restore", "clone"})
+_KEEPS_COLUMNS = frozenset(
+    {"append", "delete", "update", "create_index", "rewrite", "update_config", "reserve_fragments"}
+)
 Fragments = dict[int, bytes]
 
 
@@ -40,6 +46,8 @@ class Step:
     version: int
     fragments: Fragments
     indices: dict[str, IndexMetadata]
+    config: Mapping[str, str]
+    columns: tuple[str, ...]
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Step | None:
@@ -49,7 +57,9 @@ class Step:
             return None
         ids = fragments.counts().ids.tolist()
         indices = {one.uuid: one for one in read_indices(snapshot) if not one.is_system}
-        return cls(snapshot.version, dict(zip(ids, fragments.raw, strict=True)), indices)
+        by_id = dict(zip(ids, fragments.raw, strict=True))
+        manifest = snapshot.manifest
+        return cls(snapshot.version, by_id, indices, manifest.config, tuple(manifest.schema.names))
 
 
 # --- the transaction itself -----------------------------------------------------------------------
@@ -115,6 +125,58 @@ def _stored(snapshot: Snapshot, name: str) -> memoryview:
         expected = f"a transaction of at most {FILE_BYTES_MAX} bytes"
         raise CorruptFileError(f"{home.uri}/{path}", None, expected, f"{size} bytes")
     return home.read(path)
+
+
+# --- settings and columns -------------------------------------------------------------------------
+
+
+def change_findings(
+    before: Step | None, snapshot: Snapshot, effects: TransactionEffects | None
+) -> Iterator[Finding]:
+    """Find settings and columns that the transaction made and the version has not, and lost ones.
+
+    ``before`` is the version before, where it is there and can be read.
+    """
+    if effects is None or effects.arm is None:
+        return
+    manifest = snapshot.manifest
+    path = manifest.path.removeprefix(f"{snapshot.locations.home.uri}/")
+
+    def finding(code: str, text: str) -> Finding:
+        return Finding(code, text, path, snapshot.branch, snapshot.version)
+
+    names = set(manifest.schema.names)
+    for what, change, found in (
+        ("configuration", effects.config, manifest.config),
+        ("table's metadata", effects.table_metadata, manifest.table_metadata),
+    ):
+        unmet = change.unmet(found)
+        if unmet:
+            text = (
+                f"its transaction changes the key {unmet[0]!r} of the {what}; it has not the change"
+            )
+            yield finding("config-lost", text)
+    if effects.columns is not None and set(effects.columns) != names:
+        other = min(set(effects.columns) ^ names)
+        text = f"its transaction ({effects.arm}) leaves other columns: they differ in {other!r}"
+        yield finding("columns-lost", text)
+    if before is None:
+        return
+    if effects.arm not in _SETTING:
+        lost = [key for key, value in before.config.items() if manifest.config.get(key) != value]
+        if lost:
+            text = (
+                f"version {before.version} sets the key {min(lost)!r} of the configuration, this "
+                f"one does not, and its transaction ({effects.arm}) does not change it"
+            )
+            yield finding("config-lost", text)
+    missing = sorted(set(before.columns) - names)
+    if effects.arm in _KEEPS_COLUMNS and missing:
+        text = (
+            f"version {before.version} has the column {missing[0]!r}, this one has not, and its "
+            f"transaction ({effects.arm}) does not drop it"
+        )
+        yield finding("columns-lost", text)
 
 
 # --- from one version to the next -----------------------------------------------------------------

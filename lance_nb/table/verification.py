@@ -48,7 +48,12 @@ from lance_nb.table.reference_checks import (
 )
 from lance_nb.table.row_id_checks import repeated_row_id
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.transaction_checks import Step, step_findings, transaction_findings
+from lance_nb.table.transaction_checks import (
+    Step,
+    change_findings,
+    step_findings,
+    transaction_findings,
+)
 from lance_nb.table.verification_report import Bounded, Finding, Verification
 from lance_nb.table.verification_sample import Sample, choose_sample
 
@@ -187,7 +192,9 @@ def _history_findings(
             effects, more = transaction_findings(snapshot)
             # Clean-ups of pylance leave old versions that branches need without their files.
             found += [each for each in more if one.version == newest or each.code != _FILE_ONLY]
-            if before is not None and before.version + 1 == one.version:
+            follows = before is not None and before.version + 1 == one.version
+            found += change_findings(before if follows else None, snapshot, effects)
+            if before is not None and follows:
                 found += step_findings(before, snapshot, effects)
             before = Step.of(snapshot)
         except LanceError as error:

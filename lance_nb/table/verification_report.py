@@ -49,6 +49,10 @@ _REPORT = "do not write to the dataset; restore a version before this one and ke
 _REBUILD = "drop the index and build it again"
 _REFS = "delete it and create it again"
 _COMMIT_ONCE = "commit once: until then, commits that run at the same time fail"
+_NONE_READABLE = (
+    "put a manifest back from a copy: there is nothing that a repair could go back to. The rows of "
+    "a data file can be read without one: lance_nb.LanceFileReader(path)"
+)
 _HARMLESS = "nothing: readers do without it"
 
 
@@ -64,6 +68,7 @@ CODES: Mapping[str, Code] = {
     "no-versions": Code(ERROR, "put the manifests back from a copy"),
     "naming-mixed": Code(ERROR, "move the manifests of the scheme with fewer versions away"),
     "newest-unreadable": Code(ERROR, _REPAIR),
+    "none-readable": Code(ERROR, _NONE_READABLE),
     "newest-missing": Code(ERROR, f"put the manifests back from a copy, or {_REPAIR}"),
     "version-gap": Code(WARNING, "put the manifests back, if nobody deleted them on purpose"),
     "hint-unreadable": Code(WARNING, _REPAIR),
@@ -102,6 +107,8 @@ CODES: Mapping[str, Code] = {
     "deletions-lost": Code(ERROR, "restore the version before: deleted rows have come back"),
     "file-entry-changed": Code(ERROR, "restore the version before"),
     "index-entry-changed": Code(ERROR, _REBUILD),
+    "config-lost": Code(ERROR, "make the change again, or restore the version before"),
+    "columns-lost": Code(ERROR, "restore the version before, and make the change again"),
     # transactions
     "transaction-missing": Code(WARNING, _COMMIT_ONCE),
     "transaction-file-missing": Code(NOTE, "nothing: the manifest holds a copy"),

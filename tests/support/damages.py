@@ -294,6 +294,12 @@ def _other_base(world: Damaged) -> None:
     world.edit(edit)
 
 
+def _empty_all(world: Damaged) -> None:
+    """Leave no manifest of main that says anything."""
+    for version in range(1, NEWEST + 1):
+        world.root.write(manifest_path(version), b"")
+
+
 def _moved_base(world: Damaged) -> None:
     """Let the newest version of branch dev name the root where it was before a move."""
 
@@ -543,6 +549,7 @@ DAMAGES = (
     Damage("branch size", "branch-manifest-size", lambda w: w.change_json(BRANCH, manifestSize=7)),
     # lines of versions
     Damage("all manifests gone", "no-versions", _delete_all("_versions")),
+    Damage("all manifests empty", "none-readable", _empty_all),
     Damage("newest is empty", "newest-unreadable", _cut(manifest_path(NEWEST), 0)),
     Damage("newest is half", "newest-unreadable", _cut(manifest_path(NEWEST), 0.5)),
     Damage("newest is gone", "newest-missing", lambda w: w.root.delete(manifest_path(NEWEST))),
@@ -596,6 +603,8 @@ DAMAGES = (
         _index(lambda one: _set(one.index_details, type_url="/lance.table.BitmapIndexDetails")),
     ),
     Damage("row ids changed", "file-entry-changed", _one_fragment(_range(60, 70)), only="stable"),
+    Damage("a setting is not there", "config-lost", _newest(lambda m: m.config.clear())),
+    Damage("a column is gone", "columns-lost", lambda w: w.edit(lambda m, _: m.fields.pop(), 2)),
     # transactions
     Damage("no transaction", "transaction-missing", _without_transaction),
     Damage(

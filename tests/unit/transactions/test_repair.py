@@ -15,8 +15,11 @@ import pytest
 import lance_nb
 from lance_nb.errors import (
     CorruptFileError,
+    InvalidInputError,
 )
 from lance_nb.format.layout import HINT_PATH, branch_path, manifest_path, tag_path
+from lance_nb.storage.memory import MemoryStore
+from lance_nb.transactions import quarantine
 from tests.support.damages import DAMAGES, NEWEST, Damaged, Files
 from tests.support.recorded_texts import REPAIRS, built, heading, recorded, repairs_text
 
@@ -288,3 +291,49 @@ def test_an_old_damaged_manifest_stays_unless_it_was_restored_over(world: Damage
     world.root.write(manifest_path(NEWEST), b"cut")
     assert not repair(world).done
     assert bytes(world.root.read(manifest_path(NEWEST))) == b"cut"
+
+
+def test_a_tag_of_a_version_that_was_put_aside_says_so(world: Damaged) -> None:
+    lance_nb.dataset(world.uri).tags.create("newest", NEWEST)
+    world.root.write(manifest_path(NEWEST), b"")
+
+    repair(world)
+    found = lance_nb.verify(world.uri).findings
+
+    (dangling,) = [one for one in found if one.code == "tag-dangling"]
+    assert dangling.path == tag_path("newest")
+    assert f"'newest' points at main:{NEWEST}, whose manifest a repair has put aside" in (
+        dangling.message
+    )
+
+
+def test_a_dataset_whose_only_manifest_is_empty_is_told_what_helps() -> None:
+    uri = "memory://one-empty-manifest/d.lance"
+    lance_nb.write_dataset(pa.table({"id": [1]}), uri)
+    Damaged(uri).root.write(manifest_path(1), b"")
+
+    report = lance_nb.verify(uri)
+    plan = lance_nb.plan_repair(uri, older_than=timedelta(0))
+
+    assert [one.code for one in report.of("error")] == ["none-readable"]
+    assert "put a manifest back from a copy" in report.of("error")[0].remedy
+    assert report.opened_version is None
+    assert plan.steps == ()
+
+
+def test_a_file_of_the_largest_size_is_moved_and_a_larger_one_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(quarantine, "FILE_BYTES_MAX", 10)
+    store = MemoryStore("largest")
+    store.write("_versions/most", bytes(10))
+    store.write("_versions/more", bytes(11))
+    aside = quarantine.Quarantine(store, "1")
+
+    aside.move("_versions/most")
+    with pytest.raises(InvalidInputError, match="has 11 bytes, more than 10"):
+        aside.move("_versions/more")
+
+    assert store.list_names("_versions") == ["more"]
+    assert bytes(store.read(aside.place("_versions/most"))) == bytes(10)
+    assert not store.exists(aside.place("_versions/more"))
