@@ -10,10 +10,11 @@ import { mountStorage } from "./widgets/storage.js";
  * @typedef {Object} Tab
  * @property {string} id used by `ctx.go`: rows, changes, storage, refs, stage
  * @property {string} label
- * @property {(el: HTMLElement, ctx: import("./js/view.js").Context) => Object|void} mount called when
+ * @property {(el: HTMLElement, ctx: Lnb.Context) => Lnb.View|void} mount called when
  *   the tab is first opened; may return `{open(target), shown(), hidden()}`
  * @property {boolean} [writes] whether something can be written there: then there is a lock
  */
+/** @type {Tab[]} */
 export const TABS = [
   { id: "rows", label: "Rows", mount: mountRows },
   { id: "changes", label: "Changes", mount: mountChanges },

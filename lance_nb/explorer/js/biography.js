@@ -1,3 +1,4 @@
+// @ts-check
 // The life of one row in the detail pane: its steps, newest first, as they are found.
 
 import { ageOf, count, h, plural, show } from "./dom.js";
@@ -5,6 +6,14 @@ import { keyPicker } from "./key_picker.js";
 import { lookOfOperation } from "./operations.js";
 
 const AT_ONCE = 12;
+/**
+ * @typedef {{branch: string | null, version: number, fragment: number, offset: number, key: string[] | null}} Row
+ * @typedef {{event: string, operation: string, branch: string | null, version: number, label: string, time: string,
+ *   time_ms: number | null, fragment: number, offset: number, message: string, hidden: number, changes: boolean,
+ *   cells: [name: string, old: string | null, now: string | null][]}} Step see biography.py
+ */
+
+/** @type {Record<string, [sign: string, family: string]>} */
 const EVENTS = {
   created: ["+", "add"],
   updated: ["~", "change"],
@@ -16,6 +25,7 @@ const EVENTS = {
   gone: ["−", "remove"],
   found: ["·", "unknown"],
 };
+/** @type {Record<string, string>} */
 const WORDS = {
   created: "created",
   updated: "updated",
@@ -32,6 +42,7 @@ const WORDS = {
  * A button that opens the life of a row. `row`: branch, version, fragment, offset, key; or, of the
  * grid of rows, `find`: what the kernel finds its place by.
  * @param {import("./view.js").Context} ctx
+ * @param {Row | {find: Lnb.Args}} row
  */
 export function biographyButton(ctx, row) {
   return h(
@@ -46,10 +57,10 @@ export function biographyButton(ctx, row) {
   );
 }
 
-/** @param {import("./view.js").Context} ctx */
+/** @param {import("./view.js").Context} ctx @param {Partial<Row> & {find?: Lnb.Args | null}} row */
 export async function openBiography(ctx, { find = null, ...given }) {
   const title = "Biography of a row";
-  let row = given;
+  let row = /** @type {Row} */ (given);
   try {
     if (find)
       row = {
@@ -59,12 +70,13 @@ export async function openBiography(ctx, { find = null, ...given }) {
         ...(await ctx.kernel.ask("biography.find", find)).result,
       };
   } catch (error) {
-    ctx.detail.show({ title, content: ctx.problem(error) });
+    ctx.detail.show({ title, content: ctx.problem(/** @type {Error} */ (error)) });
     return;
   }
   ctx.detail.show({ title, content: biography(ctx, row), focus: true });
 }
 
+/** @param {Lnb.Context} ctx @param {Row} row */
 function biography(ctx, row) {
   const label = h("b", {}, "…");
   const reason = h("small", {});
@@ -72,9 +84,10 @@ function biography(ctx, row) {
   const problem = h("div", {});
   const status = h("p", { class: "lnb-bio-status", "aria-live": "polite" });
   let known = 0;
+  /** @type {Lnb.Asked | null} */
   let running = null;
   const picker = keyPicker(ctx, {
-    choose(key) {
+    choose(/** @type {string[] | null} */ key) {
       row.key = key;
       known = 0;
       show(steps);
@@ -83,6 +96,7 @@ function biography(ctx, row) {
     of: () => ({ branch: row.branch, version: row.version }),
   });
 
+  /** @param {number} upto */
   async function load(upto) {
     show(problem);
     say(upto);
@@ -114,7 +128,8 @@ function biography(ctx, row) {
           " so far ",
           button("older steps", () => load(known + AT_ONCE)),
         );
-    } catch (error) {
+    } catch (caught) {
+      const error = /** @type {Lnb.Failure} */ (caught);
       running = null;
       if (error.card?.kind === "CancelledError")
         show(
@@ -129,20 +144,23 @@ function biography(ctx, row) {
     }
   }
 
+  /** @param {number | null} upto */
   function say(upto = null) {
     if (upto === null) show(status, `${plural(known, "step")}, the whole life that is known`);
     else
       show(
         status,
-        known ? `${plural(known, "step")}, looking for older ones… ` : "looking… ",
+        known ? `${plural(known, "step")}, reading older ones… ` : "Reading… ",
         button("stop", () => running?.cancel()),
       );
   }
 
+  /** @param {string} words @param {() => void} act */
   function button(words, act) {
     return h("button", { class: "lnb-link", type: "button", on: { click: act } }, words);
   }
 
+  /** @param {Step} step */
   function stepView(step) {
     const [sign, family] = EVENTS[step.event] ?? ["•", "unknown"];
     const operation = lookOfOperation(step.operation);
@@ -198,7 +216,7 @@ function biography(ctx, row) {
   );
 }
 
-/** What changed with both values; of a row that begins or ends the values it had. */
+/** What changed with both values; of a row that begins or ends the values it had. @param {Step} step */
 function cellsView(step) {
   const lines = step.cells.map(([name, old, now]) =>
     h(

@@ -1,7 +1,8 @@
+// @ts-check
 // Brushing over a histogram, or clicking one of its bars: the part that was chosen.
 
 /**
- * @param {HTMLElement} element shows a profile @param {() => Object|null} profileOf
+ * @param {HTMLElement} element shows a profile @param {() => Lnb.Profile|null} profileOf
  * @param {(from: number, to: number) => void} chosen first and last bar
  */
 export function brushing(element, profileOf, chosen) {
@@ -12,6 +13,7 @@ export function brushing(element, profileOf, chosen) {
     element.setPointerCapture(event.pointerId);
     const box = element.getBoundingClientRect();
     const slots = slotsOf(profile);
+    /** @param {number} x */
     const barAt = (x) =>
       Math.max(
         0,
@@ -25,10 +27,12 @@ export function brushing(element, profileOf, chosen) {
       element.style.setProperty("--lnb-from", `${(100 * from) / slots}%`);
       element.style.setProperty("--lnb-to", `${(100 * (to + 1)) / slots}%`);
     };
+    /** @param {PointerEvent} at */
     const move = (at) => {
       if (ranged) end = barAt(at.clientX);
       draw();
     };
+    /** @param {PointerEvent} done */
     const finish = (done) => {
       element.classList.remove("lnb-brushing");
       element.removeEventListener("pointermove", move);
@@ -42,12 +46,13 @@ export function brushing(element, profileOf, chosen) {
   });
 }
 
-/** How many bars fit in the width: few bars are not drawn wider than a quarter. */
+/** How many bars fit in the width: few bars are not drawn wider than a quarter. @param {Lnb.Profile} profile */
 export const slotsOf = (profile) => Math.max(profile.bars.length, 4);
 
 /**
  * The condition that bars of a profile mean.
- * @param {import("./view.js").Context} ctx @param {Object} args place and lens @returns {Promise<string>}
+ * @param {import("./view.js").Context} ctx @param {Lnb.Args} args place and lens @param {Lnb.Profile} profile
+ * @param {number} from @param {number} to @returns {Promise<string>}
  */
 export async function conditionOf(ctx, args, profile, from, to) {
   if (!profile.edges) return profile.wheres[from] ?? "";

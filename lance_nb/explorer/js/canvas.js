@@ -1,3 +1,4 @@
+// @ts-check
 // What views that draw on a canvas share: sharp pixels, colours of the theme, a hatch.
 
 /**
@@ -10,15 +11,16 @@ export function penOf(canvas, width, height) {
   canvas.height = Math.round(height * scale);
   canvas.style.width = `${width}px`;
   canvas.style.height = `${height}px`;
-  const pen = canvas.getContext("2d");
+  const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   pen.setTransform(scale, 0, 0, scale, 0, 0);
   return pen;
 }
 
-/** The colours that the tokens of view.css have in the present theme. @returns {Record<string, string>} */
+/** The colours that the tokens of view.css have in the present theme. @returns {Record<string, string>} @param {Element} element @param {string[]} names */
 export function themeColours(element, names) {
   const probe = document.createElement("span");
   element.append(probe);
+  /** @type {Record<string, string>} */
   const found = {};
   for (const name of names) {
     probe.style.color = `var(--lnb-${name})`;
@@ -28,11 +30,11 @@ export function themeColours(element, names) {
   return found;
 }
 
-/** A hatch of one colour, to fill with. */
+/** A hatch of one colour, to fill with. @param {CanvasRenderingContext2D} pen @param {string} colour */
 export function hatch(pen, colour) {
   const tile = document.createElement("canvas");
   tile.width = tile.height = 6;
-  const drawn = tile.getContext("2d");
+  const drawn = /** @type {CanvasRenderingContext2D} */ (tile.getContext("2d"));
   drawn.strokeStyle = colour;
   drawn.lineWidth = 1.4;
   drawn.beginPath();
@@ -44,7 +46,7 @@ export function hatch(pen, colour) {
   return pen.createPattern(tile, "repeat");
 }
 
-/** Paint again when the notebook changes its theme. Returns how to stop. */
+/** Paint again when the notebook changes its theme. Returns how to stop. @param {() => void} paint */
 export function onTheme(paint) {
   const observer = new MutationObserver(paint);
   observer.observe(document.body, {
@@ -54,7 +56,7 @@ export function onTheme(paint) {
   return () => observer.disconnect();
 }
 
-/** A share as words, never "0 %" for something small. */
+/** A share as words, never "0 %" for something small. @param {number} part @param {number} whole */
 export function percent(part, whole) {
   if (part <= 0 || whole <= 0) return "0 %";
   const share = (100 * part) / whole;

@@ -1,3 +1,4 @@
+// @ts-check
 // One cell's whole value (up to the kernel's limit), over the grid: text, picture, sound, vector.
 
 import { copyText, count, h } from "./dom.js";
@@ -6,7 +7,7 @@ import { mediaOf } from "./media.js";
 
 /**
  * @param {import("./view.js").Context} ctx @param {HTMLElement} grid gets the focus back
- * @param {{columnOf: (column: number) => Object, lens: () => Object, similar: (row: number, column: number) => void, only: (row: number, column: number) => void}} from
+ * @param {{columnOf: (column: number) => Lnb.Column | undefined, lens: () => Lnb.Args, similar: (row: number, column: number) => void, only: (row: number, column: number) => void}} from
  */
 export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
   const element = h("div", {
@@ -17,6 +18,7 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
     hidden: true,
   });
   let opened = 0;
+  /** @type {import("./media.js").MediaElement | null} */
   let media = null;
 
   function close() {
@@ -34,15 +36,17 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
   });
   ctx.onClose(() => media?.close());
 
-  /** What can be done with a value of this kind. */
+  /** What can be done with a value of this kind. @param {number} row @param {number} column @param {string} text */
   function actions(row, column, text) {
     const look = columnOf(column)?.look;
+    /** @param {string} label @param {() => unknown} click */
     const button = (label, click) =>
       h("button", { class: "lnb-button", type: "button", on: { click } }, label);
     const copy = button("copy", async () => {
       copy.textContent = (await copyText(text)) ? "copied" : "press Ctrl+C";
       element.focus({ preventScroll: true });
     });
+    /** @param {(row: number, column: number) => void} work */
     const act = (work) => () => {
       close();
       work(row, column);
@@ -50,16 +54,18 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
     const special =
       look === "vector"
         ? button("find similar", act(similar))
-        : ["text", "bool", "number"].includes(look)
+        : ["text", "bool", "number"].includes(look ?? "")
           ? button("only this value", act(only))
           : null;
     return h("span", { class: "lnb-peek-actions" }, special, copy);
   }
 
+  /** @param {number} row @param {number} column */
   async function open(row, column) {
     const turn = (opened += 1);
     const { branch, version } = ctx.screen();
     const args = { branch, version, row, column, ...lens() };
+    /** @type {HTMLElement | null} */
     let shown;
     let text = "";
     let found = null;
@@ -68,7 +74,8 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
       text = result.text;
       shown = h("pre", { class: result.null ? "lnb-look-null" : "" }, text || "empty text");
       if (result.bytes) found = await mediaOf(ctx, args);
-    } catch (error) {
+    } catch (caught) {
+      const error = /** @type {Lnb.Failure} */ (caught);
       shown = error.card ? errorCard(error.card) : h("p", {}, error.message);
     }
     if (turn !== opened) return found?.close();
@@ -89,7 +96,7 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
         actions(row, column, text),
         button,
       ),
-      ...[found, shown].filter(Boolean),
+      ...[found, shown].filter((part) => part !== null),
     );
     element.hidden = false;
     getSelection()?.removeAllRanges();

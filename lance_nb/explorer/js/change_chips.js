@@ -1,6 +1,12 @@
+// @ts-check
 // The chips above the levels of a diff: what came, went and changed, by level; a tab list.
 
 import { count, h } from "./dom.js";
+
+/**
+ * @typedef {{id: string, label: string, added: number, removed: number, changed: number, bound: boolean,
+ *   note: string}} Chip see models/change_counts.py
+ */
 
 let instances = 0;
 
@@ -13,22 +19,31 @@ export function changeChips(choose, panel) {
     "aria-label": "levels of the difference",
     on: { keydown: onKey },
   });
+  /** @type {Chip[]} */
   let chips = [];
+  /** @type {string | null} */
   let active = null;
 
+  /** @param {string} level @returns {Lnb.Recycled | null} */
+  function chipAt(level) {
+    return element.querySelector(`[data-level="${level}"]`);
+  }
+
+  /** @param {KeyboardEvent} event */
   function onKey(event) {
     const at = chips.findIndex((chip) => chip.id === active);
-    const next = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: chips.length - 1 }[
-      event.key
-    ];
+    /** @type {Record<string, number>} */
+    const keys = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: chips.length - 1 };
+    const next = keys[event.key];
     if (next === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     event.stopPropagation();
     const to = chips[(next + chips.length) % chips.length].id;
     choose(to);
-    element.querySelector(`[data-level="${to}"]`)?.focus();
+    chipAt(to)?.focus();
   }
 
+  /** @param {Chip} model @returns {Lnb.Recycled} */
   function chipOf(model) {
     const chip = h(
       "button",
@@ -55,16 +70,16 @@ export function changeChips(choose, panel) {
     get models() {
       return chips;
     },
-    /** Paint numbers; elements stay, so that numbers may follow a drag. */
+    /** Paint numbers; elements stay, so that numbers may follow a drag. @param {Chip[]} models */
     paint(models) {
       chips = models;
       for (const model of models) {
-        const chip = element.querySelector(`[data-level="${model.id}"]`) ?? chipOf(model);
+        const chip = chipAt(model.id) ?? chipOf(model);
         const words = wordsOf(model);
         chip.classList.toggle("lnb-chip-none", !words.length && model.id !== "drift");
         const key = words.map(([, text]) => text).join(" ");
         if (chip.lnb !== key)
-          chip.lastChild.replaceChildren(
+          chip.lastElementChild?.replaceChildren(
             ...words.flatMap(([look, text]) => [h("i", { class: look }, text), " "]),
           );
         chip.lnb = key;
@@ -73,10 +88,11 @@ export function changeChips(choose, panel) {
           : "";
       }
     },
+    /** @param {string | null} level */
     choose(level) {
       if (level === active && level) return; // numbers of other versions: to look for its place lays out the page
       active = level;
-      for (const chip of element.children) {
+      for (const chip of /** @type {Iterable<HTMLElement>} */ (element.children)) {
         const chosen = chip.dataset.level === level;
         const reached = chosen || (level === null && chip === element.firstChild);
         chip.setAttribute("aria-selected", String(chosen));
@@ -84,21 +100,24 @@ export function changeChips(choose, panel) {
         if (chosen) chip.scrollIntoView({ block: "nearest", inline: "nearest" });
       }
     },
-    idOf: (level) => `${uid}-${level}`,
+    idOf: (/** @type {string} */ level) => `${uid}-${level}`,
   };
 }
 
+/** @param {Chip} chip */
 function wordsOf({ added, removed, changed, bound, note }) {
-  return [
+  /** @type {(0 | "" | false | [look: string, text: string])[]} */
+  const words = [
     bound && (added || removed) && ["lnb-most", "≤"],
     added && ["lnb-plus", `+${count(added)}`],
     removed && ["lnb-minus", `−${count(removed)}`],
     changed && ["lnb-tilde", `~${count(changed)}`],
     note && note !== "0" && ["lnb-note", note],
-  ].filter(Boolean);
+  ];
+  return words.filter((word) => word !== 0 && word !== "" && word !== false);
 }
 
-/** Numbers that are exact in place of those that manifests can tell. */
+/** Numbers that are exact in place of those that manifests can tell. @param {Chip[]} models @param {{added: number, removed: number, changed: number}} exact @returns {Chip[]} */
 export function exactly(models, { added, removed, changed }) {
   return models.map((model) =>
     model.id === "rows" ? { ...model, added, removed, changed, bound: false, note: "" } : model,

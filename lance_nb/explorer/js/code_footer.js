@@ -1,8 +1,9 @@
+// @ts-check
 // The line that does the same as the present state, in Python and as a magic.
 
 import { copyText, h, setText } from "./dom.js";
 
-/** @param {HTMLElement} el @param {import("./view.js").Context} ctx @param {() => Object|null} lines of the open tab */
+/** @param {HTMLElement} el @param {Lnb.Context} ctx @param {() => Lnb.CodeLines|null} lines of the open tab */
 export function codeFooter(el, ctx, lines) {
   let language = "python";
   const code = h("code", { class: "lnb-code-line" });
@@ -21,10 +22,10 @@ export function codeFooter(el, ctx, lines) {
       title: "copy this line",
       on: {
         click: async () => {
-          const done = await copyText(code.textContent);
+          const done = await copyText(code.textContent ?? "");
           copy.textContent = done ? "copied" : "press Ctrl+C";
           if (!done) getSelection()?.selectAllChildren(code);
-          ctx.announce(copy.textContent);
+          ctx.announce(copy.textContent ?? "");
           setTimeout(() => {
             copy.textContent = "copy";
           }, 1200);
@@ -43,14 +44,16 @@ export function codeFooter(el, ctx, lines) {
     ),
   );
 
+  /** @param {string} name */
   function choose(name) {
     language = name;
     paint();
   }
   function paint() {
+    /** @type {Partial<Lnb.CodeLines>} */
     const known = { ...ctx.screen().code, ...lines() };
     setText(code, known[language] ?? "");
-    code.title = code.textContent;
+    code.title = code.textContent ?? "";
     choices.forEach((choice, at) =>
       choice.setAttribute("aria-pressed", String((at === 0) === (language === "python"))),
     );

@@ -1,3 +1,4 @@
+// @ts-check
 // One column in the detail pane: its histogram, exact counts on demand, filters and orders from it.
 
 import { brushing, conditionOf } from "./brush.js";
@@ -6,18 +7,22 @@ import { count, h, show } from "./dom.js";
 
 /**
  * @param {import("./view.js").Context} ctx
- * @param {{at: number, column: Object, profile: Object|null, comes: (told: Function) => boolean, args: () => Object, order: Object|null,
- *   sort: (order: Object|null) => void, brush: (where: string|null) => void, learned: (profile: Object) => void}} what
+ * @typedef {{column: string, ascending: boolean}} Order
+ * @param {{at: number, column: Lnb.Column, profile: Lnb.Profile|null,
+ *   comes: (notify: (profile: Lnb.Profile | null) => void) => boolean, args: () => Lnb.Args, order: Order|null,
+ *   sort: (order: Order|null) => void, brush: (where: string|null) => void,
+ *   learned: (profile: Lnb.Profile) => void}} what
  */
 export function columnPane(
   ctx,
   { at, column, profile: known, comes, args, order, sort, brush, learned },
 ) {
   let profile = known;
+  /** @type {Lnb.Asked | null} */
   let running = null;
-  let onItsWay = comes((told) => {
+  let onItsWay = comes((arrived) => {
     onItsWay = false;
-    profile ??= told;
+    profile ??= arrived;
     paint();
   });
   const drawn = h("div", { class: "lnb-column-drawn" });
@@ -29,17 +34,20 @@ export function columnPane(
     type: "button",
     on: { click: () => (running ? running.cancel() : measure()) },
   });
+  /** @param {number} from @param {number} to */
   const chosen = async (from, to) => {
+    if (!profile) return;
     try {
       const where = await conditionOf(ctx, args(), profile, from, to);
       if (where) brush(where);
       else say("this value is too long to be a condition");
     } catch (error) {
-      say(error.message);
+      say(/** @type {Error} */ (error).message);
     }
   };
   brushing(drawn, () => profile, chosen);
 
+  /** @param {string} text */
   const say = (text) => {
     said.textContent = text;
   };
@@ -57,10 +65,10 @@ export function columnPane(
     try {
       const { result } = await running;
       profile = result.profile;
-      learned(profile);
+      learned(result.profile);
       say("");
     } catch (error) {
-      say(error.message);
+      say(/** @type {Error} */ (error).message);
     }
     running = null;
     paint();
@@ -74,9 +82,10 @@ export function columnPane(
     words.textContent = profile
       ? profileWords(profile)
       : onItsWay
-        ? "looking at the values…"
+        ? "Computing column statistics…"
         : "There is no profile for values of this type.";
-    const lines = (profile?.labels ?? []).map((label, index) =>
+    const { labels = [], wheres = [], counts = [] } = profile ?? {};
+    const lines = labels.map((label, index) =>
       h(
         "li",
         {},
@@ -85,13 +94,13 @@ export function columnPane(
           {
             class: "lnb-link",
             type: "button",
-            disabled: !profile.wheres[index],
+            disabled: !wheres[index],
             title: "only rows with this value",
             on: { click: () => chosen(index, index) },
           },
           label || "empty text",
         ),
-        h("small", {}, count(profile.counts[index])),
+        h("small", {}, count(counts[index])),
       ),
     );
     const nulls = profile?.nulls
@@ -121,7 +130,7 @@ export function columnPane(
 
   /** Bounds to write: the same as a brush over the histogram. */
   function range() {
-    const time = profile.kind === "time";
+    const time = profile?.kind === "time";
     const ends = ["from", "to"].map((name) =>
       h("input", {
         class: "lnb-input",
@@ -131,6 +140,7 @@ export function columnPane(
         on: { keydown: (event) => event.stopPropagation() },
       }),
     );
+    /** @param {HTMLInputElement} input */
     const bound = ({ value }) => (value === "" ? null : time ? Date.parse(value) : Number(value));
     const go = () => ask({ low: bound(ends[0]), high: bound(ends[1]), closed: true, ms: time });
     return h(
@@ -144,19 +154,17 @@ export function columnPane(
     );
   }
 
+  /** @param {Lnb.Args} wanted */
   async function ask(wanted) {
     try {
       const { result } = await ctx.kernel.ask("rows.range", { ...args(), column: at, ...wanted });
       brush(result.where);
     } catch (error) {
-      say(error.message);
+      say(/** @type {Error} */ (error).message);
     }
   }
 
-  const orders = [
-    ["ascending", true],
-    ["descending", false],
-  ].map(([name, ascending]) =>
+  const orders = [true, false].map((ascending) =>
     h(
       "button",
       {
@@ -171,7 +179,7 @@ export function columnPane(
           },
         },
       },
-      name,
+      ascending ? "ascending" : "descending",
     ),
   );
   function paintOrder() {

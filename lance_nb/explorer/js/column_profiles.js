@@ -1,3 +1,4 @@
+// @ts-check
 // What the values of the columns in sight look like: asked for in the background, drawn in the head.
 
 import { slotsOf } from "./brush.js";
@@ -8,26 +9,34 @@ const PAUSE_MS = 250; // the rows come first
 
 /** @param {import("./view.js").Context} ctx @param {() => void} changed called when profiles arrived */
 export function columnProfiles(ctx, changed) {
+  /** @type {Lnb.Args | null} */
   let place = null;
+  /** @type {Map<number, Lnb.Profile | null>} */
   let known = new Map();
+  /** @type {Lnb.Asked | null} */
   let asking = null;
-  let timer = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  /** @type {{from: number, to: number, numRows: number} | null} */
   let sight = null;
+  /** @type {{at: number, notify: (profile: Lnb.Profile | null) => void} | null} */
   let waiting = null; // who wants one profile as soon as it is known
 
   async function look() {
+    if (!sight) return;
     const { from, to, numRows } = sight;
     const missing = [];
     for (let at = from; at < to; at += 1) if (!known.has(at)) missing.push(at);
     if (!missing.length || asking || !numRows || ctx.kernel.state !== "live") return;
     const first = missing[0];
-    const wanted = Math.min(AT_ONCE, missing.at(-1) - first + 1);
+    const wanted = Math.min(AT_ONCE, missing[missing.length - 1] - first + 1);
     const asked = place;
     asking = ctx.kernel.ask(
       "rows.profile",
       { ...asked, first, count: wanted, num_rows: numRows },
       { quiet: true },
     );
+    /** @type {Lnb.Profile[]} */
     let found = [];
     try {
       ({
@@ -41,7 +50,7 @@ export function columnProfiles(ctx, changed) {
       for (let at = first; at < first + wanted; at += 1) known.set(at, null);
       for (const profile of found) known.set(profile.column, profile);
       changed();
-      if (waiting && known.has(waiting.at)) waiting.told(known.get(waiting.at));
+      if (waiting && known.has(waiting.at)) waiting.notify(known.get(waiting.at) ?? null);
     }
     if (!timer) look();
   }
@@ -51,34 +60,36 @@ export function columnProfiles(ctx, changed) {
     asking?.cancel();
   });
   return {
+    /** @param {Lnb.Args | null} next */
     reset(next) {
       asking?.cancel(); // nobody waits for what the version before looks like
       place = next;
       known = new Map();
       clearTimeout(timer);
-      timer = 0;
+      timer = undefined;
     },
+    /** @param {number} from @param {number} to @param {number} numRows */
     want(from, to, numRows) {
       sight = { from, to, numRows };
       if (!timer)
         timer = setTimeout(() => {
-          timer = 0;
+          timer = undefined;
           look();
         }, PAUSE_MS);
     },
-    of: (index) => known.get(index) ?? null,
-    /** Whether one is on its way; `told(profile)` hears of it then, of the newest that was waited for. */
-    comes(index, told) {
-      const coming = !known.has(index) && sight?.numRows > 0 && ctx.kernel.state === "live";
-      waiting = coming ? { at: index, told } : null;
+    of: (/** @type {number} */ index) => known.get(index) ?? null,
+    /** Whether one is on its way; `notify(profile)` is called then, of the newest that was waited for. @param {number} index @param {(profile: Lnb.Profile | null) => void} notify */
+    comes(index, notify) {
+      const coming = !known.has(index) && (sight?.numRows ?? 0) > 0 && ctx.kernel.state === "live";
+      waiting = coming ? { at: index, notify } : null;
       return coming;
     },
-    /** Keep a profile that was made on demand. */
+    /** Keep a profile that was made on demand. @param {Lnb.Profile} profile */
     learn(profile) {
       known.set(profile.column, profile);
       changed();
     },
-    /** Draw into a cell of the head; returns the same as words. */
+    /** Draw into a cell of the head; returns the same as words. @param {Lnb.Recycled} element @param {number} index */
     draw(element, index) {
       const profile = known.get(index) ?? null;
       if (element.lnb === profile) return profile ? profileWords(profile) : "";
@@ -89,7 +100,7 @@ export function columnProfiles(ctx, changed) {
   };
 }
 
-/** The bars of a profile. */
+/** The bars of a profile. @param {Lnb.Profile} profile */
 export function profilePicture(profile) {
   const wide = 100;
   const each = profile.bars.length ? wide / slotsOf(profile) : 0;
@@ -124,7 +135,7 @@ export function profilePicture(profile) {
   );
 }
 
-/** The same as words. */
+/** The same as words. @param {Lnb.Profile} profile */
 export function profileWords({ kind, sampled, nulls, distinct, low, high, labels, exact }) {
   return [
     exact ? `all ${count(sampled)} rows` : `${count(sampled)} rows looked at`,

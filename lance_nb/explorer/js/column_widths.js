@@ -1,28 +1,36 @@
+// @ts-check
 // Column widths of the grid: guessed from the first page, changed by hand, kept across versions.
 
 const LEAST = 48;
 const MOST = 640;
 const USUAL = 132;
+/** @typedef {"plain" | "bold" | "mono"} Font */
+
+/** @type {Record<string, number>} */
 const FIXED = { bool: 76, vector: 148 };
 const ROOM = 21; // padding on both sides, and the line between columns
 
-/** @param {(text: string, font: string) => number} measure width of a text in pixels */
+/** @param {(text: string, font: Font) => number} measure width of a text in pixels @returns {Lnb.ColumnWidths} */
 export function columnWidths(measure) {
+  /** @type {{px: number, by: string, name: string | undefined}[]} */
   const widths = [];
   const lefts = [0];
 
+  /** @param {number} from */
   function recount(from) {
     lefts.length = Math.max(1, Math.min(lefts.length, from + 1));
   }
+  /** @param {number} index @returns {number} */
   function left(index) {
-    while (lefts.length <= index) lefts.push(lefts.at(-1) + of(lefts.length - 1));
+    while (lefts.length <= index) lefts.push((lefts.at(-1) ?? 0) + of(lefts.length - 1));
     return lefts[index];
   }
+  /** @param {number} index */
   function of(index) {
     return widths[index]?.px ?? USUAL;
   }
 
-  /** The width that shows the title, and the longest texts of the cells. */
+  /** The width that shows the title, and the longest texts of the cells. @param {Lnb.Column} column @param {Lnb.Cell[]} cells */
   function fitting(column, cells) {
     const title = Math.max(
       measure(column.name, "bold"),
@@ -70,7 +78,7 @@ export function columnWidths(measure) {
     fit(index, column, cells) {
       if (!column) return;
       widths[index] = {
-        px: Math.min(MOST, fitting(column, cells.filter(Boolean))),
+        px: Math.min(MOST, fitting(column, /** @type {Lnb.Cell[]} */ (cells.filter(Boolean)))),
         by: "hand",
         name: column.name,
       };
@@ -87,9 +95,11 @@ export function columnWidths(measure) {
   };
 }
 
-/** Measures texts in the fonts of an element (in the page), on a canvas that is never shown. */
+/** Measures texts in the fonts of an element (in the page), on a canvas that is never shown. @param {Element} element @returns {(text: string, font: Font) => number} */
 export function textMeasure(element) {
-  const pen = document.createElement("canvas").getContext("2d");
+  const canvas = document.createElement("canvas");
+  const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  /** @type {Record<Font, string> | null} */
   let fonts = null;
   return (text, font) => {
     if (!fonts) {

@@ -1,6 +1,8 @@
+// @ts-check
 // Reads a row page: JSON sidecar + one or more buffers per column. The layout is described in
 // models/row_page.py; this file and models/page_texts.py are its only two readers.
 
+/** @type {Record<string, new (buffer: ArrayBuffer) => ArrayLike<number | bigint>>} */
 const ARRAYS = {
   i8: Int8Array,
   i16: Int16Array,
@@ -15,22 +17,25 @@ const ARRAYS = {
 };
 const utf8 = new TextDecoder();
 
-/** Front ends hand buffers over as DataView or ArrayBuffer, at any alignment. */
+/** Front ends hand buffers over as DataView or ArrayBuffer, at any alignment. @param {Lnb.Buffer} buffer */
 function bytesOf(buffer) {
   if (buffer instanceof ArrayBuffer) return new Uint8Array(buffer);
   return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
 }
 
+/** @template T @param {new (buffer: ArrayBuffer) => T} kind @param {Lnb.Buffer} buffer @returns {T} */
 function typed(kind, buffer) {
   const bytes = bytesOf(buffer);
-  return new kind(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
+  const { buffer: whole, byteOffset: start, byteLength: size } = bytes;
+  return new kind(/** @type {ArrayBuffer} */ (whole.slice(start, start + size)));
 }
 
+/** @param {number | bigint} value */
 function wide(value) {
   return Object.is(value, -0) ? "-0" : String(value);
 }
 
-/** The shortest digits that give the same 32-bit number. */
+/** The shortest digits that give the same 32-bit number. @param {number} value */
 function narrow(value) {
   if (Object.is(value, -0)) return "-0";
   for (let digits = 6; digits < 9; digits += 1) {
@@ -41,10 +46,12 @@ function narrow(value) {
 }
 
 /**
- * @typedef {{text: string, look: string, spark?: Uint8Array, picture?: boolean}} Cell
- * `look`: number, bool, text, plain, json, binary, vector, null, empty, nan
+ * A function from a row of the page to its cell, whose `look` is number, bool, text, plain, json, binary,
+ * vector, null, empty or nan.
+ * @param {Lnb.PageColumn} column @param {Lnb.Buffer[]} buffers @returns {(row: number) => Lnb.Cell}
  */
 function reader(column, buffers) {
+  /** @param {number} at */
   const part = (at) => buffers[column.buffers[at]];
   const encoding = column.encoding;
   if (encoding === "bool") {
@@ -57,13 +64,13 @@ function reader(column, buffers) {
     return (row) => {
       const text = utf8.decode(bytes.subarray(offsets[row], offsets[row + 1]));
       if (text === "" && column.look === "text") return { text: "empty", look: "empty" };
-      return { text, look: column.look, picture: column.pictures?.[row] === "1" };
+      return { text, look: column.look ?? "text", picture: column.pictures?.[row] === "1" };
     };
   }
   if (encoding === "vector") {
     const norms = typed(Float32Array, part(0));
     const shades = bytesOf(part(1));
-    const points = column.points;
+    const points = column.points ?? 0;
     return (row) => ({
       text: Number(norms[row].toPrecision(3)).toString(),
       look: "vector",
@@ -71,7 +78,8 @@ function reader(column, buffers) {
     });
   }
   const values = typed(ARRAYS[encoding], part(0));
-  const say = encoding === "f32" ? narrow : wide;
+  /** @type {(value: number | bigint) => string} */
+  const say = encoding === "f32" ? (value) => narrow(Number(value)) : wide;
   return (row) => {
     const value = values[row];
     return Number.isNaN(value)
@@ -84,7 +92,7 @@ const NULL = { text: "null", look: "null" };
 
 /**
  * A page ready to be read cell by cell.
- * @param {Object} page sidecar @param {Array} buffers
+ * @param {Lnb.RowPage} page sidecar @param {Lnb.Buffer[]} buffers @returns {Lnb.Page}
  */
 export function decodePage(page, buffers) {
   const columns = page.columns.map((column) => {
@@ -96,7 +104,7 @@ export function decodePage(page, buffers) {
       type: column.type,
       look: lookOf(column),
       pictures: Boolean(column.pictures),
-      cell: valid ? (row) => (valid[row] ? read(row) : NULL) : read,
+      cell: valid ? (/** @type {number} */ row) => (valid[row] ? read(row) : NULL) : read,
     };
   });
   const { offset, num_rows: numRows, first_column: firstColumn } = page;
@@ -111,11 +119,12 @@ export function decodePage(page, buffers) {
       row < offset + numRows &&
       column >= firstColumn &&
       column < firstColumn + columns.length,
-    /** @returns {Cell} */
+    /** @returns {Lnb.Cell} */
     cell: (row, column) => columns[column - firstColumn].cell(row - offset),
   };
 }
 
+/** @param {Lnb.PageColumn} column */
 function lookOf(column) {
   if (column.encoding === "bool" || column.encoding === "text" || column.encoding === "vector")
     return column.look ?? column.encoding;

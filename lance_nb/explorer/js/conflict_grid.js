@@ -1,11 +1,20 @@
+// @ts-check
 // Each transaction of the source against each of the target; the reason of a verdict under the grid.
 
 import { h, plural, show } from "./dom.js";
 import { lookOfOperation } from "./operations.js";
 
+/**
+ * @typedef {{label: string, operation: string, text: string}} Step
+ * @typedef {{outcome: string, words: string, reason: string}} Verdict
+ * @typedef {{source: Step[], target: Step[], cells: number[], verdicts: Verdict[], hidden_source: number,
+ *   hidden_target: number}} Grid see models/merge_preview.py
+ */
+
+/** @type {Record<string, string>} */
 const GLYPHS = { replayed: "·", merged: "≈", conflict: "✕" };
 
-/** @param {Object} grid see models/merge_preview.py @param {{source: string, target: string}} names */
+/** @param {Grid} grid @param {{source: string, target: string}} names */
 export function conflictGrid(grid, names) {
   if (!grid.source.length)
     return h(
@@ -22,7 +31,9 @@ export function conflictGrid(grid, names) {
   const cells = grid.cells.map((verdict, index) => cell(verdict, index));
   let at = 0;
 
+  /** @param {number} verdict @param {number} index */
   function cell(verdict, index) {
+    /** @type {Verdict | undefined} */
     const found = grid.verdicts[verdict];
     const [source, target] = [grid.source[Math.floor(index / wide)], grid.target[index % wide]];
     const label = `${source.label} ${source.operation} against ${target.label} ${target.operation}: ${found?.words ?? "not looked at"}`;
@@ -39,10 +50,11 @@ export function conflictGrid(grid, names) {
           click: (event) => event.currentTarget.focus(),
         },
       },
-      GLYPHS[found?.outcome] ?? "?",
+      GLYPHS[found?.outcome ?? ""] ?? "?",
     );
   }
 
+  /** @param {number} index @param {Verdict | undefined} found @param {string} label */
   function tell(index, found, label) {
     cells[at].setAttribute("tabindex", "-1");
     cells[index].setAttribute("tabindex", "0");
@@ -50,21 +62,25 @@ export function conflictGrid(grid, names) {
     show(readout, h("strong", {}, label), found && h("span", {}, found.reason));
   }
 
+  /** @param {KeyboardEvent} event */
   function onKey(event) {
-    const next = {
+    /** @type {Record<string, number>} */
+    const keys = {
       ArrowRight: at + 1,
       ArrowLeft: at - 1,
       ArrowDown: at + wide,
       ArrowUp: at - wide,
       Home: at - (at % wide),
       End: at - (at % wide) + wide - 1,
-    }[event.key];
+    };
+    const next = keys[event.key];
     if (next === undefined || !cells[next]) return;
     event.preventDefault();
     event.stopPropagation();
     cells[next].focus();
   }
 
+  /** @param {Step} one */
   const step = (one) => {
     const { family, glyph } = lookOfOperation(one.operation);
     return [

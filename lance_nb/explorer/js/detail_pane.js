@@ -1,8 +1,9 @@
+// @ts-check
 // The pane beside the tabs: the version by default, or what a view puts there until it is closed.
 
 import { h, show } from "./dom.js";
 
-/** @param {HTMLElement} el @param {HTMLElement} main gets a class while the pane is folded away */
+/** @param {HTMLElement} el @param {HTMLElement} main gets a class while the pane is folded away @param {(text: string) => void} announce */
 export function detailPane(el, main, announce) {
   const version = h("div", { class: "lnb-detail-version" });
   const title = h("h3", { class: "lnb-detail-title" });
@@ -40,15 +41,23 @@ export function detailPane(el, main, announce) {
     },
     "details",
   );
+  /** @type {HTMLElement | null} */
   let before = null;
   el.append(version, other);
 
+  function focused() {
+    const root = /** @type {Document | ShadowRoot} */ (el.getRootNode());
+    return /** @type {HTMLElement | null} */ (root.activeElement);
+  }
+
+  /** @param {boolean} folded */
   function fold(folded) {
     main.classList.toggle("lnb-folded", folded);
     el.hidden = folded;
     toggle.setAttribute("aria-pressed", String(!folded));
   }
 
+  /** @param {KeyboardEvent} event */
   function onKey(event) {
     if (event.key !== "Escape") return;
     event.preventDefault();
@@ -60,6 +69,7 @@ export function detailPane(el, main, announce) {
     version,
     toggle,
     /** Show something; `focus` moves the keyboard there, and back when it is closed. */
+    /** @type {Lnb.Detail["show"]} */
     show({ title: words, content: shown, focus = false }) {
       title.textContent = words;
       show(content, shown);
@@ -70,12 +80,12 @@ export function detailPane(el, main, announce) {
       fold(false);
       announce(words);
       if (!focus) return;
-      before = el.getRootNode().activeElement;
+      before = focused();
       other.focus({ preventScroll: true });
     },
     clear() {
       if (other.hidden) return;
-      const back = other.contains(el.getRootNode().activeElement) ? before : null;
+      const back = other.contains(focused()) ? before : null;
       show(content);
       other.hidden = true;
       version.hidden = false;

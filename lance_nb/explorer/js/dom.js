@@ -1,3 +1,4 @@
+// @ts-check
 // Elements made from plain values. Text is always set as text: nothing in this package parses markup.
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -5,17 +6,28 @@ const SVG = "http://www.w3.org/2000/svg";
 /**
  * Make an element. `props`: `class`, `on: {event: handler}`, everything else is an attribute;
  * null and false leave an attribute out. Children are nodes or texts; null and false are skipped.
- * @param {string} tag @param {Object} [props] @param {...any} children @returns {HTMLElement}
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} tag @param {Lnb.Props} [props] @param {...Lnb.Child} children
+ * @returns {HTMLElementTagNameMap[K]}
  */
 export function h(tag, props = {}, ...children) {
   return fill(document.createElement(tag), props, children);
 }
 
-/** The same for SVG. @param {string} tag @param {Object} [props] @returns {SVGElement} */
+/**
+ * The same for SVG.
+ * @template {keyof SVGElementTagNameMap} K
+ * @param {K} tag @param {Lnb.Props} [props] @param {...Lnb.Child} children
+ * @returns {SVGElementTagNameMap[K]}
+ */
 export function svg(tag, props = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), props, children);
 }
 
+/**
+ * @template {Element} E
+ * @param {E} element @param {Lnb.Props} props @param {Lnb.Child[]} children
+ */
 function fill(element, props, children) {
   for (const [key, value] of Object.entries(props)) {
     if (value === null || value === undefined || value === false) continue;
@@ -26,20 +38,26 @@ function fill(element, props, children) {
       element.setAttribute(key, value === true ? "" : String(value));
     }
   }
-  element.append(
-    ...children.flat().filter((child) => child !== null && child !== undefined && child !== false),
-  );
+  const nodes = children.flat().filter((child) => !isNothing(child));
+  element.append(.../** @type {(Node | string)[]} */ (nodes));
   return element;
 }
 
-/** Replace the content of `element`, keeping nothing. */
+/** @param {unknown} child */
+function isNothing(child) {
+  return child === null || child === undefined || child === false;
+}
+
+/** Replace the content of `element`, keeping nothing. @param {Element} element @param {...Lnb.Child} children */
 export function show(element, ...children) {
-  element.replaceChildren(...children.flat().filter(Boolean));
+  const nodes = children.flat().filter(Boolean);
+  element.replaceChildren(.../** @type {(Node | string)[]} */ (nodes));
 }
 
 /**
  * Set text only when it changes, so that a recycled element costs nothing when it stays the same. The
  * text node stays: a child that comes or goes has the page look at all rules with `:has()` again.
+ * @param {Element} element @param {string} text
  */
 export function setText(element, text) {
   const only = element.firstChild;
@@ -48,12 +66,12 @@ export function setText(element, text) {
   } else if (element.textContent !== text) element.textContent = text;
 }
 
-/** The same for an attribute. */
+/** The same for an attribute. @param {Element} element @param {string} name @param {string} value */
 export function setAttribute(element, name, value) {
   if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
-/** Copy to the clipboard, also where the clipboard API is not allowed (plain http). */
+/** Copy to the clipboard, also where the clipboard API is not allowed (plain http). @param {string} text */
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -69,9 +87,10 @@ export async function copyText(text) {
   }
 }
 
-let soon = null; // paintings asked for while `atOnce` is under way
+/** @type {Set<() => void> | null} paintings asked for while `atOnce` is under way */
+let soon = null;
 
-/** Call `work` at most once per animation frame; what `atOnce` asks for is done at its end. */
+/** Call `work` at most once per animation frame; what `atOnce` asks for is done at its end. @param {() => void} work */
 export function perFrame(work) {
   let asked = 0;
   const now = () => {
@@ -87,7 +106,7 @@ export function perFrame(work) {
   return later;
 }
 
-/** Do `work` and paint what it asked for before the next frame, not in it: a frame less to wait for. */
+/** Do `work` and paint what it asked for before the next frame, not in it: a frame less to wait for. @template T @param {() => T} work @returns {T} */
 export function atOnce(work) {
   if (soon) return work();
   soon = new Set();
@@ -102,19 +121,19 @@ export function atOnce(work) {
 
 const numbers = new Intl.NumberFormat("en-US");
 
-/** 1204 -> "1,204". */
+/** 1204 -> "1,204". @param {number} value */
 export function count(value) {
   return numbers.format(value);
 }
 
-/** (1, "row") -> "1 row". */
+/** (1, "row") -> "1 row". @param {number} value @param {string} noun */
 export function plural(value, noun) {
   return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
 }
 
 const UNITS = ["B", "KB", "MB", "GB", "TB", "PB"];
 
-/** 3400000 -> "3.4 MB", powers of 1,000. */
+/** 3400000 -> "3.4 MB", powers of 1,000. @param {number} value */
 export function bytes(value) {
   let unit = 0;
   let left = value;
@@ -125,6 +144,7 @@ export function bytes(value) {
   return `${left.toFixed(unit === 0 || left >= 99.5 ? 0 : 1)} ${UNITS[unit]}`;
 }
 
+/** @type {[limit: number, unit: number, name: string][]} */
 const AGES = [
   [60, 1, "second"],
   [3600, 60, "minute"],
@@ -134,21 +154,23 @@ const AGES = [
   [Infinity, 31536000, "year"],
 ];
 
-/** Milliseconds since 1970 -> an element that says how long ago that is, until `renewAges` says it anew. */
+/** Milliseconds since 1970 -> an element that says how long ago that is, until `renewAges` says it anew. @param {number} timeMs */
 export function ageOf(timeMs) {
   return h("span", { "data-since": timeMs }, age(timeMs));
 }
 
 /** Tell all ages below `root` as they are now. @param {HTMLElement} root */
 export function renewAges(root) {
-  for (const element of root.querySelectorAll("[data-since]"))
+  for (const element of /** @type {NodeListOf<HTMLElement>} */ (
+    root.querySelectorAll("[data-since]")
+  ))
     setText(element, age(Number(element.dataset.since)));
 }
 
-/** Milliseconds since 1970 -> "3 days ago". */
+/** Milliseconds since 1970 -> "3 days ago". @param {number} timeMs */
 export function age(timeMs) {
   const seconds = Math.max(0, (Date.now() - timeMs) / 1000);
   if (seconds < 10) return "just now";
-  const [, unit, name] = AGES.find(([limit]) => seconds < limit);
+  const [, unit, name] = AGES.find(([limit]) => seconds < limit) ?? AGES[0];
   return `${plural(Math.floor(seconds / unit), name)} ago`;
 }

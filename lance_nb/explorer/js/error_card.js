@@ -1,8 +1,9 @@
+// @ts-check
 // An error, readable: what happened, where, what to do.
 
 import { h } from "./dom.js";
 
-/** @param {import("./kernel.js").Card} card with `retry` there is a button for it @returns {HTMLElement} */
+/** @param {Lnb.Card} card with `retry` there is a button for it @param {...Lnb.Child} extra @returns {HTMLElement} */
 export function errorCard(card, ...extra) {
   const calm = card.kind === "Snapshot"; // nothing went wrong: there is no kernel to ask
   return h(

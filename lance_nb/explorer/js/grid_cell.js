@@ -1,22 +1,27 @@
+// @ts-check
 // One cell of the grid: its text or its spark line, and taking it out of use.
 
 import { h, setText, svg } from "./dom.js";
 
-/** Put a value in a cell. @returns {{filled: boolean, look: string}} */
+/**
+ * Put a value in a cell.
+ * @param {Lnb.Recycled} cell @param {Lnb.Cell | undefined} value
+ * @param {Lnb.Column | undefined} column @returns {{filled: boolean, look: string}}
+ */
 export function fillCell(cell, value, column) {
-  if (value?.spark) fillSpark(cell, value);
+  if (value?.spark) fillSpark(cell, value.spark, value.text);
   else if (cell.firstElementChild)
     cell.replaceChildren(value ? value.text : ""); // the same text may stand beside a line
   else setText(cell, value ? value.text : "");
   return {
     filled: value !== undefined,
     look: value
-      ? `lnb-look-${value.look}${column.look === "number" ? " lnb-right" : ""}`
+      ? `lnb-look-${value.look}${column?.look === "number" ? " lnb-right" : ""}`
       : "lnb-waiting",
   };
 }
 
-/** Hide a cell that is not needed now; its id must be free for the one that takes its place. */
+/** Hide a cell that is not needed now; its id must be free for the one that takes its place. @param {Lnb.Recycled} cell */
 export function retire(cell) {
   cell.hidden = true;
   cell.lnb = null;
@@ -24,16 +29,16 @@ export function retire(cell) {
   cell.removeAttribute("id");
 }
 
-/** A line and a number beside it; those that stand in the cell already are used again. */
-function fillSpark(cell, { spark, text }) {
+/** A line and a number beside it; those that stand in the cell already are used again. @param {HTMLElement} cell @param {Uint8Array} spark @param {string} text */
+function fillSpark(cell, spark, text) {
   const points = Array.from(
     spark,
     (shade, at) =>
       `${((at * 60) / Math.max(1, spark.length - 1)).toFixed(1)},${(15 - (shade * 14) / 255).toFixed(1)}`,
   ).join(" ");
   if (cell.firstElementChild?.classList.contains("lnb-spark")) {
-    cell.firstElementChild.firstChild.setAttribute("points", points);
-    setText(cell.lastElementChild, text);
+    cell.firstElementChild.firstElementChild?.setAttribute("points", points);
+    if (cell.lastElementChild) setText(cell.lastElementChild, text);
   } else
     cell.replaceChildren(
       svg(

@@ -1,12 +1,21 @@
+// @ts-check
 // The head of a grid: names and types, what else its caller says of a column, grips to widen columns.
 
 import { h, setAttribute, setText } from "./dom.js";
 
 /**
+ * @typedef {Object} Titles
+ * @property {{text: string, label?: string}} corner
+ * @property {(at: () => number) => Lnb.Child} parts elements for the type and after it; `at()` is the column
+ * @property {(at: number, event: MouseEvent) => void} [clicked]
+ * @property {(cell: HTMLElement, at: number, column: Lnb.Column | undefined) => string} draw returns words
+ *   for the title
+ */
+
+/**
  * @param {HTMLElement} head
- * @param {Object} grid `store`, `widths`, `paint()`, `shown()`: the rows in sight, `isChosen(at)`, and
- *   `titles`: `corner` {text, label}, `parts(at)` -> {type, more}: elements for the type and after it
- *   (`at()` tells the column), `clicked(at, event)`, `draw(cell, at, column)` -> words for its title
+ * @param {{store: Lnb.PageStore, widths: Lnb.ColumnWidths, titles: Titles, isChosen: (at: number) => boolean,
+ *   shown: () => number[], paint: () => void}} grid `shown()`: the rows in sight
  */
 export function gridHead(head, { store, widths, titles, isChosen, shown, paint }) {
   const corner = h(
@@ -18,6 +27,7 @@ export function gridHead(head, { store, widths, titles, isChosen, shown, paint }
 
   function titleAt() {
     const grip = h("span", { class: "lnb-grid-grip", "aria-hidden": "true" });
+    /** @type {Lnb.Recycled} */
     const cell = h(
       "div",
       { class: "lnb-grid-column", role: "columnheader" },
@@ -27,7 +37,7 @@ export function gridHead(head, { store, widths, titles, isChosen, shown, paint }
     );
     grip.addEventListener("pointerdown", (event) => resize(event, cell.lnb, grip));
     cell.addEventListener("click", (event) => {
-      if (!grip.contains(event.target)) titles.clicked?.(cell.lnb, event);
+      if (!grip.contains(/** @type {Node} */ (event.target))) titles.clicked?.(cell.lnb, event);
     });
     grip.addEventListener("dblclick", () => {
       widths.fit(
@@ -40,10 +50,12 @@ export function gridHead(head, { store, widths, titles, isChosen, shown, paint }
     return cell;
   }
 
+  /** @param {PointerEvent} event @param {number} index @param {HTMLElement} grip */
   function resize(event, index, grip) {
     event.preventDefault();
     grip.setPointerCapture(event.pointerId);
     const start = event.clientX - widths.of(index);
+    /** @param {PointerEvent} at */
     const move = (at) => {
       widths.set(index, at.clientX - start);
       paint();
@@ -54,12 +66,13 @@ export function gridHead(head, { store, widths, titles, isChosen, shown, paint }
     });
   }
 
+  /** @param {number} from @param {number} to @param {number} left @param {number} gutter @param {number} here */
   return function paintHead(from, to, left, gutter, here) {
     const wanted = to - from;
     while (head.children.length - 1 < wanted) head.append(titleAt());
     corner.style.width = `${gutter}px`;
     for (let at = 1; at < head.children.length; at += 1) {
-      const cell = head.children[at];
+      const cell = /** @type {Lnb.Recycled} */ (head.children[at]);
       const index = from + at - 1;
       cell.hidden = at > wanted;
       if (cell.hidden) {
@@ -72,8 +85,8 @@ export function gridHead(head, { store, widths, titles, isChosen, shown, paint }
       cell.style.width = `${widths.of(index)}px`;
       setAttribute(cell, "aria-colindex", String(index + 2));
       cell.className = `lnb-grid-column lnb-look-${column?.look ?? "text"}${index === here ? " lnb-here" : ""}${isChosen(index) ? " lnb-chosen" : ""}`;
-      setText(cell.firstChild, column?.name ?? "…");
-      setText(cell.querySelector("small"), column?.type ?? "");
+      setText(/** @type {Element} */ (cell.firstElementChild), column?.name ?? "…");
+      setText(/** @type {Element} */ (cell.querySelector("small")), column?.type ?? "");
       const words = titles.draw(cell, index, column);
       setAttribute(
         cell,

@@ -1,8 +1,23 @@
+// @ts-check
 // The keyboard of the grid, as the ARIA grid pattern has it.
 
 /**
+ * @typedef {{row: number, column: number, numRows: number, numColumns: number}} GridPlace
+ * @typedef {Object} GridActions
+ * @property {GridPlace} state
+ * @property {() => number} page rows of a page
+ * @property {(row: number, column: number) => void} moveTo
+ * @property {(row: number, how: {extend: boolean}) => void} select
+ * @property {(column: number) => void} chooseColumn
+ * @property {(row: number, column: number) => void} open the value
+ * @property {(row: number) => void} openRow
+ * @property {(by: number) => void} widen
+ * @property {Record<string, () => void>} letters actions by the key that starts them; `copy`
+ */
+
+/**
  * @param {HTMLElement} element the grid
- * @param {Object} grid `state` (row, column, numRows, numColumns), `page()` and the actions
+ * @param {GridActions} grid
  */
 export function gridKeys(element, grid) {
   element.addEventListener("keydown", (event) => {
@@ -30,14 +45,15 @@ export const KEYS = [
   ["Alt+←/→", "width of the column"],
 ];
 
+/** @param {KeyboardEvent} event @param {GridActions} grid @returns {(() => void) | null | undefined} */
 function action(
   event,
   { state, page, moveTo, select, chooseColumn, open, openRow, widen, letters },
 ) {
   const { row, column, numRows, numColumns } = state;
   if (event.altKey) {
-    const by = { ArrowLeft: -16, ArrowRight: 16 }[event.key];
-    return by && (() => widen(by));
+    const by = event.key === "ArrowLeft" ? -16 : event.key === "ArrowRight" ? 16 : 0;
+    return by ? () => widen(by) : null;
   }
   if (event.key === "Enter" && event.shiftKey) return numRows ? () => openRow(row) : null;
   if (event.key === "Enter") return numRows ? () => open(row, column) : null;
@@ -47,7 +63,8 @@ function action(
     return numRows && !getSelection()?.toString() ? letters.copy : null;
   if (!event.ctrlKey && event.key.length === 1) return letters[event.key];
   const far = event.ctrlKey;
-  const target = {
+  /** @type {Record<string, [row: number, column: number]>} */
+  const targets = {
     ArrowUp: [far ? 0 : row - 1, column],
     ArrowDown: [far ? numRows - 1 : row + 1, column],
     ArrowLeft: [row, far ? 0 : column - 1],
@@ -56,7 +73,8 @@ function action(
     PageDown: [row + page(), column],
     Home: [far ? 0 : row, 0],
     End: [far ? numRows - 1 : row, numColumns - 1],
-  }[event.key];
+  };
+  const target = targets[event.key];
   if (!target) return null;
   return () => {
     moveTo(...target);

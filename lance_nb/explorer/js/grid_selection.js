@@ -1,8 +1,13 @@
-// What is selected in the grid: ranges of rows, and columns; told to the kernel as it changes.
+// @ts-check
+// What is selected in the grid: ranges of rows, and columns; sent to the kernel as it changes.
 
-/** @param {import("./view.js").Context} ctx @param {() => Object} lens @param {() => void} changed */
+/** @typedef {[first: number, stop: number]} Range */
+
+/** @param {Lnb.Context} ctx @param {() => Lnb.Args} lens @param {() => void} changed */
 export function gridSelection(ctx, lens, changed) {
+  /** @type {Range[]} */
   let ranges = [];
+  /** @type {Set<number>} */
   let columns = new Set();
   let anchor = 0;
 
@@ -11,12 +16,13 @@ export function gridSelection(ctx, lens, changed) {
     changed();
   }
   const wanted = () => ({ ranges, columns: [...columns].sort((a, b) => a - b), ...lens() });
+  /** @param {number} row */
   const holds = (row) => ranges.some(([first, stop]) => row >= first && row < stop);
 
   return {
     wanted,
     row: holds,
-    column: (at) => columns.has(at),
+    column: (/** @type {number} */ at) => columns.has(at),
     /** Rows selected in all. */
     get rows() {
       return ranges.reduce((sum, [first, stop]) => sum + stop - first, 0);
@@ -24,33 +30,37 @@ export function gridSelection(ctx, lens, changed) {
     get columns() {
       return columns.size;
     },
-    /** Select a row; `extend` up to it, `add` it to what is selected; the only one again: none. */
+    /** Select a row; `extend` up to it, `add` it to what is selected; the only one again: none. @param {number} row @param {{extend?: boolean, add?: boolean}} how */
     select(row, { extend = false, add = false } = {}) {
       const alone = ranges.length === 1 && ranges[0][0] === row && ranges[0][1] === row + 1;
       if (extend)
         ranges = [...ranges.slice(0, -1), [Math.min(row, anchor), Math.max(row, anchor) + 1]];
-      else if (add && holds(row))
-        ranges = ranges.flatMap(([first, stop]) =>
-          row < first || row >= stop
-            ? [[first, stop]]
-            : [
-                [first, row],
-                [row + 1, stop],
-              ].filter(([a, b]) => b > a),
-        );
+      else if (add && holds(row)) ranges = ranges.flatMap((range) => without(range, row));
       else if (add) ranges = [...ranges, [row, row + 1]];
       else ranges = alone ? [] : [[row, row + 1]];
       if (!extend) anchor = row;
       tell();
     },
+    /** @param {number} at */
     toggleColumn(at) {
       if (!columns.delete(at)) columns.add(at);
       tell();
     },
-    /** Other rows are shown: rows are forgotten; columns too, when their places change. */
+    /** Other rows are shown: rows are forgotten; columns too, when their places change. @param {boolean} keepColumns */
     reset(keepColumns) {
       ranges = [];
       if (!keepColumns) columns = new Set();
     },
   };
+}
+
+/** A range without one of its rows: none to two ranges. @param {Range} range @param {number} row @returns {Range[]} */
+function without([first, stop], row) {
+  if (row < first || row >= stop) return [[first, stop]];
+  /** @type {Range[]} */
+  const parts = [
+    [first, row],
+    [row + 1, stop],
+  ];
+  return parts.filter(([start, end]) => end > start);
 }

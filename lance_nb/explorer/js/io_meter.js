@@ -1,3 +1,4 @@
+// @ts-check
 // What the last action cost, and all of them: requests to the store, bytes, time.
 
 import { bytes, count, h, plural, setText } from "./dom.js";
@@ -10,10 +11,11 @@ export function ioMeter(ctx) {
   const first = ctx.screen().io ?? { requests: 0, bytes: 0, ms: 0 };
   const total = { ...first };
   let last = first;
-  let timer = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
 
   function paint() {
-    timer = 0;
+    timer = undefined;
     setText(
       element,
       `${plural(last.requests, "request")} · ${bytes(last.bytes)} · ${count(last.ms)} ms`,
@@ -23,7 +25,9 @@ export function ioMeter(ctx) {
   ctx.onClose(() => clearTimeout(timer));
   ctx.onClose(
     ctx.kernel.onCost((cost, quiet) => {
-      for (const key of ["requests", "bytes", "ms"]) total[key] += cost[key];
+      total.requests += cost.requests;
+      total.bytes += cost.bytes;
+      total.ms += cost.ms;
       if (quiet) return;
       last = cost;
       timer ||= setTimeout(paint, PAUSE_MS);

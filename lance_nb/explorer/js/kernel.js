@@ -1,3 +1,4 @@
+// @ts-check
 // Requests to the kernel: ids, timeouts, one retry, latest-wins queues, and noticing a kernel that is gone.
 //
 // A kernel that runs a user's cell answers nothing until the cell is done, which is no error. So a request
@@ -32,48 +33,54 @@ const RESTARTED = {
 let pages = 0;
 
 /**
- * @typedef {{title: string, message: string, where: string, hint: string, kind: string, retry?: () => void}} Card
- * @typedef {{result: any, buffers: DataView[]}} Answer
- * @typedef {"connecting"|"live"|"static"} State
  * @typedef {Object} Pending a request without an answer
  * @property {string} type
- * @property {Object} args
+ * @property {Lnb.Args} args
  * @property {string[]} ids of the message and of its repetitions; the first answer counts
  * @property {number} order of the last message sent for it
  * @property {number} heard when it was sent or last reported progress
  * @property {boolean} late @property {boolean} repeated @property {boolean} quiet
  * @property {((done: number, total: number) => void)|null} progress
- * @property {(answer: Answer) => void} resolve @property {(error: Error) => void} reject
+ * @property {(answer: Lnb.Answer) => void} resolve @property {(error: Lnb.Failure) => void} reject
  * @property {ReturnType<typeof setTimeout>|undefined} timer
  */
 
 /**
- * @param {Object} model the widget's model (anywidget's `get/set/on/off/send`)
+ * @param {Lnb.Model} model the widget's model
  * @param {{isVisible?: (() => boolean)|null}} [options] with `isVisible` a silent kernel is probed while it is true
- * @returns what views use to ask the kernel; `close` ends it
+ * @returns {Lnb.Kernel} what views use to ask the kernel; `close` ends it
  */
 export function openKernel(model, { isVisible = null } = {}) {
   const prefix = `${Math.random().toString(36).slice(2, 8)}-${(pages += 1)}`;
-  const pending = new Map(); // by id of each message
+  /** @type {Map<string, Pending>} by id of each message */
+  const pending = new Map();
+  /** @type {Set<(state: Lnb.State) => void>} */
   const stateListeners = new Set();
+  /** @type {Set<(io: Lnb.Cost, quiet: boolean) => void>} */
   const costListeners = new Set();
+  /** @type {Set<(count: number) => void>} */
   const lateListeners = new Set();
+  /** @type {Lnb.State} */
   let state = "connecting";
   let isLost = false; // there is evidence that the kernel no longer knows this widget
   let sent = 0;
   let heard = Date.now();
+  /** @type {Pending | null} */
   let probe = null;
   let probedAt = -Infinity;
   let lateBefore = 0;
-  let connectTimer = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let connectTimer;
   let retry = () => {};
 
+  /** @param {Lnb.State} next */
   function setState(next) {
     if (next === state) return;
     state = next;
     for (const listener of [...stateListeners]) listener(state);
   }
 
+  /** @param {any} message the kernel's JSON @param {Lnb.Buffer[]} [buffers] */
   function onMessage(message, buffers) {
     const entry = message && pending.get(message.id);
     if (!entry) return; // answered already, given up, or somebody else's
@@ -96,25 +103,28 @@ export function openKernel(model, { isVisible = null } = {}) {
     reportLate();
   }
 
+  /** @param {Lnb.Card} card @returns {Lnb.Failure} */
   function errorOf(card) {
     return Object.assign(new Error(card.message), { card });
   }
 
+  /** @param {Pending} entry */
   function forget(entry) {
     clearTimeout(entry.timer);
     for (const id of entry.ids) pending.delete(id);
   }
 
+  /** @param {Pending} entry @param {Partial<Lnb.Card> & {title: string, message: string}} card */
   function fail(entry, card) {
     forget(entry);
-    entry.reject(errorOf({ where: "", kind: "Timeout", ...card }));
+    entry.reject(errorOf({ where: "", kind: "Timeout", hint: "", ...card }));
   }
 
   function waiting() {
     return [...new Set(pending.values())];
   }
 
-  /** Send a message of an entry; its earlier ids stay valid. */
+  /** Send a message of an entry; its earlier ids stay valid. @param {Pending} entry @param {object} [callbacks] of the front end */
   function post(entry, callbacks) {
     const id = `${prefix}-${(sent += 1)}`;
     entry.ids.push(id);
@@ -126,10 +136,11 @@ export function openKernel(model, { isVisible = null } = {}) {
       model.send({ id, type: entry.type, args: entry.args }, callbacks);
     } catch (error) {
       forget(entry);
-      entry.reject(error);
+      entry.reject(/** @type {Error} */ (error));
     }
   }
 
+  /** @param {Pending} entry */
   function watch(entry) {
     clearTimeout(entry.timer);
     if (entry !== probe)
@@ -139,6 +150,7 @@ export function openKernel(model, { isVisible = null } = {}) {
       );
   }
 
+  /** @param {Pending} entry */
   function onLate(entry) {
     entry.late = true;
     if (Date.now() - entry.heard >= TIMES.absoluteMs) fail(entry, giveUp(entry));
@@ -169,6 +181,7 @@ export function openKernel(model, { isVisible = null } = {}) {
         else setState("static");
       },
     );
+    /** @param {{content?: {execution_state?: string}}} message of the kernel about the probe */
     const onStatus = (message) => {
       if (message?.content?.execution_state === "idle")
         setTimeout(() => probe === entry && lose(), TIMES.handledMs);
@@ -177,7 +190,7 @@ export function openKernel(model, { isVisible = null } = {}) {
     post(entry, { iopub: { status: onStatus } });
   }
 
-  /** The kernel has answered a probe: what was to be answered before it is lost. */
+  /** The kernel has answered a probe: what was to be answered before it is lost. @param {number} order */
   function onProbed(order) {
     for (const entry of waiting()) {
       if (!entry.late || entry.order > order) continue;
@@ -186,6 +199,7 @@ export function openKernel(model, { isVisible = null } = {}) {
     reportLate();
   }
 
+  /** @param {Pending} entry */
   function onReplyLost(entry) {
     if (!isRepeatable(entry.type) || entry.repeated) return fail(entry, lostReply(entry));
     entry.repeated = true;
@@ -193,7 +207,7 @@ export function openKernel(model, { isVisible = null } = {}) {
     return postAgain(entry);
   }
 
-  /** Long work that is still under way is ended first: else it would be done twice. */
+  /** Long work that is still under way is ended first: else it would be done twice. @param {Pending} entry */
   function postAgain(entry) {
     if (!isInOrder(entry.type)) {
       cancel(entry);
@@ -219,6 +233,7 @@ export function openKernel(model, { isVisible = null } = {}) {
     for (const listener of lateListeners) listener(count);
   }
 
+  /** @param {string} type @param {Lnb.Args} args @param {Lnb.Options} options @param {Pending['resolve']} resolve @param {Pending['reject']} reject @returns {Pending} */
   function makeEntry(type, args, { progress = null, quiet = false }, resolve, reject) {
     return {
       type,
@@ -236,6 +251,7 @@ export function openKernel(model, { isVisible = null } = {}) {
     };
   }
 
+  /** @param {Pending} entry */
   function cancel(entry) {
     for (const id of entry.ids) ask("cancel", { id }, { quiet: true }).catch(() => {});
   }
@@ -244,26 +260,38 @@ export function openKernel(model, { isVisible = null } = {}) {
    * Send a request. Rejects with an error that carries an error card: the kernel's, or that of a timeout.
    * The promise has `cancel()` for long work, which reports `progress(done, total)`. A `quiet` request is no
    * action of the user: nothing is said while it is late.
+
+   * @param {string} type @param {Lnb.Args} args @param {Lnb.Options} options @returns {Lnb.Asked}
    */
   function ask(type, args = {}, options = {}) {
-    let entry = null;
-    const answer = new Promise((resolve, reject) => {
-      entry = makeEntry(type, args, options, resolve, reject);
-      if (isLost) fail(entry, RESTARTED);
-      else post(entry);
+    /** @type {(answer: Lnb.Answer) => void} */
+    let resolve = () => {};
+    /** @type {(error: Lnb.Failure) => void} */
+    let reject = () => {};
+    /** @type {Promise<Lnb.Answer>} */
+    const answer = new Promise((...ends) => {
+      [resolve, reject] = ends;
     });
-    answer.cancel = () => cancel(entry);
-    return answer;
+    const entry = makeEntry(type, args, options, resolve, reject);
+    if (isLost) fail(entry, RESTARTED);
+    else post(entry);
+    return Object.assign(answer, { cancel: () => cancel(entry) });
   }
 
   /**
    * A queue of requests where only the newest matters: one pending, one waiting. Long work (with
    * `progress`) is cancelled when a newer request comes; `cancel()` of the queue ends it all.
+
+   * @param {Lnb.Options} options @returns {Lnb.Queue}
    */
   function line(options = {}) {
     let busy = false;
+    /** @typedef {{type: string, args: Lnb.Args, done: Lnb.Done, failed: Lnb.Failed}} Wanted */
+    /** @type {Wanted | null} */
     let next = null;
+    /** @type {Lnb.Asked | null} */
     let current = null;
+    /** @param {Wanted} wanted */
     async function run({ type, args, done, failed }) {
       busy = true;
       try {
@@ -271,26 +299,28 @@ export function openKernel(model, { isVisible = null } = {}) {
         const answer = await current;
         atOnce(() => done(answer));
       } catch (error) {
-        if (!next) failed(error);
+        if (!next) failed(/** @type {Lnb.Failure} */ (error));
       }
       busy = false;
       const queued = next;
       next = null;
       if (queued) run(queued);
     }
-    function request(type, args, done, failed) {
+    /** @type {Lnb.Queue} */
+    const request = (type, args, done, failed) => {
       const wanted = { type, args, done, failed };
       if (!busy) return run(wanted);
       next = wanted;
-      return options.progress && current.cancel();
-    }
+      return options.progress && current?.cancel();
+    };
     request.cancel = () => {
       next = null;
-      if (busy) current.cancel();
+      if (busy) current?.cancel();
     };
     return request;
   }
 
+  /** @param {Pending} entry */
   function lostReply(entry) {
     if (!isRepeatable(entry.type)) return unknownChange(entry);
     return {
@@ -301,6 +331,7 @@ export function openKernel(model, { isVisible = null } = {}) {
     };
   }
 
+  /** @param {Pending} entry */
   function giveUp(entry) {
     if (!isRepeatable(entry.type)) return unknownChange(entry);
     const minutes = Math.round(TIMES.absoluteMs / 60000);
@@ -312,6 +343,7 @@ export function openKernel(model, { isVisible = null } = {}) {
     };
   }
 
+  /** @param {Pending} entry */
   function unknownChange(entry) {
     return {
       title: "No answer to a change",
@@ -337,11 +369,9 @@ export function openKernel(model, { isVisible = null } = {}) {
   // The first message is ours: a kernel that lives answers it. Without an answer this is a picture.
   connectTimer = setTimeout(() => state === "connecting" && setState("static"), TIMES.connectMs);
   sendProbe();
-  const heartbeat =
-    isVisible &&
-    setInterval(() => {
-      if (state === "live" && Date.now() - heard >= TIMES.heartbeatMs && isVisible()) sendProbe();
-    }, TIMES.heartbeatMs);
+  const heartbeat = setInterval(() => {
+    if (state === "live" && Date.now() - heard >= TIMES.heartbeatMs && isVisible?.()) sendProbe();
+  }, TIMES.heartbeatMs);
 
   return {
     ask,

@@ -1,3 +1,4 @@
+// @ts-check
 // Where every version stands on the timeline: lanes share one axis of version numbers.
 
 const AXIS = 20;
@@ -5,9 +6,10 @@ const LANE_GAP = 4;
 const TAIL = 72; // pixels after the newest version, for its flag and its handle
 
 /**
- * @param {Object} model the timeline model @param {string|null} branch @param {number} version
- * @param {Object|null} before the map of the screen before: its details are kept
+ * @param {Lnb.Timeline} model @param {string|null} branch @param {number} version
+ * @param {Lnb.LaneMap|null} before the map of the screen before: its details are kept
  * @param {{bar: {main: number, branch: number}, flag: number}} sizes
+ * @returns {Lnb.LaneMap}
  */
 export function laneMap(model, branch, version, before, sizes) {
   const lanes = model.lanes.map((lane, index) => makeLane(lane, index, model.tags, before));
@@ -19,6 +21,7 @@ export function laneMap(model, branch, version, before, sizes) {
       (lane.index ? sizes.bar.branch : sizes.bar.main) + (lane.tags.length ? sizes.flag : 4);
     top += lane.height + LANE_GAP;
   }
+  /** @type {Lnb.LaneMap} */
   const map = {
     lanes,
     numbers,
@@ -77,6 +80,7 @@ export function laneMap(model, branch, version, before, sizes) {
     },
     /** Runs of versions that were cleaned up, as pixels: [left, width, words], the newest `most`. */
     gaps(lane, most) {
+      /** @type {[number, number, string][]} */
       const found = [];
       const { runs } = lane;
       if (!lane.index && !lane.older && runs.length && runs[0][0] > 1)
@@ -100,8 +104,8 @@ export function laneMap(model, branch, version, before, sizes) {
         sums.versions += 1;
         if (!facts || facts.added === null) sums.unknown += 1;
         else {
-          sums.added += facts.added;
-          sums.removed += facts.removed;
+          sums.added += facts.added ?? 0;
+          sums.removed += facts.removed ?? 0;
         }
       }
       return sums;
@@ -132,12 +136,15 @@ export function laneMap(model, branch, version, before, sizes) {
   return map;
 }
 
+/** @param {Lnb.TimelineLane} lane @param {number} index @param {Lnb.Tag[]} tags @param {Lnb.LaneMap | null} before @returns {Lnb.Lane} */
 function makeLane(lane, index, tags, before) {
   const old = before?.lanes.find((other) => other.branch === lane.branch);
   const details = old?.details ?? new Map();
   for (const facts of lane.details) details.set(facts.version, facts);
   return {
     index,
+    top: 0,
+    height: 0,
     branch: lane.branch,
     label: lane.label,
     fork: lane.fork,
@@ -150,13 +157,14 @@ function makeLane(lane, index, tags, before) {
   };
 }
 
+/** @param {number} first @param {number} last */
 function gapWords(first, last) {
   return first === last
     ? `version ${first} was cleaned up`
     : `versions ${first} to ${last} were cleaned up`;
 }
 
-/** Tags of one lane by version, oldest first; several names may share a version. */
+/** Tags of one lane by version, oldest first; several names may share a version. @param {string | null} branch @param {Lnb.Tag[]} tags */
 function tagsOf(branch, tags) {
   const byVersion = new Map();
   for (const tag of tags) {
@@ -167,7 +175,7 @@ function tagsOf(branch, tags) {
   return [...byVersion].sort(([a], [b]) => a - b).map(([version, names]) => ({ version, names }));
 }
 
-/** The first position in ascending `numbers` whose value is not below `number`. */
+/** The first position in ascending `numbers` whose value is not below `number`. @param {number[]} numbers @param {number} number */
 function lowerBound(numbers, number) {
   let low = 0;
   let high = numbers.length;

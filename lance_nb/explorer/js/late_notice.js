@@ -1,3 +1,4 @@
+// @ts-check
 // A line above the view while the kernel does not answer: it may be busy, so this is no error.
 
 import { h } from "./dom.js";
@@ -5,7 +6,7 @@ import { h } from "./dom.js";
 const WORDS =
   "No answer from the kernel yet. It may be busy running a cell; the answer appears here when it is done.";
 
-/** @param {import("./kernel.js").Kernel} kernel @returns {HTMLElement} shown while requests of the user are late */
+/** @param {Lnb.Kernel} kernel @returns {HTMLElement} shown while requests of the user are late */
 export function lateNotice(kernel) {
   const again = () => {
     kernel.tryAgain();

@@ -1,3 +1,4 @@
+// @ts-check
 // The lock: nothing is written while it is shut.
 
 import { h } from "./dom.js";
@@ -10,13 +11,14 @@ export function lockButton(ctx) {
     on: { click: () => turn(!state) },
   });
   let state = ctx.screen().locked;
+  /** @param {boolean} locked */
   async function turn(locked) {
     try {
       const { result } = await ctx.kernel.ask("lock", { locked });
       state = result.locked;
       ctx.refresh({ locked: state }); // views that write say what they wait for
     } catch (error) {
-      ctx.announce(error.message);
+      ctx.announce(/** @type {Error} */ (error).message);
     }
     paint();
   }

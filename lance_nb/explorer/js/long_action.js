@@ -1,3 +1,4 @@
+// @ts-check
 // One long action in its place: how far it is, how to end it, and what went wrong.
 
 import { count, h, show } from "./dom.js";
@@ -6,7 +7,7 @@ import { count, h, show } from "./dom.js";
  * Ask, showing progress in `place`. Resolves to the result, or to null when it failed: then the error
  * stands there, with a button for `again` if there is one.
  * @param {import("./view.js").Context} ctx @param {HTMLElement} place
- * @param {{type: string, args: Object, words: string, again?: () => void, noun?: string}} of
+ * @param {{type: string, args: Lnb.Args, words: string, again?: (() => void) | null, noun?: string}} of
  */
 export async function longAction(
   ctx,
@@ -14,12 +15,12 @@ export async function longAction(
   { type, args, words, again = null, noun = "version" },
 ) {
   const bar = h("progress", { class: "lnb-la-bar", "aria-label": words });
-  const told = h("span", {}, words);
+  const label = h("span", {}, words);
   const running = ctx.kernel.ask(type, args, {
     progress: (done, total) => {
       bar.max = Math.max(1, total);
       bar.value = done;
-      told.textContent = `${words} ${count(done)} of ${count(total)} ${noun}s`;
+      label.textContent = `${words} ${count(done)} of ${count(total)} ${noun}s`;
     },
   });
   show(
@@ -28,7 +29,7 @@ export async function longAction(
       "p",
       { class: "lnb-la" },
       bar,
-      told,
+      label,
       h(
         "button",
         { class: "lnb-button", type: "button", on: { click: () => running.cancel() } },
@@ -43,7 +44,7 @@ export async function longAction(
   } catch (error) {
     show(
       place,
-      ctx.problem(error),
+      ctx.problem(/** @type {Error} */ (error)),
       again &&
         h("button", { class: "lnb-button", type: "button", on: { click: again } }, "look again"),
     );

@@ -1,3 +1,4 @@
+// @ts-check
 // A picture or a sound from a cell: its bytes are fetched in pieces and given to the browser as a blob.
 
 import { bytes, h } from "./dom.js";
@@ -13,12 +14,14 @@ const SHOWN = new Set([
   "audio/ogg",
   "audio/flac",
 ]);
+/** @typedef {HTMLElement & {shows: boolean, close: () => void}} MediaElement */
+
 const AT_ONCE = 2_000_000;
 
 /**
  * What a binary value is, and its picture or sound: at once when it is small, else when asked for.
- * @param {import("./view.js").Context} ctx @param {Object} args place, lens, row and column
- * @returns {Promise<HTMLElement|null>} null: neither; `shows`: the browser can show it; `close()`
+ * @param {import("./view.js").Context} ctx @param {Lnb.Args} args place, lens, row and column
+ * @returns {Promise<MediaElement|null>} null: neither; `shows`: the browser can show it; `close()`
  *   gives its memory back
  */
 export async function mediaOf(ctx, args) {
@@ -29,13 +32,17 @@ export async function mediaOf(ctx, args) {
     {},
     `${result.label} · ${bytes(result.size)}${result.why ? ` · not shown: ${result.why}` : ""}`,
   );
-  const place = h("div", { class: "lnb-media" }, words);
-  place.close = () => {};
+  const place = Object.assign(h("div", { class: "lnb-media" }, words), {
+    shows: false,
+    close() {},
+  });
   if (result.why || !SHOWN.has(result.mime)) return place;
   place.shows = true;
   const load = async () => {
     const url = URL.createObjectURL(
-      new Blob(await pieces(ctx, args, result, buffers), { type: result.mime }),
+      new Blob(/** @type {BlobPart[]} */ (await pieces(ctx, args, result, buffers)), {
+        type: result.mime,
+      }),
     );
     const broken = () =>
       words.replaceChildren(`${result.label} · ${bytes(result.size)} · cannot be decoded`);
@@ -67,6 +74,7 @@ export async function mediaOf(ctx, args) {
   return place;
 }
 
+/** @param {Lnb.Context} ctx @param {Lnb.Args} args @param {{size: number}} media @param {Lnb.Buffer[]} first */
 async function pieces(ctx, args, { size }, first) {
   const found = [...first];
   let have = first[0].byteLength;

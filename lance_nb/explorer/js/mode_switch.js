@@ -1,3 +1,4 @@
+// @ts-check
 // Data | Diff: the version shown, or what changed from A to B. Diff is the tab of changes.
 
 import { h } from "./dom.js";

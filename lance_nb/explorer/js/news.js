@@ -1,3 +1,4 @@
+// @ts-check
 // Commits of other writers appear by themselves: names are asked for now and then, while somebody looks.
 
 const EVERY_MS = 4000;
@@ -8,11 +9,12 @@ const PATIENCE = 20; // a slow store is asked more seldom: this many times as lo
  * @param {import("./view.js").Context} ctx gets `news` {added, latest, gone, lost, way} as a part of its screen
  */
 export function watchNews(root, ctx) {
-  let timer = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
   let asking = false; // also while the kernel is busy: a reply that is lost ends it, see kernel.js
   let inSight = true;
   let mark = "";
-  let known = { key: "", latest: 0 };
+  let known = { latest: 0 };
 
   async function look() {
     const started = performance.now();
@@ -31,17 +33,19 @@ export function watchNews(root, ctx) {
       mark = result.mark;
     } catch (error) {
       // A store that does not answer now is asked again later; what is shown stays.
-      isLost = error.card?.kind === "Timeout";
+      isLost = /** @type {Lnb.Failure} */ (error).card?.kind === "Timeout";
     }
     asking = false;
     wait(isLost ? EVERY_MS : Math.max(EVERY_MS, PATIENCE * (performance.now() - started)));
   }
 
+  /** @param {number} ms */
   function wait(ms) {
     clearTimeout(timer);
     timer = setTimeout(look, ms);
   }
 
+  /** @param {Lnb.Json} result */
   function take(result) {
     const { latest, gone, timeline, card, lost, way } = result;
     const added = latest > known.latest ? result.added : 0; // a journey may have been there meanwhile

@@ -1,5 +1,7 @@
+// @ts-check
 // How an operation looks: a family (colour), a glyph (never colour alone) and words.
 
+/** @type {Record<string, [family: string, glyph: string]>} */
 const FAMILIES = {
   Append: ["add", "+"],
   Delete: ["remove", "−"],

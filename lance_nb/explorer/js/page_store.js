@@ -1,3 +1,4 @@
+// @ts-check
 // The few row pages kept in the browser, and asking for the ones in sight.
 
 import { decodePage } from "./columns.js";
@@ -8,22 +9,34 @@ const COLUMNS_PER_PAGE = 40;
 const AHEAD = 40;
 
 /**
- * @param {Object} kernel @param {(page?: Object) => void} changed called when a page arrived or failed
- * @param {Object} [from] another request (`type`, on its own `request` line) whose answers `decode` reads
+ * @typedef {(type: string, args: Lnb.Args, done: Lnb.Done, failed: Lnb.Failed) => unknown} RowRequest
+ */
+
+/**
+ * @param {Lnb.Kernel} kernel @param {(page?: Lnb.Page) => void} changed called when a page arrived or failed
+ * @param {{type?: string, request?: RowRequest, decode?: (result: Lnb.Json, buffers: Lnb.Buffer[]) => Lnb.Page}} [from]
+ *   another request (`type`, on its own `request` line) whose answers `decode` reads
+ * @returns {Lnb.PageStore}
  */
 export function pageStore(
   kernel,
   changed,
   { type = "rows", request = kernel.line(), decode = decodePage } = {},
 ) {
+  /** @type {Lnb.Page[]} */
   let pages = [];
+  /** @type {Lnb.Args | null} */
   let place = null;
+  /** @type {Lnb.Card | null} */
   let failure = null;
   let underWay = "";
   let lean = false;
+  /** @type {[number, number]} */
   let sight = [0, 0];
-  let columns = new Map(); // what pages told of each, and what those before them did
+  /** @type {Map<number, Lnb.Column>} what pages told of each, and what those before them did */
+  let columns = new Map();
 
+  /** @param {number} row @param {number} column */
   const find = (row, column) => pages.find((page) => page.holds(row, column));
 
   return {
@@ -110,10 +123,12 @@ export function pageStore(
     },
   };
 
+  /** @param {Lnb.Page} page */
   function learn(page) {
     page.columns.forEach((column, index) => columns.set(page.firstColumn + index, column));
   }
 
+  /** @param {number[]} rows @param {number[]} columns */
   function firstMissing(rows, columns) {
     for (let row = rows[0]; row < rows[1]; row += 1) {
       if (!find(row, columns[0]) || !find(row, columns[1] - 1)) return row;
@@ -121,6 +136,7 @@ export function pageStore(
     return null;
   }
 
+  /** @param {Lnb.Page} page @param {number} wanted */
   function keep(page, wanted) {
     learn(page);
     // Rows so large that the page ends before the row wanted: begin with that row from now on.
@@ -136,6 +152,7 @@ export function pageStore(
       };
     // Pages in sight stay, however many they are; of the others only the newest.
     const [first, stop] = sight;
+    /** @param {Lnb.Page} one */
     const inSight = (one) => one.offset < stop && one.offset + one.numRows > first;
     const all = [page, ...pages];
     const others = all.filter((one) => !inSight(one));

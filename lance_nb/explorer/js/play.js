@@ -1,3 +1,4 @@
+// @ts-check
 // Plays the history: travels from version to version until the newest, or until somebody interferes.
 
 import { h } from "./dom.js";
@@ -5,7 +6,7 @@ import { h } from "./dom.js";
 const FRAME_MS = 450;
 
 /**
- * @param {import("./view.js").Context} ctx @param {() => Object|null} mapNow @param {HTMLElement} plane
+ * @param {import("./view.js").Context} ctx @param {() => Lnb.LaneMap|null} mapNow @param {HTMLElement} plane
  */
 export function playButton(ctx, mapNow, plane) {
   const button = h(
@@ -21,7 +22,8 @@ export function playButton(ctx, mapNow, plane) {
     "▶",
   );
   let playing = false;
-  let timer = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
 
   function start() {
     const map = mapNow();
@@ -31,7 +33,7 @@ export function playButton(ctx, mapNow, plane) {
     // At the end already: from the other handle on, or from the beginning.
     const { a } = ctx.range.get();
     const again =
-      ctx.range.pinned && (a.branch ?? null) === (lane.branch ?? null)
+      ctx.range.pinned && a && (a.branch ?? null) === (lane.branch ?? null)
         ? a.version
         : lane.numbers[0];
     if (map.here.version === lane.numbers.at(-1))
@@ -41,8 +43,8 @@ export function playButton(ctx, mapNow, plane) {
 
   function next() {
     const map = mapNow();
-    const to = map.step("ArrowRight", map.here);
-    if (!to || to.version === map.here.version) stop();
+    const to = map?.step("ArrowRight", map.here);
+    if (!map || !to || to.version === map.here.version) stop();
     else ctx.travel({ branch: map.lanes[to.lane].branch, version: to.version });
   }
 
@@ -51,6 +53,7 @@ export function playButton(ctx, mapNow, plane) {
     mark(false);
   }
 
+  /** @param {boolean} on */
   function mark(on) {
     playing = on;
     button.textContent = on ? "❚❚" : "▶";

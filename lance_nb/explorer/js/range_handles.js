@@ -1,3 +1,4 @@
+// @ts-check
 // The handles A and B on the timeline's axis: dragged, moved by keys, or set by Shift and a click.
 
 import { h, setText } from "./dom.js";
@@ -7,7 +8,7 @@ const AXIS = 20;
 const EDGE = 28; // pixels at the ends of the view in which dragging scrolls
 
 /**
- * @param {import("./view.js").Context} ctx @param {HTMLElement} scroller @param {() => Object|null} mapNow
+ * @param {import("./view.js").Context} ctx @param {HTMLElement} scroller @param {() => Lnb.LaneMap|null} mapNow
  */
 export function rangeHandles(ctx, scroller, mapNow) {
   const band = h("div", { class: "lnb-tl-band", hidden: true, "aria-hidden": "true" });
@@ -18,6 +19,7 @@ export function rangeHandles(ctx, scroller, mapNow) {
   let dragged = false;
   const element = h("div", { class: "lnb-tl-rail" }, band, handles.a, handles.b);
 
+  /** @param {"a" | "b"} name @param {string} label */
   function handle(name, label) {
     const chip = h(
       "div",
@@ -44,7 +46,7 @@ export function rangeHandles(ctx, scroller, mapNow) {
     return chip;
   }
 
-  /** Move a handle by a key of the timeline; false when the key leads nowhere. */
+  /** Move a handle by a key of the timeline; false when the key leads nowhere. @param {"a" | "b"} name @param {string} key */
   function step(name, key) {
     const map = mapNow();
     const from = map && spot(map, ctx.range.get()[name] ?? ctx.range.get().b);
@@ -56,15 +58,19 @@ export function rangeHandles(ctx, scroller, mapNow) {
     return true;
   }
 
+  /** @param {PointerEvent} event @param {"a" | "b"} name */
   function drag(event, name) {
     const chip = handles[name];
     event.preventDefault();
     chip.focus({ preventScroll: true });
     chip.setPointerCapture(event.pointerId);
+    /** @type {Lnb.Place | null} */
     let at = null;
     dragged = true;
+    /** @param {PointerEvent} pointer */
     const move = (pointer) => {
       const map = mapNow();
+      if (!map) return;
       const box = scroller.getBoundingClientRect();
       if (pointer.clientX < box.left + EDGE) scroller.scrollLeft -= map.slot;
       else if (pointer.clientX > box.right - EDGE) scroller.scrollLeft += map.slot;
@@ -78,6 +84,7 @@ export function rangeHandles(ctx, scroller, mapNow) {
       at = found;
       ctx.range.set({ [name]: at }, { dragging: true });
     };
+    /** @param {boolean} done */
     const end = (done) => {
       dragged = false;
       chip.removeEventListener("pointermove", move);
@@ -92,7 +99,7 @@ export function rangeHandles(ctx, scroller, mapNow) {
     chip.addEventListener("pointercancel", cancel);
   }
 
-  /** The version nearest to a point: on the lane under it, else on the lane where the handle is. */
+  /** The version nearest to a point: on the lane under it, else on the lane where the handle is. @param {Lnb.LaneMap} map @param {number} x @param {number} y @param {"a" | "b"} name */
   function under(map, x, y, name) {
     const now = spot(map, ctx.range.get()[name]);
     const lane =
@@ -102,6 +109,7 @@ export function rangeHandles(ctx, scroller, mapNow) {
     return version === null ? null : { branch: lane.branch, version };
   }
 
+  /** @param {Lnb.LaneMap} map @param {Lnb.Place | null} place @returns {Lnb.Spot | null} */
   function spot(map, place) {
     if (!place) return null;
     const lane = map.lanes.findIndex((one) => (one.branch ?? null) === (place.branch ?? null));
@@ -112,23 +120,27 @@ export function rangeHandles(ctx, scroller, mapNow) {
     const map = mapNow();
     if (!map) return;
     const { a, b } = ctx.range.get();
-    const middle = (place) => (spot(map, place) ? map.x(place.version) + map.slot / 2 : null);
+    /** @param {Lnb.Place | null} place */
+    const middle = (place) =>
+      place && spot(map, place) ? map.x(place.version) + map.slot / 2 : null;
     const [xa, xb] = [middle(a), middle(b)];
     const swapped = xa !== null && xb !== null && xa > xb;
     put(handles.a, a, xa, !swapped, map);
     put(handles.b, b, xb, swapped || (xb !== null && xb + 60 > map.width && xa === null), map);
     const meant = dragged || ctx.range.pinned; // A that only follows B is no range that somebody chose
-    band.hidden = !meant || xa === null || xb === null || samePlace(a, b);
-    if (band.hidden) return;
+    band.hidden = true;
+    if (!meant || xa === null || xb === null || samePlace(a, b)) return;
+    band.hidden = false;
     band.style.left = `${Math.min(xa, xb)}px`;
     band.style.width = `${Math.abs(xb - xa)}px`;
     band.style.height = `${map.height - AXIS}px`;
   }
 
+  /** @param {HTMLElement} chip @param {Lnb.Place | null} place @param {number | null} x @param {boolean} before @param {Lnb.LaneMap} map */
   function put(chip, place, x, before, map) {
-    chip.hidden = x === null;
-    if (chip.hidden) return;
-    setText(chip.lastChild, String(place.version));
+    chip.hidden = x === null || !place;
+    if (x === null || !place) return;
+    setText(/** @type {Element} */ (chip.lastElementChild), String(place.version));
     chip.setAttribute("aria-valuetext", placeLabel(place));
     chip.setAttribute("aria-valuenow", String(place.version));
     chip.setAttribute("aria-valuemin", String(map.numbers[0] ?? 0));

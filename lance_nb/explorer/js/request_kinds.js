@@ -1,3 +1,4 @@
+// @ts-check
 // What each request to the kernel does: whether it may be sent again, and whether it is answered in order.
 // tests/unit/explorer/test_request_kinds.py compares the lists with the handlers in Python.
 

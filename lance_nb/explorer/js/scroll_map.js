@@ -1,3 +1,4 @@
+// @ts-check
 // Maps a scroll bar to rows. Browsers clip elements near 16.7 million pixels, so beyond MAX_PIXELS the
 // scroll position stands for a share of the rows, and the wheel moves by rows instead of pixels.
 
@@ -19,17 +20,18 @@ export function scrollMap(rowHeight) {
     get lastTop() {
       return Math.max(0, numRows - room / rowHeight);
     },
+    /** @param {number} rows @param {number} viewport */
     set(rows, viewport) {
       numRows = rows;
       room = viewport;
     },
-    /** Pixels scrolled -> row at the top, fractional. */
+    /** Pixels scrolled -> row at the top, fractional. @param {number} pixels */
     topOf(pixels) {
       if (!map.scaled) return pixels / rowHeight;
       const most = map.height - room;
       return most > 0 ? Math.min(1, pixels / most) * map.lastTop : 0;
     },
-    /** Row at the top -> pixels to scroll to. */
+    /** Row at the top -> pixels to scroll to. @param {number} top */
     pixelsOf(top) {
       const bounded = Math.max(0, Math.min(top, map.lastTop));
       if (!map.scaled) return bounded * rowHeight;

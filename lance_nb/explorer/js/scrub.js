@@ -1,3 +1,4 @@
+// @ts-check
 // Numbers that follow a dragged handle: those of the versions near it are fetched ahead, so that a
 // frame of the drag takes no journey to the kernel.
 
@@ -7,27 +8,31 @@ const AROUND = 15; // versions on either side that are fetched ahead
 const CLOSE = 6; // when one so near is missing: a journey for each step would hold up what is painted
 const MOST = 500; // pairs remembered
 
-/** @param {import("./view.js").Context} ctx @param {(counts: Object) => void} paint */
+/** @param {import("./view.js").Context} ctx @param {(counts: Lnb.Json) => void} paint */
 export function scrubNumbers(ctx, paint) {
+  /** @type {Map<string, Lnb.Json>} */
   const known = new Map();
+  /** @type {WeakMap<Lnb.TimelineLane, number[]>} */
   const numbers = new WeakMap();
   const line = ctx.kernel.line();
   const near = ctx.kernel.line({ quiet: true });
+  /** @type {Lnb.Pair | null} */
   let now = null;
 
+  /** @param {Lnb.Pair} pair */
   const keyOf = ({ a, b, key }) => JSON.stringify([a.branch, a.version, b.branch, b.version, key]);
 
-  /** The versions of a lane, oldest first. */
+  /** The versions of a lane, oldest first. @param {Lnb.TimelineLane} lane @returns {number[]} */
   function versionsOf(lane) {
     if (!numbers.has(lane))
       numbers.set(
         lane,
         lane.runs.flatMap(([first, length]) => Array.from({ length }, (_, at) => first + at)),
       );
-    return numbers.get(lane);
+    return numbers.get(lane) ?? [];
   }
 
-  /** Versions near the end that moves whose numbers are not known, the nearest first; with `close` if one is that. */
+  /** Versions near the end that moves whose numbers are not known, the nearest first; with `close` if one is that. @param {Lnb.Pair} pair @param {"a" | "b"} end @param {boolean} close */
   function missing(pair, end, close) {
     const place = pair[end];
     const lane = ctx
@@ -36,6 +41,7 @@ export function scrubNumbers(ctx, paint) {
     if (!lane) return [place.version];
     const all = versionsOf(lane);
     const at = all.findIndex((one) => one >= place.version);
+    /** @param {number} reach */
     const lacking = (reach) =>
       all
         .slice(Math.max(0, at - reach), at + reach + 1)
@@ -45,6 +51,7 @@ export function scrubNumbers(ctx, paint) {
     );
   }
 
+  /** @param {Lnb.Pair} pair @param {"a" | "b"} end */
   function ahead(pair, end, close = true) {
     if (now !== pair) return;
     const versions = missing(pair, end, close);
@@ -55,7 +62,7 @@ export function scrubNumbers(ctx, paint) {
       ({ result }) => {
         for (const { version, counts } of result.near)
           known.set(keyOf({ ...pair, [end]: { ...pair[end], version } }), counts);
-        while (known.size > MOST) known.delete(known.keys().next().value);
+        while (known.size > MOST) known.delete(known.keys().next().value ?? "");
         if (now !== pair || !result.near.length) return;
         if (versions[0] === pair[end].version) show(pair);
         ahead(pair, end, false);
@@ -64,7 +71,7 @@ export function scrubNumbers(ctx, paint) {
     );
   }
 
-  /** Where nothing is fetched ahead: this one. */
+  /** Where nothing is fetched ahead: this one. @param {Lnb.Pair} pair */
   function alone(pair) {
     line(
       "changes.counts",
@@ -74,6 +81,7 @@ export function scrubNumbers(ctx, paint) {
     );
   }
 
+  /** @param {Lnb.Pair} pair */
   function show(pair) {
     const counts = known.get(keyOf(pair));
     if (counts) paint(counts);
@@ -81,14 +89,14 @@ export function scrubNumbers(ctx, paint) {
   }
 
   return {
-    /** The handles stand here for now. */
+    /** The handles stand here for now. @param {Lnb.Pair} pair */
     at(pair) {
       now = pair;
       show(pair);
       const { branch, version } = ctx.screen();
       ahead(pair, samePlace(pair.b, { branch, version }) ? "a" : "b");
     },
-    /** Somebody reaches for a handle. */
+    /** Somebody reaches for a handle. @param {Lnb.Pair} pair @param {"a" | "b"} end */
     soon(pair, end) {
       now = pair;
       ahead(pair, end);

@@ -1,32 +1,42 @@
+// @ts-check
 // A kernel that is a recording: the model of a widget over a snapshot (see snapshot.py).
 
 const NEEDED =
   "This page is a snapshot: only what was recorded can be shown. Open the dataset with lance_nb.explore to ask for more.";
 
-/** @param {Object} data see snapshot.py @returns what a widget gets as its model */
+/** @param {Lnb.Json} data see snapshot.py @returns {Lnb.Model} what a widget gets as its model */
 export function snapshotModel(data) {
+  /** @type {Map<string, ((...values: Lnb.Json[]) => void)[]>} */
   const heard = new Map();
+  /** @type {Record<string, Lnb.Json>} */
   const state = { screen: revive(data.screens[0]), height: data.height };
-  const fire = (name, ...values) => (heard.get(name) ?? []).forEach((told) => told(...values));
+  /** @param {string} name @param {...Lnb.Json} values */
+  const fire = (name, ...values) =>
+    (heard.get(name) ?? []).forEach((listener) => listener(...values));
+  /** @param {string | null | undefined} branch @param {number} version */
   const at = (branch, version) =>
     data.screens.find(
-      (one) => (one.branch ?? null) === (branch ?? null) && one.version === version,
+      (/** @type {Lnb.Json} */ one) =>
+        (one.branch ?? null) === (branch ?? null) && one.version === version,
     );
 
+  /** @param {Lnb.Args} to */
   function travel({ ref, branch, version }) {
     const words = ref === undefined ? "" : String(ref).replace(/^tag:/, "");
     const found =
       ref === undefined
         ? at(branch, version)
         : (data.screens.find(
-            (one) =>
+            (/** @type {Lnb.Screen} */ one) =>
               one.label === words ||
               ((one.branch ?? null) === (state.screen.branch ?? null) &&
                 String(one.version) === words),
           ) ?? tagged(words));
     if (!found) {
       const wanted = ref ?? `${branch ?? "main"}:${version}`;
-      const recorded = data.screens.slice(0, 12).map((screen) => screen.label);
+      const recorded = data.screens
+        .slice(0, 12)
+        .map((/** @type {Lnb.Json} */ screen) => screen.label);
       return failed(`${wanted} is not in this snapshot. It has ${recorded.join(", ")}.`);
     }
     state.screen = revive(found);
@@ -34,12 +44,16 @@ export function snapshotModel(data) {
     return { result: { label: found.label } };
   }
 
+  /** @param {string} name */
   function tagged(name) {
-    const tag = state.screen.timeline?.tags?.find((one) => one.name === name);
+    const tag = state.screen.timeline?.tags?.find(
+      (/** @type {Lnb.Json} */ one) => one.name === name,
+    );
     return tag && at(tag.branch, tag.version);
   }
 
   /** What tells requests of a type apart, beside the version. */
+  /** @type {Record<string, (args: Lnb.Args) => unknown[]>} */
   const apart = {
     "storage.map": ({ first, stop }) => (first === 0 && stop >= 2 ** 52 ? [] : ["part"]),
     "storage.fragment": ({ fragment }) => [fragment],
@@ -47,6 +61,7 @@ export function snapshotModel(data) {
     "refs.show": ({ kind, name }) => [kind, name ?? "None"],
   };
 
+  /** @type {Record<string, (args: Lnb.Args) => Lnb.Json>} */
   const own = {
     ready: () => ({ result: {} }),
     travel,
@@ -55,14 +70,18 @@ export function snapshotModel(data) {
     refs: ({ text }) => ({
       result: {
         choices: data.choices
-          .filter((one) => JSON.stringify(one).toLowerCase().includes(text.toLowerCase()))
+          .filter((/** @type {Lnb.Json} */ one) =>
+            JSON.stringify(one).toLowerCase().includes(text.toLowerCase()),
+          )
           .slice(0, 20),
       },
     }),
     versions: ({ branch, numbers }) => ({
       result: {
         branch,
-        details: numbers.map((number) => data.bars[branch ?? ""]?.[number]).filter(Boolean),
+        details: numbers
+          .map((/** @type {Lnb.Json} */ number) => data.bars[branch ?? ""]?.[number])
+          .filter(Boolean),
       },
     }),
     "changes.counts": ({ a, b }) =>
@@ -71,8 +90,8 @@ export function snapshotModel(data) {
         : null,
     "refs.heads": ({ names }) => ({
       result: {
-        heads: (recorded(["refs.heads"])?.result.heads ?? []).filter((one) =>
-          names.includes(one.name),
+        heads: (recorded(["refs.heads"])?.result.heads ?? []).filter(
+          (/** @type {Lnb.Json} */ one) => names.includes(one.name),
         ),
       },
     }),
@@ -82,7 +101,7 @@ export function snapshotModel(data) {
         found && {
           result: {
             profiles: found.result.profiles.filter(
-              (one) => one.column >= first && one.column < first + count,
+              (/** @type {Lnb.Json} */ one) => one.column >= first && one.column < first + count,
             ),
           },
         }
@@ -90,11 +109,13 @@ export function snapshotModel(data) {
     },
   };
 
+  /** @param {unknown[]} parts */
   function recorded(parts) {
     const found = data.answers[parts.join("|")];
     return found ? { result: found.result, buffers: found.buffers.map(revive) } : null;
   }
 
+  /** @param {Lnb.Message} message */
   function answer({ type, args }) {
     if (own[type]) return own[type](args) ?? failed(NEEDED);
     const where = args.version === undefined ? [] : [args.branch ?? "", args.version];
@@ -103,13 +124,11 @@ export function snapshotModel(data) {
 
   return {
     get: (name) => state[name],
-    set() {},
-    save_changes() {},
-    on: (name, told) => heard.set(name, [...(heard.get(name) ?? []), told]),
-    off: (name, told) =>
+    on: (name, listener) => heard.set(name, [...(heard.get(name) ?? []), listener]),
+    off: (name, listener) =>
       heard.set(
         name,
-        (heard.get(name) ?? []).filter((one) => one !== told),
+        (heard.get(name) ?? []).filter((other) => other !== listener),
       ),
     send(content) {
       const { result, buffers, error } = answer(content);
@@ -124,6 +143,7 @@ export function snapshotModel(data) {
   };
 }
 
+/** @param {string} message */
 function failed(message) {
   return {
     error: {
@@ -136,6 +156,7 @@ function failed(message) {
   };
 }
 
+/** @param {Lnb.Json} value @returns {Lnb.Json} */
 function revive(value) {
   if (Array.isArray(value)) return value.map(revive);
   if (!value || typeof value !== "object") return value;

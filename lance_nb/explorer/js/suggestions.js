@@ -1,14 +1,16 @@
+// @ts-check
 // A list of suggestions under an input, as ARIA's combobox has it: columns while a name is typed.
 
 import { h, show } from "./dom.js";
 
 const LIST_INSET = 12; // from the edge of the list to its words
-const pen = document.createElement("canvas").getContext("2d");
+const canvas = document.createElement("canvas");
+const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
 let instances = 0;
 
 /**
  * @param {HTMLInputElement} input @param {string} label
- * @param {(line: Object) => void} chosen called with the suggestion that was taken
+ * @param {(line: Lnb.Json) => void} chosen called with the suggestion that was taken
  * @param {() => string} [word] what is being typed before the caret: the list opens under it
  * @returns `list` (to put under the input), `offer(lines)` with `{name, type}` each, `key(event)`
  */
@@ -21,6 +23,7 @@ export function suggestions(input, label, chosen, word) {
     "aria-label": label,
     hidden: true,
   });
+  /** @type {{name: string, type: string}[]} */
   let offered = [];
   let at = 0;
   let moved = false;
@@ -33,6 +36,7 @@ export function suggestions(input, label, chosen, word) {
   ])
     input.setAttribute(name, value);
 
+  /** @param {{name: string, type: string}[]} lines */
   function offer(lines) {
     offered = lines;
     at = 0;
@@ -54,7 +58,10 @@ export function suggestions(input, label, chosen, word) {
         ),
       ),
     );
-    const shown = lines.length > 0 && !left && input.getRootNode().activeElement === input;
+    const shown =
+      lines.length > 0 &&
+      !left &&
+      /** @type {Document | ShadowRoot} */ (input.getRootNode()).activeElement === input;
     list.hidden = !shown;
     input.setAttribute("aria-expanded", String(shown));
     if (shown && word) placeUnder(list, input, word().length);
@@ -66,6 +73,7 @@ export function suggestions(input, label, chosen, word) {
     else input.setAttribute("aria-activedescendant", list.children[at].id);
   }
 
+  /** @param {number} index */
   function take(index) {
     const line = offered[index];
     offer([]);
@@ -88,10 +96,10 @@ export function suggestions(input, label, chosen, word) {
     },
     { capture: true },
   );
-  /** Keys of the list; true when the key was the list's. */
+  /** Keys of the list; true when the key was the list's. @param {KeyboardEvent} event */
   function key(event) {
     if (list.hidden) return false;
-    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const by = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
     if (by) {
       list.children[at].setAttribute("aria-selected", "false");
       moved = true;
@@ -109,7 +117,7 @@ export function suggestions(input, label, chosen, word) {
   return { list, offer, key, moved: () => moved };
 }
 
-/** Put a list where the last `length` characters before the caret begin, as far as the box has room for it. */
+/** Put a list where the last `length` characters before the caret begin, as far as the box has room for it. @param {HTMLElement} list @param {HTMLInputElement} input @param {number} length */
 function placeUnder(list, input, length) {
   const style = getComputedStyle(input);
   pen.font = `${style.fontStyle} ${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;

@@ -1,3 +1,4 @@
+// @ts-check
 // The tabs: a tab list as ARIA has it, panels that are mounted when they are first opened.
 
 import { h } from "./dom.js";
@@ -10,6 +11,10 @@ let instances = 0;
  */
 export function tabHost(bar, panels, tabs, ctx, changed) {
   const uid = `lnb-tabs${(instances += 1)}`;
+  /**
+   * @typedef {{tab: import("../tabs.js").Tab, button: HTMLElement, panel: HTMLElement, code: Lnb.CodeLines | null,
+   *   view: Lnb.View | null, mounted: boolean, stale: (() => void)[]}} TabView
+   */
   const views = new Map(tabs.map((tab) => [tab.id, makeView(tab)]));
   let active = tabs[0].id;
 
@@ -20,9 +25,9 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
   );
   bar.prepend(list);
 
+  /** @param {import("../tabs.js").Tab} tab @returns {TabView} */
   function makeView(tab) {
-    const view = { tab, code: null, view: null, mounted: false, stale: [] };
-    view.button = h(
+    const button = h(
       "button",
       {
         class: "lnb-tab",
@@ -34,22 +39,24 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
       },
       tab.label,
     );
-    view.panel = h("div", {
+    const panel = h("div", {
       class: `lnb-panel lnb-panel-${tab.id}`,
       role: "tabpanel",
       id: `${uid}-${tab.id}-panel`,
       "aria-labelledby": `${uid}-${tab.id}`,
       hidden: true,
     });
-    panels.append(view.panel);
-    return view;
+    panels.append(panel);
+    return { tab, button, panel, code: null, view: null, mounted: false, stale: [] };
   }
 
-  /** What the view of a tab gets: it is painted only while it is open. */
+  /** What the view of a tab gets: it is painted only while it is open. @param {TabView} view @returns {Lnb.Context} */
   function contextOf(view) {
     return {
       ...ctx,
+      /** @type {Lnb.Context["onScreen"]} */
       onScreen(paint, parts = null) {
+        /** @type {{dirty: {patched: boolean} | null}} */
         const later = { dirty: null };
         view.stale.push(() => {
           if (later.dirty) paint(ctx.screen(), later.dirty.patched);
@@ -60,6 +67,7 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
           else later.dirty = { patched: patched && (later.dirty?.patched ?? true) };
         }, parts);
       },
+      /** @param {Lnb.CodeLines | null} lines */
       code(lines) {
         view.code = lines;
         if (view.tab.id === active) changed(false);
@@ -67,10 +75,11 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
     };
   }
 
+  /** @param {string} id @param {object} [target] */
   function select(id, target) {
     const view = views.get(id);
     if (!view) return false;
-    if (id !== active) views.get(active).view?.hidden?.();
+    if (id !== active) views.get(active)?.view?.hidden?.();
     active = id;
     for (const one of views.values()) {
       const chosen = one === view;
@@ -90,20 +99,23 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
     return true;
   }
 
+  /** @param {KeyboardEvent} event */
   function onKey(event) {
     const ids = tabs.map((tab) => tab.id);
     const at = ids.indexOf(active);
-    const next = {
+    /** @type {Record<string, number>} */
+    const keys = {
       ArrowLeft: (at + ids.length - 1) % ids.length,
       ArrowRight: (at + 1) % ids.length,
       Home: 0,
       End: ids.length - 1,
-    }[event.key];
+    };
+    const next = keys[event.key];
     if (next === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     event.stopPropagation();
     select(ids[next]);
-    views.get(ids[next]).button.focus();
+    views.get(ids[next])?.button.focus();
   }
 
   return {
@@ -111,8 +123,8 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
     get active() {
       return active;
     },
-    has: (id) => views.has(id),
-    code: () => views.get(active).code,
+    has: (/** @type {string} */ id) => views.has(id),
+    code: () => views.get(active)?.code ?? null,
     writes: tabs.some((tab) => tab.writes),
   };
 }

@@ -1,3 +1,4 @@
+// @ts-check
 // Small pictures in the cells of a grid: asked for when they are in sight, made small here, kept few.
 
 import { h } from "./dom.js";
@@ -9,7 +10,12 @@ const SHARP = 2; // pixels kept per pixel shown
 const AT_ONCE = 12;
 const MAX_KEPT = 400;
 
-/** @param {import("./view.js").Context} ctx @param {Object} store see page_store.js @param {() => void} changed @param {() => void} refill every cell */
+/**
+ * @typedef {{at: number, mime: string, width: number, height: number}} About a picture of the kernel
+ * @typedef {{row: number, count: number, column: number}} Run rows of a column whose pictures are asked for
+ */
+
+/** @param {import("./view.js").Context} ctx @param {Lnb.PageStore} store @param {() => void} changed @param {() => void} refill every cell */
 export function thumbnails(ctx, store, changed, refill) {
   const request = ctx.kernel.line({ quiet: true });
   const toggle = h(
@@ -24,7 +30,9 @@ export function thumbnails(ctx, store, changed, refill) {
     },
     "pictures",
   );
-  let kept = new Map(); // "row:column" -> a small picture, or null where there is none
+  /** @type {Map<string, ImageBitmap | null>} by "row:column" a small picture, or null where there is none */
+  let kept = new Map();
+  /** @type {Lnb.Args | null} */
   let place = null;
   let shown = true;
   let underWay = "";
@@ -41,17 +49,21 @@ export function thumbnails(ctx, store, changed, refill) {
   }
   ctx.onClose(forget);
 
+  /** @param {string} key @param {ImageBitmap | null} picture */
   function keep(key, picture) {
     kept.set(key, picture);
     if (kept.size <= MAX_KEPT) return;
-    const [oldest, old] = kept.entries().next().value;
-    old?.close();
-    kept.delete(oldest);
+    for (const [oldest, old] of kept) {
+      old?.close();
+      kept.delete(oldest);
+      break;
+    }
   }
 
-  /** The first run of rows whose pictures are missing. */
+  /** The first run of rows whose pictures are missing. @param {number} first @param {number} last @param {number} from @param {number} to @returns {Run | null} */
   function missing(first, last, from, to) {
     for (let column = from; column < to; column += 1) {
+      /** @param {number} row */
       const lacks = (row) => store.cell(row, column)?.picture && !kept.has(`${row}:${column}`);
       for (let row = first; row < last; row += 1) {
         if (!lacks(row)) continue;
@@ -63,25 +75,34 @@ export function thumbnails(ctx, store, changed, refill) {
     return null;
   }
 
+  /** @param {Lnb.Answer} answer @param {Run} run @param {Lnb.Args | null} asked */
   async function arrived({ result, buffers }, { row, count, column }, asked) {
-    const pictures = await Promise.all(result.thumbs.map((about, at) => small(about, buffers[at])));
+    /** @type {(ImageBitmap | null)[]} */
+    const pictures = await Promise.all(
+      result.thumbs.map((/** @type {About} */ about, /** @type {number} */ at) =>
+        small(about, buffers[at]),
+      ),
+    );
     if (asked !== place) return pictures.forEach((one) => one?.close());
     for (let at = row; at < row + count; at += 1)
       if (!kept.has(`${at}:${column}`)) keep(`${at}:${column}`, null);
-    result.thumbs.forEach((about, at) => keep(`${about.at}:${column}`, pictures[at]));
+    result.thumbs.forEach((/** @type {About} */ about, /** @type {number} */ at) =>
+      keep(`${about.at}:${column}`, pictures[at]),
+    );
     underWay = "";
     return changed();
   }
 
   return {
     toggle,
+    /** @param {Lnb.Args | null} next */
     reset(next) {
       place = next;
       underWay = "";
       toggle.hidden = true;
       forget();
     },
-    /** Ask for the pictures in a rectangle (ends exclusive) that are not here. */
+    /** Ask for the pictures in a rectangle (ends exclusive) that are not here. @param {number} first @param {number} last @param {number} from @param {number} to */
     want(first, last, from, to) {
       if (ctx.kernel.state !== "live") return;
       for (let column = from; toggle.hidden && column < to; column += 1)
@@ -101,7 +122,7 @@ export function thumbnails(ctx, store, changed, refill) {
         },
       );
     },
-    /** Put a value in a cell, with its picture where there is one. */
+    /** Put a value in a cell, with its picture where there is one. @param {Lnb.Recycled} cell @param {Lnb.Cell | undefined} value @param {Lnb.Column | undefined} column @param {number} row @param {number} index */
     fill(cell, value, column, row, index) {
       const picture = shown && value?.picture ? kept.get(`${row}:${index}`) : null;
       if (!picture) {
@@ -114,18 +135,18 @@ export function thumbnails(ctx, store, changed, refill) {
         height: picture.height,
         "aria-hidden": "true",
       });
-      canvas.getContext("2d").drawImage(picture, 0, 0);
+      canvas.getContext("2d")?.drawImage(picture, 0, 0);
       canvas.style.width = `${picture.width / SHARP}px`;
       cell.replaceChildren(
         h("i", { class: "lnb-thumb-place" }, canvas),
-        h("span", {}, value.text.split(" · ").slice(0, 2).join(" · ")),
+        h("span", {}, (value?.text ?? "").split(" · ").slice(0, 2).join(" · ")),
       );
       return { filled: true, look: "lnb-look-binary lnb-look-picture" };
     },
   };
 }
 
-/** A picture made small in memory, null when it cannot be decoded. */
+/** A picture made small in memory, null when it cannot be decoded. @param {About} about @param {Lnb.Buffer} buffer */
 async function small({ mime, width, height }, buffer) {
   const scale = Math.min(1, (HEIGHT * SHARP) / height, (WIDTH * SHARP) / width);
   const size = {
@@ -133,7 +154,7 @@ async function small({ mime, width, height }, buffer) {
     resizeHeight: Math.max(1, Math.round(height * scale)),
   };
   try {
-    return await createImageBitmap(new Blob([buffer], { type: mime }), {
+    return await createImageBitmap(new Blob([/** @type {BlobPart} */ (buffer)], { type: mime }), {
       ...size,
       resizeQuality: "medium",
     });

@@ -1,8 +1,13 @@
+// @ts-check
 // A value as a tree: what is inside opens.
 
 import { count, h } from "./dom.js";
 
-/** One value with its name, open as far as is shown. */
+/**
+ * @typedef {{name: string, type: string, text: string, look?: string, more?: number, children?: TreeNode[]}} TreeNode
+ */
+
+/** One value with its name, open as far as is shown. @param {TreeNode} node @returns {HTMLElement} */
 export function treeNode(node, level = 1) {
   const name = [h("b", {}, node.name), h("small", {}, node.type)];
   if (!node.children) {
@@ -13,11 +18,12 @@ export function treeNode(node, level = 1) {
       h("pre", { class: node.look === "null" ? "lnb-look-null" : "" }, node.text || "empty text"),
     );
   }
-  const more = node.more ? h("p", { class: "lnb-faint" }, `and ${count(node.more)} more`) : null;
+  const hidden = node.more ?? 0;
+  const more = hidden ? h("p", { class: "lnb-faint" }, `and ${count(hidden)} more`) : null;
   return h(
     "details",
     { class: "lnb-tree-branch", role: "treeitem", "aria-level": level, open: level < 3 },
-    h("summary", {}, name, h("small", {}, `${count(node.children.length + node.more)} inside`)),
+    h("summary", {}, name, h("small", {}, `${count(node.children.length + hidden)} inside`)),
     h(
       "div",
       { role: "group" },

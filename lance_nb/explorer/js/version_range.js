@@ -1,20 +1,20 @@
+// @ts-check
 // The two handles of the timeline: B is the version shown, A the one that it is compared with.
 
-/**
- * @typedef {{branch: string|null, version: number}} Place
- * @typedef {{a: Place|null, b: Place}} Range
- */
-
-/** @param {import("./view.js").Context} ctx */
+/** @param {Lnb.Context} ctx @returns {Lnb.VersionRange} */
 export function versionRange(ctx) {
+  /** @type {Set<(range: Lnb.Range, how: {dragging: boolean}) => void>} */
   const listeners = new Set();
-  const reached = new Set();
-  let pinned = null; // A as a person put it; without, A is the version before B
-  let moving = null; // both handles while one is dragged
+  /** @type {Set<(end: "a" | "b") => void>} */
+  const reachListeners = new Set();
+  /** @type {Lnb.Place | null} A as the user put it; without, A is the version before B */
+  let pinned = null;
+  /** @type {{a: Lnb.Place | null, b: Lnb.Place | null} | null} both handles while one is dragged */
+  let moving = null;
 
   const here = () => ({ branch: ctx.screen().branch ?? null, version: ctx.screen().version });
+  /** @type {Lnb.VersionRange} */
   const range = {
-    /** @returns {Range} */
     get() {
       const b = moving?.b ?? here();
       return { a: moving?.a ?? pinned ?? versionBefore(ctx.screen().timeline, b), b };
@@ -36,31 +36,32 @@ export function versionRange(ctx) {
         if (a !== undefined) pinned = a;
         if (b) ctx.travel(b);
       }
-      tell(dragging);
+      notify(dragging);
     },
     /** Somebody reaches for handle "a" or "b": what a drag needs can be looked for. */
     reach(end) {
-      for (const told of reached) told(end);
+      for (const listener of reachListeners) listener(end);
     },
-    onReach(told) {
-      reached.add(told);
-      return () => reached.delete(told);
+    onReach(listener) {
+      reachListeners.add(listener);
+      return () => reachListeners.delete(listener);
     },
-    /** Hear of every move: `told(range, {dragging})`. Returns how to stop. */
-    on(told) {
-      listeners.add(told);
-      return () => listeners.delete(told);
+    /** Call `listener(range, {dragging})` on every move. Returns how to stop. */
+    on(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     },
   };
 
-  function tell(dragging) {
-    for (const told of listeners) told(range.get(), { dragging });
+  /** @param {boolean} dragging */
+  function notify(dragging) {
+    for (const listener of listeners) listener(range.get(), { dragging });
   }
-  ctx.onScreen(() => tell(false));
+  ctx.onScreen(() => notify(false));
   return range;
 }
 
-/** The version before a place on its branch, or where the branch was forked; null when there is none. */
+/** The version before a place on its branch, or where the branch was forked; null when there is none. @param {Lnb.Timeline | undefined} timeline @param {Lnb.Place} place @returns {Lnb.Place | null} */
 export function versionBefore(timeline, { branch, version }) {
   const lane = timeline?.lanes?.find((one) => (one.branch ?? null) === branch);
   if (!lane) return null;
@@ -73,15 +74,16 @@ export function versionBefore(timeline, { branch, version }) {
   return lane.fork ? { branch: lane.fork[0] ?? null, version: lane.fork[1] } : null;
 }
 
+/** @param {Lnb.Place | null | undefined} one @param {Lnb.Place | null | undefined} other */
 export function samePlace(one, other) {
   return (
     Boolean(one && other) &&
-    one.version === other.version &&
-    (one.branch ?? null) === (other.branch ?? null)
+    one?.version === other?.version &&
+    (one?.branch ?? null) === (other?.branch ?? null)
   );
 }
 
-/** "main:12". */
+/** "main:12". @param {Lnb.Place | null} place */
 export function placeLabel(place) {
   return place ? `${place.branch ?? "main"}:${place.version}` : "nothing";
 }

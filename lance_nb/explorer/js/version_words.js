@@ -1,13 +1,16 @@
+// @ts-check
 // One version of the timeline in words, and the height of its bar.
 
 import { plural } from "./dom.js";
 
+/** @param {Lnb.VersionBar | undefined} facts @param {number} tall @param {number} most */
 export function barHeight(facts, tall, most) {
   if (!facts) return 5;
   const rows = (facts.added ?? 0) + (facts.removed ?? 0);
   return rows ? 8 + (tall - 26) * (Math.log1p(rows) / Math.log1p(Math.max(most, 1))) : 5;
 }
 
+/** @param {Lnb.VersionBar} facts */
 export function rowWords(facts) {
   if (facts.operation === "Damaged") return "";
   if (facts.added === null)
@@ -19,6 +22,7 @@ export function rowWords(facts) {
   return parts.filter(Boolean).join(" ") || "no rows changed";
 }
 
+/** @param {Lnb.Lane} lane @param {number} version @param {Lnb.VersionBar | undefined} facts */
 export function sentence(lane, version, facts) {
   const tags = lane.tags.find((tag) => tag.version === version);
   const words = [`${lane.label} version ${version}`, tags && `tagged ${tags.names.join(", ")}`];

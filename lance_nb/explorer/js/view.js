@@ -1,3 +1,4 @@
+// @ts-check
 // What every widget shares: the root element, the context handed to views, and clean-up.
 
 import { atOnce, h, renewAges, show } from "./dom.js";
@@ -8,34 +9,19 @@ import { versionRange } from "./version_range.js";
 
 const AGES_MS = 10000;
 
-/**
- * @typedef {Object} Context what a view gets
- * @property {Object} kernel see kernel.js
- * @property {() => Object} screen the present screen (models of all parts)
- * @property {(paint: (screen: Object, patched: boolean) => void, parts?: string[]) => void} onScreen
- *   paint now and on every change; with `parts` a refresh of other parts is not heard of
- * @property {(parts: Object) => void} refresh put newer parts in the screen, without a journey
- * @property {(args: Object) => void} travel go to {ref} or {branch, version}
- * @property {Object} range the handles A and B, see version_range.js
- * @property {(tab: string, target?: Object) => boolean} go open a tab at a target; false: no such tab
- * @property {(tab: string) => boolean} has whether there is such a tab
- * @property {(lines: {python: string, magic: string}|null) => void} code the present state as code
- * @property {Object} detail `show({title, content})` beside the view, `clear()`
- * @property {(error: Error) => HTMLElement} problem an error of `kernel.ask`, readable
- * @property {(text: string) => void} announce say to a screen reader
- * @property {(work: () => void) => void} onClose run when the view goes away
- * @property {Object} shared state that views of one card share (`window`: what the grid shows)
- */
+/** @typedef {Lnb.Context} Context what a view gets, see types.d.ts */
 
 /**
  * Make a widget's default export out of a view's `mount(element, context)`.
- * @param {(element: HTMLElement, context: Context) => void} mount @param {string} label
+ * @param {(element: HTMLElement, context: Context) => unknown} mount @param {string} label
+ * @returns {Lnb.Widget}
  */
 export function widget(mount, label) {
   return {
     render({ model, el }) {
       const isVisible = () => !document.hidden && root.checkVisibility();
       const kernel = openKernel(model, { isVisible: model.get("screen").kept ? null : isVisible });
+      /** @type {(() => void)[]} */
       const closing = [() => kernel.close()];
       const live = h("div", { class: "lnb-offscreen", "aria-live": "polite" });
       const problem = h("div", { class: "lnb-problem", role: "alert" });
@@ -51,7 +37,9 @@ export function widget(mount, label) {
       root.style.setProperty("--lnb-height", `${model.get("height")}px`);
       el.append(root);
       const context = makeContext(model, kernel, { closing, live, problem, root });
-      const ages = setInterval(() => document.hidden || renewAges(root), AGES_MS);
+      const ages = setInterval(() => {
+        if (!document.hidden) renewAges(root);
+      }, AGES_MS);
       closing.push(() => clearInterval(ages));
       kernel.onState((state) => root.setAttribute("data-kernel", state));
       const error = model.get("screen").error;
@@ -68,23 +56,28 @@ export function widget(mount, label) {
 /**
  * Keep JupyterLab's shortcuts away from keys meant for us: there `d d` deletes the cell. Its attribute
  * counts on the focused element only, because shortcuts match that one before they look further up.
+ * @param {Lnb.Heard<FocusEvent>} event
  */
 function keepKeys(event) {
   event.target.setAttribute("data-lm-suppress-shortcuts", "true");
 }
 
-/** Escape, when no view wanted it, goes back to the notebook. */
+/** Escape, when no view wanted it, goes back to the notebook. @param {Lnb.Heard<KeyboardEvent>} event */
 function leave(event) {
   if (event.key !== "Escape" || event.defaultPrevented) return;
-  const outside = event.currentTarget.parentElement.closest("[tabindex]");
-  if (outside) outside.focus({ preventScroll: true });
+  const outside = event.currentTarget.parentElement?.closest("[tabindex]");
+  if (outside instanceof HTMLElement) outside.focus({ preventScroll: true });
   else event.target.blur();
 }
 
+/** @param {Lnb.Model} model @param {Lnb.Kernel} kernel
+ * @param {{closing: (() => void)[], live: HTMLElement, problem: HTMLElement, root: HTMLElement}} parts @returns {Context} */
 function makeContext(model, kernel, { closing, live, problem, root }) {
   const shared = { window: null };
   const line = kernel.line();
+  /** @type {Set<{paint: (screen: Lnb.Screen, patched: boolean) => void, parts: string[] | null}>} */
   const painters = new Set();
+  /** @type {Partial<Lnb.Screen>} */
   let patch = {};
   const repaint = () => {
     patch = {};
@@ -99,6 +92,7 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
   });
   model.on("change:screen", repaint);
   closing.push(() => model.off("change:screen", repaint));
+  /** @type {Omit<Context, "range">} */
   const context = {
     kernel,
     shared,
@@ -127,11 +121,13 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
     },
     onClose: (work) => closing.push(work),
   };
+  /** @param {Lnb.Args} args @param {() => void} arrived */
   function travelTo(args, arrived) {
     const done = () => {
       show(problem);
       arrived();
     };
+    /** @type {Lnb.Failed} */
     const failed = (error) =>
       show(
         problem,
@@ -139,10 +135,12 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
       );
     line("travel", { ...args, window: shared.window }, done, failed);
   }
-  context.range = versionRange(context);
-  return context;
+  const whole = /** @type {Context} */ (context);
+  whole.range = versionRange(whole);
+  return whole;
 }
 
+/** @param {HTMLElement} root @returns {Lnb.Detail} */
 function detailBelow(root) {
   const place = h("div", { class: "lnb-detail-below" });
   return {
@@ -154,6 +152,7 @@ function detailBelow(root) {
   };
 }
 
+/** @param {Lnb.Failure} error @returns {Lnb.Card} */
 function cardOf(error) {
   return (
     error.card ?? {
@@ -166,6 +165,7 @@ function cardOf(error) {
   );
 }
 
+/** @param {Lnb.Failure} error @param {() => void} close */
 function failure(error, close) {
   return errorCard(
     cardOf(error),

@@ -1,11 +1,15 @@
+// @ts-check
 // Buttons that write: they wait for the lock, and say so.
 
 import { h } from "./dom.js";
 
 /** @param {import("./view.js").Context} ctx @returns `button(label, act)`, an element that follows the lock */
 export function writeGuard(ctx) {
+  /** @typedef {{button: HTMLButtonElement, hint: HTMLElement, refused: boolean, element: HTMLElement}} Guarded */
+  /** @type {Set<Guarded>} */
   const known = new Set();
 
+  /** @param {Guarded} one */
   function paint(one) {
     const { locked } = ctx.screen();
     one.button.disabled = locked !== false || one.refused;
@@ -21,6 +25,7 @@ export function writeGuard(ctx) {
   }, ["locked"]);
 
   return {
+    /** @param {string} label @param {() => unknown} act @param {{refused?: boolean}} [how] */
     button(label, act, { refused = false } = {}) {
       const button = h(
         "button",

@@ -1,0 +1,387 @@
+// Types that several modules share: what the kernel sends (see lance_nb/explorer/models) and what views get.
+// They are for tests/js and editors only; nothing of this reaches a browser.
+
+declare const VIEWS: Lnb.Widget; // the linked views, see view_module.py
+
+declare namespace Lnb {
+  /** JSON of the kernel: its shape is that of the request or trait, see the handlers in Python. */
+  // biome-ignore lint/suspicious/noExplicitAny: the one place where values come from outside
+  type Json = any;
+  type Child = Node | string | number | null | undefined | false | Child[];
+  /** An event whose target is an element of ours. */
+  type Heard<E extends Event> = E & { target: HTMLElement; currentTarget: HTMLElement };
+  type Handlers = {
+    [K in keyof HTMLElementEventMap]?: (event: Heard<HTMLElementEventMap[K]>) => unknown;
+  };
+  interface Props {
+    [attribute: string]: string | number | boolean | null | undefined | Handlers;
+    on?: Handlers;
+  }
+
+  /** anywidget's model. What the traits hold is JSON of the kernel. */
+  interface Model {
+    get(name: string): Json;
+    on(name: string, listener: (...values: Json[]) => void): void;
+    off(name: string, listener: (...values: Json[]) => void): void;
+    send(content: Message, callbacks?: object): unknown;
+  }
+  interface Message {
+    id: string;
+    type: string;
+    args: Args;
+  }
+  /** The JSON arguments of a request. */
+  type Args = Record<string, Json>;
+  interface Widget {
+    render(of: { model: Model; el: HTMLElement }): unknown;
+  }
+
+  type Buffer = DataView | ArrayBuffer;
+  interface Answer {
+    result: Json;
+    buffers: Buffer[];
+  }
+  interface Asked extends Promise<Answer> {
+    cancel(): void;
+  }
+  interface Options {
+    progress?: ((done: number, total: number) => void) | null;
+    quiet?: boolean;
+  }
+  type Done = (answer: Answer) => void;
+  type Failed = (error: Failure) => void;
+  interface Queue {
+    (type: string, args: Args, done: Done, failed: Failed): unknown;
+    cancel(): void;
+  }
+  type State = "connecting" | "live" | "static";
+  interface Kernel {
+    readonly state: State;
+    readonly isLost: boolean;
+    ask(type: string, args?: Args, options?: Options): Asked;
+    line(options?: Options): Queue;
+    onCost(listener: (io: Cost, quiet: boolean) => void): () => void;
+    onState(listener: (state: State) => void): () => void;
+    onLate(listener: (count: number) => void): () => void;
+    onRetry(work: () => void): void;
+    tryAgain(): void;
+    close(): void;
+  }
+  interface Cost {
+    requests: number;
+    bytes: number;
+    ms: number;
+  }
+  interface Card {
+    title: string;
+    message: string;
+    where: string;
+    hint: string;
+    kind: string;
+    retry?: () => void;
+  }
+  /** What a request is rejected with: `card` is the kernel's, or that of a timeout. */
+  interface Failure extends Error {
+    card?: Card;
+  }
+
+  interface Place {
+    branch: string | null;
+    version: number;
+  }
+  interface Range {
+    a: Place | null;
+    b: Place;
+  }
+  interface VersionRange {
+    get(): Range;
+    readonly pinned: boolean;
+    set(range: { a?: Place | null; b?: Place | null }, how?: { dragging?: boolean }): void;
+    reach(end: "a" | "b"): void;
+    onReach(listener: (end: "a" | "b") => void): () => void;
+    on(listener: (range: Range, how: { dragging: boolean }) => void): () => void;
+  }
+
+  interface CodeLines {
+    python: string;
+    magic?: string;
+    sql?: string;
+    [language: string]: string | undefined;
+  }
+  interface Detail {
+    show(of: { title: string; content: Child; focus?: boolean }): void;
+    clear(): void;
+  }
+  interface Context {
+    kernel: Kernel;
+    shared: { window: object | null };
+    root: HTMLElement;
+    height: number;
+    screen(): Screen;
+    onScreen(paint: (screen: Screen, patched: boolean) => void, parts?: string[] | null): void;
+    refresh(parts: Partial<Screen>): void;
+    travel(to: { ref: string } | Place): void;
+    range: VersionRange;
+    go(tab: string, target?: object): boolean;
+    has(tab: string): boolean;
+    code(lines: CodeLines | null): void;
+    detail: Detail;
+    problem(error: Failure): HTMLElement;
+    announce(text: string): void;
+    onClose(work: () => void): void;
+    writes?: boolean;
+  }
+  interface View {
+    open?(target: Json): unknown;
+    shown?(): void;
+    hidden?(): void;
+  }
+
+  interface Screen {
+    error: Card | null;
+    branch: string | null;
+    version: number;
+    label: string;
+    code: CodeLines;
+    locked: boolean | null;
+    kept?: boolean;
+    card?: DatasetCard;
+    timeline?: Timeline;
+    rows?: FirstRows;
+    detail?: VersionDetail;
+    news?: News | null;
+    io?: Cost | null;
+    compare?: { a: Place | null; key: string[] | null };
+    value?: Json;
+    schema?: Json;
+  }
+  interface Fact {
+    key: string;
+    value: string;
+    title: string;
+  }
+  interface DatasetCard {
+    error?: Card;
+    name: string;
+    uri: string;
+    branch: string | null;
+    version: number;
+    label: string;
+    latest: number;
+    tags: string[];
+    facts: Fact[];
+  }
+  interface News {
+    added: number;
+    latest: number;
+    gone: boolean;
+    lost?: string;
+    way?: { branch: string | null; version: number; label: string } | null;
+  }
+  interface VersionBar {
+    version: number;
+    time: string;
+    time_ms: number | null;
+    operation: string;
+    message: string;
+    rows: number | null;
+    added: number | null;
+    removed: number | null;
+  }
+  type Run = [first: number, length: number];
+  interface TimelineLane {
+    branch: string | null;
+    label: string;
+    runs: Run[];
+    older: number;
+    fork: [string | null, number] | null;
+    details: VersionBar[];
+  }
+  interface Tag {
+    name: string;
+    branch: string | null;
+    version: number;
+  }
+  interface Timeline {
+    error?: Card;
+    branch: string | null;
+    version: number;
+    lanes: TimelineLane[];
+    hidden_branches: number;
+    tags: Tag[];
+    hidden_tags: number;
+  }
+  interface FirstRows {
+    error?: Card;
+    num_rows: number;
+    num_columns: number;
+    page: RowPage;
+    buffers: Buffer[];
+    whole?: { rows: number; columns: number };
+  }
+  interface Entry {
+    label: string;
+    value: string;
+  }
+  interface VersionDetail {
+    error?: Card;
+    label: string;
+    branch: string | null;
+    version: number;
+    time: string;
+    time_ms: number | null;
+    operation: string;
+    description: string;
+    message: string;
+    tags: string[];
+    counts: Entry[];
+    properties: Entry[];
+    transaction: Entry[];
+    schema: SchemaTree;
+  }
+  interface SchemaLine {
+    depth: number;
+    name: string;
+    type: string;
+    nullable: boolean;
+    note: string;
+  }
+  interface SchemaTree {
+    lines: SchemaLine[];
+    hidden: number;
+  }
+
+  /** A lane of the timeline with its place in pixels. */
+  interface Lane {
+    index: number;
+    branch: string | null;
+    label: string;
+    fork: [string | null, number] | null;
+    runs: Run[];
+    older: number;
+    numbers: number[];
+    details: Map<number, VersionBar>;
+    asked: Set<number>;
+    tags: { version: number; names: string[] }[];
+    top: number;
+    height: number;
+  }
+  interface Spot {
+    lane: number;
+    version: number;
+  }
+  interface LaneMap {
+    lanes: Lane[];
+    numbers: number[];
+    slot: number;
+    width: number;
+    height: number;
+    mostRows: number;
+    hidden: number;
+    older: number;
+    here: Spot;
+    fit(room: number): void;
+    measure(): void;
+    indexOf(number: number): number;
+    x(number: number): number;
+    visible(left: number, room: number, overscan: number): [number, number];
+    numbersBetween(lane: Lane, first: number, last: number): number[];
+    nearest(lane: Lane, x: number): number | null;
+    gaps(lane: Lane, most: number): [left: number, width: number, words: string][];
+    changed(lane: Lane, from: number, to: number): Sums;
+    step(key: string, from: Spot): Spot | null;
+  }
+  interface Sums {
+    versions: number;
+    added: number;
+    removed: number;
+    unknown: number;
+  }
+
+  /** A page of rows as it comes: the buffers are beside it. */
+  interface RowPage {
+    offset: number;
+    num_rows: number;
+    first_column: number;
+    columns: PageColumn[];
+  }
+  interface PageColumn {
+    name: string;
+    type: string;
+    encoding: string;
+    buffers: number[];
+    validity: number | null;
+    raw?: string | null;
+    look?: string;
+    points?: number;
+    pictures?: string;
+  }
+  interface Cell {
+    text: string;
+    look: string;
+    spark?: Uint8Array;
+    picture?: boolean;
+    old?: Cell | null;
+    name?: string;
+  }
+  interface Column {
+    name: string;
+    raw: string;
+    type: string;
+    look: string;
+    pictures: boolean;
+    cell(row: number): Cell;
+  }
+  interface Page {
+    offset: number;
+    numRows: number;
+    firstColumn: number;
+    columns: Column[];
+    isAll?: boolean;
+    holds(row: number, column: number): boolean;
+    cell(row: number, column: number): Cell;
+  }
+  interface PageStore {
+    reset(place: Args | null, page?: Page | null, how?: { alike?: boolean }): void;
+    readonly failure: Card | null;
+    readonly count: number;
+    readonly waits: boolean;
+    pageOf(row: number): Page | undefined;
+    cell(row: number, column: number): Cell | undefined;
+    column(at: number): Column | undefined;
+    want(rows: [number, number], columns: [number, number], down: boolean, numRows: number): void;
+  }
+  interface ColumnWidths {
+    of(index: number): number;
+    left(index: number): number;
+    total(count: number): number;
+    set(index: number, px: number): void;
+    learn(page: Page): void;
+    fit(index: number, column: Column | undefined, cells: (Cell | undefined)[]): void;
+    visible(scrolled: number, room: number, columns: number): [number, number];
+  }
+  /** An element that is used again for other values; `lnb` is what it shows now. */
+  type Recycled = HTMLElement & { lnb?: Json };
+  /** What values of a column look like, see models/column_profile.py. */
+  interface Profile {
+    column: number;
+    kind: string;
+    sampled: number;
+    nulls: number;
+    distinct: number;
+    low: string;
+    high: string;
+    bars: number[];
+    labels: string[];
+    counts: number[];
+    edges: [number, number] | null;
+    wheres: string[];
+    exact: boolean;
+  }
+  /** The two versions that are compared, and the columns that tell rows apart. */
+  interface Pair {
+    a: Place;
+    b: Place;
+    key: string[] | null;
+  }
+}
